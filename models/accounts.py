@@ -1,0 +1,64 @@
+"""Accounts, the tokens that speak for their members, and what the installation keeps for itself."""
+
+import peewee
+
+from models.base import JsonField, Table, UtcField
+
+
+class Account(Table):
+    """A tenant. `account_identifier` is the five characters of the event path (contract 1.5)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    account_identifier = peewee.CharField(max_length=5, unique=True)
+    name = peewee.CharField(max_length=255)
+    creation_date = UtcField()
+    last_incident_number = peewee.IntegerField(default=0)
+    # Raised in the transaction of each configuration write; compiled rules are kept per version.
+    config_version = peewee.IntegerField(default=0)
+
+
+class User(Table):
+    """A member of one account. `unique_id` is the membership's id, `username` the person's."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
+    username = peewee.CharField(max_length=25, unique=True)
+    first_name = peewee.CharField(max_length=255, default="")
+    last_name = peewee.CharField(max_length=255, default="")
+    email = peewee.CharField(max_length=254)
+    time_zone = peewee.CharField(max_length=64, default="UTC")
+    role = peewee.SmallIntegerField()
+    is_verified = peewee.BooleanField(default=False)
+    joining_date = UtcField()
+    # Rows about the past keep pointing here, so a removed member stays as a row.
+    removed_at = UtcField(null=True)
+
+    class Meta:
+        indexes = ((("account", "joining_date"), False),)
+
+
+class Token(Table):
+    """Shown once, kept as a SHA-256; it acts as its user and dies with the user's removal."""
+
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    digest = peewee.CharField(max_length=64, unique=True)
+    created_at = UtcField()
+    expires_at = UtcField(null=True)
+    revoked_at = UtcField(null=True)
+    last_used_at = UtcField(null=True)
+
+
+class Secret(Table):
+    """A key of the installation: the one that signs links, and what later ones need."""
+
+    name = peewee.CharField(max_length=64, unique=True)
+    value = peewee.CharField(max_length=255)
+
+
+class Heartbeat(Table):
+    """When a process kind was last seen alive, for /readyz."""
+
+    process = peewee.CharField(max_length=32, unique=True)
+    at = UtcField()
+    detail = JsonField(default=dict)

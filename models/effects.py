@@ -1,0 +1,242 @@
+"""The vocabulary between deciding and acting: what a decision may say, as plain frozen values.
+
+The pure code in pipeline/ and schedules/ returns these; models/apply.py writes them in bulk. States
+(IncidentState, EntityState ...) are whole rows: the last one said about a row wins.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from models.enums import ActorKind, AlertType, IncidentStatus, NoticeKind, TimerKind, Urgency, WorkState
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts. `user` is a User row's number; `name` is how the log names them."""
+
+    kind: ActorKind
+    name: str
+    user: int | None = None
+    alert: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentState:
+    """An incident as a row. References are row numbers; moments are aware UTC.
+
+    `row` is None until it has been written; `unique_id` is known from the start.
+    """
+
+    unique_id: str
+    account: int
+    team: int
+    service: int | None
+    incident_key: str
+    title: str
+    summary: str
+    status: IncidentStatus
+    urgency: Urgency
+    creation_date: datetime
+    chain_started_at: datetime
+    assigned_to: int | None = None
+    escalation_policy: int | None = None
+    sla: int | None = None
+    team_priority: int | None = None
+    acknowledged_date: datetime | None = None
+    resolved_date: datetime | None = None
+    context_window_start: datetime | None = None
+    context_window_end: datetime | None = None
+    collecting: bool = False
+    escalating: bool = True
+    chain: int = 1
+    next_step: int = 0
+    row: int | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self.status is not IncidentStatus.RESOLVED
+
+    def but(self, **changes: Any) -> "IncidentState":
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityState:
+    """The thing that is alerting; `incident` is the unique_id of the open incident that holds it."""
+
+    integration: int
+    entity_id: str
+    firing: bool = False
+    incident: str | None = None
+    resolved_source_at: datetime | None = None
+    resolved_at: datetime | None = None
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return (self.integration, self.entity_id)
+
+
+@dataclass(frozen=True, slots=True)
+class EventState:
+    """One alert at the end of its road, or at a seam of it (`stage` is then the next one)."""
+
+    unique_id: str
+    receipt: int
+    position: int
+    integration: int | None
+    service: int | None
+    message: str
+    summary: str
+    alert_type: AlertType
+    entity_id: str
+    suppressed: bool
+    alert: Mapping[str, Any]
+    source_at: datetime | None
+    creation_date: datetime
+    incident: str | None = None
+    incident_created: bool = False
+    stage: str = ""
+    state: WorkState = WorkState.DONE
+    reasons: tuple[tuple[str, str], ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerState:
+    """`key` is what is waited for; the same key is the same wait."""
+
+    incident: str
+    kind: TimerKind
+    key: str
+    due_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NoticeState:
+    """A reason to tell a person by a contact (None: the address of the account).
+
+    `bundle` names the reason kind, step and delay: what one transaction owes to one contact within
+    one bundle travels in one message.
+    """
+
+    key: str
+    incident: str
+    user: int
+    contact: int | None
+    channel: int
+    rule: int | None
+    kind: NoticeKind
+    reason: str
+    not_before: datetime
+    bundle: str
+
+
+# --- effects -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SaveIncident:
+    incident: IncidentState
+
+
+@dataclass(frozen=True, slots=True)
+class SaveEntity:
+    entity: EntityState
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseEntities:
+    """All entities that this incident holds are free again, and count as not firing."""
+
+    incident: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReclaimEntities:
+    """A reopened incident takes back its entities, except those that another open incident holds."""
+
+    incident: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordLog:
+    incident: str
+    at: datetime
+    what: str
+    reason: str
+    actor: Actor
+
+
+@dataclass(frozen=True, slots=True)
+class ArmTimers:
+    """From now on exactly these timers wait for the incident; the others end, and say why.
+
+    Said anew after each change of an incident, so that what waits always follows from what is.
+    """
+
+    incident: str
+    wanted: tuple[TimerState, ...]
+    at: datetime
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class OweNotice:
+    notice: NoticeState
+
+
+@dataclass(frozen=True, slots=True)
+class VoidNotices:
+    """What is still owed of an incident and was not sent is owed no more, and says why."""
+
+    incident: str
+    at: datetime
+    outcome: str
+
+
+Effect = (
+    SaveIncident
+    | SaveEntity
+    | ReleaseEntities
+    | ReclaimEntities
+    | RecordLog
+    | ArmTimers
+    | OweNotice
+    | VoidNotices
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What a stage says of one alert: why, what changes in the world, and whether the road goes on.
+
+    `alert` is the alert as the next stage is to see it, None when unchanged; `incident` the one it
+    belongs to from here on, None when that does not change; `opened` whether it was opened for it.
+    """
+
+    reason: str
+    effects: tuple[Effect, ...] = ()
+    goes_on: bool = True
+    alert: Any = None
+    incident: str | None = None
+    opened: bool = False
+
+
+def go_on(
+    reason: str, *effects: Effect, alert: Any = None, incident: str | None = None, opened: bool = False
+) -> Decision:
+    return Decision(reason, effects, True, alert, incident, opened)
+
+
+def stop(reason: str, *effects: Effect, alert: Any = None, incident: str | None = None) -> Decision:
+    return Decision(reason, effects, False, alert, incident)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Everything that one transaction is to write: effects in their order, events beside them."""
+
+    effects: list[Effect] = field(default_factory=list)
+    events: list[EventState] = field(default_factory=list)

@@ -1,0 +1,126 @@
+"""The words of the contract that travel as numbers, and the states of our own rows."""
+
+from enum import IntEnum, StrEnum
+
+
+class IncidentStatus(IntEnum):
+    """Contract section 3.7."""
+
+    TRIGGERED = 1
+    ACKNOWLEDGED = 2
+    RESOLVED = 3
+
+
+class Urgency(IntEnum):
+    LOW = 0
+    HIGH = 1
+
+
+class AlertType(IntEnum):
+    """Contract section 3.9: names in requests, these digits (as strings) in responses."""
+
+    INFO = 0
+    WARNING = 1
+    ERROR = 2
+    CRITICAL = 3
+    ACKNOWLEDGED = 4
+    RESOLVED = 5
+
+
+class AccountRole(IntEnum):
+    OWNER = 1
+    ADMIN = 2
+    USER = 3
+
+
+class TeamRole(IntEnum):
+    MANAGER = 1
+    USER = 2
+
+
+class ContactType(IntEnum):
+    EMAIL = 1
+    SMS = 2
+    PHONE = 3
+    SLACK = 4
+    MS_TEAMS = 5
+    GOOGLE_CHAT = 6
+
+
+class TargetType(IntEnum):
+    """What a step of an escalation policy names (contract section 3.5)."""
+
+    SCHEDULE = 1
+    USER = 2
+
+
+class ServiceStatus(IntEnum):
+    DISABLED = 0
+    ACTIVE = 1
+    WARNING = 2
+    CRITICAL = 3
+    UNDER_MAINTENANCE = 4
+
+
+class IntegrationType(IntEnum):
+    ALERT = 0
+    OUTBOUND = 1
+
+
+class Collation(IntEnum):
+    OFF = 0
+    TIME_BASED = 1
+
+
+class WorkState(IntEnum):
+    """Where a Receipt or an Event stands: still to be worked on, done, or set aside with its error."""
+
+    WAITING = 0
+    DONE = 1
+    ASIDE = 2
+
+
+class TimerKind(StrEnum):
+    """What a timer wakes; the functions that decide stand in schedules/timers.py."""
+
+    ESCALATE = "escalate"
+    ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"
+    AUTO_RESOLVE = "auto_resolve"
+
+
+class NoticeKind(StrEnum):
+    """Why somebody is owed word of an incident."""
+
+    ESCALATION = "escalation"
+    ASSIGNMENT = "assignment"
+    NOBODY_REACHED = "nobody_reached"
+    TEST = "test"
+
+
+class NoticeState(IntEnum):
+    PENDING = 0
+    SENT = 1
+    VOID = 2
+    FAILED = 3
+
+
+class MessageState(IntEnum):
+    PENDING = 0
+    SENT = 1
+    VOID = 2
+    FAILED = 3
+
+
+class AttemptOutcome(StrEnum):
+    SENT = "sent"
+    RETRY = "retry"
+    REFUSED = "refused"
+
+
+class ActorKind(StrEnum):
+    """Who moved an incident."""
+
+    ALERT = "alert"
+    TIMER = "timer"
+    USER = "user"
+    LINK = "link"

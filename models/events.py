@@ -1,0 +1,91 @@
+"""An alert as it came in (Receipt), as it is understood (Event), and what it is about (Entity)."""
+
+import peewee
+
+from models.accounts import Account
+from models.base import JsonField, SequenceField, Table, UtcField
+from models.incidents import Incident
+from models.services import Integration, Service
+
+
+class Receipt(Table):
+    """What is committed before a sender hears 2xx: the raw body and the lane that will work on it.
+
+    `id` is the order of acceptance. `source` names the normaliser that reads the body.
+    """
+
+    id = SequenceField()
+    trace_id = peewee.CharField(max_length=36, unique=True)
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    integration = peewee.ForeignKeyField(Integration, null=True, on_delete="SET NULL")
+    service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL", index=False)
+    source = peewee.CharField(max_length=32)
+    body = peewee.BlobField()
+    received_at = UtcField()
+    state = peewee.SmallIntegerField(default=0)
+    error = peewee.TextField(null=True)
+
+
+Receipt.add_index(
+    Receipt.index(Receipt.service, Receipt.id, where=peewee.SQL("state = 0"), name="receipt_waiting")
+)
+Receipt.add_index(Receipt.index(Receipt.id, where=peewee.SQL("state = 2"), name="receipt_aside"))
+
+
+class Event(Table):
+    """One alert in one integration. `position` is its place in the receipt's body.
+
+    `stage` is the first stage still to come ("" when the road is over); `reasons` is the road so
+    far, [[stage, reason], ...]; `alert` holds what the columns do not (payload, urls, images, notes
+    and the wishes of the sender).
+    """
+
+    id = peewee.AutoField()
+    unique_id = peewee.CharField(max_length=22, unique=True)
+    receipt = peewee.ForeignKeyField(Receipt, on_delete="CASCADE")
+    position = peewee.IntegerField()
+    integration = peewee.ForeignKeyField(Integration, null=True, on_delete="SET NULL")
+    service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL", index=False)
+    incident = peewee.ForeignKeyField(Incident, null=True, on_delete="SET NULL")
+    incident_created = peewee.BooleanField(default=False)
+    message = peewee.TextField()
+    summary = peewee.TextField(default="")
+    alert_type = peewee.SmallIntegerField()
+    entity_id = peewee.CharField(max_length=255)
+    suppressed = peewee.BooleanField(default=False)
+    alert = JsonField(default=dict)
+    source_at = UtcField(null=True)
+    creation_date = UtcField()
+    stage = peewee.CharField(max_length=16, default="")
+    state = peewee.SmallIntegerField(default=1)
+    reasons = JsonField(default=list)
+    error = peewee.TextField(null=True)
+
+
+Event.add_index(
+    Event.index(Event.service, Event.receipt, where=peewee.SQL("state = 0"), name="event_waiting")
+)
+Event.add_index(Event.index(Event.id, where=peewee.SQL("state = 2"), name="event_aside"))
+
+
+class Entity(Table):
+    """The thing that is alerting. The one place that dedupe reads.
+
+    `incident` is the open incident that holds it, if any; `firing` is false once its source said
+    resolved. The last resolve is remembered by the source's own time (law 4).
+    """
+
+    integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE", index=False)
+    entity_id = peewee.CharField(max_length=255)
+    firing = peewee.BooleanField(default=False)
+    incident = peewee.ForeignKeyField(Incident, null=True, on_delete="SET NULL", index=False)
+    resolved_source_at = UtcField(null=True)
+    resolved_at = UtcField(null=True)
+
+    class Meta:
+        indexes = ((("integration", "entity_id"), True),)
+
+
+Entity.add_index(
+    Entity.index(Entity.incident, where=peewee.SQL("incident_id IS NOT NULL"), name="entity_held")
+)

@@ -1,0 +1,34 @@
+"""Random ids for what enters, in the formats of contract section 1.5, and tokens."""
+
+import hashlib
+import secrets
+import uuid
+
+from models.shortid import short
+
+
+def new_uuid() -> str:
+    return str(uuid.uuid4())
+
+
+def new_username() -> str:
+    """The first 25 characters of a version 4 UUID."""
+    return str(uuid.uuid4())[:25]
+
+
+def new_short_id() -> str:
+    return short(uuid.uuid4().int)
+
+
+def new_account_identifier() -> str:
+    return "".join(secrets.choice("abcdefghijklmnopqrstuvwxyz0123456789") for _ in range(5))
+
+
+def new_token() -> str:
+    """A token as it is shown, once; 43 characters of URL-safe base64, 256 bits."""
+    return secrets.token_urlsafe(32)
+
+
+def digest(token: str) -> str:
+    """What is kept of a token: it has 256 random bits, so a plain SHA-256 cannot be searched."""
+    return hashlib.sha256(token.encode()).hexdigest()

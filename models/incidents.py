@@ -1,0 +1,71 @@
+"""Incidents and the log of everything that moved them."""
+
+import peewee
+
+from models.accounts import Account, User
+from models.base import Table, UtcField
+from models.services import Service
+from models.teams import EscalationPolicy, Priority, Sla, Team
+
+
+class Incident(Table):
+    unique_id = peewee.CharField(max_length=22, unique=True)
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
+    incident_number = peewee.IntegerField()
+    incident_key = peewee.CharField(max_length=22)
+    # A deleted service keeps its incidents (contract section 6); its team still owns them.
+    service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL")
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    title = peewee.TextField()
+    summary = peewee.TextField(default="")
+    status = peewee.SmallIntegerField()
+    urgency = peewee.SmallIntegerField()
+    assigned_to = peewee.ForeignKeyField(User, null=True)
+    escalation_policy = peewee.ForeignKeyField(EscalationPolicy, null=True, on_delete="SET NULL")
+    sla = peewee.ForeignKeyField(Sla, null=True, on_delete="SET NULL")
+    team_priority = peewee.ForeignKeyField(Priority, null=True, on_delete="SET NULL")
+    creation_date = UtcField()
+    acknowledged_date = UtcField(null=True)
+    resolved_date = UtcField(null=True)
+    context_window_start = UtcField(null=True)
+    context_window_end = UtcField(null=True)
+    # Opened while time-based collation was on: gathers alerts of other entities for a while.
+    collecting = peewee.BooleanField(default=False)
+    # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together.
+    escalating = peewee.BooleanField(default=True)
+    chain = peewee.IntegerField(default=1)
+    chain_started_at = UtcField()
+    next_step = peewee.IntegerField(default=0)
+
+    class Meta:
+        indexes = (
+            (("account", "incident_number"), True),
+            (("account", "status", "creation_date"), False),
+            (("account", "creation_date"), False),
+        )
+
+
+Incident.add_index(
+    Incident.index(Incident.service, where=peewee.SQL("status < 3"), name="incident_open_of_service")
+)
+Incident.add_index(
+    Incident.index(
+        Incident.service,
+        unique=True,
+        where=peewee.SQL("status < 3 AND collecting"),
+        name="incident_one_collecting",
+    )
+)
+
+
+class IncidentLog(Table):
+    """What happened to an incident, when, by whom, why: one row a happening, never changed."""
+
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    at = UtcField()
+    what = peewee.CharField(max_length=32)
+    reason = peewee.TextField()
+    actor_kind = peewee.CharField(max_length=8)
+    user = peewee.ForeignKeyField(User, null=True)
+    # The alert behind it, by its unique_id.
+    alert = peewee.CharField(max_length=22, null=True)

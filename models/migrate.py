@@ -1,0 +1,49 @@
+"""Bring the schema up to date: the numbered scripts in models/migrations, each once, one runner at a time."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playhouse.migrations import Runner
+
+from models.base import connection, db, store
+
+DIRECTORY = Path(__file__).with_name("migrations")
+
+# Any number, the same in every process: PostgreSQL's advisory locks are named by numbers.
+_LOCK = 7_206_247
+
+
+def migrate(home: Path) -> list[str]:
+    """Apply what is missing; returns the names applied. Safe to run from several processes and hosts."""
+    with connection(), _alone(home):
+        return _runner().up()
+
+
+def pending() -> list[str]:
+    """Names of the migrations that the schema still lacks."""
+    with connection():
+        return [migration.name for migration in _runner().status() if not migration.applied]
+
+
+def _runner() -> Runner:
+    return Runner(db.obj, str(DIRECTORY))
+
+
+@contextmanager
+def _alone(home: Path) -> Iterator[None]:
+    if store().name == "postgresql":
+        db.execute_sql("select pg_advisory_lock(%s)", (_LOCK,))
+        try:
+            yield
+        finally:
+            db.execute_sql("select pg_advisory_unlock(%s)", (_LOCK,))
+        return
+    handle = os.open(home / "migrate.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

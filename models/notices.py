@@ -1,0 +1,63 @@
+"""What somebody is owed word of (Notice), what carries it (Message), and each try to send it (Attempt)."""
+
+import peewee
+
+from models.accounts import Account, User
+from models.base import Table, UtcField
+from models.incidents import Incident
+from models.users import ContactMethod, NotificationRule
+
+
+class Message(Table):
+    """One sending to one contact, carrying every notice that one transaction owed there.
+
+    `message_id` is the hash of the notices' sorted keys. `contact` is null for the address of the
+    account itself. `claimed_until` keeps two workers from sending at once; it outlives a killed one
+    by seconds.
+    """
+
+    message_id = peewee.CharField(max_length=64, unique=True)
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL")
+    channel = peewee.SmallIntegerField()
+    created_at = UtcField()
+    next_at = UtcField()
+    claimed_until = UtcField(null=True)
+    first_tried_at = UtcField(null=True)
+    tries = peewee.IntegerField(default=0)
+    state = peewee.SmallIntegerField(default=0)
+    outcome = peewee.TextField(null=True)
+    done_at = UtcField(null=True)
+
+
+Message.add_index(
+    Message.index(Message.channel, Message.next_at, where=peewee.SQL("state = 0"), name="message_due")
+)
+
+
+class Notice(Table):
+    """One reason to tell one person by one contact; `key` makes it unique for ever (law 8)."""
+
+    key = peewee.CharField(max_length=255, unique=True)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL", index=False)
+    rule = peewee.ForeignKeyField(NotificationRule, null=True, on_delete="SET NULL", index=False)
+    kind = peewee.CharField(max_length=16)
+    reason = peewee.TextField()
+    not_before = UtcField()
+    state = peewee.SmallIntegerField(default=0)
+    outcome = peewee.TextField(null=True)
+    done_at = UtcField(null=True)
+    message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
+
+
+class Attempt(Table):
+    """One try to send a message, and how it ended."""
+
+    message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
+    at = UtcField()
+    outcome = peewee.CharField(max_length=16)
+    detail = peewee.TextField()
+    milliseconds = peewee.IntegerField()

@@ -1,0 +1,26 @@
+"""How a person wants to be told."""
+
+import peewee
+
+from models.accounts import User
+from models.base import Table, UtcField
+
+
+class ContactMethod(Table):
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    contact_type = peewee.SmallIntegerField()
+    value = peewee.CharField(max_length=320)
+    creation_date = UtcField()
+
+
+class NotificationRule(Table):
+    """Tell `user` by `contact`, `start_delay` minutes after being named, for one urgency."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    contact = peewee.ForeignKeyField(ContactMethod, on_delete="CASCADE")
+    start_delay = peewee.IntegerField(default=0)
+    urgency = peewee.SmallIntegerField()
+    creation_date = UtcField()

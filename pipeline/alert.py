@@ -1,0 +1,68 @@
+"""An alert on its road: frozen values, no rows."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from models.enums import AlertType
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """One alert as its source said it, cleaned. `entity_id` is None when the source gave none.
+
+    `source_at` is the source's own time of this change of state, when it has one. `wishes` are what
+    the current event operation may ask for (contract 3.9): sla, escalation_policy, priority, tags,
+    stakeholders, stakeholder_comms.
+    """
+
+    message: str
+    summary: str = ""
+    alert_type: AlertType = AlertType.INFO
+    entity_id: str | None = None
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    urls: tuple[Mapping[str, str], ...] = ()
+    images: tuple[Mapping[str, str], ...] = ()
+    notes: tuple[Mapping[str, str], ...] = ()
+    suppressed: bool = False
+    source_at: datetime | None = None
+    wishes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A parsed alert with its identity: where it came in, when, and in which order.
+
+    `event_id` names it for ever. `accepted_at` is the `now` of every decision about it, so that the
+    size of a batch and the length of a queue change nothing.
+    """
+
+    event_id: str
+    trace_id: str
+    receipt: int
+    position: int
+    integration: int
+    accepted_at: datetime
+    entity_id: str
+    parsed: Parsed
+
+    @property
+    def message(self) -> str:
+        return self.parsed.message
+
+    @property
+    def summary(self) -> str:
+        return self.parsed.summary
+
+    @property
+    def alert_type(self) -> AlertType:
+        return self.parsed.alert_type
+
+    @property
+    def suppressed(self) -> bool:
+        return self.parsed.suppressed
+
+    def but(self, *, entity_id: str | None = None, **changes: Any) -> "Alert":
+        """This alert with other contents, as a rule's actions make it."""
+        return replace(self, entity_id=entity_id or self.entity_id, parsed=replace(self.parsed, **changes))

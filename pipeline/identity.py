@@ -1,0 +1,46 @@
+"""Names that follow from other names, so that doing a thing twice names it alike.
+
+Random ids are made where something enters (models/ids.py); what an alert leads to is named by hashing
+what led to it.
+"""
+
+import hashlib
+import uuid
+
+from models.shortid import short
+
+
+def _derived(*parts: object) -> int:
+    text = "\x1f".join(str(part) for part in parts)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=16).digest(), "big")
+
+
+def event_id(trace_id: str, position: int, integration: int) -> str:
+    """The unique_id of one alert of a receipt in one integration."""
+    return short(_derived("event", trace_id, position, integration))
+
+
+def generated_entity_id(trace_id: str, position: int) -> str:
+    """The entity_id of an alert whose source gave none: 32 characters of a UUID (contract 1.5)."""
+    return str(uuid.UUID(int=_derived("entity", trace_id, position), version=4))[:32]
+
+
+def incident_id(event_id: str) -> str:
+    """The unique_id of the incident that an alert opens."""
+    return short(_derived("incident", event_id))
+
+
+def incident_key(event_id: str) -> str:
+    return short(_derived("incident key", event_id))
+
+
+def message_id(keys: list[str]) -> str:
+    """The id of the message that carries these notices: the hash of their sorted keys."""
+    return hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=20).hexdigest()
+
+
+def fitting_entity_id(entity_id: str) -> str:
+    """An entity_id over 255 characters becomes its hash: cut, two of them might become one."""
+    if len(entity_id) <= 255:
+        return entity_id
+    return "sha256:" + hashlib.sha256(entity_id.encode("utf-8", "replace")).hexdigest()

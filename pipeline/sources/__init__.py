@@ -1,0 +1,27 @@
+"""One normaliser per monitoring tool: the extension in the URL picks it (contract X36 and section 6)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pipeline.alert import Parsed
+from pipeline.sources import generic, prometheus
+
+KIB = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """`parse` reads a body into its alerts, in order, or raises BadBody. `max_bytes` bounds the body."""
+
+    extension: str
+    parse: Callable[[bytes], list[Parsed]]
+    max_bytes: int
+
+
+SOURCES: dict[str, Source] = {
+    source.extension: source
+    for source in (
+        Source("generic", generic.parse, 512 * KIB),
+        Source("prometheus", prometheus.parse, 8192 * KIB),
+    )
+}

@@ -1,0 +1,63 @@
+"""Bytes to a typed body, the same way for every source."""
+
+import json
+from datetime import UTC, datetime
+from typing import Any, NoReturn, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+
+class BadBody(ValueError):
+    """A body that cannot be taken; `errors` maps a field ("" is the body itself) to what is wrong."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}" if field else problem)
+        self.errors = {field or "body": [problem]}
+
+
+def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """A body as its typed form. BadBody for what is not JSON or has wrong types.
+
+    JSON that is only ugly (raw control characters in strings, lone surrogates, bytes that are not
+    UTF-8) is read again by a lenient reader: the page behind it matters more than its looks.
+    """
+    try:
+        return decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise BadBody(*_where(error)) from error
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        pass
+    except RecursionError as error:
+        raise BadBody("", "is nested too deeply") from error
+    try:
+        plain = json.loads(body.decode("utf-8", "replace"), strict=False, parse_constant=_no_constant)
+        return msgspec.convert(plain, decoder.type, strict=decoder.strict)
+    except msgspec.ValidationError as error:
+        raise BadBody(*_where(error)) from error
+    except RecursionError as error:
+        raise BadBody("", "is nested too deeply") from error
+    except ValueError as error:
+        raise BadBody("", "is not JSON") from error
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _where(error: msgspec.ValidationError) -> tuple[str, str]:
+    """msgspec says "Expected `str`, got `int` - at `$.message`": the field, and the rest."""
+    problem, _, path = str(error).partition(" - at `")
+    return path.rstrip("`").removeprefix("$").lstrip("."), problem
+
+
+def as_moment(text: Any) -> datetime | None:
+    """An RFC 3339 moment as aware UTC (naive means UTC); None for anything else."""
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

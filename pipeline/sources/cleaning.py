@@ -1,0 +1,38 @@
+"""Alert text made fit to store, show and send: a page is never refused for its looks (law 11)."""
+
+import re
+
+MESSAGE_LIMIT = 1_000
+SUMMARY_LIMIT = 16 * 1024
+URL_LIMIT = 2 * 1024
+
+# Control characters but newline and tab; DEL and the C1 block; the marks that turn the direction of
+# text (Unicode TR9) and zero-width ones; lone surrogates, which no encoding takes.
+_UNFIT = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\ufeff\ud800-\udfff]"
+)
+_NEWLINE = re.compile("\r\n|\r|\u2028|\u2029|\x85|\x0b|\x0c")
+_BLANKS = re.compile(r"\s+")
+
+
+def clean_text(text: str, limit: int = SUMMARY_LIMIT) -> str:
+    """Text of several lines: newlines made alike, unfit characters dropped, cut at the limit."""
+    return _UNFIT.sub("", _NEWLINE.sub("\n", text[: limit * 2])).strip()[:limit]
+
+
+def clean_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """Text of one line: newlines and runs of blanks become one blank."""
+    return _BLANKS.sub(" ", clean_text(text, limit * 2)).strip()[:limit]
+
+
+def clean_entity_id(text: str) -> str:
+    """An identifier: unfit characters dropped, but never cut (two of them might become one)."""
+    return _UNFIT.sub("", _NEWLINE.sub(" ", text)).strip()
+
+
+def clean_url(text: str) -> str | None:
+    """An http or https address without blanks, or None: a link must never run as a script."""
+    url = clean_text(text, URL_LIMIT * 2)
+    if len(url) > URL_LIMIT or _BLANKS.search(url):
+        return None
+    return url if url.lower().startswith(("http://", "https://")) else None

@@ -1,0 +1,100 @@
+"""The generic body of the event operations: contract section 3.9."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from models.enums import AlertType
+from pipeline.alert import Parsed
+from pipeline.sources.body import BadBody, decode
+from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+
+WISHES = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
+
+
+class Body(msgspec.Struct):
+    message: str
+    summary: str | None = None
+    alert_type: str | int | None = None
+    suppressed: bool | None = None
+    entity_id: str | int | None = None
+    payload: dict[str, Any] | None = None
+    urls: list[str | dict[str, Any]] | None = None
+    images: list[str | dict[str, Any]] | None = None
+    notes: list[str | dict[str, Any]] | None = None
+    sla: Any = None
+    escalation_policy: Any = None
+    priority: Any = None
+    tags: Any = None
+    stakeholders: Any = None
+    stakeholder_comms: Any = None
+    stakeholders_comms: Any = None
+
+
+_DECODER = msgspec.json.Decoder(Body, strict=False)
+
+
+def parse(body: bytes) -> list[Parsed]:
+    """One alert a body. A missing level is info (contract 4.1, row 10); a blank message is refused."""
+    said = decode(body, _DECODER)
+    message = clean_line(said.message)
+    if not message:
+        raise BadBody("message", "may not be blank")
+    entity_id = clean_entity_id("" if said.entity_id is None else str(said.entity_id))
+    return [
+        Parsed(
+            message=message,
+            summary=clean_text(said.summary or ""),
+            alert_type=level(said.alert_type),
+            entity_id=entity_id or None,
+            payload=said.payload or {},
+            urls=tuple(link for link in map(_url, said.urls or ()) if link),
+            images=tuple(link for link in map(_image, said.images or ()) if link),
+            notes=tuple(map(_note, said.notes or ())),
+            suppressed=bool(said.suppressed),
+            wishes=_wishes(said),
+        )
+    ]
+
+
+def level(said: str | int | None) -> AlertType:
+    """Names in any case, or the digits of responses; nothing means info."""
+    if said is None or said == "":
+        return AlertType.INFO
+    text = str(said).strip()
+    try:
+        return AlertType(int(text)) if text.isdecimal() else AlertType[text.upper()]
+    except (KeyError, ValueError):
+        names = ", ".join(kind.name.lower() for kind in AlertType)
+        raise BadBody("alert_type", f"must be one of {names}") from None
+
+
+def _text(said: Mapping[str, Any], *names: str) -> str:
+    return next((clean_line(said[name]) for name in names if isinstance(said.get(name), str)), "")
+
+
+def _url(said: str | dict[str, Any]) -> dict[str, str] | None:
+    given = {"link_url": said, "link_text": said} if isinstance(said, str) else said
+    url = clean_url(str(given.get("link_url") or ""))
+    return (url and {"link_url": url, "link_text": _text(given, "link_text") or url}) or None
+
+
+def _image(said: str | dict[str, Any]) -> dict[str, str] | None:
+    given = {"image_src": said} if isinstance(said, str) else said
+    source = clean_url(str(given.get("image_src") or given.get("image_url") or ""))
+    if not source:
+        return None
+    target = clean_url(str(given.get("image_url") or "")) or source
+    return {"image_src": source, "image_url": target, "image_text": _text(given, "image_text")}
+
+
+def _note(said: str | dict[str, Any]) -> dict[str, str]:
+    given = {"note_text": said} if isinstance(said, str) else said
+    return {"note_title": _text(given, "note_title"), "note_text": _text(given, "note_text")}
+
+
+def _wishes(said: Body) -> dict[str, Any]:
+    wishes = {name: getattr(said, name) for name in WISHES}
+    wishes["stakeholder_comms"] = said.stakeholder_comms or said.stakeholders_comms
+    return {name: value for name, value in wishes.items() if value not in (None, "", [], {})}

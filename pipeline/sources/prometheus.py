@@ -1,0 +1,100 @@
+"""Prometheus Alertmanager's webhook, version 4: contract section 6. A group of 50 is 50 alerts."""
+
+from typing import Any
+
+import msgspec
+
+from models.enums import AlertType
+from pipeline.alert import Parsed
+from pipeline.sources.body import BadBody, as_moment, decode
+from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+
+# What people write into the severity label. Absent means critical: an alert that nobody graded is
+# better heard than missed.
+SEVERITIES = {
+    "": AlertType.CRITICAL,
+    "critical": AlertType.CRITICAL,
+    "page": AlertType.CRITICAL,
+    "error": AlertType.ERROR,
+    "high": AlertType.ERROR,
+    "warning": AlertType.WARNING,
+    "info": AlertType.INFO,
+    "none": AlertType.INFO,
+}
+
+Labels = dict[str, Any]
+
+
+class Item(msgspec.Struct):
+    status: str | None = None
+    labels: Labels | None = None
+    annotations: Labels | None = None
+    fingerprint: str | None = None
+    startsAt: Any = None  # noqa: N815 - Alertmanager's names
+    endsAt: Any = None  # noqa: N815
+    generatorURL: Any = None  # noqa: N815
+
+
+class Group(msgspec.Struct):
+    alerts: list[Item]
+    status: str | None = None
+    externalURL: Any = None  # noqa: N815
+
+
+_DECODER = msgspec.json.Decoder(Group, strict=False)
+
+
+def parse(body: bytes) -> list[Parsed]:
+    """The group's alerts in its order; entity_id is the fingerprint, or the labels when there is none."""
+    group = decode(body, _DECODER)
+    if not group.alerts:
+        raise BadBody("alerts", "may not be empty")
+    return [_alert(item, group) for item in group.alerts]
+
+
+def _alert(item: Item, group: Group) -> Parsed:
+    labels, annotations = item.labels or {}, item.annotations or {}
+    name = _text(labels, "alertname")
+    resolved = (item.status or group.status) == "resolved"
+    return Parsed(
+        message=clean_line(_text(annotations, "summary") or name) or "alert without a name",
+        summary=clean_text(_text(annotations, "description", "message")),
+        alert_type=AlertType.RESOLVED if resolved else _severity(labels),
+        entity_id=clean_entity_id(item.fingerprint or _labels_as_id(labels)) or None,
+        payload={
+            "labels": labels,
+            "annotations": annotations,
+            "startsAt": item.startsAt,
+            "endsAt": item.endsAt,
+            "generatorURL": item.generatorURL,
+            "externalURL": group.externalURL,
+            "fingerprint": item.fingerprint,
+            "status": item.status,
+        },
+        urls=tuple(_urls(item, annotations)),
+        # A repeated firing keeps its startsAt; a resolve says when it ended.
+        source_at=as_moment(item.endsAt if resolved else item.startsAt),
+    )
+
+
+def _severity(labels: Labels) -> AlertType:
+    said = _text(labels, "severity").strip().lower()
+    return SEVERITIES.get(said, AlertType.CRITICAL)
+
+
+def _text(values: Labels, *names: str) -> str:
+    return next((str(values[name]) for name in names if values.get(name)), "")
+
+
+def _labels_as_id(labels: Labels) -> str:
+    return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
+
+
+def _urls(item: Item, annotations: Labels) -> list[dict[str, str]]:
+    given = (
+        ("Runbook", annotations.get("runbook_url")),
+        ("Dashboard", annotations.get("dashboard_url")),
+        ("Source", item.generatorURL),
+    )
+    links = [(text, clean_url(url)) for text, url in given if isinstance(url, str)]
+    return [{"link_url": url, "link_text": text} for text, url in links if url]

@@ -1,0 +1,99 @@
+"""Stage 4: is this alert news, or more of something already open? Contract sections 4.1 and 4.3."""
+
+from datetime import datetime, timedelta
+
+from models.effects import Actor, Decision, Effect, EntityState, IncidentState, SaveEntity, go_on, stop
+from models.enums import ActorKind, AlertType, Collation, IncidentStatus, ServiceStatus
+from pipeline import moves
+from pipeline.alert import Alert
+from pipeline.stages.coverage import covers
+from pipeline.state import LaneState
+
+# For how long after its acceptance a resolve still mutes triggers that are older than it (law 4).
+RESOLVE_REMEMBERED = timedelta(hours=1)
+
+
+def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
+    """Suppress it, move the open incident of its entity, attach it there, or let it go on as new."""
+    service = state.facts.service
+    if alert.suppressed:
+        return stop("suppressed by its sender")
+    if service.status is ServiceStatus.DISABLED:
+        return stop("the service is disabled: stored, no incident")
+    if service.under_maintenance:
+        return stop("the service is under maintenance", alert=alert.but(suppressed=True))
+    entity = state.entity(alert.integration, alert.entity_id)
+    if alert.alert_type is AlertType.RESOLVED:
+        return _resolved(alert, entity, state, now)
+    held = state.holder(entity)
+    if alert.alert_type is AlertType.ACKNOWLEDGED:
+        return _acknowledged(alert, held, state, now)
+    if _older_than_resolve(alert, entity, now):
+        return stop("older than the last resolve of its entity, by its source's own time")
+    if held is not None:
+        fires = () if entity.firing else (SaveEntity(_firing(entity, held)),)
+        return stop("its entity has an open incident", *fires, incident=held.unique_id)
+    return _collated(alert, entity, state, now) or go_on("its entity has no open incident")
+
+
+def actor_of(alert: Alert) -> Actor:
+    return Actor(ActorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)
+
+
+def _firing(entity: EntityState, incident: IncidentState) -> EntityState:
+    return EntityState(entity.integration, entity.entity_id, firing=True, incident=incident.unique_id)
+
+
+def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
+    said_at = min(alert.parsed.source_at, now) if alert.parsed.source_at else None
+    cleared = EntityState(entity.integration, entity.entity_id, resolved_source_at=said_at, resolved_at=now)
+    held = state.holder(entity)
+    if held is None:
+        return stop("nothing open to resolve", SaveEntity(cleared))
+    others = state.others_firing(held, entity)
+    if others > 0:
+        reason = f"its entity is resolved, {others} more of the incident still fire{'s' * (others == 1)}"
+        return stop(reason, SaveEntity(cleared), incident=held.unique_id)
+    moved = _move(alert, held, IncidentStatus.RESOLVED, state, now)
+    return stop("resolves the incident", SaveEntity(cleared), *moved, incident=held.unique_id)
+
+
+def _acknowledged(alert: Alert, held: IncidentState | None, state: LaneState, now: datetime) -> Decision:
+    if held is None:
+        return stop("nothing open to acknowledge")
+    moved = _move(alert, held, IncidentStatus.ACKNOWLEDGED, state, now)
+    reason = "acknowledges the incident" if moved else "the incident is acknowledged already"
+    return stop(reason, *moved, incident=held.unique_id)
+
+
+def _move(
+    alert: Alert, held: IncidentState, to: IncidentStatus, state: LaneState, now: datetime
+) -> tuple[Effect, ...]:
+    facts = state.facts
+    reason = f"an alert said {alert.alert_type.name.lower()}"
+    return moves.move(held, to, facts.service, facts.directory, actor_of(alert), now, reason)
+
+
+def _older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:
+    """Law 4: only the sources' own times are compared, and only for an hour; equal times page."""
+    said_at, resolved_said_at = alert.parsed.source_at, entity.resolved_source_at
+    if said_at is None or resolved_said_at is None or entity.resolved_at is None:
+        return False
+    return said_at < resolved_said_at and now - entity.resolved_at <= RESOLVE_REMEMBERED
+
+
+def _collated(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
+    """Time-based collation: into the incident that still collects, counted from its creation."""
+    service = state.facts.service
+    latest = state.collecting()
+    if service.collation is not Collation.TIME_BASED or latest is None:
+        return None
+    if not covers(state.facts.integrations[alert.integration], alert.alert_type):
+        return None
+    if now - latest.creation_date > timedelta(minutes=service.collation_minutes):
+        return None
+    return stop(
+        "joins the incident that the service is collecting into",
+        SaveEntity(_firing(entity, latest)),
+        incident=latest.unique_id,
+    )

@@ -1,0 +1,73 @@
+"""Stage 5: does this alert open an incident, and with what? Contract section 4.1."""
+
+from datetime import datetime, timedelta
+
+from models.effects import Decision, EntityState, IncidentState, SaveEntity, SaveIncident, go_on, stop
+from models.enums import Collation, IncidentStatus
+from models.facts import ServiceFacts
+from pipeline import identity, moves
+from pipeline.alert import Alert
+from pipeline.stages.coverage import covers, described
+from pipeline.stages.dedupe import actor_of
+from pipeline.state import LaneState
+from schedules import escalation
+
+# How far back the context window of an incident reaches (contract 4.1, row 20).
+CONTEXT = timedelta(minutes=30)
+
+
+def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
+    integration = state.facts.integrations[alert.integration]
+    if not covers(integration, alert.alert_type):
+        level = alert.alert_type.name.lower()
+        return stop(
+            f"{level} opens no incident here: the integration opens them for {described(integration)}"
+        )
+    facts = state.facts
+    incident = _new_incident(alert, state, now)
+    reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
+    opened = moves.open_incident(incident, facts.service, facts.directory, actor_of(alert), now, reason)
+    entity = EntityState(alert.integration, alert.entity_id, firing=True, incident=incident.unique_id)
+    return go_on(
+        "opens an incident",
+        *_closed_collection(facts.service, state),
+        *opened,
+        SaveEntity(entity),
+        incident=incident.unique_id,
+        opened=True,
+    )
+
+
+def _new_incident(alert: Alert, state: LaneState, now: datetime) -> IncidentState:
+    service = state.facts.service
+    directory = state.facts.directory
+    policy = directory.policies.get(service.escalation_policy or 0)
+    assignee = escalation.first_person(policy, directory)
+    return IncidentState(
+        unique_id=identity.incident_id(alert.event_id),
+        account=service.account,
+        team=service.team,
+        service=service.row,
+        incident_key=identity.incident_key(alert.event_id),
+        title=alert.message,
+        summary=alert.summary,
+        status=IncidentStatus.TRIGGERED,
+        urgency=state.facts.integrations[alert.integration].default_urgency,
+        creation_date=now,
+        chain_started_at=now,
+        assigned_to=assignee.row if assignee else None,
+        escalation_policy=service.escalation_policy,
+        sla=service.sla,
+        team_priority=service.team_priority,
+        context_window_start=now - CONTEXT,
+        context_window_end=now,
+        collecting=service.collation is Collation.TIME_BASED,
+    )
+
+
+def _closed_collection(service: ServiceFacts, state: LaneState) -> tuple[SaveIncident, ...]:
+    """The incident that collected until now stops: there is only ever one that does (law 3)."""
+    latest = state.collecting()
+    if service.collation is not Collation.TIME_BASED or latest is None:
+        return ()
+    return (SaveIncident(latest.but(collecting=False)),)

@@ -1,0 +1,38 @@
+"""Stage 1: the source's body becomes alerts with an identity."""
+
+from collections.abc import Iterator
+from datetime import datetime
+
+from models.effects import Decision, go_on
+from pipeline import identity
+from pipeline.alert import Alert
+from pipeline.sources import SOURCES
+from pipeline.state import LaneState
+
+
+def alerts_of(
+    trace_id: str, receipt: int, integration: int, source: str, body: bytes, accepted_at: datetime
+) -> Iterator[Alert]:
+    """Every alert of a receipt's body, in its order; ids follow from the trace_id.
+
+    Raises BadBody if the body cannot be read, which acceptance has already ruled out.
+    """
+    for position, parsed in enumerate(SOURCES[source].parse(body)):
+        yield Alert(
+            event_id=identity.event_id(trace_id, position, integration),
+            trace_id=trace_id,
+            receipt=receipt,
+            position=position,
+            integration=integration,
+            accepted_at=accepted_at,
+            entity_id=identity.fitting_entity_id(
+                parsed.entity_id or identity.generated_entity_id(trace_id, position)
+            ),
+            parsed=parsed,
+        )
+
+
+def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
+    """Say what was understood; the reading itself is `alerts_of`."""
+    given = "given" if alert.parsed.entity_id else "generated"
+    return go_on(f"{alert.alert_type.name.lower()}, entity_id {given}")

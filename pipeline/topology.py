@@ -1,0 +1,65 @@
+"""An alert's road: the one list of its stages, and where the road may be cut into queues."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from models.effects import Decision
+from pipeline.alert import Alert
+from pipeline.stages import dedupe, incident, normalize, notify, route, rules
+from pipeline.state import LaneState
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """`cut_after`: whether operators may give what follows a queue of its own (TOCSIN_ROAD_CUTS)."""
+
+    name: str
+    decide: Callable[[Alert, LaneState, datetime], Decision]
+    cut_after: bool = False
+
+
+# The order is the road. dedupe, incident and notify read and write the same rows, so they are one
+# transaction under the service's lock and never parted.
+STAGES = (
+    Stage("normalize", normalize.decide, cut_after=True),
+    Stage("route", route.decide, cut_after=True),
+    Stage("rules", rules.decide, cut_after=True),
+    Stage("dedupe", dedupe.decide),
+    Stage("incident", incident.decide),
+    Stage("notify", notify.decide),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The stages between two cuts: one queue, one actor. `then` is the next segment's name, if any."""
+
+    stages: tuple[Stage, ...]
+    then: str | None
+
+    @property
+    def name(self) -> str:
+        return self.stages[0].name
+
+    @property
+    def queue(self) -> str:
+        return f"road.{self.name}"
+
+
+def segments(cuts: Iterable[str] = ()) -> tuple[Segment, ...]:
+    """The road, cut after the named stages. ValueError names a stage that may not be cut after."""
+    wanted = set(cuts)
+    allowed = {stage.name for stage in STAGES if stage.cut_after}
+    if wanted - allowed:
+        raise ValueError(
+            f"the road cannot be cut after {', '.join(sorted(wanted - allowed))};"
+            f" possible: {', '.join(stage.name for stage in STAGES if stage.cut_after)}"
+        )
+    parts: list[list[Stage]] = [[]]
+    for stage in STAGES:
+        parts[-1].append(stage)
+        if stage.name in wanted:
+            parts.append([])
+    names = [part[0].name for part in parts] + [None]
+    return tuple(Segment(tuple(part), names[i + 1]) for i, part in enumerate(parts))

@@ -1,0 +1,53 @@
+"""Everything that will happen to an incident by itself: which timers it should have.
+
+What is decided when one is due stands in schedules/due.py.
+"""
+
+from datetime import timedelta
+
+from models.effects import IncidentState, TimerState
+from models.enums import IncidentStatus, TimerKind
+from models.facts import Directory, PolicyFacts, ServiceFacts
+from schedules import escalation
+
+
+def wanted(
+    incident: IncidentState, service: ServiceFacts | None, directory: Directory
+) -> tuple[TimerState, ...]:
+    """The timers that an incident in this state should have; the same answer whoever asks, whenever."""
+    policy = directory.policies.get(incident.escalation_policy or 0)
+    found = (
+        _escalation(incident, policy),
+        _acknowledgement_timeout(incident, service),
+        _auto_resolve(incident, service),
+    )
+    return tuple(timer for timer in found if timer is not None)
+
+
+def _escalation(incident: IncidentState, policy: PolicyFacts | None) -> TimerState | None:
+    if incident.status is not IncidentStatus.TRIGGERED or not incident.escalating or policy is None:
+        return None
+    if incident.next_step >= escalation.chain_length(policy):
+        return None
+    key = f"{TimerKind.ESCALATE}:{incident.chain}:{incident.next_step}"
+    due_at = escalation.due_at(incident, policy, incident.next_step)
+    return TimerState(incident.unique_id, TimerKind.ESCALATE, key, due_at)
+
+
+def _acknowledgement_timeout(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
+    if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
+        return None
+    if service is None or not service.acknowledgement_timeout_s:
+        return None
+    key = f"{TimerKind.ACKNOWLEDGEMENT_TIMEOUT}:{incident.acknowledged_date:%Y%m%dT%H%M%S%f}"
+    due_at = incident.acknowledged_date + timedelta(seconds=service.acknowledgement_timeout_s)
+    return TimerState(incident.unique_id, TimerKind.ACKNOWLEDGEMENT_TIMEOUT, key, due_at)
+
+
+def _auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
+    if not incident.is_open or service is None or not service.auto_resolve_s:
+        return None
+    # A reopened incident gets its whole time again: its chain began anew.
+    key = f"{TimerKind.AUTO_RESOLVE}:{incident.chain}"
+    due_at = incident.chain_started_at + timedelta(seconds=service.auto_resolve_s)
+    return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, due_at)

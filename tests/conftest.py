@@ -1,0 +1,61 @@
+"""What every test may ask for: a store of its own, people, and a moment."""
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from models.base import connection, db, open_store
+from models.migrate import migrate
+from tests.people import World, found_world
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def now() -> datetime:
+    """A Wednesday noon, far from any change of clocks."""
+    return NOON
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The data folder of this test."""
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def empty_store(home: Path):
+    """A store without a schema."""
+    opened = open_store("", home)
+    yield opened
+    db.close_all()
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema in it, made once and copied for each test."""
+    folder = tmp_path_factory.mktemp("schema")
+    open_store("", folder)
+    migrate(folder)
+    db.close_all()
+    return folder / "tocsin.db"
+
+
+@pytest.fixture
+def store(home: Path, migrated_file: Path):
+    """A store with the schema and a connection, no rows."""
+    home.mkdir(parents=True, exist_ok=True)
+    shutil.copy(migrated_file, home / "tocsin.db")
+    opened = open_store("", home)
+    with connection():
+        yield opened
+    db.close_all()
+
+
+@pytest.fixture
+def world(store, now: datetime) -> World:
+    """Alice's team with a service; Bob in it; Charlie outside; Mallory in another account."""
+    with store.writing():
+        return found_world(now)

@@ -1,0 +1,61 @@
+"""The people of the tests and what they own, made by the same functions that the product uses."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from models import founding
+from models.accounts import Account, User
+from models.applications import GENERIC
+from models.enums import AccountRole, TeamRole
+from models.ids import new_uuid
+from models.services import Integration, Service
+from models.teams import EscalationPolicy, Team, TeamMember
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Alice owns the account and the team, Bob is a plain member of the team; Charlie has a team of
+    his own in the same account; Mallory owns another account. `tokens` are by first name, lower case.
+    """
+
+    account: Account
+    alice: User
+    bob: User
+    charlie: User
+    mallory: User
+    team: Team
+    policy: EscalationPolicy
+    service: Service
+    integration: Integration
+    charlies_team: Team
+    mallorys_team: Team
+    tokens: dict[str, str]
+
+
+def found_world(now: datetime) -> World:
+    account, alice = founding.new_account("Example", "alice@example.org", now)
+    other, mallory = founding.new_account("Elsewhere", "mallory@example.net", now)
+    bob = founding.new_user(account, "bob@example.org", AccountRole.USER, now, first_name="Bob")
+    charlie = founding.new_user(account, "charlie@example.org", AccountRole.USER, now, first_name="Charlie")
+    User.update(first_name="Alice").where(User.id == alice.id).execute()
+    alice.first_name = "Alice"
+    team = founding.new_team(account, "Payments", alice, now)
+    TeamMember.create(unique_id=new_uuid(), team=team, user=bob, role=TeamRole.USER, joining_date=now)
+    policy = EscalationPolicy.get(EscalationPolicy.team == team)
+    service = founding.new_service(team, "Checkout", policy, alice, now)
+    integration = founding.new_integration(service, "Probe", GENERIC, alice, now)
+    people = {"alice": alice, "bob": bob, "charlie": charlie, "mallory": mallory}
+    return World(
+        account=account,
+        alice=alice,
+        bob=bob,
+        charlie=charlie,
+        mallory=mallory,
+        team=team,
+        policy=policy,
+        service=service,
+        integration=integration,
+        charlies_team=founding.new_team(account, "Billing", charlie, now),
+        mallorys_team=founding.new_team(other, "Elsewhere", mallory, now),
+        tokens={name: founding.new_token_for(user, "test", now) for name, user in people.items()},
+    )

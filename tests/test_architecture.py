@@ -1,0 +1,89 @@
+"""Who may import whom (design, section 4), walked over the syntax of every module."""
+
+import ast
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+OURS = {"web", "workers", "pipeline", "models", "schedules", "tocsin"}
+
+VOCABULARY = {"models.enums", "models.effects", "models.facts", "models.shortid"}
+PURE = VOCABULARY | {"pipeline", "schedules"}
+
+# Module or package -> what of ours it may import, what of others. The longest name that fits counts.
+RULES: dict[str, tuple[set[str], set[str]]] = {
+    "models.enums": (set(), set()),
+    "models.effects": (VOCABULARY, set()),
+    "models.facts": (VOCABULARY, set()),
+    "models.shortid": (set(), set()),
+    "models": ({"models"}, {"peewee", "playhouse", "orjson"}),
+    "pipeline.sources": (PURE, {"msgspec"}),
+    "pipeline.conditions": (PURE, {"datalogic_py", "re2"}),
+    "pipeline": (PURE, set()),
+    "schedules": (PURE, {"zoneinfo", "dateutil"}),
+    "schedules.clock": (
+        {"models", "workers.bell", "workers.timers", "schedules", "tocsin"},
+        {"rq", "rq_scheduler", "redis", "structlog"},
+    ),
+    "workers": ({"workers", "models", "pipeline", "schedules", "tocsin"}, {"*"}),
+    "web": ({"web", "models", "pipeline", "schedules", "workers.bell", "tocsin"}, {"*"}),
+    "tocsin.settings": ({"pipeline.topology"}, set()),
+    "tocsin": (OURS, {"*"}),
+}
+
+
+def modules() -> list[str]:
+    files = (path for folder in sorted(OURS) for path in sorted((ROOT / folder).rglob("*.py")))
+    return [
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files
+    ]
+
+
+def imports_of(module: str) -> set[str]:
+    path = ROOT.joinpath(*module.split("."))
+    path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {name.name for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found |= {
+                f"{node.module}.{name.name}" if is_module(f"{node.module}.{name.name}") else node.module
+                for name in node.names
+            }
+    return found
+
+
+def is_module(name: str) -> bool:
+    path = ROOT.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").exists()
+
+
+def inside(name: str, allowed: set[str]) -> bool:
+    return any(name == one or name.startswith(f"{one}.") for one in allowed)
+
+
+def rule_for(module: str) -> tuple[set[str], set[str]]:
+    return RULES[max((name for name in RULES if inside(module, {name})), key=len)]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_module_imports_only_what_its_place_allows(module):
+    ours, others = rule_for(module)
+    for name in imports_of(module):
+        top = name.split(".")[0]
+        if top in OURS:
+            assert inside(name, ours), f"{module} may not import {name}"
+        elif top not in sys.stdlib_module_names and top != "__future__":
+            assert "*" in others or top in others, f"{module} may not import {name}"
+
+
+@pytest.mark.parametrize("module", [m for m in modules() if rule_for(m)[0] == PURE])
+def test_pure_modules_never_look_at_a_clock(module):
+    path = ROOT.joinpath(*module.split("."))
+    text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()
+
+    for clock in ("datetime.now(", "utcnow(", "time.time(", "monotonic(", "date.today("):
+        assert clock not in text

@@ -1,0 +1,163 @@
+"""Every setting, in one table: environment variables TOCSIN_*, read once into one frozen object."""
+
+import ipaddress
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pipeline.topology import segments
+
+
+class BadSetting(ValueError):
+    """A setting that stops the start; the text says what to change."""
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 < number < 65536:
+        raise ValueError("a port lies between 1 and 65535")
+    return number
+
+
+def _count(text: str) -> int:
+    number = int(text)
+    if not 0 < number <= 1024:
+        raise ValueError("a whole number from 1 to 1024")
+    return number
+
+
+def _flag(text: str) -> bool:
+    known = {
+        "1": True,
+        "true": True,
+        "yes": True,
+        "on": True,
+        "0": False,
+        "false": False,
+        "no": False,
+        "off": False,
+    }
+    try:
+        return known[text.lower()]
+    except KeyError:
+        raise ValueError("use 1 or 0") from None
+
+
+def _one_of(*words: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text not in words:
+            raise ValueError(f"one of {', '.join(words)}")
+        return text
+
+    return read
+
+
+def _url(*schemes: str) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text and not text.startswith(tuple(f"{scheme}://" for scheme in schemes)):
+            raise ValueError(f"begins with {' or '.join(f'{scheme}://' for scheme in schemes)}")
+        return text.rstrip("/")
+
+    return read
+
+
+def _networks(text: str) -> tuple[Any, ...]:
+    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
+
+
+def _cuts(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    segments(names)
+    return names
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One line of the table. `secret` values are never shown."""
+
+    name: str
+    default: str
+    read: Callable[[str], Any]
+    meaning: str
+    unit: str = ""
+    secret: bool = False
+
+    @property
+    def variable(self) -> str:
+        return f"TOCSIN_{self.name.upper()}"
+
+
+SETTINGS = (
+    Setting("home", "./var", lambda text: Path(text).absolute(), "folder of the data"),
+    Setting("host", "127.0.0.1", str, "address that web listens on"),
+    Setting("port", "8080", _port, "port that web listens on"),
+    Setting("public_url", "", _url("http", "https"), "how users reach web; default http://HOST:PORT"),
+    Setting("trusted_proxies", "", _networks, "networks whose forwarded headers count, by commas"),
+    Setting("database_url", "", _url("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
+    Setting("redis_url", "", _url("redis", "rediss", "unix"), "Redis; empty: Tocsin runs its own", secret=True),
+    Setting("owner_email", "owner@localhost", str, "e-mail address of the first account's owner"),
+    Setting("web_threads", "64", _count, "requests that web works on at once"),
+    Setting("worker_threads", "8", _count, "messages that a worker works on at once"),
+    Setting("road_cuts", "", _cuts, "stages after which an alert's road gets another queue, by commas"),
+    Setting("smtp_host", "", str, "mail relay; empty: nobody can be told by e-mail"),
+    Setting("smtp_port", "25", _port, "port of the mail relay"),
+    Setting("smtp_tls", "none", _one_of("none", "starttls", "tls"), "none, starttls or tls"),
+    Setting("smtp_user", "", str, "user at the mail relay"),
+    Setting("smtp_password", "", str, "password at the mail relay", secret=True),
+    Setting("smtp_from", "tocsin@localhost", str, "sender of e-mail"),
+    Setting("open_alert_status", "0", _flag, "1: the alert status operation answers without a token"),
+    Setting("log_level", "info", _one_of("debug", "info", "warning", "error"), "debug, info, warning or error"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What this process was told; attribute names are those of the table."""
+
+    home: Path
+    host: str
+    port: int
+    public_url: str
+    trusted_proxies: tuple[Any, ...]
+    database_url: str
+    redis_url: str
+    owner_email: str
+    web_threads: int
+    worker_threads: int
+    road_cuts: tuple[str, ...]
+    smtp_host: str
+    smtp_port: int
+    smtp_tls: str
+    smtp_user: str
+    smtp_password: str
+    smtp_from: str
+    open_alert_status: bool
+    log_level: str
+
+
+def load(environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of an environment. BadSetting for an unknown TOCSIN_ name or a value that cannot be."""
+    known = {setting.variable for setting in SETTINGS}
+    unknown = sorted(name for name in environ if name.startswith("TOCSIN_") and name not in known)
+    if unknown:
+        raise BadSetting(f"unknown setting {', '.join(unknown)}; known are: {', '.join(sorted(known))}")
+    values = {
+        setting.name: _read(setting, environ.get(setting.variable, setting.default)) for setting in SETTINGS
+    }
+    values["public_url"] = values["public_url"] or _local_url(values["host"], values["port"])
+    return Settings(**values)
+
+
+def _read(setting: Setting, text: str) -> Any:
+    try:
+        return setting.read(text)
+    except ValueError as error:
+        shown = "" if setting.secret else f" (it is {text!r})"
+        raise BadSetting(f"{setting.variable} cannot be used: {error}{shown}") from None
+
+
+def _local_url(host: str, port: int) -> str:
+    shown = "127.0.0.1" if host in ("", "0.0.0.0", "::") else host  # noqa: S104 - compared, not bound
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
