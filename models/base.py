@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import peewee
@@ -68,7 +68,14 @@ class SequenceField(peewee.BigAutoField):
         return peewee.NodeList((super().ddl(ctx), peewee.SQL(store().sequence_suffix)))
 
 
-class Table(peewee.Model):
+# To the type checker a row is Any: peewee makes attributes (id, team_id ...) that no stub can know.
+if TYPE_CHECKING:
+    _Model: Any
+else:
+    _Model = peewee.Model
+
+
+class Table(_Model):
     class Meta:
         database = db
         legacy_table_names = False

@@ -77,6 +77,10 @@ class EntityState:
     def key(self) -> tuple[int, str]:
         return (self.integration, self.entity_id)
 
+    def released(self) -> "EntityState":
+        """Held by no incident any more, and not counted as firing."""
+        return replace(self, firing=False, incident=None)
+
 
 @dataclass(frozen=True, slots=True)
 class EventState:

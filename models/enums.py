@@ -47,6 +47,10 @@ class ContactType(IntEnum):
     GOOGLE_CHAT = 6
 
 
+# Contact types that a channel can send to today; rules for others count as unusable (law 9).
+DELIVERABLE = frozenset({ContactType.EMAIL})
+
+
 class TargetType(IntEnum):
     """What a step of an escalation policy names (contract section 3.5)."""
 

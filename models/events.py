@@ -40,7 +40,6 @@ class Event(Table):
     and the wishes of the sender).
     """
 
-    id = peewee.AutoField()
     unique_id = peewee.CharField(max_length=22, unique=True)
     receipt = peewee.ForeignKeyField(Receipt, on_delete="CASCADE")
     position = peewee.IntegerField()

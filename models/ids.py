@@ -32,3 +32,8 @@ def new_token() -> str:
 def digest(token: str) -> str:
     """What is kept of a token: it has 256 random bits, so a plain SHA-256 cannot be searched."""
     return hashlib.sha256(token.encode()).hexdigest()
+
+
+def message_id(keys: list[str]) -> str:
+    """The id of the message that carries these notices: the hash of their sorted keys."""
+    return hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=20).hexdigest()

@@ -34,11 +34,6 @@ def incident_key(event_id: str) -> str:
     return short(_derived("incident key", event_id))
 
 
-def message_id(keys: list[str]) -> str:
-    """The id of the message that carries these notices: the hash of their sorted keys."""
-    return hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=20).hexdigest()
-
-
 def fitting_entity_id(entity_id: str) -> str:
     """An entity_id over 255 characters becomes its hash: cut, two of them might become one."""
     if len(entity_id) <= 255:

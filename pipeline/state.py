@@ -75,10 +75,5 @@ class LaneState:
     def _release(self, unique_id: str) -> None:
         for key, entity in self.entities.items():
             if entity.incident == unique_id:
-                self.entities[key] = EntityState(
-                    entity.integration,
-                    entity.entity_id,
-                    resolved_source_at=entity.resolved_source_at,
-                    resolved_at=entity.resolved_at,
-                )
+                self.entities[key] = entity.released()
         self.firing.pop(unique_id, None)

@@ -1,5 +1,6 @@
 """Stage 4: is this alert news, or more of something already open? Contract sections 4.1 and 4.3."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.effects import Actor, Decision, Effect, EntityState, IncidentState, SaveEntity, go_on, stop
@@ -41,7 +42,7 @@ def actor_of(alert: Alert) -> Actor:
 
 
 def _firing(entity: EntityState, incident: IncidentState) -> EntityState:
-    return EntityState(entity.integration, entity.entity_id, firing=True, incident=incident.unique_id)
+    return replace(entity, firing=True, incident=incident.unique_id)
 
 
 def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:

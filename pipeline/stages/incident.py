@@ -1,8 +1,9 @@
 """Stage 5: does this alert open an incident, and with what? Contract section 4.1."""
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
-from models.effects import Decision, EntityState, IncidentState, SaveEntity, SaveIncident, go_on, stop
+from models.effects import Decision, IncidentState, SaveEntity, SaveIncident, go_on, stop
 from models.enums import Collation, IncidentStatus
 from models.facts import ServiceFacts
 from pipeline import identity, moves
@@ -27,7 +28,8 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     incident = _new_incident(alert, state, now)
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     opened = moves.open_incident(incident, facts.service, facts.directory, actor_of(alert), now, reason)
-    entity = EntityState(alert.integration, alert.entity_id, firing=True, incident=incident.unique_id)
+    before = state.entity(alert.integration, alert.entity_id)
+    entity = replace(before, firing=True, incident=incident.unique_id)
     return go_on(
         "opens an incident",
         *_closed_collection(facts.service, state),

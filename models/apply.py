@@ -1,0 +1,326 @@
+"""Effects to rows, in bulk, inside the caller's transaction.
+
+The number of statements does not depend on the number of alerts: each kind of row is read at most
+once and written at most twice. Effects are replayed in their order in memory first, so that what is
+written is the same however the alerts were cut into batches.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from models.accounts import Account
+from models.base import Table
+from models.effects import (
+    ArmTimers,
+    EntityState,
+    EventState,
+    IncidentState,
+    Outcome,
+    OweNotice,
+    ReclaimEntities,
+    RecordLog,
+    ReleaseEntities,
+    SaveEntity,
+    SaveIncident,
+    TimerState,
+    VoidNotices,
+)
+from models.enums import AlertType, TimerKind
+from models.enums import NoticeState as NoticeStatus
+from models.events import Entity, Event
+from models.incidents import Incident, IncidentLog
+from models.loading import STATE_COLUMNS, STATE_REFERENCES
+from models.messages import Owed, write_notices
+from models.notices import Notice
+from models.timers import Timer
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was written. `channels` have messages that may be due; `numbers` are the new incidents'."""
+
+    channels: frozenset[int] = frozenset()
+    numbers: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Replay:
+    """The effects, folded: the last word on each row."""
+
+    incidents: dict[str, IncidentState] = field(default_factory=dict)
+    entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
+    released: list[str] = field(default_factory=list)
+    reclaimed: list[str] = field(default_factory=list)
+    logs: list[RecordLog] = field(default_factory=list)
+    arms: list[ArmTimers] = field(default_factory=list)
+    owed: dict[str, Owed] = field(default_factory=dict)
+    voids: dict[str, VoidNotices] = field(default_factory=dict)
+
+
+def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
+    """Write an outcome. `rows` are row numbers of incidents that are only referred to, by unique_id."""
+    replay = _replay(outcome)
+    known = dict(rows or {})
+    known.update({i.unique_id: i.row for i in replay.incidents.values() if i.row is not None})
+    _update_incidents([i for i in replay.incidents.values() if i.row is not None])
+    numbers = _insert_incidents([i for i in replay.incidents.values() if i.row is None], known)
+    _write_entities(replay, known)
+    _insert_events(outcome.events, known)
+    _insert_many(IncidentLog, [_log_row(log, known) for log in replay.logs])
+    _write_timers(replay.arms, known)
+    _void_notices(replay.voids, known)
+    channels = write_notices(replay.owed, known)
+    return Applied(channels, numbers)
+
+
+def _replay(outcome: Outcome) -> _Replay:
+    replay = _Replay()
+    for effect in outcome.effects:
+        match effect:
+            case SaveIncident(incident):
+                replay.incidents[incident.unique_id] = incident
+            case SaveEntity(entity):
+                replay.entities[entity.key] = entity
+            case ReleaseEntities(unique_id):
+                replay.released.append(unique_id)
+                replay.entities = {
+                    key: entity.released() if entity.incident == unique_id else entity
+                    for key, entity in replay.entities.items()
+                }
+            case ReclaimEntities(unique_id):
+                replay.reclaimed.append(unique_id)
+            case RecordLog():
+                replay.logs.append(effect)
+            case ArmTimers():
+                replay.arms.append(effect)
+            case OweNotice(notice):
+                replay.owed[notice.key] = Owed(notice)
+            case VoidNotices(unique_id):
+                _replay_void(replay, effect, unique_id)
+    return replay
+
+
+def _replay_void(replay: _Replay, effect: VoidNotices, unique_id: str) -> None:
+    """What is in the store is voided by the first word, what this very outcome owes by the next."""
+    replay.voids.setdefault(unique_id, effect)
+    for owed in replay.owed.values():
+        if owed.notice.incident == unique_id and owed.void is None:
+            owed.void = effect
+
+
+def _columns(incident: IncidentState) -> dict[str, Any]:
+    values = {name: getattr(incident, name) for name in (*STATE_COLUMNS, *STATE_REFERENCES)}
+    return {**values, "status": int(incident.status), "urgency": int(incident.urgency)}
+
+
+def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> dict[str, int]:
+    """New rows with the account's next numbers, in their order; `known` learns their row numbers."""
+    if not incidents:
+        return {}
+    account = incidents[0].account
+    last = _raise_number(account, len(incidents))
+    numbers = {
+        incident.unique_id: last - len(incidents) + place for place, incident in enumerate(incidents, start=1)
+    }
+    records = [{**_columns(i), "incident_number": numbers[i.unique_id]} for i in incidents]
+    written = Incident.insert_many(records).returning(Incident.id, Incident.unique_id).tuples().execute()
+    known.update({unique_id: row for row, unique_id in written})
+    return numbers
+
+
+def _raise_number(account: int, by: int) -> int:
+    query = Account.update(last_incident_number=Account.last_incident_number + by)
+    (row,) = query.where(Account.id == account).returning(Account.last_incident_number).tuples().execute()
+    number: int = row[0]
+    return number
+
+
+# What a move can change; the rest of an incident never changes after its creation.
+_CHANGEABLE = (
+    "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
+    "acknowledged_date", "resolved_date", "collecting", "escalating", "chain", "chain_started_at",
+    "next_step",
+)  # fmt: skip
+
+
+def _update_incidents(incidents: list[IncidentState]) -> None:
+    if incidents:
+        rows = [Incident(id=incident.row, **_columns(incident)) for incident in incidents]
+        Incident.bulk_update(rows, list(_CHANGEABLE))
+
+
+def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
+    released = [known[unique_id] for unique_id in replay.released if unique_id in known]
+    if released:
+        Entity.update(firing=False, incident=None).where(Entity.incident.in_(released)).execute()
+    for unique_id in replay.reclaimed:
+        _reclaim(known[unique_id])
+    if replay.entities:
+        records = [
+            {
+                "integration": entity.integration,
+                "entity_id": entity.entity_id,
+                "firing": entity.firing,
+                "incident": known[entity.incident] if entity.incident else None,
+                "resolved_source_at": entity.resolved_source_at,
+                "resolved_at": entity.resolved_at,
+            }
+            for _, entity in sorted(replay.entities.items())
+        ]
+        Entity.insert_many(records).on_conflict(
+            conflict_target=[Entity.integration, Entity.entity_id],
+            preserve=[Entity.firing, Entity.incident, Entity.resolved_source_at, Entity.resolved_at],
+        ).execute()
+
+
+def _reclaim(incident: int) -> None:
+    """Give a reopened incident its entities back, firing unless the last word on them was resolved."""
+    latest: dict[tuple[int, str], int] = {}
+    events = Event.select(Event.integration, Event.entity_id, Event.alert_type).where(
+        Event.incident == incident, Event.integration.is_null(False)
+    )
+    for integration, entity_id, alert_type in events.order_by(Event.id).tuples():
+        latest[integration, entity_id] = alert_type
+    for firing in (True, False):
+        keys = [key for key, last in latest.items() if (last != AlertType.RESOLVED) is firing]
+        for integration in {integration for integration, _ in keys}:
+            names = [name for owner, name in keys if owner == integration]
+            Entity.update(incident=incident, firing=firing).where(
+                Entity.integration == integration, Entity.entity_id.in_(names), Entity.incident.is_null()
+            ).execute()
+
+
+def _insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
+    _insert_many(
+        Event,
+        [
+            {
+                "unique_id": event.unique_id,
+                "receipt": event.receipt,
+                "position": event.position,
+                "integration": event.integration,
+                "service": event.service,
+                "incident": known[event.incident] if event.incident else None,
+                "incident_created": event.incident_created,
+                "message": event.message,
+                "summary": event.summary,
+                "alert_type": int(event.alert_type),
+                "entity_id": event.entity_id,
+                "suppressed": event.suppressed,
+                "alert": event.alert,
+                "source_at": event.source_at,
+                "creation_date": event.creation_date,
+                "stage": event.stage,
+                "state": int(event.state),
+                "reasons": event.reasons,
+                "error": event.error,
+            }
+            for event in events
+        ],
+    )
+
+
+def _log_row(log: RecordLog, known: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "incident": known[log.incident],
+        "at": log.at,
+        "what": log.what,
+        "reason": log.reason,
+        "actor_kind": log.actor.kind.value,
+        "user": log.actor.user,
+        "alert": log.actor.alert,
+    }
+
+
+@dataclass(slots=True)
+class _Wait:
+    """A timer that waits, while arms are replayed; `row` is None until it is written."""
+
+    timer: TimerState
+    row: int | None = None
+    changed: bool = False
+    done_at: datetime | None = None
+    outcome: str | None = None
+
+
+def _write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
+    """Replay the arms over what waits in the store; insert what is new, end or move what is not."""
+    if not arms:
+        return
+    waits = _replay_arms(arms, _pending_timers(arms, known))
+    _insert_many(
+        Timer,
+        [
+            {
+                "incident": known[wait.timer.incident],
+                "kind": wait.timer.kind.value,
+                "key": wait.timer.key,
+                "due_at": wait.timer.due_at,
+                "done_at": wait.done_at,
+                "outcome": wait.outcome,
+            }
+            for wait in waits
+            if wait.row is None
+        ],
+    )
+    changed = [
+        Timer(id=wait.row, due_at=wait.timer.due_at, done_at=wait.done_at, outcome=wait.outcome)
+        for wait in waits
+        if wait.row is not None and wait.changed
+    ]
+    if changed:
+        Timer.bulk_update(changed, ["due_at", "done_at", "outcome"])
+
+
+def _pending_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> list[_Wait]:
+    names = {known[arm.incident]: arm.incident for arm in arms}
+    query = Timer.select().where(Timer.incident.in_(list(names)), Timer.done_at.is_null())
+    return [
+        _Wait(TimerState(names[row.incident_id], TimerKind(row.kind), row.key, row.due_at), row.id)
+        for row in query
+    ]
+
+
+def _replay_arms(arms: list[ArmTimers], waits: list[_Wait]) -> list[_Wait]:
+    waiting = {(wait.timer.incident, wait.timer.key): wait for wait in waits}
+    every = list(waits)
+    for arm in arms:
+        wanted = {(timer.incident, timer.key): timer for timer in arm.wanted}
+        for key in [key for key in waiting if key[0] == arm.incident and key not in wanted]:
+            wait = waiting.pop(key)
+            wait.done_at, wait.outcome, wait.changed = arm.at, arm.why, True
+        for key, timer in wanted.items():
+            if key not in waiting:
+                waiting[key] = _Wait(timer)
+                every.append(waiting[key])
+            elif waiting[key].timer.due_at != timer.due_at:
+                waiting[key].timer, waiting[key].changed = timer, True
+    return every
+
+
+def _void_notices(voids: Mapping[str, VoidNotices], known: Mapping[str, int]) -> None:
+    by_row = {known[unique_id]: void for unique_id, void in voids.items()}
+    if not by_row:
+        return
+    pending = Notice.select(Notice.id, Notice.incident).where(
+        Notice.incident.in_(list(by_row)), Notice.state == NoticeStatus.PENDING
+    )
+    rows = [
+        Notice(
+            id=row.id,
+            state=NoticeStatus.VOID,
+            outcome=by_row[row.incident_id].outcome,
+            done_at=by_row[row.incident_id].at,
+        )
+        for row in pending
+    ]
+    if rows:
+        Notice.bulk_update(rows, ["state", "outcome", "done_at"])
+
+
+def _insert_many(table: type[Table], records: Iterable[dict[str, Any]]) -> None:
+    records = list(records)
+    if records:
+        table.insert_many(records).execute()

@@ -1,0 +1,95 @@
+"""Notices to rows, and which of them travel together in one message."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from models.effects import NoticeState, VoidNotices
+from models.enums import NoticeState as NoticeStatus
+from models.ids import message_id
+from models.incidents import Incident
+from models.notices import Message, Notice
+
+
+@dataclass(slots=True)
+class Owed:
+    """A notice on its way into the store; `void` when the same transaction already took it back."""
+
+    notice: NoticeState
+    void: VoidNotices | None = None
+
+
+def write_notices(owed: Mapping[str, Owed], known: Mapping[str, int]) -> frozenset[int]:
+    """Insert notices that are new by key, each in exactly one message; returns the channels to ring.
+
+    What one transaction owes to one contact for the same reason and step is one message. A message
+    whose notices are void already is written as it is: the delivery says so.
+    """
+    fresh = _fresh(owed)
+    if not fresh:
+        return frozenset()
+    bundles: dict[tuple[int, int | None, int, str], list[Owed]] = {}
+    for one in fresh:
+        notice = one.notice
+        bundles.setdefault((notice.user, notice.contact, notice.channel, notice.bundle), []).append(one)
+    now = min(one.notice.not_before for one in fresh)
+    messages = _insert_messages(bundles.values(), _account_of(fresh[0], known), now)
+    Notice.insert_many(
+        [
+            _record(one, known, messages[message_id([each.notice.key for each in group])])
+            for group in bundles.values()
+            for one in group
+        ]
+    ).execute()
+    return frozenset(one.notice.channel for one in fresh)
+
+
+def _fresh(owed: Mapping[str, Owed]) -> list[Owed]:
+    if not owed:
+        return []
+    known = {row.key for row in Notice.select(Notice.key).where(Notice.key.in_(list(owed)))}
+    return [one for key, one in owed.items() if key not in known]
+
+
+def _account_of(one: Owed, known: Mapping[str, int]) -> int:
+    incident = known[one.notice.incident]
+    account: int = Incident.select(Incident.account).where(Incident.id == incident).scalar()
+    return account
+
+
+def _insert_messages(groups: Iterable[list[Owed]], account: int, now: datetime) -> dict[str, int]:
+    records = []
+    for group in groups:
+        first = group[0].notice
+        records.append(
+            {
+                "message_id": message_id([one.notice.key for one in group]),
+                "account": account,
+                "user": first.user,
+                "contact": first.contact,
+                "channel": first.channel,
+                "created_at": now,
+                # Never early: the last of its notices decides.
+                "next_at": max(one.notice.not_before for one in group),
+            }
+        )
+    written = Message.insert_many(records).returning(Message.id, Message.message_id).tuples().execute()
+    return {name: row for row, name in written}
+
+
+def _record(one: Owed, known: Mapping[str, int], message: int) -> dict[str, object]:
+    notice, void = one.notice, one.void
+    return {
+        "key": notice.key,
+        "incident": known[notice.incident],
+        "user": notice.user,
+        "contact": notice.contact,
+        "rule": notice.rule,
+        "kind": notice.kind.value,
+        "reason": notice.reason,
+        "not_before": notice.not_before,
+        "state": NoticeStatus.VOID if void else NoticeStatus.PENDING,
+        "outcome": void.outcome if void else None,
+        "done_at": void.at if void else None,
+        "message": message,
+    }
