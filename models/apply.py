@@ -5,7 +5,7 @@ once and written at most twice. Effects are replayed in their order in memory fi
 written is the same however the alerts were cut into batches.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -125,8 +125,9 @@ def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> 
         incident.unique_id: last - len(incidents) + place for place, incident in enumerate(incidents, start=1)
     }
     records = [{**_columns(i), "incident_number": numbers[i.unique_id]} for i in incidents]
-    written = Incident.insert_many(records).returning(Incident.id, Incident.unique_id).tuples().execute()
-    known.update({unique_id: row for row, unique_id in written})
+    for part in _parts(records):
+        written = Incident.insert_many(part).returning(Incident.id, Incident.unique_id).tuples().execute()
+        known.update({unique_id: row for row, unique_id in written})
     return numbers
 
 
@@ -148,7 +149,7 @@ _CHANGEABLE = (
 def _update_incidents(incidents: list[IncidentState]) -> None:
     if incidents:
         rows = [Incident(id=incident.row, **_columns(incident)) for incident in incidents]
-        Incident.bulk_update(rows, list(_CHANGEABLE))
+        _update_many(Incident, rows, list(_CHANGEABLE))
 
 
 def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
@@ -169,10 +170,11 @@ def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
             }
             for _, entity in sorted(replay.entities.items())
         ]
-        Entity.insert_many(records).on_conflict(
-            conflict_target=[Entity.integration, Entity.entity_id],
-            preserve=[Entity.firing, Entity.incident, Entity.resolved_source_at, Entity.resolved_at],
-        ).execute()
+        for part in _parts(records):
+            Entity.insert_many(part).on_conflict(
+                conflict_target=[Entity.integration, Entity.entity_id],
+                preserve=[Entity.firing, Entity.incident, Entity.resolved_source_at, Entity.resolved_at],
+            ).execute()
 
 
 def _reclaim(incident: int) -> None:
@@ -271,7 +273,7 @@ def _write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
         if wait.row is not None and wait.changed
     ]
     if changed:
-        Timer.bulk_update(changed, ["due_at", "done_at", "outcome"])
+        _update_many(Timer, changed, ["due_at", "done_at", "outcome"])
 
 
 def _pending_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> list[_Wait]:
@@ -317,10 +319,25 @@ def _void_notices(voids: Mapping[str, VoidNotices], known: Mapping[str, int]) ->
         for row in pending
     ]
     if rows:
-        Notice.bulk_update(rows, ["state", "outcome", "done_at"])
+        _update_many(Notice, rows, ["state", "outcome", "done_at"])
 
 
-def _insert_many(table: type[Table], records: Iterable[dict[str, Any]]) -> None:
-    records = list(records)
-    if records:
-        table.insert_many(records).execute()
+# SQLite takes 32,766 values in a statement, PostgreSQL 65,535.
+_VALUES = 30_000
+
+
+def _insert_many(table: type[Table], records: list[dict[str, Any]]) -> None:
+    for part in _parts(records):
+        table.insert_many(part).execute()
+
+
+def _parts(records: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    """Records cut so that each part fits into a statement; one part, as a rule."""
+    size = _VALUES // len(records[0]) if records else 1
+    for start in range(0, len(records), size):
+        yield records[start : start + size]
+
+
+def _update_many(table: type[Table], rows: list[Any], columns: list[str]) -> None:
+    # The statement compares each row with each case, so a part must not be long.
+    table.bulk_update(rows, columns, batch_size=500)

@@ -21,6 +21,8 @@ class Receipt(Table):
     service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL", index=False)
     source = peewee.CharField(max_length=32)
     body = peewee.BlobField()
+    # How many alerts the body holds, so that a batch can be bounded before anything is read.
+    alerts = peewee.IntegerField(default=1)
     received_at = UtcField()
     state = peewee.SmallIntegerField(default=0)
     error = peewee.TextField(null=True)

@@ -33,7 +33,7 @@ def walk(travellers: Iterable[Traveller], segment: Segment, state: LaneState) ->
             traveller = _step(traveller, stage, state, outcome)
             if traveller.ended:
                 break
-        outcome.events.append(_event(traveller, segment, state))
+        outcome.events.append(event_of(traveller, segment, state))
     return outcome
 
 
@@ -51,7 +51,8 @@ def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome
     )
 
 
-def _event(traveller: Traveller, segment: Segment, state: LaneState) -> EventState:
+def event_of(traveller: Traveller, segment: Segment, state: LaneState) -> EventState:
+    """The row of an alert as it leaves a segment: its road is over, or its next stage is named."""
     alert, parsed = traveller.alert, traveller.alert.parsed
     goes_on = segment.then is not None and not traveller.ended
     return EventState(

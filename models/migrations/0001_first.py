@@ -276,6 +276,7 @@ class Receipt(Model):
     service = ForeignKeyField(Service, on_delete="SET NULL", index=False, null=True)
     source = CharField(max_length=32)
     body = BlobField()
+    alerts = IntegerField()
     received_at = UtcField()
     state = SmallIntegerField()
     error = TextField(null=True)

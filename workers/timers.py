@@ -1,0 +1,168 @@
+"""Due timers: take them, decide again from what is true now, write; and ring for what falls due.
+
+A timer is marked done in the transaction of its effects, so one that was taken by a killed worker is
+simply due again.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+import structlog
+
+from models.apply import apply
+from models.base import STORE_ERRORS, connection, store
+from models.effects import Outcome
+from models.enums import IncidentStatus, MessageState, TimerKind, WorkState
+from models.events import Event, Receipt
+from models.incidents import Incident
+from models.loading import lock_incident
+from models.notices import Message
+from models.timers import Timer
+from pipeline import moves
+from schedules import due
+from workers import bell
+
+log = structlog.get_logger()
+
+# Waiting longer than this means that a bell was lost (design, section 6).
+STALE = timedelta(seconds=3)
+
+
+def run_due(now: datetime | None = None) -> int:
+    """Fire every timer that is due, oldest first; returns how many incidents were looked at."""
+    looked_at = 0
+    failed: set[int] = set()
+    with connection():
+        while incidents := _due_incidents(now or store().now(), failed):
+            for incident_row in incidents:
+                if not _fire(incident_row, now):
+                    failed.add(incident_row)
+                looked_at += 1
+    return looked_at
+
+
+def _due_incidents(now: datetime, failed: set[int]) -> Sequence[int]:
+    query = (
+        Timer.select(Timer.incident)
+        .where(Timer.done_at.is_null(), Timer.due_at <= now, Timer.incident.not_in(list(failed)))
+        .order_by(Timer.due_at)
+        .limit(100)
+    )
+    return list(dict.fromkeys(row for (row,) in query.tuples()))
+
+
+def _fire(incident_row: int, now: datetime | None) -> bool:
+    """All due timers of one incident, in one transaction; False when our own code failed on it.
+
+    A timer that cannot be decided must not stop the others: it stays due and is tried at each pass.
+    """
+    try:
+        with store().writing():
+            channels = _decide(incident_row, now or store().now())
+    except STORE_ERRORS:
+        raise
+    except Exception:
+        log.exception("a timer failed", incident=incident_row)
+        return False
+    for channel in channels:
+        bell.ring_deliver(channel)
+    return True
+
+
+def _decide(incident_row: int, now: datetime) -> set[int]:
+    found = lock_incident(incident_row)
+    channels: set[int] = set()
+    if found is None:
+        return channels
+    for timer in _due_of(incident_row, now):
+        outcome, effects = due.decide(
+            TimerKind(timer.kind), found.incident, found.service, found.directory, now
+        )
+        channels |= apply(Outcome(effects=list(effects))).channels
+        _finish(timer, outcome, now)
+        found = lock_incident(incident_row) or found
+    return channels
+
+
+def _due_of(incident_row: int, now: datetime) -> list[Timer]:
+    """Read under the lock: another worker may have been here meanwhile."""
+    query = Timer.select().where(Timer.incident == incident_row, Timer.done_at.is_null(), Timer.due_at <= now)
+    return list(query.order_by(Timer.due_at))
+
+
+def _finish(timer: Timer, outcome: str, now: datetime) -> None:
+    """Done, unless the decision moved it to a later moment. Lateness is measured (design, section 6)."""
+    late_ms = int((now - timer.due_at).total_seconds() * 1000)
+    query = Timer.update(done_at=now, outcome=f"{outcome} ({late_ms} ms late)")
+    query.where(Timer.id == timer.id, Timer.due_at <= now).execute()
+    log.info("timer fired", kind=timer.kind, outcome=outcome, late_ms=late_ms)
+
+
+def ring_due() -> None:
+    """The clock's tick: ring for timers and messages that are due."""
+    with connection():
+        now = store().now()
+        timers = Timer.select().where(Timer.done_at.is_null(), Timer.due_at <= now).exists()
+        channels = (
+            Message.select(Message.channel)
+            .where(Message.state == MessageState.PENDING, Message.next_at <= now)
+            .distinct()
+        )
+        ringing = [channel for (channel,) in channels.tuples()]
+    if timers:
+        bell.ring_timers()
+    for channel in ringing:
+        bell.ring_deliver(channel)
+
+
+def ring_stale() -> None:
+    """The clock's sweep: ring for alerts that have waited so long that their bell must be lost."""
+    with connection():
+        before = store().now() - STALE
+        receipts = (
+            Receipt.select(Receipt.service)
+            .where(Receipt.state == WorkState.WAITING, Receipt.received_at < before)
+            .distinct()
+        )
+        lanes = [(row, "normalize") for (row,) in receipts.tuples()]
+        events = (
+            Event.select(Event.service, Event.stage)
+            .where(Event.state == WorkState.WAITING, Event.creation_date < before)
+            .distinct()
+        )
+        lanes += list(events.tuples())
+    for service_row, stage in lanes:
+        if service_row is not None:
+            bell.ring_road(service_row, stage)
+
+
+def audit(now: datetime | None = None) -> int:
+    """Make every open incident's timers what they should be; returns how many incidents were looked at.
+
+    Finds what a change of a policy or a service moved, and would mend a timer that was never written.
+    """
+    looked_at = 0
+    with connection():
+        rows = Incident.select(Incident.id).where(Incident.status < IncidentStatus.RESOLVED)
+        for (incident_row,) in list(rows.tuples()):
+            with store().writing():
+                found = lock_incident(incident_row)
+                if found is not None:
+                    at = now or store().now()
+                    effects = moves.rearm(found.incident, found.service, found.directory, at, "audit")
+                    apply(Outcome(effects=list(effects)))
+            looked_at += 1
+    return looked_at
+
+
+# How long the road of an alert can be told (contract, section 6).
+RETENTION = timedelta(days=30)
+
+
+def clean_up(now: datetime | None = None) -> int:
+    """Forget receipts older than the retention, with their events, once their work is done."""
+    with connection(), store().writing():
+        before = (now or store().now()) - RETENTION
+        old = Receipt.select(Receipt.id).where(Receipt.received_at < before, Receipt.state == WorkState.DONE)
+        query = Receipt.delete().where(Receipt.id.in_(old.order_by(Receipt.id).limit(5_000)))
+        return int(query.execute())
