@@ -1,6 +1,11 @@
 """What every test may ask for: a store of its own, people, and a moment."""
 
+import logging
+import random
 import shutil
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -55,7 +60,34 @@ def store(home: Path, migrated_file: Path):
 
 
 @pytest.fixture
-def world(store, now: datetime) -> World:
-    """Alice's team with a service; Bob in it; Charlie outside; Mallory in another account."""
-    with store.writing():
+def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
+    """Alice's team with a service; Bob in it; Charlie outside; Mallory in another account.
+
+    Their ids are the same in every test, so that histories can be compared.
+    """
+    numbers = random.Random(0)
+    with monkeypatch.context() as patched, store.writing():
+        patched.setattr(uuid, "uuid4", lambda: uuid.UUID(int=numbers.getrandbits(128), version=4))
         return found_world(now)
+
+
+@pytest.fixture
+def statements():
+    """A context that collects every SQL statement run inside it."""
+
+    @contextmanager
+    def collecting() -> Iterator[list[str]]:
+        seen: list[str] = []
+        handler = logging.Handler()
+        handler.emit = lambda record: seen.append(str(record.msg))
+        logger = logging.getLogger("peewee")
+        level = logger.level
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+        try:
+            yield seen
+        finally:
+            logger.removeHandler(handler)
+            logger.setLevel(level)
+
+    return collecting

@@ -1,0 +1,54 @@
+"""Accepted alerts, written as the web process writes them, and rows as comparable values."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from models.base import Table
+from models.events import Receipt
+from pipeline.sources import SOURCES
+from tests.people import World
+
+_ID_LIKE = {"id", "message"}
+
+
+def accept(
+    world: World,
+    now: datetime,
+    *,
+    source: str = "generic",
+    body: bytes | None = None,
+    trace: int | None = None,
+    **alert: Any,
+) -> Receipt:
+    """A receipt of one alert of the generic form, or of a whole body."""
+    number = Receipt.select().count() if trace is None else trace
+    raw = body if body is not None else json.dumps(alert).encode()
+    return Receipt.create(
+        trace_id=f"00000000-0000-4000-8000-{number:012d}",
+        account=world.account,
+        integration=world.integration,
+        service=world.service,
+        source=source,
+        body=raw,
+        alerts=len(SOURCES[source].parse(raw)),
+        received_at=now + timedelta(milliseconds=number),
+    )
+
+
+def rows(*tables: type[Table]) -> dict[str, list[dict[str, Any]]]:
+    """Every row of these tables without what may differ between equal histories.
+
+    Row numbers follow from the order of inserts, and which notices share a message from how alerts
+    fell into batches; references to incidents are told by the incident's unique_id.
+    """
+    return {table.__name__: sorted(map(repr, map(_told, table.select()))) for table in tables}
+
+
+def _told(row: Any) -> dict[str, Any]:
+    values = {
+        name: getattr(row, name)
+        for name in row._meta.sorted_field_names
+        if name not in ("id", "receipt") and not (name == "message" and row._meta.table_name == "notice")
+    }
+    return {name: getattr(value, "unique_id", value) for name, value in values.items()}

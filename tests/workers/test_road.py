@@ -1,0 +1,205 @@
+"""A service's lane, worked on against a real store."""
+
+import json
+from dataclasses import replace
+
+import peewee
+import pytest
+
+from models.enums import WorkState
+from models.events import Entity, Event, Receipt
+from models.incidents import Incident, IncidentLog
+from models.notices import Message, Notice
+from models.timers import Timer
+from pipeline.stages import dedupe
+from pipeline.topology import segments
+from tests.alerts import accept, rows
+from workers import road
+
+
+def work(world):
+    return road.run(world.service.id)
+
+
+def test_a_critical_alert_opens_an_incident_and_owes_its_first_person_a_notice(world, now):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    work(world)
+
+    incident = Incident.get()
+    assert (incident.title, incident.incident_number, incident.status) == ("Disk full", 1, 1)
+    assert incident.assigned_to == world.alice
+    notice = Notice.get()
+    assert notice.user == world.alice
+    assert notice.contact.value == "alice@example.org"
+    assert notice.reason == "named by step 1 of policy Default Escalation Policy"
+    assert Message.get().next_at == now
+
+
+def test_a_second_alert_of_the_entity_is_attached_and_tells_nobody(world, now):
+    for _ in range(2):
+        accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+        work(world)
+
+    assert Incident.select().count() == 1
+    assert Notice.select().count() == 1
+    first, second = Event.select().order_by(Event.id)
+    assert first.incident_created
+    assert not second.incident_created
+    assert second.incident == first.incident
+    assert second.reasons[-1] == ["dedupe", "its entity has an open incident"]
+
+
+def test_a_resolved_alert_resolves_the_incident_and_voids_what_is_owed(world, now):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    accept(world, now, message="Disk full", alert_type="resolved", entity_id="db1")
+    work(world)
+
+    assert Incident.get().status == 3
+    assert Notice.get().outcome == "resolved by alert resolved"
+    assert not Entity.get().firing
+    assert not Timer.select().where(Timer.done_at.is_null()).exists()
+
+
+def test_after_a_resolve_the_next_alert_opens_another_incident(world, now):
+    for kind in ("critical", "resolved", "critical"):
+        accept(world, now, message="Disk full", alert_type=kind, entity_id="db1")
+    work(world)
+
+    assert [i.status for i in Incident.select().order_by(Incident.id)] == [3, 1]
+
+
+def test_an_acknowledged_alert_acknowledges(world, now):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    accept(world, now, message="Disk full", alert_type="acknowledged", entity_id="db1")
+    work(world)
+
+    assert Incident.get().status == 2
+    assert [log.what for log in IncidentLog.select().order_by(IncidentLog.id)] == [
+        "opened", "escalated", "acknowledged",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error"])
+def test_levels_that_the_integration_does_not_cover_open_nothing_and_say_so(world, now, level):
+    accept(world, now, message="Meh", alert_type=level)
+    work(world)
+
+    assert not Incident.select().exists()
+    (stage, reason) = Event.get().reasons[-1]
+    assert stage == "incident"
+    assert reason == f"{level} opens no incident here: the integration opens them for critical"
+
+
+SEQUENCE = [
+    ("critical", "a"), ("critical", "b"), ("warning", "a"), ("resolved", "a"), ("critical", "a"),
+    ("acknowledged", "b"), ("critical", "b"), ("resolved", "b"), ("critical", "c"), ("info", "d"),
+    ("resolved", "nobody"), ("acknowledged", "c"), ("resolved", "c"), ("critical", "c"), ("critical", "e"),
+    ("resolved", "a"), ("critical", "a"), ("error", "a"), ("acknowledged", "a"), ("resolved", "e"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[object, object]:
+    return {}
+
+
+@pytest.mark.parametrize("cuts", [(), ("normalize",), ("rules",), ("normalize", "route", "rules")], ids=str)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_batches_of_1_7_and_all_give_the_same_rows_however_the_road_is_cut(
+    world, now, size, cuts, outcomes, monkeypatch
+):
+    monkeypatch.setattr(road, "_road", segments(cuts))
+    monkeypatch.setattr(road, "_pace", road.Pace(target_s=1e9, limit=size))
+    for number, (kind, entity) in enumerate(SEQUENCE):
+        accept(world, now, message=f"m{number}", alert_type=kind, entity_id=entity, trace=number)
+    while road.sweep():
+        pass
+
+    found = rows(Event, Incident, Entity, Notice, Timer, IncidentLog)
+    assert found == outcomes.setdefault("first", found)
+    assert not Receipt.select().where(Receipt.state == WorkState.WAITING).exists()
+
+
+def test_an_alert_that_cannot_be_decided_is_set_aside_and_told_and_stops_nobody(world, now, monkeypatch):
+    def fails_on_poison(alert, state, at):
+        if alert.message == "poison":
+            raise ZeroDivisionError
+        return dedupe_decide(alert, state, at)
+
+    dedupe_decide = dedupe.decide
+    monkeypatch.setattr(road, "_road", road_with(fails_on_poison))
+    for message in ("first", "poison", "last"):
+        accept(world, now, message=message, alert_type="critical", entity_id=message)
+    work(world)
+
+    titles = sorted(incident.title for incident in Incident.select())
+    assert titles == ["Tocsin could not read an alert from Probe", "first", "last"]
+    aside = Event.get(Event.state == WorkState.ASIDE)
+    assert (aside.message, aside.error) == ("poison", "ZeroDivisionError at normalize")
+    assert Notice.select().count() == 3
+
+
+def road_with(decide):
+    (whole,) = segments()
+    stages = tuple(replace(s, decide=decide) if s.name == "dedupe" else s for s in whole.stages)
+    return (replace(whole, stages=stages),)
+
+
+def test_a_store_that_fails_counts_against_no_alert(world, now, monkeypatch):
+    accept(world, now, message="Disk full", alert_type="critical")
+    with monkeypatch.context() as patched:
+        patched.setattr(road, "walk", raising(peewee.OperationalError("disk I/O error")))
+        with pytest.raises(peewee.OperationalError):
+            work(world)
+    work(world)
+
+    assert Receipt.get().state == WorkState.DONE
+    assert Incident.select().count() == 1
+
+
+def raising(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+def test_statements_do_not_grow_with_the_batch(world, now, statements):
+    def count(alerts):
+        for number in range(alerts):
+            accept(world, now, message="m", alert_type="critical", entity_id=f"{alerts}-{number}")
+        with statements() as seen:
+            road._transaction(world.service.id, road.segment_named("normalize"), 1000)
+        return len(seen)
+
+    assert count(300) == count(1)
+
+
+def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
+    accept(world, now, message="late", alert_type="critical")
+    world.service.delete_instance()
+    road.sweep()
+
+    assert Receipt.get().error == "its service was deleted"
+
+
+def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, now):
+    alerts = [
+        {"status": "firing", "labels": {"alertname": f"A{n}"}, "fingerprint": f"{n:016x}"} for n in range(50)
+    ]
+    body = json.dumps({"version": "4", "alerts": alerts}).encode()
+    accept(world, now, source="prometheus", body=body, )
+    work(world)
+
+    assert Incident.select().count() == 50
+    assert Notice.select().count() == 50
+    assert Message.select().count() == 1
+
+
+def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
+    monkeypatch.setattr(road, "_pace", road.Pace(target_s=1e9, limit=3))
+    for number in range(3):
+        body = json.dumps({"alerts": [{"fingerprint": f"{number}-{n}"} for n in range(2)]}).encode()
+        accept(world, now, source="prometheus", body=body)
+
+    assert road._batch(world.service.id, road.segment_named("normalize")) == 1
