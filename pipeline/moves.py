@@ -35,17 +35,9 @@ def rearm(
     return (SaveIncident(incident), armed)
 
 
-def open_incident(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    directory: Directory,
-    actor: Actor,
-    now: datetime,
-    reason: str,
-) -> tuple[Effect, ...]:
-    """A new incident, logged and with its timers; whom it tells is `start`'s to say."""
-    log = RecordLog(incident.unique_id, now, "opened", reason, actor)
-    return (*rearm(incident, service, directory, now), log)
+def open_incident(incident: IncidentState, actor: Actor, now: datetime, reason: str) -> tuple[Effect, ...]:
+    """A new incident, logged. `start` must follow: it tells people and sets the timers."""
+    return (SaveIncident(incident), RecordLog(incident.unique_id, now, "opened", reason, actor))
 
 
 def start(

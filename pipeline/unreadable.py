@@ -57,7 +57,7 @@ def tell(alert: Alert, state: LaneState) -> Outcome:
         escalation_policy=service.escalation_policy,
     )
     actor = actor_of(alert)
-    opened = moves.open_incident(incident, service, directory, actor, now, "an alert was set aside")
+    opened = moves.open_incident(incident, actor, now, "an alert was set aside")
     held = EntityState(alert.integration, ENTITY_ID, firing=True, incident=incident.unique_id)
     effects = [*opened, SaveEntity(held), *moves.start(incident, service, directory, actor, now)]
     return Outcome(effects=effects)

@@ -27,7 +27,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     facts = state.facts
     incident = _new_incident(alert, state, now)
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
-    opened = moves.open_incident(incident, facts.service, facts.directory, actor_of(alert), now, reason)
+    opened = moves.open_incident(incident, actor_of(alert), now, reason)
     before = state.entity(alert.integration, alert.entity_id)
     entity = replace(before, firing=True, incident=incident.unique_id)
     return go_on(

@@ -188,7 +188,12 @@ def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, 
         {"status": "firing", "labels": {"alertname": f"A{n}"}, "fingerprint": f"{n:016x}"} for n in range(50)
     ]
     body = json.dumps({"version": "4", "alerts": alerts}).encode()
-    accept(world, now, source="prometheus", body=body, )
+    accept(
+        world,
+        now,
+        source="prometheus",
+        body=body,
+    )
     work(world)
 
     assert Incident.select().count() == 50

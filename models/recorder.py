@@ -1,0 +1,177 @@
+"""The flight recorder: from a trace_id, why somebody was told or was not (law 5).
+
+Contacts are named, never shown: their values stay in their own table.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+import peewee
+
+from models.accounts import User
+from models.enums import AlertType, IncidentStatus, MessageState, NoticeState, Urgency, WorkState
+from models.events import Event, Receipt
+from models.incidents import Incident, IncidentLog
+from models.loading import display_name
+from models.notices import Attempt, Message, Notice
+from models.services import Integration, Service
+from models.timers import Timer
+from models.users import ContactMethod
+
+Told = dict[str, Any]
+
+# What a receipt's state is called in the alert status operation (contract 3.9).
+STATE_NAMES = {WorkState.WAITING: "queued", WorkState.DONE: "completed", WorkState.ASIDE: "failed"}
+
+
+def receipt_of(trace_id: str) -> Receipt | None:
+    """The receipt with its integration and service, or None."""
+    query = (
+        Receipt.select(Receipt, Integration, Service)
+        .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .switch(Receipt)
+        .join(Service, peewee.JOIN.LEFT_OUTER)
+        .where(Receipt.trace_id == trace_id)
+    )
+    found: Receipt | None = query.get_or_none()
+    return found
+
+
+def events_of(receipt: Receipt) -> list[Event]:
+    """The alerts of a receipt in their order, each with its incident."""
+    query = Event.select(Event, Incident).join(Incident, peewee.JOIN.LEFT_OUTER)
+    return list(query.where(Event.receipt == receipt.id).order_by(Event.position, Event.id))
+
+
+def state_of(receipt: Receipt, events: Collection[Event]) -> str:
+    """queued, completed or failed: a receipt is as far as the slowest of its alerts."""
+    states = {WorkState(receipt.state), *(WorkState(event.state) for event in events)}
+    for state in (WorkState.ASIDE, WorkState.WAITING):
+        if state in states:
+            return STATE_NAMES[state]
+    return STATE_NAMES[WorkState.DONE]
+
+
+def story(receipt: Receipt) -> Told:
+    """The road of a receipt's alerts stage by stage, and all that became of their incidents."""
+    events = events_of(receipt)
+    incidents = list({e.incident_id: e.incident for e in events if e.incident_id}.values())
+    return {
+        "trace_id": receipt.trace_id,
+        "status": state_of(receipt, events),
+        "received_at": receipt.received_at,
+        "source": receipt.source,
+        "integration": _named(receipt.integration),
+        "service": _named(receipt.service),
+        "error": receipt.error,
+        "alerts": [_alert(event) for event in events],
+        "incidents": _incidents(incidents),
+    }
+
+
+def _named(row: Any) -> Told | None:
+    return {"unique_id": row.unique_id, "name": row.name} if row else None
+
+
+def _alert(event: Event) -> Told:
+    incident = event.incident
+    return {
+        "unique_id": event.unique_id,
+        "message": event.message,
+        "alert_type": AlertType(event.alert_type).name.lower(),
+        "entity_id": event.entity_id,
+        "suppressed": event.suppressed,
+        "waits_at": event.stage or None,
+        "error": event.error,
+        "road": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
+        "incident": incident.incident_number if incident else None,
+        "incident_created": event.incident_created,
+    }
+
+
+def _incidents(incidents: list[Incident]) -> list[Told]:
+    rows = [incident.id for incident in incidents]
+    logs = _grouped(IncidentLog.select().where(IncidentLog.incident.in_(rows)).order_by(IncidentLog.id))
+    timers = _grouped(Timer.select().where(Timer.incident.in_(rows)).order_by(Timer.due_at, Timer.id))
+    notices = _notices(rows)
+    return [
+        {
+            "incident_number": incident.incident_number,
+            "unique_id": incident.unique_id,
+            "title": incident.title,
+            "status": IncidentStatus(incident.status).name.lower(),
+            "urgency": Urgency(incident.urgency).name.lower(),
+            "creation_date": incident.creation_date,
+            "log": [_log(row) for row in logs.get(incident.id, ())],
+            "timers": [_timer(row) for row in timers.get(incident.id, ())],
+            "deliveries": notices.get(incident.id, []),
+        }
+        for incident in incidents
+    ]
+
+
+def _grouped(query: Iterable[Any]) -> dict[int, list[Any]]:
+    groups: dict[int, list[Any]] = {}
+    for row in query:
+        groups.setdefault(row.incident_id, []).append(row)
+    return groups
+
+
+def _log(row: IncidentLog) -> Told:
+    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.actor_kind, "alert": row.alert}
+
+
+def _timer(row: Timer) -> Told:
+    return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": row.outcome}
+
+
+def _notices(incidents: list[int]) -> dict[int, list[Told]]:
+    query = (
+        Notice.select(Notice, User, ContactMethod, Message)
+        .join(User)
+        .switch(Notice)
+        .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
+        .switch(Notice)
+        .join(Message)
+        .where(Notice.incident.in_(incidents))
+        .order_by(Notice.id)
+    )
+    notices = list(query)
+    attempts = _attempts({notice.message_id for notice in notices})
+    told: dict[int, list[Told]] = {}
+    for notice in notices:
+        told.setdefault(notice.incident_id, []).append(_notice(notice, attempts))
+    return told
+
+
+def _attempts(messages: Collection[int]) -> dict[int, list[Told]]:
+    found: dict[int, list[Told]] = {}
+    query = Attempt.select().where(Attempt.message.in_(list(messages))).order_by(Attempt.id)
+    for row in query:
+        told = {
+            "at": row.at,
+            "outcome": row.outcome,
+            "detail": row.detail,
+            "milliseconds": row.milliseconds,
+        }
+        found.setdefault(row.message_id, []).append(told)
+    return found
+
+
+def _notice(notice: Notice, attempts: dict[int, list[Told]]) -> Told:
+    message = notice.message
+    next_try: datetime | None = message.next_at if message.state == MessageState.PENDING else None
+    return {
+        "person": display_name(notice.user),
+        "username": notice.user.username,
+        "contact": notice.contact.name if notice.contact_id else "the account's address",
+        "why": notice.reason,
+        "not_before": notice.not_before,
+        "state": NoticeState(notice.state).name.lower(),
+        "outcome": notice.outcome,
+        "done_at": notice.done_at,
+        "message_id": message.message_id,
+        "next_try": next_try if notice.state == NoticeState.PENDING else None,
+        "attempts": attempts.get(notice.message_id, []),
+    }
