@@ -54,6 +54,11 @@ def lock_service(service_row: int) -> Service | None:
     return store().for_update(query).get_or_none()
 
 
+def team_of_service(service_row: int) -> int:
+    team: int = Service.select(Service.team).where(Service.id == service_row).scalar()
+    return team
+
+
 def service_surroundings(
     service_row: int, policies: Iterable[int] = ()
 ) -> tuple[ServiceFacts, Directory] | None:

@@ -56,7 +56,7 @@ def state_of(receipt: Receipt, events: Collection[Event]) -> str:
 def story(receipt: Receipt) -> Told:
     """The road of a receipt's alerts stage by stage, and all that became of their incidents."""
     events = events_of(receipt)
-    incidents = list({e.incident_id: e.incident for e in events if e.incident_id}.values())
+    incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
     return {
         "trace_id": receipt.trace_id,
         "status": state_of(receipt, events),
@@ -165,7 +165,7 @@ def _notice(notice: Notice, attempts: dict[int, list[Told]]) -> Told:
     return {
         "person": display_name(notice.user),
         "username": notice.user.username,
-        "contact": notice.contact.name if notice.contact_id else "the account's address",
+        "contact": notice.contact.name if notice.contact else "the account's address",
         "why": notice.reason,
         "not_before": notice.not_before,
         "state": NoticeState(notice.state).name.lower(),

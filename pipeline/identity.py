@@ -25,6 +25,11 @@ def generated_entity_id(trace_id: str, position: int) -> str:
     return str(uuid.UUID(int=_derived("entity", trace_id, position), version=4))[:32]
 
 
+def part_id(event_id: str, kind: str, place: int) -> str:
+    """The unique_id of a url, image or note of an alert: a UUID, version 4 in form."""
+    return str(uuid.UUID(int=_derived("part", event_id, kind, place), version=4))
+
+
 def incident_id(event_id: str) -> str:
     """The unique_id of the incident that an alert opens."""
     return short(_derived("incident", event_id))

@@ -8,8 +8,6 @@ import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
-import peewee
-
 from models.accounts import Account
 from models.base import STORE_ERRORS, connection, store
 from models.enums import IntegrationType
@@ -109,7 +107,7 @@ def _fail(group: list[Offer], error: Exception) -> None:
 
 
 def _keep(group: list[Offer]) -> None:
-    """Look up the keys and insert the receipts in one transaction, so that a change of either counts at once."""
+    """Look up the keys and insert the receipts in one transaction: a change of a key counts at once."""
     with connection(), store().writing():
         entrances = _entrances({offer.key for offer in group})
         received_at = datetime.now(UTC)

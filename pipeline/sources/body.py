@@ -6,6 +6,8 @@ from typing import Any, NoReturn, TypeVar
 
 import msgspec
 
+from pipeline.sources.cleaning import TooDeep, clean_payload
+
 T = TypeVar("T")
 
 
@@ -23,6 +25,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     JSON that is only ugly (raw control characters in strings, lone surrogates, bytes that are not
     UTF-8) is read again by a lenient reader: the page behind it matters more than its looks.
     """
+    body = body.removeprefix(b"\xef\xbb\xbf")
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
@@ -50,6 +53,14 @@ def _where(error: msgspec.ValidationError) -> tuple[str, str]:
     """msgspec says "Expected `str`, got `int` - at `$.message`": the field, and the rest."""
     problem, _, path = str(error).partition(" - at `")
     return path.rstrip("`").removeprefix("$").lstrip("."), problem
+
+
+def payload_of(value: Any, field: str = "payload") -> Any:
+    """A payload made fit to keep; BadBody when it is nested too deeply."""
+    try:
+        return clean_payload(value)
+    except (TooDeep, RecursionError):
+        raise BadBody(field, "is nested too deeply") from None
 
 
 def as_moment(text: Any) -> datetime | None:

@@ -1,6 +1,7 @@
 """Alert text made fit to store, show and send: a page is never refused for its looks (law 11)."""
 
 import re
+from typing import Any
 
 MESSAGE_LIMIT = 1_000
 SUMMARY_LIMIT = 16 * 1024
@@ -36,3 +37,29 @@ def clean_url(text: str) -> str | None:
     if len(url) > URL_LIMIT or _BLANKS.search(url):
         return None
     return url if url.lower().startswith(("http://", "https://")) else None
+
+
+PAYLOAD_DEPTH = 100
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class TooDeep(ValueError):
+    """A payload nested beyond PAYLOAD_DEPTH."""
+
+
+def clean_payload(value: Any, depth: int = PAYLOAD_DEPTH) -> Any:
+    """A payload that every store and reader can hold: no lone surrogates, no numbers beyond 64 bits.
+
+    Anything else stays as it was sent. Raises TooDeep.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() else _SURROGATE.sub("", value)
+    if isinstance(value, int):
+        return value if -(2**63) <= value < 2**63 else str(value)
+    if not isinstance(value, dict | list):
+        return value
+    if depth == 0:
+        raise TooDeep
+    if isinstance(value, list):
+        return [clean_payload(item, depth - 1) for item in value]
+    return {clean_payload(key): clean_payload(item, depth - 1) for key, item in value.items()}

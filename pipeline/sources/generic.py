@@ -7,7 +7,7 @@ import msgspec
 
 from models.enums import AlertType
 from pipeline.alert import Parsed
-from pipeline.sources.body import BadBody, decode
+from pipeline.sources.body import BadBody, decode, payload_of
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 WISHES = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
@@ -48,7 +48,7 @@ def parse(body: bytes) -> list[Parsed]:
             summary=clean_text(said.summary or ""),
             alert_type=level(said.alert_type),
             entity_id=entity_id or None,
-            payload=said.payload or {},
+            payload=payload_of(said.payload or {}),
             urls=tuple(link for link in map(_url, said.urls or ()) if link),
             images=tuple(link for link in map(_image, said.images or ()) if link),
             notes=tuple(map(_note, said.notes or ())),
@@ -97,4 +97,5 @@ def _note(said: str | dict[str, Any]) -> dict[str, str]:
 def _wishes(said: Body) -> dict[str, Any]:
     wishes = {name: getattr(said, name) for name in WISHES}
     wishes["stakeholder_comms"] = said.stakeholder_comms or said.stakeholders_comms
-    return {name: value for name, value in wishes.items() if value not in (None, "", [], {})}
+    wanted = {name: value for name, value in wishes.items() if value not in (None, "", [], {})}
+    return dict(payload_of(wanted, "wishes"))

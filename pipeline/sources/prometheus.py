@@ -6,7 +6,7 @@ import msgspec
 
 from models.enums import AlertType
 from pipeline.alert import Parsed
-from pipeline.sources.body import BadBody, as_moment, decode
+from pipeline.sources.body import BadBody, as_moment, decode, payload_of
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 # What people write into the severity label. Absent means critical: an alert that nobody graded is
@@ -61,16 +61,19 @@ def _alert(item: Item, group: Group) -> Parsed:
         summary=clean_text(_text(annotations, "description", "message")),
         alert_type=AlertType.RESOLVED if resolved else _severity(labels),
         entity_id=clean_entity_id(item.fingerprint or _labels_as_id(labels)) or None,
-        payload={
-            "labels": labels,
-            "annotations": annotations,
-            "startsAt": item.startsAt,
-            "endsAt": item.endsAt,
-            "generatorURL": item.generatorURL,
-            "externalURL": group.externalURL,
-            "fingerprint": item.fingerprint,
-            "status": item.status,
-        },
+        payload=payload_of(
+            {
+                "labels": labels,
+                "annotations": annotations,
+                "startsAt": item.startsAt,
+                "endsAt": item.endsAt,
+                "generatorURL": item.generatorURL,
+                "externalURL": group.externalURL,
+                "fingerprint": item.fingerprint,
+                "status": item.status,
+            },
+            "alerts",
+        ),
         urls=tuple(_urls(item, annotations)),
         # A repeated firing keeps its startsAt; a resolve says when it ended.
         source_at=as_moment(item.endsAt if resolved else item.startsAt),

@@ -1,0 +1,198 @@
+"""Bodies of monitoring tools become alerts; what cannot be taken says why."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.enums import AlertType
+from pipeline.sources import SOURCES
+from pipeline.sources.body import BadBody
+from pipeline.sources.cleaning import clean_line, clean_text, clean_url
+
+GENERIC = SOURCES["generic"]
+PROMETHEUS = SOURCES["prometheus"]
+
+
+def generic(**alert):
+    (parsed,) = GENERIC.parse(json.dumps(alert).encode())
+    return parsed
+
+
+@pytest.mark.parametrize(
+    ("said", "understood"),
+    [
+        ("critical", AlertType.CRITICAL),
+        ("Critical", AlertType.CRITICAL),
+        ("3", AlertType.CRITICAL),
+        (5, AlertType.RESOLVED),
+        ("acknowledged", AlertType.ACKNOWLEDGED),
+        (None, AlertType.INFO),
+        ("", AlertType.INFO),
+    ],
+)
+def test_levels_are_names_in_any_case_or_digits(said, understood):
+    assert generic(message="m", alert_type=said).alert_type is understood
+
+
+def test_an_entity_id_may_be_a_number():
+    assert generic(message="m", entity_id=7).entity_id == "7"
+
+
+def test_urls_may_be_strings_or_objects_and_never_scripts():
+    urls = ["https://a.example/x", {"link_url": "http://b.example", "link_text": "B"}, "javascript:alert(1)"]
+
+    assert generic(message="m", urls=urls).urls == (
+        {"link_url": "https://a.example/x", "link_text": "https://a.example/x"},
+        {"link_url": "http://b.example", "link_text": "B"},
+    )
+
+
+def test_booleans_may_come_as_text():
+    assert generic(message="m", suppressed="true").suppressed is True
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        (b"", "body"),
+        (b"not json", "body"),
+        (b"[]", "body"),
+        (b"{}", "body"),
+        (b'{"message": 5}', "message"),
+        (b'{"message": " \\u0000 "}', "message"),
+        (b'{"message": "m", "alert_type": "loud"}', "alert_type"),
+        (b'{"message": "m", "payload": []}', "payload"),
+        (b'{"message": "m", "urls": "x"}', "urls"),
+        (b'{"message": "m", "payload": {"a": NaN}}', "body"),
+        (b'{"message": "m", "payload": {"a": ' + b"[" * 100_000, "body"),
+        (b'{"message": "m", "payload": {"a": ' + b"[" * 200 + b"]" * 200 + b"}}", "payload"),
+    ],
+)
+def test_what_is_no_alert_is_refused_with_the_field(body, field):
+    with pytest.raises(BadBody) as caught:
+        GENERIC.parse(body)
+
+    assert list(caught.value.errors) == [field]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"message": "caf\xe9"}',
+        b'{"message": "lone \\ud800 surrogate"}',
+        b'{"message": "raw \x01 control"}',
+        b'\xef\xbb\xbf{"message": "byte order mark"}',
+        b'{"message": "' + b"x" * 65536 + b'"}',
+        '{"message": "\u202edrowssap\u2066"}'.encode(),
+    ],
+)
+def test_a_page_is_not_refused_for_its_looks(body):
+    (parsed,) = GENERIC.parse(body)
+
+    assert parsed.message
+    assert len(parsed.message) <= 1000
+    parsed.message.encode()
+
+
+@given(st.text())
+def test_a_cleaned_line_is_one_printable_line(text):
+    line = clean_line(text)
+
+    assert "\n" not in line
+    assert "\r" not in line
+    assert "\x00" not in line
+    assert clean_line(line) == line
+    line.encode()
+
+
+@given(st.text())
+def test_cleaning_twice_changes_nothing(text):
+    assert clean_text(clean_text(text)) == clean_text(text)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_taken_or_refused_and_nothing_else(body):
+    for source in SOURCES.values():
+        try:
+            assert source.parse(body)
+        except BadBody:
+            pass
+
+
+@pytest.mark.parametrize(
+    "url", ["javascript:x", "data:text/html,x", "//x", "http://a b", "https://" + "x" * 3000]
+)
+def test_addresses_that_are_none_are_dropped(url):
+    assert clean_url(url) is None
+
+
+def test_a_payload_is_kept_as_it_was_but_for_what_no_store_can_hold():
+    parsed = generic(message="m", payload={"a": [1, 2**70, None, 1.5, {"b": "\u0000x"}]})
+
+    assert parsed.payload == {"a": [1, str(2**70), None, 1.5, {"b": "\u0000x"}]}
+
+
+def alertmanager(status="firing", **labels):
+    return {
+        "version": "4",
+        "status": status,
+        "externalURL": "http://am.example:9093",
+        "alerts": [
+            {
+                "status": status,
+                "labels": {"alertname": "DiskFull", **labels},
+                "annotations": {"summary": "Disk full on db1", "description": "97% used"},
+                "startsAt": "2026-03-04T11:58:00.123456789Z",
+                "endsAt": "2026-03-04T12:00:00Z" if status == "resolved" else "0001-01-01T00:00:00Z",
+                "generatorURL": "http://prom.example:9090/graph?g0.expr=up",
+                "fingerprint": "c0ffee0000000001",
+            }
+        ],
+    }
+
+
+def prometheus(**options):
+    (parsed,) = PROMETHEUS.parse(json.dumps(alertmanager(**options)).encode())
+    return parsed
+
+
+def test_alertmanagers_alert_is_mapped_as_the_contract_says():
+    parsed = prometheus(severity="warning")
+
+    assert parsed.message == "Disk full on db1"
+    assert parsed.summary == "97% used"
+    assert parsed.alert_type is AlertType.WARNING
+    assert parsed.entity_id == "c0ffee0000000001"
+    assert parsed.source_at == datetime(2026, 3, 4, 11, 58, 0, 123456, tzinfo=UTC)
+    assert [url["link_text"] for url in parsed.urls] == ["Source"]
+
+
+@pytest.mark.parametrize(
+    ("severity", "level"),
+    [
+        ("critical", AlertType.CRITICAL), ("page", AlertType.CRITICAL), ("error", AlertType.ERROR),
+        ("high", AlertType.ERROR), ("warning", AlertType.WARNING), ("info", AlertType.INFO),
+        ("none", AlertType.INFO), ("WARNING", AlertType.WARNING), ("P1", AlertType.CRITICAL),
+    ],
+)  # fmt: skip
+def test_severities_become_levels(severity, level):
+    assert prometheus(severity=severity).alert_type is level
+
+
+def test_without_a_severity_it_is_critical():
+    assert prometheus().alert_type is AlertType.CRITICAL
+
+
+def test_resolved_says_when_it_ended():
+    parsed = prometheus(status="resolved")
+
+    assert parsed.alert_type is AlertType.RESOLVED
+    assert parsed.source_at == datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+
+
+def test_a_group_without_alerts_is_refused():
+    with pytest.raises(BadBody):
+        PROMETHEUS.parse(b'{"alerts": []}')

@@ -1,0 +1,20 @@
+"""What an alert carries along, as the interface shows it: contract section 3.9."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pipeline import identity
+
+Part = Mapping[str, str]
+
+
+def attachments(
+    event_id: str, urls: Iterable[Part], images: Iterable[Part], notes: Iterable[Part]
+) -> dict[str, list[dict[str, Any]]]:
+    """urls, images and notes, each with an id that follows from its alert's and its place."""
+    return {
+        kind: [
+            {**part, "unique_id": identity.part_id(event_id, kind, place)} for place, part in enumerate(parts)
+        ]
+        for kind, parts in (("urls", urls), ("images", images), ("notes", notes))
+    }

@@ -1,0 +1,157 @@
+"""Taking alerts, and telling how far one has come: contract sections 2.7, 3.9, 4.1 and X36.
+
+The accepting path is the hot one: it reads the body once, typed, and touches the store only inside the
+group commit.
+"""
+
+import uuid
+from typing import Any
+
+from flask import Response, current_app, g, request
+
+from models import recorder
+from models.enums import WorkState
+from models.events import Event, Receipt
+from models.loading import team_of_service
+from pipeline import identity
+from pipeline.alert import Parsed
+from pipeline.sources import SOURCES, Source
+from pipeline.sources.body import BadBody
+from web import access, alerts, auth, profile, wire
+from web.accept import Entrance, GroupCommit, NotKeptError, Offer
+from web.errors import BadRequest, NotFound, Unavailable
+
+_commits = GroupCommit()
+
+
+def create_by_key(integration_key: str) -> Response:
+    """Create an event, the deprecated way: by the integration key alone."""
+    offer, parsed = _take("generic", integration_key)
+    assert offer.entrance is not None
+    event = _event(offer, offer.entrance, parsed[0])
+    if not profile.current().shows_payload:
+        del event["payload"]
+    return wire.answer(event, 201)
+
+
+def create(account_id: str, extension: str, integration_key: str) -> Response:
+    """Create events, the current way: by account, application and integration key."""
+    return _accepted(_take(extension, integration_key, account_id)[0])
+
+
+def create_by_application(extension: str, integration_key: str) -> Response:
+    """Take the webhook of a monitoring tool."""
+    return _accepted(_take(extension, integration_key)[0])
+
+
+def _accepted(offer: Offer) -> Response:
+    body = b'{"message":"success","trace_id":"%s"}' % offer.trace_id.encode()
+    return Response(body, 200, mimetype=wire.JSON)
+
+
+def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offer, list[Parsed]]:
+    """Read, check and keep this request's alerts; returns once they are committed."""
+    source = SOURCES.get(extension)
+    if source is None:
+        raise NotFound
+    parsed, body = _read(source)
+    offer = Offer(key, account_id, extension, body, len(parsed), str(uuid.uuid4()))
+    try:
+        _commits.take(offer)
+    except NotKeptError:
+        raise Unavailable from None
+    if offer.entrance is None:
+        raise NotFound
+    return offer, parsed
+
+
+def _read(source: Source) -> tuple[list[Parsed], bytes]:
+    request.max_content_length = source.max_bytes
+    body = request.get_data(cache=False)
+    try:
+        return source.parse(body), body
+    except BadBody as error:
+        raise BadRequest(error.errors) from None
+
+
+def _event(offer: Offer, entrance: Entrance, parsed: Parsed) -> dict[str, Any]:
+    """The event as it stands right after acceptance: no incident yet, but its names are final."""
+    event_id = identity.event_id(offer.trace_id, 0, entrance.integration)
+    entity_id = parsed.entity_id or identity.generated_entity_id(offer.trace_id, 0)
+    return {
+        "integration_object": entrance.shown,
+        "summary": parsed.summary,
+        "incident": None,
+        "creation_date": offer.received_at,
+        "message": parsed.message,
+        "integration": entrance.shown["unique_id"],
+        "suppressed": parsed.suppressed,
+        "entity_id": identity.fitting_entity_id(entity_id),
+        "payload": parsed.payload,
+        "alert_type": str(int(parsed.alert_type)),
+        "unique_id": event_id,
+        **alerts.attachments(event_id, parsed.urls, parsed.images, parsed.notes),
+        "incident_created": False,
+    }
+
+
+def status(trace_id: str) -> Response:
+    """Get the status of an alert: of the first one, where the trace_id stands for several."""
+    receipt = _visible_receipt(trace_id)
+    event = Event.select().where(Event.receipt == receipt.id).order_by(Event.position, Event.id).first()
+    told: dict[str, Any] = {
+        "status": recorder.state_of(receipt, [event] if event else []),
+        "alert": event.unique_id if event else None,
+        "integration": {"name": receipt.integration.name} if receipt.integration else None,
+        "incident": _incident(event),
+        "suppressed": bool(event and event.suppressed),
+        "is_incident_created": bool(event and event.incident_created),
+    }
+    if told["status"] == recorder.STATE_NAMES[WorkState.ASIDE]:
+        told["error"] = receipt.error or (event and event.error) or "set aside"
+    return wire.answer(told)
+
+
+def _incident(event: Event | None) -> dict[str, Any] | None:
+    if event is None or event.incident_id is None:
+        return None
+    return {
+        "incident_number": event.incident.incident_number,
+        "unique_id": event.incident.unique_id,
+    }
+
+
+def open_status(trace_id: str) -> Response:
+    """The same without a token where the operator allows it, and then only what gives nothing away."""
+    if not current_app.config["SETTINGS"].open_alert_status or "Authorization" in request.headers:
+        g.viewer = auth.authenticate(auth.now())
+        return status(trace_id)
+    receipt = recorder.receipt_of(trace_id.lower())
+    if receipt is None:
+        raise NotFound
+    event = Event.select().where(Event.receipt == receipt.id).order_by(Event.position, Event.id).first()
+    return wire.answer(
+        {
+            "status": recorder.state_of(receipt, [event] if event else []),
+            "suppressed": bool(event and event.suppressed),
+            "is_incident_created": bool(event and event.incident_created),
+        }
+    )
+
+
+def _visible_receipt(trace_id: str) -> Receipt:
+    """The receipt, if the viewer's teams may see it: NotFound for another account's, Forbidden within."""
+    viewer = auth.viewer()
+    receipt = recorder.receipt_of(trace_id.lower())
+    if receipt is None or receipt.account_id != viewer.account.id:
+        raise NotFound
+    if receipt.service_id is not None:
+        access.require_member(viewer, team_of_service(receipt.service_id))
+    elif not viewer.is_admin:
+        raise NotFound
+    return receipt
+
+
+def story(trace_id: str) -> dict[str, Any]:
+    """The road of an alert: each stage with its reason, incident, timers and deliveries."""
+    return recorder.story(_visible_receipt(trace_id))
