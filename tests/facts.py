@@ -1,0 +1,84 @@
+"""Facts and alerts for tests of pure functions: named parts with plain defaults."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from models.effects import IncidentState
+from models.enums import AlertType, ContactType, IncidentStatus, Urgency
+from models.facts import (
+    Directory,
+    IntegrationFacts,
+    LaneFacts,
+    PersonFacts,
+    PolicyFacts,
+    RuleFacts,
+    ServiceFacts,
+    StepFacts,
+)
+from pipeline.alert import Alert, Parsed
+
+NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def person(row, name, *delays, urgency=Urgency.HIGH):
+    """Somebody with a rule of one urgency for each delay, all to the same contact."""
+    rules = tuple(
+        RuleFacts(row * 10 + n, row * 100, ContactType.EMAIL, urgency, delay)
+        for n, delay in enumerate(delays)
+    )
+    return PersonFacts(row, name.lower(), name, rules)
+
+
+ALICE = person(1, "Alice", 0)
+BOB = person(2, "Bob", 0, 5)
+CHARLIE = person(3, "Charlie")
+
+
+def policy(*steps, repeat=0, move_to_next=True):
+    """Steps as (minutes, username, ...)."""
+    found = tuple(
+        StepFacts(delay, usernames) for delay, *usernames in steps for usernames in [tuple(usernames)]
+    )
+    return PolicyFacts(1, "policy-1", "Default", found, repeat, move_to_next)
+
+
+def directory(*steps, people=(ALICE, BOB, CHARLIE), managers=(), owner=None, **options):
+    policies = {1: policy(*steps, **options)} if steps else {}
+    return Directory(policies, {one.username: one for one in people}, tuple(managers), owner)
+
+
+def service(**changes):
+    plain = ServiceFacts(
+        row=1, unique_id="service-1", name="Checkout", account=1, team=1, escalation_policy=1
+    )
+    return replace(plain, **changes)
+
+
+def lane(book=None, create_incidents_for=1, **changes):
+    integration = IntegrationFacts(7, "integration-7", "Probe", create_incidents_for, Urgency.HIGH)
+    return LaneFacts(service(**changes), {7: integration}, book or directory((0, "alice")))
+
+
+def alert(level=AlertType.CRITICAL, entity_id="db1", *, number=0, at=NOON, **parsed):
+    body = Parsed(parsed.pop("message", "Disk full"), alert_type=level, entity_id=entity_id, **parsed)
+    return Alert(f"event-{number}", f"trace-{number}", number, 0, 7, at, entity_id, body)
+
+
+def incident(**changes):
+    plain = IncidentState(
+        unique_id="incident-1",
+        account=1,
+        team=1,
+        service=1,
+        incident_key="key",
+        title="Disk full",
+        summary="",
+        status=IncidentStatus.TRIGGERED,
+        urgency=Urgency.HIGH,
+        creation_date=NOON,
+        chain_started_at=NOON,
+        escalation_policy=1,
+        row=1,
+    )
+    return plain.but(**changes)

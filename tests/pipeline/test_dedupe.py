@@ -1,0 +1,128 @@
+"""Is an alert news, or more of something already open?"""
+
+from datetime import timedelta
+
+import pytest
+
+from models.effects import EntityState, SaveEntity, SaveIncident
+from models.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from pipeline.stages import dedupe
+from pipeline.state import LaneState
+from tests.facts import MINUTE, NOON, alert, incident, lane
+
+HELD = EntityState(7, "db1", firing=True, incident="incident-1")
+RESOLVED = EntityState(7, "db1", resolved_source_at=NOON, resolved_at=NOON)
+DISABLED = ServiceStatus.DISABLED
+NEW = "its entity has no open incident"
+ACKNOWLEDGED = incident(status=IncidentStatus.ACKNOWLEDGED)
+
+
+def decide(given, *, entities=(), incidents=(), firing=None, facts=None):
+    state = LaneState(facts or lane(), entities, incidents, firing)
+    return dedupe.decide(given, state, given.accepted_at)
+
+
+@pytest.mark.parametrize(
+    ("given", "world", "reason"),
+    [
+        (alert(), {}, NEW),
+        (alert(), {"entities": [HELD], "incidents": [incident()]}, "its entity has an open incident"),
+        (alert(entity_id="db2"), {"entities": [HELD], "incidents": [incident()]}, NEW),
+        (alert(AlertType.RESOLVED), {}, "nothing open to resolve"),
+        (alert(AlertType.ACKNOWLEDGED), {}, "nothing open to acknowledge"),
+        (
+            alert(AlertType.RESOLVED),
+            {"entities": [HELD], "incidents": [incident()], "firing": {"incident-1": 1}},
+            "resolves the incident",
+        ),
+        (
+            alert(AlertType.RESOLVED),
+            {"entities": [HELD], "incidents": [incident()], "firing": {"incident-1": 3}},
+            "its entity is resolved, 2 more of the incident still fire",
+        ),
+        (
+            alert(AlertType.ACKNOWLEDGED),
+            {"entities": [HELD], "incidents": [incident()]},
+            "acknowledges the incident",
+        ),
+        (
+            alert(AlertType.ACKNOWLEDGED),
+            {"entities": [HELD], "incidents": [ACKNOWLEDGED]},
+            "the incident is acknowledged already",
+        ),
+        (alert(suppressed=True), {}, "suppressed by its sender"),
+        (alert(), {"facts": lane(status=DISABLED)}, "the service is disabled: stored, no incident"),
+        (alert(), {"facts": lane(under_maintenance=True)}, "the service is under maintenance"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_the_reason_says_what_was_found(given, world, reason):
+    assert decide(given, **world).reason == reason
+
+
+def test_an_alert_under_maintenance_is_stored_as_suppressed():
+    assert decide(alert(), facts=lane(under_maintenance=True)).alert.suppressed
+
+
+@pytest.mark.parametrize(
+    ("said_at", "accepted_at", "goes_on"),
+    [
+        (NOON - MINUTE, NOON + MINUTE, False),
+        (NOON, NOON + MINUTE, True),
+        (NOON + MINUTE, NOON + MINUTE, True),
+        (None, NOON + MINUTE, True),
+        (NOON - MINUTE, NOON + timedelta(hours=1), False),
+        (NOON - MINUTE, NOON + timedelta(hours=1, seconds=1), True),
+    ],
+    ids=["older", "equal", "newer", "no time", "just within the hour", "after the hour"],
+)
+def test_a_trigger_older_than_the_last_resolve_does_not_page(said_at, accepted_at, goes_on):
+    late = alert(source_at=said_at, at=accepted_at)
+
+    assert decide(late, entities=[RESOLVED]).goes_on is goes_on
+
+
+def test_a_resolve_from_the_future_counts_as_said_when_it_was_accepted():
+    decision = decide(alert(AlertType.RESOLVED, source_at=NOON + timedelta(days=1)))
+
+    (saved,) = [effect.entity for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert saved.resolved_source_at == NOON
+
+
+def test_a_resolve_without_a_time_of_its_own_never_mutes():
+    decision = decide(alert(AlertType.RESOLVED))
+
+    (saved,) = [effect.entity for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert saved.resolved_source_at is None
+
+
+COLLECTING = incident(collecting=True)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "level", "collation", "joins"),
+    [
+        (0, AlertType.CRITICAL, Collation.TIME_BASED, True),
+        (10, AlertType.CRITICAL, Collation.TIME_BASED, True),
+        (11, AlertType.CRITICAL, Collation.TIME_BASED, False),
+        (0, AlertType.WARNING, Collation.TIME_BASED, False),
+        (0, AlertType.CRITICAL, Collation.OFF, False),
+    ],
+)
+def test_collation_gathers_covered_alerts_for_a_while_after_the_incidents_creation(
+    minutes, level, collation, joins
+):
+    other = alert(level, "db2", at=NOON + minutes * MINUTE)
+    facts = lane(collation=collation, collation_minutes=10)
+    decision = decide(other, incidents=[COLLECTING], facts=facts)
+
+    assert (decision.incident == "incident-1") is joins
+
+
+def test_resolving_an_incident_changes_it_once():
+    decision = decide(
+        alert(AlertType.RESOLVED), entities=[HELD], incidents=[incident()], firing={"incident-1": 1}
+    )
+
+    saved = [effect.incident for effect in decision.effects if isinstance(effect, SaveIncident)]
+    assert [one.status for one in saved] == [IncidentStatus.RESOLVED]

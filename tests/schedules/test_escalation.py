@@ -1,0 +1,107 @@
+"""The chain of an incident at any moment."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.effects import Actor, OweNotice, RecordLog
+from models.enums import ActorKind, NoticeKind
+from schedules import escalation
+from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, directory, incident, policy
+
+ACTOR = Actor(ActorKind.TIMER, "escalate")
+
+
+def advance(book, minutes, **changes):
+    return escalation.advance(incident(**changes), book, ACTOR, NOON + minutes * MINUTE)
+
+
+def owed(effects):
+    return [(e.notice.user, e.notice.not_before) for e in effects if isinstance(e, OweNotice)]
+
+
+@pytest.mark.parametrize(
+    ("delays", "step", "minutes"),
+    [
+        ((0,), 0, 0), ((0,), 1, 1), ((0,), 2, 2),
+        ((0, 5), 1, 5), ((0, 5), 2, 10), ((0, 5), 3, 15),
+        ((2, 2), 1, 2), ((2, 2), 2, 5),
+        ((0, 10, 30), 3, 50), ((0, 10, 30), 4, 60),
+    ],
+)  # fmt: skip
+def test_a_pass_lasts_to_its_last_step_and_the_gap_before_it_at_least_a_minute(delays, step, minutes):
+    chain = policy(*((delay, "alice") for delay in delays), repeat=9)
+
+    assert escalation.due_at(incident(), chain, step) == NOON + minutes * MINUTE
+
+
+def test_each_rule_of_the_urgency_is_a_notice_with_its_own_delay():
+    _, effects = advance(directory((0, "bob")), 0)
+
+    assert owed(effects) == [(BOB.row, NOON), (BOB.row, NOON + 5 * MINUTE)]
+
+
+def test_somebody_without_a_usable_rule_is_told_at_the_accounts_address_at_once():
+    _, effects = advance(directory((0, "charlie")), 0)
+
+    (notice,) = [effect.notice for effect in effects if isinstance(effect, OweNotice)]
+    assert (notice.user, notice.contact, notice.not_before) == (CHARLIE.row, None, NOON)
+    assert notice.reason.endswith("no usable rule for high urgency, so the account's address")
+
+
+@pytest.mark.parametrize(
+    ("managers", "owner", "told"), [(["bob"], "alice", BOB.row), ([], "alice", ALICE.row)]
+)
+def test_a_chain_that_reaches_nobody_tells_the_managers_or_else_the_owner(managers, owner, told):
+    _, effects = advance(directory((0,), managers=managers, owner=owner), 0)
+
+    notices = [effect.notice for effect in effects if isinstance(effect, OweNotice)]
+    assert {notice.user for notice in notices} == {told}
+    assert {notice.kind for notice in notices} == {NoticeKind.NOBODY_REACHED}
+
+
+def test_without_a_policy_somebody_is_told_all_the_same():
+    _, effects = advance(directory(owner="alice"), 0, escalation_policy=None)
+
+    assert owed(effects) == [(ALICE.row, NOON)]
+
+
+def test_a_removed_person_counts_as_nobody():
+    _, effects = advance(directory((0, "gone"), (30, "alice")), 0)
+
+    assert owed(effects) == [(ALICE.row, NOON)]
+    reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
+    assert reasons == ["step 1 of policy Default: nobody there", "step 2 of policy Default: Alice"]
+
+
+def test_moving_on_does_not_run_into_the_next_pass():
+    book = directory((0, "alice"), (5,), repeat=3, move_to_next=True)
+    after, effects = advance(book, 5, next_step=1)
+
+    assert after.next_step == 2
+    assert owed(effects) == []
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 60), st.lists(st.sampled_from(["alice", "bob", "charlie", "gone"]), max_size=3)),
+    min_size=1,
+    max_size=5,
+).map(lambda steps: sorted(steps, key=lambda step: step[0]))
+
+
+@given(STEPS, st.integers(0, 3), st.booleans(), st.lists(st.integers(0, 600), max_size=20))
+def test_however_often_it_is_looked_at_nobody_is_told_twice_for_a_step_and_never_early(
+    steps, repeat, move_to_next, looks
+):
+    book = directory(*((delay, *names) for delay, names in steps), repeat=repeat, move_to_next=move_to_next)
+    current, keys = incident(), []
+    for minutes in sorted(looks):
+        current, effects = escalation.advance(current, book, ACTOR, NOON + minutes * MINUTE)
+        notices = [effect.notice for effect in effects if isinstance(effect, OweNotice)]
+        keys += [notice.key for notice in notices]
+        assert all(notice.not_before >= NOON + minutes * MINUTE for notice in notices)
+        persons = [(notice.user, notice.contact, notice.rule) for notice in notices]
+        assert len(persons) == len(set(persons))
+
+    assert len(keys) == len(set(keys))
+    assert current.next_step <= escalation.chain_length(book.policies[1])
