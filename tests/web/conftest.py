@@ -1,0 +1,36 @@
+"""The application under test, and a caller that speaks as one of the people."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.people import World
+from tocsin.settings import load
+from web.app import create_app
+
+Ask = Callable[..., TestResponse]
+
+
+@pytest.fixture
+def app(world: World, home):
+    return create_app(load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
+
+
+@pytest.fixture
+def ask(app, world: World) -> Ask:
+    """ask("POST", path, body, who="bob", word="Bearer"): one request; who=None sends no token."""
+    client = app.test_client()
+
+    def ask(
+        method: str, path: str, body: Any = None, *, who: str | None = "alice", word="Bearer", **more: Any
+    ) -> TestResponse:
+        headers = dict(more.pop("headers", {}))
+        if who is not None:
+            headers["Authorization"] = f"{word} {world.tokens[who]}"
+        if body is not None:
+            more["json"] = body
+        return client.open(path, method=method, headers=headers, **more)
+
+    return ask

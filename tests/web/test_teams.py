@@ -1,0 +1,97 @@
+"""Teams and their members."""
+
+import pytest
+
+from models.accounts import Account
+from models.teams import EscalationPolicy, Team, TeamMember
+
+TEAMS = "/api/account/teams/"
+
+
+@pytest.fixture
+def path(world) -> str:
+    return f"{TEAMS}{world.team.unique_id}/"
+
+
+def test_a_new_team_has_its_maker_as_manager_a_role_and_a_policy(ask, world):
+    made = ask("POST", TEAMS, {"name": "Search"})
+
+    assert made.status_code == 201
+    assert [member["user"]["username"] for member in made.json["members"]] == [world.alice.username]
+    assert [role["title"] for role in made.json["roles"]] == ["Incident Commander"]
+    assert made.json["private"] is False
+    team = Team.get(Team.unique_id == made.json["unique_id"])
+    assert EscalationPolicy.select().where(EscalationPolicy.team == team).count() == 1
+
+
+def test_only_owners_and_admins_make_and_delete_teams(ask, path):
+    assert ask("POST", TEAMS, {"name": "Search"}, who="bob").status_code == 403
+    assert ask("DELETE", path, who="bob").status_code == 403
+    assert ask("DELETE", path).status_code == 204
+    assert ask("GET", path).status_code == 404
+
+
+def test_a_member_sees_the_own_teams_and_an_owner_all(ask, world):
+    assert [team["name"] for team in ask("GET", TEAMS, who="bob").json] == ["Payments"]
+    assert [team["name"] for team in ask("GET", TEAMS).json] == ["Payments", "Billing"]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_both_update_verbs_rename(ask, path, method):
+    assert ask(method, path, {"name": "Money"}, who="bob").json["name"] == "Money"
+
+
+def test_put_requires_the_name_unless_a_published_client_asks(ask, path):
+    assert ask("PUT", path, {}).status_code == 400
+    assert ask("PUT", path, {}, word="Token").status_code == 200
+    assert ask("PATCH", path, {}).json["name"] == "Payments"
+
+
+@pytest.mark.parametrize("name", ["", " ", "\x00", None, 7, [], "x" * 256])
+def test_a_name_must_be_one(ask, name):
+    refused = ask("POST", TEAMS, {"name": name}, word="Token")
+
+    assert refused.status_code == 400
+    assert list(refused.json["errors"]) == ["name"]
+    assert refused.json["detail"] == "This request can not be processed."
+
+
+def test_nul_in_a_name_is_dropped(ask):
+    assert ask("POST", TEAMS, {"name": "a\x00b"}).json["name"] == "ab"
+
+
+def test_members_are_written_by_username_and_read_as_objects(ask, world, path):
+    added = ask("POST", f"{path}members/", {"user": world.charlie.username, "role": "1"})
+    member = f"{path}members/{added.json['unique_id']}/"
+
+    assert added.status_code == 201
+    assert added.json["user"] == world.charlie.username
+    assert ask("GET", member).json["user"]["email"] == "charlie@example.org"
+    assert ask("PATCH", member, {"role": 2}).json["role"] == 2
+    assert ask("DELETE", member.rstrip("/")).status_code == 204
+    assert ask("GET", member).status_code == 404
+
+
+def test_nobody_is_twice_in_a_team(ask, world, path):
+    assert ask("POST", f"{path}members/", {"user": world.bob.username}).status_code == 400
+    assert TeamMember.select().where(TeamMember.team == world.team).count() == 2
+
+
+def test_a_membership_keeps_its_person(ask, world, path):
+    member = TeamMember.get(TeamMember.team == world.team, TeamMember.user == world.bob)
+    body = {"user": world.charlie.username, "role": 1}
+
+    assert ask("PUT", f"{path}members/{member.unique_id}/", body).status_code == 400
+
+
+def test_each_change_raises_the_version_of_the_configuration(ask, world, path):
+    def version() -> int:
+        return Account.get_by_id(world.account.id).config_version
+
+    before = version()
+    ask("PATCH", path, {"name": "Money"})
+    changed = version()
+    ask("PATCH", path, {"name": ""})
+
+    assert changed == before + 1
+    assert version() == changed

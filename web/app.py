@@ -1,0 +1,74 @@
+"""The Flask application: one connection, one viewer and one moment per request, one list of routes."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+from flask import Flask, Response, g, request
+from werkzeug.exceptions import MethodNotAllowed
+
+from models.base import connection
+from tocsin.settings import Settings
+from web import auth, failures, wire
+from web.routes import ROUTES, Route
+
+# Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
+BODY_LIMIT = 1024 * 1024
+
+# Asked for by name so that every method reaches the dispatcher, which answers for those not served.
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+def create_app(settings: Settings) -> Flask:
+    """The application for these settings; open_store() must have been called before it serves."""
+    app = Flask("web", static_folder=None)
+    app.config["SETTINGS"] = settings
+    app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
+    app.config["MAX_FORM_MEMORY_SIZE"] = BODY_LIMIT
+    # A path without its last slash is answered, not redirected (contract 1.1).
+    app.url_map.strict_slashes = False
+    app.url_map.merge_slashes = False
+    failures.register(app)
+    for path, routes in by_path(ROUTES).items():
+        view = dispatcher(routes)
+        app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
+    return app
+
+
+def by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
+    found: dict[str, dict[str, Route]] = defaultdict(dict)
+    for route in routes:
+        found[route.path][route.method] = route
+    return found
+
+
+def dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
+    allowed = [*routes, "OPTIONS"]
+
+    def dispatch(**ids: str) -> Response:
+        route = routes.get(request.method)
+        if route is not None:
+            return serve(route, ids)
+        if request.method == "OPTIONS":
+            return Response(headers={"Allow": ", ".join(allowed)})
+        raise MethodNotAllowed(allowed)
+
+    return dispatch
+
+
+def serve(route: Route, ids: dict[str, str]) -> Response:
+    """Authenticate, call the view, and answer with what it gives, in the route's shape."""
+    g.route, g.now = route, datetime.now(UTC)
+    with connection() if route.stored else nullcontext():
+        if route.auth:
+            g.viewer = auth.authenticate(g.now)
+        result = route.view(**ids)
+        if isinstance(result, Response):
+            return result
+        return wire.answer(shaped(route, result), route.status)
+
+
+def shaped(route: Route, result: Any) -> Any:
+    return result if route.gives is None else route.gives.dump(result, many=route.many)

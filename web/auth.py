@@ -1,0 +1,90 @@
+"""Bearer token to viewer: who asks, and in which account.
+
+`Viewer` is what every view gets as `viewer()`. The scheme words Bearer and Token are alike here; what
+they change stands in profile.py. Tokens are never logged and never stored, only their digests.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from flask import g, request
+
+from models.accounts import Account, Token, User
+from models.base import STORE_ERRORS, store
+from models.enums import AccountRole
+from models.ids import digest
+from web.errors import NotAuthenticated
+
+# How exact the last use of a token is known: a write per request would cost more than it tells.
+USE_NOTED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Viewer:
+    user: User
+    account: Account
+
+    @property
+    def role(self) -> AccountRole:
+        return AccountRole(self.user.role)
+
+    @property
+    def is_admin(self) -> bool:
+        """Owners and admins may do everything in their account."""
+        return self.role in (AccountRole.OWNER, AccountRole.ADMIN)
+
+
+def viewer() -> Viewer:
+    """Who makes this request."""
+    found: Viewer = g.viewer
+    return found
+
+
+def now() -> datetime:
+    """The moment of this request."""
+    moment: datetime = g.now
+    return moment
+
+
+def authenticate(at: datetime) -> Viewer:
+    """The viewer behind this request's token, or NotAuthenticated."""
+    token = _find(_presented(), at)
+    _note_use(token, at)
+    return Viewer(token.user, token.user.account)
+
+
+def _presented() -> str:
+    """The token of the Authorization header, whatever the number of blanks before it."""
+    word, _, rest = request.headers.get("Authorization", "").strip().partition(" ")
+    if word.lower() not in ("bearer", "token") or not rest.strip():
+        raise NotAuthenticated
+    return rest.strip()
+
+
+def _find(presented: str, at: datetime) -> Token:
+    """The living token of a present member; one query."""
+    token = (
+        Token.select(Token, User, Account)
+        .join(User)
+        .join(Account)
+        .where(
+            # The header comes as Latin-1 text; anything else than ours just matches no digest.
+            Token.digest == digest(presented),
+            Token.revoked_at.is_null(),
+            User.removed_at.is_null(),
+        )
+        .first()
+    )
+    if token is None or (token.expires_at is not None and token.expires_at <= at):
+        raise NotAuthenticated(detail="Invalid token.")
+    found: Token = token
+    return found
+
+
+def _note_use(token: Token, at: datetime) -> None:
+    if token.last_used_at is not None and at - token.last_used_at < USE_NOTED_EVERY:
+        return
+    # A request is not refused because its token's last use could not be noted.
+    with suppress(*STORE_ERRORS), store().writing():
+        Token.update(last_used_at=at).where(Token.id == token.id).execute()

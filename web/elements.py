@@ -1,0 +1,124 @@
+"""What a team labels its incidents with and promises for them: contract section 3.11. Tables of fields."""
+
+from typing import Any
+
+from marshmallow import fields, pre_load, validate
+
+from models.ids import new_uuid
+from models.teams import Priority, Sla, Team
+from web.resource import Resource
+from web.shapes import (
+    LONG_TEXT,
+    Flag,
+    MaybeNumber,
+    Moment,
+    Number,
+    Several,
+    Shape,
+    TeamLabel,
+    Text,
+    Username,
+    Uuid,
+)
+from web.teams import account_member
+
+# Five days in seconds, the longest promise that the published clients allow (contract 5, row 25).
+LONGEST_S = 432_000
+
+
+class PriorityShape(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text()
+    description = Text(limit=LONG_TEXT)
+    creation_date = Moment(dump_only=True)
+    color = Text(limit=64)
+    team = TeamLabel(dump_only=True)
+
+
+class Priorities(Resource):
+    """How much an incident matters."""
+
+    model = Priority
+    noun = "priority"
+    schema = PriorityShape()
+    parent_field = Priority.team
+    id_arg = "priority_id"
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+        return super().insert(parent, {"name": "", **values})
+
+
+class ResponderShape(Shape):
+    user = Username(required=True, blank=False)
+    unique_id = Uuid()
+
+
+class EscalationShape(Shape):
+    """Whom to tell `time` seconds after (negative: before) a promise breaks; type 1 acknowledge, 2 resolve.
+
+    The published clients differ in the name of the list: both names are read, both are given.
+    """
+
+    unique_id = Uuid()
+    time = Number(least=-LONGEST_S, most=LONGEST_S, required=True)
+    type = Number(required=True, validate=validate.OneOf([1, 2]))
+    responders = Several(fields.Nested(ResponderShape))
+    responder = Several(fields.Nested(ResponderShape), attribute="responders", dump_only=True)
+
+    @pre_load
+    def _one_name(self, data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, dict) and "responder" in data and not data.get("responders"):
+            return {**data, "responders": data["responder"]}
+        return data
+
+
+class SlaShape(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text()
+    description = Text(limit=LONG_TEXT)
+    is_active = Flag()
+    conditions = fields.Function(lambda sla: "{}")
+    acknowledge_time = MaybeNumber(least=1, most=LONGEST_S)
+    resolve_time = MaybeNumber(least=1, most=LONGEST_S)
+    escalations = Several(fields.Nested(EscalationShape), required=True)
+    team = Number(attribute="team_id", dump_only=True)
+    creation_date = Moment(dump_only=True)
+
+
+class Slas(Resource):
+    """Within what time an incident is to be acknowledged and resolved; times in seconds."""
+
+    model = Sla
+    noun = "SLA"
+    schema = SlaShape()
+    parent_field = Sla.team
+    id_arg = "sla_id"
+
+    def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+        if "escalations" in values:
+            values["escalations"] = [_escalation(parent, given) for given in values["escalations"]]
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+        return super().insert(parent, {"name": "", **values})
+
+
+def _escalation(team: Team, given: dict[str, Any]) -> dict[str, Any]:
+    """As it is kept: ids that a client chose stay (contract 2.9), the others are made."""
+    responders = [
+        {
+            "user": account_member(team.account, responder["user"], "escalations").username,
+            "unique_id": responder.get("unique_id") or new_uuid(),
+        }
+        for responder in given.get("responders", [])
+    ]
+    return {
+        "unique_id": given.get("unique_id") or new_uuid(),
+        "time": given["time"],
+        "type": given["type"],
+        "responders": responders,
+    }
+
+
+PRIORITIES = Priorities()
+SLAS = Slas()

@@ -1,0 +1,77 @@
+"""What is wrong with a request, in the contract's shape: {"detail": ...} (contract section 1.3).
+
+Raise BadRequest, Forbidden, NotFound where it is known; failures.py turns them into answers, once.
+`BadRequest({"field": ["why"]})`, or `bad("field", "why")` to raise it, names fields: a caller sees
+them as a second member `errors` with a Token, under /api/tocsin/, and after `Prefer: errors`.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+Fields = Mapping[str, list[str]]
+
+
+class ApiError(Exception):
+    """A request that gets no good answer; subclasses give the status and the contract's text."""
+
+    status = 500
+    detail = "Something went wrong on our side."
+    headers: Mapping[str, str] = {}
+
+    def __init__(self, fields: Fields | None = None, detail: str | None = None) -> None:
+        super().__init__(detail or self.detail)
+        self.fields = fields or {}
+        self.detail = detail or self.detail
+
+
+class BadRequest(ApiError):
+    status = 400
+    detail = "This request can not be processed."
+
+
+class NotAuthenticated(ApiError):
+    status = 401
+    detail = "Authentication credentials were not provided."
+    headers = {"WWW-Authenticate": "Token"}
+
+
+class Forbidden(ApiError):
+    status = 403
+    detail = "You do not have permission to perform this action."
+
+
+class NotFound(ApiError):
+    status = 404
+    detail = "Not Found."
+
+
+class TooLarge(ApiError):
+    status = 413
+    detail = "The request body is too large."
+
+
+class Unavailable(ApiError):
+    status = 503
+    detail = "The service is temporarily unavailable."
+
+
+def bad(field: str, why: str) -> NoReturn:
+    """Refuse the request because of one field."""
+    raise BadRequest({field: [why]})
+
+
+def flat(messages: Any, name: str = "") -> dict[str, list[str]]:
+    """marshmallow's nested messages as {dotted field: [text]}."""
+    found: dict[str, list[str]] = {}
+    for field, texts in _named(messages, name):
+        found.setdefault(field, []).extend(texts)
+    return found
+
+
+def _named(messages: Any, name: str) -> Iterator[tuple[str, list[str]]]:
+    if isinstance(messages, Mapping):
+        for key, inner in messages.items():
+            yield from _named(inner, f"{name}.{key}" if name else str(key))
+        return
+    texts = messages if isinstance(messages, list) else [messages]
+    yield name or "body", [str(text) for text in texts]

@@ -1,0 +1,121 @@
+"""Integrations, their keys, and the applications they can be of: contract section 3.6."""
+
+from typing import Any
+
+from marshmallow import fields, validate
+
+from models.accounts import User
+from models.applications import APPLICATIONS, Application
+from models.enums import IntegrationType, Urgency
+from models.ids import new_uuid
+from models.services import Integration, Service
+from models.teams import Team
+from web import access, wire
+from web.auth import viewer
+from web.errors import NotFound, bad
+from web.resource import Resource, configuring
+from web.shapes import LONG_TEXT, Choice, Flag, Moment, Number, Reference, Shape, Text, Username
+
+
+class ApplicationShape(Shape):
+    """An entry of the catalogue; what ours have no words for is constant (contract section 6)."""
+
+    name = Text(dump_only=True)
+    icon_url = fields.Function(lambda application: "")
+    summary = Text(dump_only=True)
+    description = Text(attribute="summary", dump_only=True)
+    unique_id = Text(dump_only=True)
+    availability_plan_id = fields.Function(lambda application: 1)
+    setup_instructions = fields.Function(lambda application: "")
+    extension = Text(dump_only=True)
+    application_type = Number(dump_only=True)
+    categories = Text(dump_only=True)
+    documentation_link = fields.Function(lambda application: "")
+
+
+class IntegrationShape(Shape):
+    name = Text()
+    creation_date = Moment(dump_only=True)
+    summary = Text(limit=LONG_TEXT)
+    unique_id = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    application = Text(required=True, limit=36)
+    application_reference = fields.Nested(ApplicationShape, dump_only=True)
+    integration_key = Text(dump_only=True)
+    created_by = Username(dump_only=True)
+    is_enabled = Flag()
+    create_incidents_for = Number(validate=validate.OneOf([0, 1, 2, 3]))
+    integration_type = Choice(IntegrationType)
+    default_urgency = Choice(Urgency)
+    webhook_url = fields.Function(lambda integration: webhook_url(integration))
+
+
+def webhook_url(integration: Integration) -> str:
+    """Where the tool posts to; its extension picks the normaliser."""
+    extension = APPLICATIONS[integration.application].extension
+    return wire.link(f"/api/integration/{extension}/{integration.integration_key}/")
+
+
+class Integrations(Resource):
+    """The doors of a service: each has a key, and the application that sends through it."""
+
+    model = Integration
+    noun = "integration"
+    schema = IntegrationShape()
+    parent_field = Integration.service
+    id_arg = "integration_id"
+    put_may_omit = ("application",)
+
+    def parent(self, **ids: str) -> Service:
+        return access.access_service(viewer(), **ids)
+
+    def rows(self, parent: Service) -> Any:
+        return Integration.select(Integration, User).join(User).where(Integration.service == parent)
+
+    def filled(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.application_reference = APPLICATIONS[row.application]
+        return rows
+
+    def checked(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
+        if values.get("application", "").lower() not in {*APPLICATIONS, ""}:
+            bad("application", "No such application.")
+        return values
+
+    def insert(self, parent: Service, values: dict[str, Any]) -> Any:
+        made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
+        return super().insert(parent, {**made, **values})
+
+
+class KeyOwnerShape(Shape):
+    integration_unique_id = Reference(required=True, blank=False)
+
+
+def regenerate_key() -> Integration:
+    """Give an integration a new key; the old one is refused from then on."""
+    unique_id = wire.body()["integration_unique_id"]
+    place = (
+        Integration.select(Integration.id, Service.unique_id, Team.unique_id)
+        .join(Service)
+        .join(Team)
+        .where(Integration.unique_id == unique_id, Team.account == viewer().account)
+        .first()
+    )
+    if place is None:
+        raise NotFound
+    service = access.access_service(viewer(), place.service.team.unique_id, place.service.unique_id)
+    with configuring():
+        key = Integration.update(integration_key=new_uuid())
+        key.where(Integration.unique_id == unique_id).execute()
+    row = INTEGRATIONS.rows(service).where(Integration.unique_id == unique_id).get()
+    return INTEGRATIONS.filled([row])[0]
+
+
+def applications() -> list[Application]:
+    """List the applications that an integration can be of."""
+    return list(APPLICATIONS.values())
+
+
+INTEGRATIONS = Integrations()
+APPLICATION = ApplicationShape()
+KEY_OWNER = KeyOwnerShape()

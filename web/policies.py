@@ -1,0 +1,150 @@
+"""Escalation policies: whom an incident tells, step by step. Contract section 3.5."""
+
+from typing import Any
+
+import peewee
+from marshmallow import fields, validate
+
+from models.accounts import User
+from models.enums import TargetType
+from models.founding import new_assignment_settings
+from models.ids import new_uuid
+from models.services import Service
+from models.teams import EscalationPolicy, Team
+from web.errors import bad
+from web.resource import Resource
+from web.shapes import (
+    LONG_TEXT,
+    MINUTES_LIMIT,
+    Choice,
+    Flag,
+    MaybeNumber,
+    Number,
+    Reference,
+    Several,
+    Shape,
+    Text,
+)
+
+
+class TargetShape(Shape):
+    target_type = Choice(TargetType, required=True)
+    target_id = Text(required=True, limit=64)
+    position = MaybeNumber(least=0)
+
+
+class RuleShape(Shape):
+    """A step: `delay` minutes after the chain began, tell these."""
+
+    delay = Number(least=0, most=MINUTES_LIMIT)
+    targets = Several(fields.Nested(TargetShape))
+    position = MaybeNumber(least=0)
+    unique_id = Text(dump_only=True)
+
+
+class AssignmentShape(Shape):
+    unique_id = Text(dump_only=True)
+    assignee_strategy = Number(validate=validate.OneOf([1, 2]))
+    assignment_index = Number(dump_only=True)
+    call_rr_assignee = Flag()
+
+
+class PolicyShape(Shape):
+    name = Text(required=True)
+    summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
+    rules = Several(fields.Nested(RuleShape), required=True)
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    repeat_policy = Number(least=0, most=10)
+    move_to_next = Flag()
+    global_ep = Flag()
+    connections = Number(dump_only=True)
+    assignment_settings = fields.Nested(AssignmentShape, allow_none=True)
+
+
+class EscalationPolicies(Resource):
+    """The chains of a team. One that a service uses cannot be deleted."""
+
+    model = EscalationPolicy
+    noun = "escalation policy"
+    schema = PolicyShape()
+    parent_field = EscalationPolicy.team
+    id_arg = "escalation_policy_id"
+
+    def rows(self, parent: Team) -> Any:
+        users = Service.select(peewee.fn.COUNT(Service.id)).where(
+            Service.escalation_policy == EscalationPolicy.id
+        )
+        columns = (EscalationPolicy, users.alias("connections"))
+        return EscalationPolicy.select(*columns).where(EscalationPolicy.team == parent)
+
+    def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+        if "rules" in values:
+            values["rules"] = _rules(parent, values["rules"])
+        known = row.assignment_settings if row else new_assignment_settings()
+        # Whose turn it is starts over when a policy changes (contract 4.4, row 5).
+        given = values.get("assignment_settings") or {}
+        values["assignment_settings"] = {**known, **given, "assignment_index": 0}
+        return values
+
+    def remove(self, row: Any) -> None:
+        if Service.select().where(Service.escalation_policy == row.id).exists():
+            bad("escalation_policy", "A service uses this policy.")
+        super().remove(row)
+
+
+def _rules(team: Team, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The steps as they are kept: in order, numbered from 1, with ids of their own."""
+    ordered = _in_order(given)
+    delays = [rule.get("delay", 0) for rule in ordered]
+    if delays != sorted(delays):
+        bad("rules", "Delays count from the beginning of the chain, so none may be less than the one before.")
+    _require_people(team, ordered)
+    return [
+        {
+            "unique_id": new_uuid(),
+            "delay": delay,
+            "position": place,
+            "targets": _targets(rule.get("targets", [])),
+        }
+        for place, (rule, delay) in enumerate(zip(ordered, delays, strict=True), start=1)
+    ]
+
+
+def _in_order(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """By position when all have one, else as listed."""
+    if any(one.get("position") is None for one in given):
+        return given
+    return sorted(given, key=lambda one: one["position"])
+
+
+def _targets(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Positions from 0; those that a client gave to all targets stay, as it compares them when it reads."""
+    ordered = _in_order(given)
+    kept = all(one.get("position") is not None for one in given)
+    return [
+        {
+            "target_type": target["target_type"],
+            "target_id": target["target_id"],
+            "position": target["position"] if kept else place,
+        }
+        for place, target in enumerate(ordered)
+    ]
+
+
+def _require_people(team: Team, rules: list[dict[str, Any]]) -> None:
+    targets = [target for rule in rules for target in rule.get("targets", [])]
+    if any(target["target_type"] == TargetType.SCHEDULE for target in targets):
+        bad("rules", "There are no schedules yet; name users.")
+    named = {target["target_id"] for target in targets}
+    if not named:
+        return
+    present = User.select(User.username).where(
+        User.account == team.account_id, User.removed_at.is_null(), User.username.in_(list(named))
+    )
+    if {user.username for user in present} != named:
+        bad("rules", "A target is nobody of this account.")
+
+
+POLICIES = EscalationPolicies()

@@ -1,0 +1,128 @@
+"""A table under its parent, served by five verbs; and the one place where configuration is written.
+
+A subclass says which table, which schema (its table of fields), whose row the parent is and how it is
+accessed. A resource with consequences overrides `checked`, `insert`, `change` or `remove`; nothing here
+asks which resource it is. Declare it in routes.py with `*crud(path, RESOURCE)`.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import peewee
+from flask import request
+
+from models.accounts import Account
+from models.base import store
+from models.ids import new_uuid
+from web import access, profile, wire
+from web.auth import now, viewer
+from web.errors import NotFound
+from web.shapes import Shape
+
+
+@contextmanager
+def configuring() -> Iterator[None]:
+    """A write transaction that raises the version of the account's configuration with it."""
+    with store().writing():
+        yield
+        version = Account.config_version + 1
+        Account.update(config_version=version).where(Account.id == viewer().account.id).execute()
+
+
+class Resource:
+    """Five verbs on the rows of `model` whose `parent_field` is the parent."""
+
+    model: Any
+    noun: str
+    # What requests hold and, unless `shown` says otherwise, what answers hold.
+    schema: Shape
+    # What a GET answers with, where the contract has another shape there.
+    shown: Shape | None = None
+    parent_field: peewee.ForeignKeyField
+    id_arg: str
+    order: tuple[str, ...] = ("creation_date", "id")
+    # Fields that a create requires and a PUT does not, whoever asks.
+    put_may_omit: Collection[str] = ()
+    # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
+    put_is_strict = False
+
+    def parent(self, **ids: str) -> Any:
+        """The row under which this resource lives; NotFound or Forbidden."""
+        return access.access_team(viewer(), **ids)
+
+    def rows(self, parent: Any) -> Any:
+        """All rows of this parent, with what their answer needs joined in."""
+        return self.model.select().where(self.parent_field == parent)
+
+    def filled(self, rows: list[Any]) -> list[Any]:
+        """The rows with what their answers hold of other tables, in a constant number of queries."""
+        return rows
+
+    def checked(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
+        """The values to write, references resolved; `row` is None on create. BadRequest if they cannot be."""
+        return values
+
+    def insert(self, parent: Any, values: dict[str, Any]) -> Any:
+        names = {self.parent_field.name: parent, "creation_date": now()}
+        return self.model.create(unique_id=new_uuid(), **names, **values)
+
+    def change(self, row: Any, values: dict[str, Any]) -> None:
+        if values and not self.model.update(values).where(self.model.id == row.id).execute():
+            raise NotFound
+
+    def remove(self, row: Any) -> None:
+        self.model.delete().where(self.model.id == row.id).execute()
+
+    def index(self, **ids: str) -> list[Any]:
+        parent = self.parent(**ids)
+        ordered = self.rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
+        return self.filled([self._under(parent, row) for row in ordered])
+
+    def create(self, **ids: str) -> Any:
+        parent = self.parent(**ids)
+        values = wire.read(self.schema)
+        with configuring():
+            row = self.insert(parent, self.checked(values, parent, None))
+        return self._again(parent, row)
+
+    def retrieve(self, **ids: str) -> Any:
+        return self.found(**ids)[1]
+
+    def update(self, **ids: str) -> Any:
+        parent, row = self.found(**ids)
+        values = wire.read(self.schema, partial=self._may_omit())
+        with configuring():
+            self.change(row, self.checked(values, parent, row))
+        return self._again(parent, row)
+
+    def destroy(self, **ids: str) -> None:
+        _, row = self.found(**ids)
+        with configuring():
+            self.remove(row)
+
+    def found(self, **ids: str) -> tuple[Any, Any]:
+        """The parent and the row that a path names."""
+        unique_id = ids.pop(self.id_arg)
+        parent = self.parent(**ids)
+        row = access.find(self.rows(parent), self.model.unique_id, unique_id.lower())
+        return parent, self.filled([self._under(parent, row)])[0]
+
+    def _again(self, parent: Any, row: Any) -> Any:
+        """The row as it now is in the store, with what its answer needs."""
+        found = self.rows(parent).where(self.model.id == row.id).first()
+        if found is None:
+            raise NotFound
+        return self.filled([self._under(parent, found)])[0]
+
+    def _under(self, parent: Any, row: Any) -> Any:
+        """Spare each row the query for a parent that is already here."""
+        setattr(row, self.parent_field.name, parent)
+        return row
+
+    def _may_omit(self) -> bool | Collection[str]:
+        if request.method == "PATCH":
+            return True
+        if profile.current().lets_put_omit and not self.put_is_strict:
+            return True
+        return self.put_may_omit

@@ -1,0 +1,105 @@
+"""Every operation of the interface, one line each, in the order of contract section 2.
+
+`one(method, path, view, ...)` is one operation. The view gets the path's ids by keyword and returns a
+value, which is dumped by `gives` (a list of it with `many=True`), or a finished Response. `takes` is the
+schema by which `wire.body()` reads the request. `auth=None` serves without a token, `stored=False` without
+a connection to the store. `*crud(path, RESOURCE)` are the verbs of a table; `without=` leaves some out.
+The documentation at /api/openapi.json is made from this list.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+from web import accounts, elements, integrations, policies, services, teams, users
+from web.resource import Resource
+from web.shapes import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    method: str
+    path: str
+    view: Callable[..., Any]
+    name: str
+    says: str
+    status: int = 200
+    takes: Shape | None = None
+    gives: Shape | None = None
+    many: bool = False
+    auth: str | None = "token"
+    stored: bool = True
+    deprecated: bool = False
+    documented: bool = True
+
+
+def one(method: str, path: str, view: Callable[..., Any], **options: Any) -> Route:
+    """One operation; its name and its sentence in the documentation are those of the view."""
+    options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
+    options.setdefault("says", (view.__doc__ or view.__name__).strip().partition("\n")[0])
+    return Route(method, path, view, **options)
+
+
+# verb -> method, success status, whether it is on one row, what it says
+VERBS = {
+    "create": ("POST", 201, False, "Create one"),
+    "index": ("GET", 200, False, "List each"),
+    "retrieve": ("GET", 200, True, "Retrieve one"),
+    "update": ("PUT", 200, True, "Update one"),
+    "change": ("PATCH", 200, True, "Change parts of one"),
+    "destroy": ("DELETE", 204, True, "Delete one"),
+}
+
+
+def crud(path: str, resource: Resource, *, without: Collection[str] = ()) -> list[Route]:
+    """The verbs of a resource; PUT and PATCH are both the update (contract 1.8)."""
+    return [_verb(path, resource, verb) for verb in VERBS if verb not in without]
+
+
+def _verb(path: str, resource: Resource, verb: str) -> Route:
+    method, status, on_row, says = VERBS[verb]
+    writes = method in ("POST", "PUT", "PATCH")
+    shown = resource.schema if writes else resource.shown or resource.schema
+    return Route(
+        method,
+        f"{path}<{resource.id_arg}>/" if on_row else path,
+        resource.update if verb == "change" else getattr(resource, verb),
+        name=f"{verb}_{resource.noun.replace(' ', '_')}",
+        says=f"{says} {resource.noun}",
+        status=status,
+        takes=resource.schema if writes else None,
+        gives=None if verb == "destroy" else shown,
+        many=verb == "index",
+    )
+
+
+T = "/api/account/teams/<team_id>"
+T2 = "/api/v2/account/teams/<team_id>"
+U = "/api/account/users/<username>"
+I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
+
+ROUTES: tuple[Route, ...] = (
+    # --- account (contract 2.1) ----------------------------------------------------------------------
+    one("POST", "/api/account/api_invite/", accounts.invite, status=201, takes=accounts.INVITATION, gives=teams.MEMBER),
+    one("GET", "/api/account/members/", accounts.members, gives=accounts.MEMBER, many=True),
+    one("GET", "/api/account/members/<username>/", accounts.member, gives=accounts.MEMBER),
+    # --- things of a user (contract 2.2) -------------------------------------------------------------
+    *crud(f"{U}/notification_rules/", users.NOTIFICATION_RULES),
+    *crud(f"{U}/contacts/", users.CONTACTS, without=("update", "change")),
+    # --- teams (contract 2.3) ------------------------------------------------------------------------
+    *crud("/api/account/teams/", teams.TEAMS),
+    *crud(f"{T}/members/", teams.MEMBERS),
+    # --- policies, services, integrations (contract 2.4) ---------------------------------------------
+    *crud(f"{T}/escalation_policies/", policies.POLICIES),
+    *crud(f"{T}/services/", services.SERVICES),
+    *crud(f"{T}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
+    one("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, takes=integrations.KEY_OWNER, gives=integrations.INTEGRATIONS.schema),
+    # --- elements of a team (contract 2.6) -----------------------------------------------------------
+    *crud(f"{T}/priority/", elements.PRIORITIES),
+    *crud(f"{T}/sla/", elements.SLAS),
+    # --- extras (contract 2.8) -----------------------------------------------------------------------
+    one("GET", "/api/account/users/", accounts.users, gives=accounts.MEMBER, many=True),
+    one("GET", "/api/account/users/<username>/", accounts.user, gives=accounts.MEMBER),
+    one("POST", "/api/account/invite/", accounts.invite_many, status=201, takes=accounts.INVITATIONS, gives=teams.MEMBER, many=True),
+    one("GET", "/api/account/applications/", integrations.applications, gives=integrations.APPLICATION, many=True),
+)  # fmt: skip

@@ -1,0 +1,132 @@
+"""Services: what is watched. Contract section 3.6."""
+
+from typing import Any
+
+import peewee
+
+from models.accounts import User
+from models.enums import Collation, ServiceStatus
+from models.services import Service
+from models.teams import EscalationPolicy, Priority, Sla, Team
+from web.auth import viewer
+from web.errors import bad
+from web.resource import Resource
+from web.shapes import (
+    LONG_TEXT,
+    SECONDS_LIMIT,
+    Choice,
+    Flag,
+    Moment,
+    Number,
+    Reference,
+    Shape,
+    Text,
+    Username,
+    Uuid,
+)
+
+
+class ServiceShape(Shape):
+    name = Text()
+    creation_date = Moment(dump_only=True)
+    summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
+    unique_id = Text(dump_only=True)
+    auto_resolve_timeout = Number(least=0, most=SECONDS_LIMIT)
+    created_by = Username(dump_only=True)
+    team_priority = Reference(required=True)
+    task_template = Uuid()
+    acknowledgement_timeout_enabled = Flag()
+    acknowledgement_timeout = Number(least=0, most=SECONDS_LIMIT)
+    status = Choice(ServiceStatus)
+    escalation_policy = Reference(required=True, blank=False)
+    team = Reference(dump_only=True)
+    sla = Reference(required=True)
+    under_maintenance = Flag()
+    collation = Choice(Collation)
+    collation_time = Number(least=0)
+
+
+class Services(Resource):
+    """The services of a team. The three references must be named, though two of them may be blank."""
+
+    model = Service
+    noun = "service"
+    schema = ServiceShape()
+    parent_field = Service.team
+    id_arg = "service_id"
+    put_is_strict = True
+
+    def rows(self, parent: Team) -> Any:
+        return with_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
+
+    def checked(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
+        for name, model in (("sla", Sla), ("team_priority", Priority)):
+            if values.get(name):
+                values[name] = team_row(model, parent, values[name], name)
+        if "escalation_policy" in values:
+            values["escalation_policy"] = usable_policy(
+                parent, values["escalation_policy"], "escalation_policy"
+            )
+        _require_sense(values, row or Service())
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+        return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
+
+
+# A service with the ids of what it refers to, in one query.
+SERVICE_COLUMNS = (
+    Service, User.id, User.username, EscalationPolicy.id, EscalationPolicy.unique_id,
+    Sla.id, Sla.unique_id, Priority.id, Priority.unique_id,
+)  # fmt: skip
+
+
+def with_references(services: Any) -> Any:
+    return (
+        services.join_from(Service, User, on=Service.created_by)
+        .join_from(Service, EscalationPolicy, peewee.JOIN.LEFT_OUTER)
+        .join_from(Service, Sla, peewee.JOIN.LEFT_OUTER)
+        .join_from(Service, Priority, peewee.JOIN.LEFT_OUTER)
+    )
+
+
+def _require_sense(values: dict[str, Any], row: Service) -> None:
+    """The rules between fields, on what the service would be after the change."""
+    after = {name: values.get(name, getattr(row, name)) for name in _RULED}
+    if after["acknowledgement_timeout_enabled"] and after["acknowledgement_timeout"] <= 600:
+        bad("acknowledgement_timeout", "Must be above 600 seconds while the timeout is enabled.")
+    if after["collation"] == Collation.TIME_BASED and not 1 < after["collation_time"] < 1440:
+        bad("collation_time", "Must be more than 1 and less than 1440 minutes while collation is on.")
+
+
+_RULED = ("acknowledgement_timeout_enabled", "acknowledgement_timeout", "collation", "collation_time")
+
+
+def team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
+    """The row of this team that a body names, or BadRequest for the field."""
+    row = model.select().where(model.team == team, model.unique_id == unique_id).first()
+    if row is None:
+        bad(field, "The team has no such object.")
+    return row
+
+
+def usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
+    """A policy that this team may use: its own, a global one, or one whose team lets others attach it."""
+    policy: EscalationPolicy | None = (
+        EscalationPolicy.select(EscalationPolicy, Team)
+        .join(Team)
+        .where(Team.account == team.account_id, EscalationPolicy.unique_id == unique_id)
+        .first()
+    )
+    if policy is None or not _may_use(team, policy):
+        bad(field, "The team has no such escalation policy.")
+    return policy
+
+
+def _may_use(team: Team, policy: EscalationPolicy) -> bool:
+    shared = "escalation_policy_attach" in policy.team.account_permissions
+    return policy.team_id == team.id or policy.global_ep or shared
+
+
+SERVICES = Services()

@@ -1,0 +1,222 @@
+"""The kinds of fields that the interface's objects are made of, with its tolerance for input.
+
+Contract sections 1.4 (dates), 1.6 (null, never "", for an absent reference) and 1.8 (numbers and
+booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored).
+No field has a default: what a create leaves out is the table's default, what an update leaves out stays.
+"""
+
+import re
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Any
+
+from marshmallow import EXCLUDE, Schema, fields, missing, validate
+
+from web import profile
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+@[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+
+# The largest number of a column on both stores.
+LARGEST = 2**31 - 1
+# A year in minutes and ten years in seconds: moments counted from today stay moments.
+MINUTES_LIMIT = 365 * 24 * 60
+SECONDS_LIMIT = 10 * 365 * 24 * 3600
+LONG_TEXT = 16 * 1024
+
+
+class Shape(Schema):
+    """An object of the interface; its schema is its table of fields."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+
+class Text(fields.String):
+    """Text without NUL, at most `limit` characters; null counts as empty unless the field is required."""
+
+    def __init__(self, *, limit: int = 255, **options: Any) -> None:
+        least = 1 if options.get("required") else None
+        options.setdefault("validate", validate.Length(min=least, max=limit))
+        super().__init__(**options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        if value is None and not self.required and not self.allow_none:
+            value = ""
+        return super().deserialize(value, attr, data, **kwargs)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        text = text.replace("\x00", "")
+        return text.strip() if self.required else text
+
+
+class Email(Text):
+    """A plausible address on one line; "localhost" and other short domains are as good as any."""
+
+    default_error_messages = {"email": "Not an e-mail address."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if not _EMAIL.fullmatch(text):
+            raise self.make_error("email")
+        return text
+
+
+class Number(fields.Integer):
+    """A whole number, also as text or as an integral float; always a JSON integer in answers."""
+
+    def __init__(self, *, least: int = -LARGEST, most: int = LARGEST, **options: Any) -> None:
+        options.setdefault("validate", validate.Range(min=least, max=most))
+        super().__init__(**options)
+
+    def _validated(self, value: Any) -> int:
+        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+            return int(value)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise self.make_error("invalid", input=value)
+
+
+class Choice(Number):
+    """One of the numbers of an enumeration."""
+
+    def __init__(self, words: type[IntEnum], **options: Any) -> None:
+        super().__init__(validate=validate.OneOf([int(word) for word in words]), **options)
+
+
+class MaybeNumber(Number):
+    """A number or nothing; "" is nothing."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(None if value == "" else value, attr, data, **kwargs)
+
+
+class Flag(fields.Boolean):
+    """true or false, also as a number or as text."""
+
+
+class Moment(fields.Field[datetime]):
+    """An aware moment: UTC with a literal Z and six digits of fraction."""
+
+    default_error_messages = {"invalid": "Not a date and time."}
+
+    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        return None if value is None else moment_text(value)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+        try:
+            return moment(value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.make_error("invalid") from None
+
+
+class Day(fields.Field[datetime]):
+    """The plain date of a moment, as some creation dates are given."""
+
+    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        return None if value is None else value.date().isoformat()
+
+
+def moment_text(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def moment(text: str) -> datetime:
+    """RFC 3339, ISO without a zone (UTC), or a plain date (its start, UTC)."""
+    value = datetime.fromisoformat(text.strip())
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Reference(fields.Field[Any]):
+    """Another object by its id: the row's `unique_id` in answers, the id as text from requests.
+
+    "" and null are nothing (and allowed unless `blank` is False). Whether the object exists, and may be
+    referred to, is for the resource to find out.
+    """
+
+    default_error_messages = {"invalid": "Not an id.", "blank": "This may not be blank."}
+
+    def __init__(self, *, key: str = "unique_id", blank: bool = True, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+        self.key = key
+        self.blank = blank
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        value = None if value == "" else value
+        if value is None and not self.blank:
+            raise self.make_error("blank")
+        return super().deserialize(value, attr, data, **kwargs)
+
+    def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        # What a table keeps as JSON holds the id itself.
+        return value if value is None or isinstance(value, str) else getattr(value, self.key)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        if isinstance(value, dict):
+            value = value.get(self.key)
+        if not isinstance(value, str) or len(value) > 64 or "\x00" in value:
+            raise self.make_error("invalid")
+        return value.strip().lower() if self.key == "unique_id" else value.strip()
+
+
+class Username(Reference):
+    """A person by username."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(key="username", **options)
+
+
+class Uuid(fields.Field[str]):
+    """An id that is kept as given; "" is nothing."""
+
+    default_error_messages = {"invalid": "Not an id."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(None if value == "" else value, attr, data, **kwargs)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str) or not UUID.fullmatch(value.strip().lower()):
+            raise self.make_error("invalid")
+        return value.strip().lower()
+
+
+class Several(fields.List):
+    """A list; null and "" are the empty one."""
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        if value is not missing and value in (None, ""):
+            value = []
+        return super().deserialize(value, attr, data, **kwargs)
+
+
+class TeamLabel(fields.Field[Any]):
+    """The team of a tag or priority: a number or an id, see profile.team_label."""
+
+    def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> int | str:
+        return profile.team_label(value)
+
+
+class Itself(fields.Nested):
+    """A part of the answer made from the same row as the whole."""
+
+    def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
+        return obj
+
+
+class UserShape(Shape):
+    """A person inside another object."""
+
+    username = Text(dump_only=True)
+    first_name = Text(dump_only=True)
+    last_name = Text(dump_only=True)
+    email = Text(dump_only=True)

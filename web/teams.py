@@ -1,0 +1,151 @@
+"""Teams and their members: contract section 3.3."""
+
+from typing import Any
+
+import peewee
+from marshmallow import fields
+
+from models import founding
+from models.accounts import Account, User
+from models.enums import TeamRole
+from models.ids import new_uuid
+from models.teams import IncidentRole, Team, TeamMember
+from web import access
+from web.auth import now, viewer
+from web.errors import bad
+from web.resource import Resource
+from web.shapes import Choice, Day, Moment, Number, Reference, Several, Shape, Text, Username, UserShape
+
+
+class MemberShape(Shape):
+    """A member as lists, retrieval and invitation give it: with the person as an object."""
+
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    user = fields.Nested(UserShape, dump_only=True)
+    joining_date = Moment(dump_only=True)
+    role = Choice(TeamRole, dump_only=True)
+
+
+class MembershipShape(Shape):
+    """A member as it is written: the person by username."""
+
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    joining_date = Moment(dump_only=True)
+    user = Username(required=True, blank=False)
+    role = Choice(TeamRole)
+
+
+class RoleShape(Shape):
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    title = Text(dump_only=True)
+    description = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    rank = Number(dump_only=True)
+
+
+class TeamShape(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text(required=True)
+    account = Reference(dump_only=True)
+    creation_date = Day(dump_only=True)
+    members = Several(fields.Nested(MemberShape), attribute="teammember_set", dump_only=True)
+    owner = Username(dump_only=True)
+    roles = Several(fields.Nested(RoleShape), attribute="incidentrole_set", dump_only=True)
+    private = fields.Function(lambda team: not team.account_permissions)
+    account_permissions = Several(Text(), dump_only=True)
+
+
+class Teams(Resource):
+    """The teams of an account; only owners and admins make and delete them."""
+
+    model = Team
+    noun = "team"
+    schema = TeamShape()
+    parent_field = Team.account
+    id_arg = "team_id"
+
+    def parent(self, **ids: str) -> Account:
+        return viewer().account
+
+    def rows(self, parent: Account) -> Any:
+        seen = Team.id.in_(access.visible_teams(viewer()))
+        return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, seen)
+
+    def filled(self, rows: list[Any]) -> list[Any]:
+        members = TeamMember.select(TeamMember, User).join(User)
+        roles = IncidentRole.select()
+        _attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
+        _attach(rows, "incidentrole_set", roles, IncidentRole.team, IncidentRole.creation_date)
+        return rows
+
+    def create(self, **ids: str) -> Any:
+        access.access_account(viewer())
+        return super().create(**ids)
+
+    def insert(self, parent: Account, values: dict[str, Any]) -> Team:
+        return founding.new_team(parent, values["name"], viewer().user, now())
+
+    def found(self, **ids: str) -> tuple[Account, Team]:
+        team = access.access_team(viewer(), ids["team_id"])
+        return viewer().account, self.filled([self._under(viewer().account, team)])[0]
+
+    def destroy(self, **ids: str) -> None:
+        self.found(**ids)
+        access.access_account(viewer())
+        super().destroy(**ids)
+
+
+def _attach(teams: list[Team], name: str, query: Any, key: peewee.Field, order: peewee.Field) -> None:
+    """Give each team its rows of another table, oldest first, with one query for all teams."""
+    by_row = {team.id: team for team in teams}
+    for team in teams:
+        setattr(team, name, [])
+    for row in query.where(key.in_(list(by_row))).order_by(order, key.model.id):
+        row.team = by_row[row.team_id]
+        getattr(row.team, name).append(row)
+
+
+class Members(Resource):
+    """The members of a team."""
+
+    model = TeamMember
+    noun = "team member"
+    schema = MembershipShape()
+    shown = MemberShape()
+    parent_field = TeamMember.team
+    id_arg = "member_id"
+    order = ("joining_date", "id")
+
+    def rows(self, parent: Team) -> Any:
+        return TeamMember.select(TeamMember, User).join(User).where(TeamMember.team == parent)
+
+    def checked(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, Any]:
+        if "user" in values:
+            values["user"] = account_member(parent.account, values["user"], "user")
+        if row is not None and values.pop("user", row.user) != row.user:
+            bad("user", "A membership belongs to one person; add the other one to the team instead.")
+        if row is None and self.rows(parent).where(TeamMember.user == values["user"]).exists():
+            bad("user", "Already in the team.")
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> TeamMember:
+        role = values.get("role", TeamRole.USER)
+        return TeamMember.create(
+            unique_id=new_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
+        )
+
+
+def account_member(account: Account, username: str, field: str) -> User:
+    """The member of the account that a body names, or BadRequest for the field."""
+    user = access.member_named(account, username)
+    if user is None:
+        bad(field, "Nobody in this account has that username.")
+    return user
+
+
+TEAMS = Teams()
+MEMBERS = Members()
+MEMBER = MemberShape()

@@ -1,0 +1,96 @@
+"""How a person wants to be told: contact methods and notification rules, contract section 3.2.
+
+A member edits his own; owners and admins edit everybody's.
+"""
+
+from typing import Any
+
+from marshmallow import fields
+
+from models import founding
+from models.accounts import User
+from models.enums import ContactType, Urgency
+from models.users import ContactMethod, NotificationRule
+from web import access
+from web.auth import now, viewer
+from web.errors import bad
+from web.resource import Resource
+from web.shapes import MINUTES_LIMIT, Choice, Day, Email, Moment, Number, Reference, Shape, Text
+
+
+class ContactShape(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text(required=True)
+    creation_date = Day(dump_only=True)
+    contact_type = Choice(ContactType, required=True)
+    value = Email(required=True, limit=254)
+
+
+class NotificationRuleShape(Shape):
+    unique_id = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    start_delay = Number(least=0, most=MINUTES_LIMIT)
+    type = fields.Function(lambda rule: "")
+    contact = Reference(required=True, blank=False)
+    urgency = Choice(Urgency)
+
+
+class OfUser(Resource):
+    """What belongs to a person."""
+
+    def parent(self, **ids: str) -> User:
+        return access.access_user(viewer(), ids["username"])
+
+
+class Contacts(OfUser):
+    """Where a person can be reached. The first e-mail contact comes with its notification rules."""
+
+    model = ContactMethod
+    noun = "contact method"
+    schema = ContactShape()
+    parent_field = ContactMethod.user
+    id_arg = "contact_id"
+
+    def checked(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+        if values["contact_type"] != ContactType.EMAIL:
+            bad("contact_type", "Only e-mail contacts can be made through the interface.")
+        return values
+
+    def insert(self, parent: User, values: dict[str, Any]) -> ContactMethod:
+        return founding.new_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
+
+
+class NotificationRules(OfUser):
+    """By which contact a person is told, and how long after being named."""
+
+    model = NotificationRule
+    noun = "notification rule"
+    schema = NotificationRuleShape()
+    parent_field = NotificationRule.user
+    id_arg = "notification_rule_id"
+
+    def rows(self, parent: User) -> Any:
+        rules = NotificationRule.select(NotificationRule, ContactMethod).join(ContactMethod)
+        return rules.where(NotificationRule.user == parent)
+
+    def checked(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+        if "contact" in values:
+            values["contact"] = _own_contact(parent, values["contact"])
+        if row is None:
+            values.setdefault("urgency", Urgency.HIGH)
+        return values
+
+
+def _own_contact(user: User, contact_id: str) -> ContactMethod:
+    contact: ContactMethod | None = (
+        ContactMethod.select()
+        .where(ContactMethod.user == user, ContactMethod.unique_id == contact_id)
+        .first()
+    )
+    if contact is None:
+        bad("contact", "This person has no such contact method.")
+    return contact
+
+
+CONTACTS = Contacts()
+NOTIFICATION_RULES = NotificationRules()

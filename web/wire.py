@@ -1,0 +1,78 @@
+"""Bodies in and out: JSON, or XML where it is asked for or sent; paging and links.
+
+`body()` is this request's body as values by the schema that its route takes; `read(schema)` the same
+for a schema at hand; `answer(value, status)` a response in the format that the caller accepts.
+"""
+
+from collections.abc import Collection
+from typing import Any
+from xml.parsers.expat import ExpatError
+
+import marshmallow
+import orjson
+from flask import Response, current_app, g, request
+
+from web import errors, xml
+
+JSON = "application/json"
+XML = "application/xml"
+
+
+def answer(value: Any, status: int = 200) -> Response:
+    """A response with this value; None with 204 has no body at all."""
+    if status == 204:
+        response = Response(status=204)
+        response.headers.pop("Content-Type", None)
+        return response
+    if _wants_xml():
+        return Response(xml.render(value), status, mimetype=XML)
+    text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
+    return Response(text, status, mimetype=JSON)
+
+
+def _wants_xml() -> bool:
+    best = request.accept_mimetypes.best_match([JSON, XML, "text/xml"], default=JSON)
+    return best != JSON
+
+
+def raw_body() -> Any:
+    """The body as plain values; {} when there is none. BadRequest when it cannot be read."""
+    data = request.get_data(cache=True)
+    if not data.strip():
+        return {}
+    try:
+        if request.mimetype in (XML, "text/xml"):
+            return xml.parse(data)
+        return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
+    except (ValueError, ExpatError, RecursionError) as error:
+        raise errors.BadRequest({"body": ["This is no JSON (or XML) that can be read."]}) from error
+
+
+def read(schema: marshmallow.Schema, *, partial: bool | Collection[str] = False) -> dict[str, Any]:
+    """The body as this schema understands it. BadRequest names the fields that are wrong.
+
+    `partial`: True when any field may be missing, or the names of those that may.
+    """
+    return load(schema, raw_body(), partial=partial)
+
+
+def load(
+    schema: marshmallow.Schema, value: Any, *, partial: bool | Collection[str] = False
+) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = schema.load(
+            value, partial=partial if isinstance(partial, bool) else tuple(partial)
+        )
+    except marshmallow.ValidationError as error:
+        raise errors.BadRequest(errors.flat(error.messages)) from None
+    return loaded
+
+
+def body() -> dict[str, Any]:
+    """The body by the schema that this request's route declares."""
+    return read(g.route.takes)
+
+
+def link(path: str) -> str:
+    """An absolute address of ours. Only the setting says where we are; no header does."""
+    return f"{current_app.config['SETTINGS'].public_url}{path}"
