@@ -1,0 +1,100 @@
+"""`tocsin why TRACE_ID`: why somebody was, or was not, told, for a terminal."""
+
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+import click
+import orjson
+
+from models import recorder
+from models.base import connection, open_store
+from tocsin.settings import load
+
+Told = dict[str, Any]
+
+
+@click.command()
+@click.argument("trace_id")
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def why(trace_id: str, as_json: bool) -> None:
+    """Tell the road of an alert, its incident, timers and deliveries."""
+    settings = load()
+    open_store(settings.database_url, settings.home)
+    with connection():
+        receipt = recorder.receipt_of(trace_id.strip().lower())
+        story = recorder.story(receipt) if receipt else None
+    if story is None:
+        click.echo(f"no alert with the trace_id {trace_id} (kept for 30 days)", err=True)
+        sys.exit(1)
+    if as_json:
+        click.echo(orjson.dumps(story, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
+        return
+    for line in lines(story):
+        click.echo(line)
+
+
+def lines(story: Told) -> Iterator[str]:
+    """A story as lines of text; moments in UTC."""
+    yield (
+        f"{story['status']}: accepted {_moment(story['received_at'])} UTC by {_name(story['integration'])}"
+        f" ({story['source']}) for service {_name(story['service'])}"
+    )
+    if story["error"]:
+        yield f"set aside: {story['error']}"
+    for alert in story["alerts"]:
+        yield ""
+        yield from _alert(alert)
+    for incident in story["incidents"]:
+        yield ""
+        yield from _incident(incident)
+
+
+def _alert(alert: Told) -> Iterator[str]:
+    yield f"alert {alert['alert_type']}: {alert['message']}  [{alert['entity_id']}]"
+    for step in alert["road"]:
+        yield f"  {step['stage']:<10} {step['reason']}"
+    if alert["waits_at"]:
+        yield f"  waits at {alert['waits_at']}"
+    if alert["error"]:
+        yield f"  set aside: {alert['error']}"
+    if alert["incident"]:
+        verb = "opened" if alert["incident_created"] else "belongs to"
+        yield f"  {verb} incident #{alert['incident']}"
+
+
+def _incident(incident: Told) -> Iterator[str]:
+    yield (
+        f"incident #{incident['incident_number']} {incident['title']}:"
+        f" {incident['status']}, {incident['urgency']} urgency"
+    )
+    for entry in incident["log"]:
+        yield f"  {_moment(entry['at'])}  {entry['what']:<12} {entry['reason']}"
+    for timer in incident["timers"]:
+        outcome = timer["outcome"] or "waits"
+        yield f"  {_moment(timer['due_at'])}  timer {timer['kind'].replace('_', ' ')}: {outcome}"
+    for delivery in incident["deliveries"]:
+        yield from _delivery(delivery)
+
+
+def _delivery(delivery: Told) -> Iterator[str]:
+    outcome = f" ({delivery['outcome']})" if delivery["outcome"] else ""
+    at = delivery["done_at"] or delivery["not_before"]
+    yield (
+        f"  {_moment(at)}  {delivery['state']:<12} {delivery['person']} by {delivery['contact']}:"
+        f" {delivery['why']}{outcome}"
+    )
+    for attempt in delivery["attempts"]:
+        yield (
+            f"  {_moment(attempt['at'])}    {attempt['outcome']:<10} {attempt['detail']}"
+            f" ({attempt['milliseconds']} ms)"
+        )
+
+
+def _moment(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M:%S}"
+
+
+def _name(named: Told | None) -> str:
+    return named["name"] if named else "(deleted)"
