@@ -1,0 +1,3 @@
+from tocsin.cli import main
+
+main()

@@ -1,0 +1,79 @@
+"""The `tocsin` command: a table of commands, each loaded only when it is called."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from tocsin.settings import BadSetting
+
+# Name -> where its click command stands, and what `tocsin --help` says of it.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "up": ("tocsin.processes:up", "Run everything: web, worker, clock, and Redis unless there is one."),
+    "web": ("tocsin.processes:web", "Run a web process."),
+    "worker": ("tocsin.processes:worker", "Run a worker process."),
+    "clock": ("tocsin.processes:clock", "Run a clock process."),
+    "migrate": ("tocsin.processes:migrate", "Bring the database up to date."),
+    "settings": ("tocsin.shown_settings:settings", "Show every setting, its value and its meaning."),
+    "account": ("tocsin.people:account", "Add accounts."),
+    "user": ("tocsin.people:user", "Add users to an account."),
+    "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
+}
+
+
+class Commands(click.Group):
+    def list_commands(self, _: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, _: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, meaning) for name, (_, meaning) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tocsin", message="%(version)s")
+def tocsin() -> None:
+    """Self-hosted incident management and on-call."""
+
+
+def main() -> None:
+    """Run a command. What an operator can mend is one line on standard error, never a traceback.
+
+    Exit codes: 1 when something could not be done, 2 when the command or a setting cannot be used.
+    """
+    try:
+        tocsin.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BadSetting as error:
+        _end(error, 2)
+    except _mendable() as error:
+        _end(error, 1)
+
+
+def _mendable() -> tuple[type[Exception], ...]:
+    """Errors of what Tocsin stands on, loaded only when there is one."""
+    known: list[type[Exception]] = [PermissionError, NotADirectoryError, FileExistsError]
+    if "peewee" in sys.modules:
+        known.append(sys.modules["peewee"].OperationalError)
+    for name, attribute in (("tocsin.embedded_redis", "NoServer"), ("tocsin.supervisor", "AlreadyUp")):
+        if name in sys.modules:
+            known.append(getattr(sys.modules[name], attribute))
+    return tuple(known)
+
+
+def _end(error: Any, code: int) -> None:
+    first = str(error).strip().splitlines() or [type(error).__name__]
+    click.echo(f"tocsin: {first[0]}", err=True)
+    sys.exit(code)

@@ -1,0 +1,113 @@
+"""One line per event, for people at a terminal and as JSON elsewhere, without anything secret in it."""
+
+import logging
+import re
+import sys
+import threading
+from types import TracebackType
+from typing import Any
+
+import structlog
+from structlog.types import EventDict, Processor, WrappedLogger
+
+HIDDEN = "[hidden]"
+
+# Fields that hold a secret or somebody's address, whatever their value looks like.
+SECRET_FIELDS = re.compile(
+    r"token|password|secret|authorization|integration_key|api_key|cookie|e?mail|phone|recipient|contact_value"
+)
+
+_UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
+
+# What is taken out of every text: the pattern, and what stands there instead.
+SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"://[^/\s@]*@"), f"://{HIDDEN}@"),
+    (re.compile(rf"(?i)(/(?:events|integrations?)(?:/[\w.-]+){{0,2}}?/){_UUID}"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)(key\W{{1,4}}){_UUID}"), rf"\1{HIDDEN}"),
+    (re.compile(r"(?i)\b(bearer|token)\s+[\w\-.~+/=]{16,}"), rf"\1 {HIDDEN}"),
+    # Our tokens are 43 characters of URL-safe base64 (models/ids.py); signed links are longer.
+    (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), HIDDEN),
+    (re.compile(r"(?<=/)[\w.=~-]{48,}"), HIDDEN),
+    (re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*"), HIDDEN),
+    (re.compile(r"(?<!\w)\+\d{7,15}(?!\w)"), HIDDEN),
+)
+
+# Libraries that tell more than an operator wants to know.
+QUIET = ("dramatiq", "rq", "rq_scheduler", "redis", "urllib3", "_granian")
+
+
+def configure(level: str, process: str) -> None:
+    """Send everything that is logged in this process to standard error; `process` stands in each line."""
+    renderer: Processor = (
+        structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
+    )
+
+    def name_process(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+        event["process"] = process
+        return event
+
+    shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        name_process,
+    ]
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            structlog.stdlib.PositionalArgumentsFormatter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                redact,
+                renderer,
+            ],
+        )
+    )
+    logging.root.handlers[:] = [handler]
+    logging.root.setLevel(level.upper())
+    for name in QUIET:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.root.level))
+    logging.captureWarnings(True)
+    sys.excepthook = _log_uncaught
+    threading.excepthook = lambda args: _log_uncaught(
+        args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
+    )
+
+
+def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
+    """Hide secrets by the name of their field, and by their looks in every text."""
+    for field, value in event.items():
+        event[field] = HIDDEN if SECRET_FIELDS.search(field.lower()) else without_secrets(value)
+    return event
+
+
+def without_secrets(value: Any) -> Any:
+    """The same value with everything hidden that looks like a token, a key or somebody's address."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, dict):
+        return redact(None, "", dict(value))
+    if isinstance(value, list | tuple | set | frozenset):
+        return [without_secrets(one) for one in value]
+    text = str(value)
+    for pattern, instead in SECRET_TEXTS:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt | SystemExit):
+        return
+    structlog.get_logger().critical("an error that nobody caught", exc_info=(kind, error, trace))

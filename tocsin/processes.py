@@ -1,0 +1,111 @@
+"""The commands that run processes. Each imports what it runs only then, so that none carries the others."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+import structlog
+
+from tocsin import liveness, logs
+from tocsin.settings import Settings, load
+
+log = structlog.get_logger()
+
+parent_option = click.option("--parent", type=int, hidden=True, help="The process to end with.")
+
+
+@click.command()
+def up() -> None:
+    """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
+    from tocsin import serve, supervisor
+    from tocsin.first_start import prepare, welcome
+
+    settings = load()
+    logs.configure(settings.log_level, "up")
+    supervisor.claim(settings.home)
+    serve.check_free(settings)
+    credentials = prepare(settings)
+    text = welcome(settings, credentials, to_terminal=sys.stdout.isatty())
+    sys.exit(supervisor.Supervisor(settings, lambda: click.echo(text)).run())
+
+
+@click.command()
+@parent_option
+def web(parent: int | None) -> None:
+    """Run a web process."""
+    with _process("web", parent) as (settings, redis_url):
+        from tocsin.serve import serve
+        from web.app import create_app
+        from workers import bell
+
+        bell.connect(redis_url)
+        serve(create_app(settings), settings)
+
+
+@click.command()
+@parent_option
+@click.option("--queue", "queues", multiple=True, help="Listen to this queue alone; may be given again.")
+def worker(parent: int | None, queues: tuple[str, ...]) -> None:
+    """Run a worker process."""
+    with _process("worker", parent) as (settings, redis_url):
+        from workers.worker import run
+
+        if not settings.smtp_host:
+            log.warning("nobody can be told by e-mail: set TOCSIN_SMTP_HOST")
+        run(settings, redis_url, queues)
+
+
+@click.command()
+@parent_option
+def clock(parent: int | None) -> None:
+    """Run a clock process."""
+    with _process("clock", parent) as (_, redis_url):
+        from schedules.clock import run
+
+        run(redis_url)
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="For machines.")
+def migrate(as_json: bool) -> None:
+    """Bring the database up to date."""
+    from models.base import open_store
+    from models.migrate import migrate as bring_up_to_date
+
+    settings = load()
+    open_store(settings.database_url, settings.home)
+    applied = bring_up_to_date(settings.home)
+    if as_json:
+        click.echo(json.dumps({"applied": applied}))
+    else:
+        click.echo("\n".join(f"applied {name}" for name in applied) or "nothing to do")
+
+
+@contextmanager
+def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
+    """What every process does before and after its work: settings, logs, the first start, a Redis.
+
+    Alone it keeps a Redis for the data folder, unless there is one or another process does; under
+    `tocsin up` that is the supervisor's work.
+    """
+    if parent is not None:
+        liveness.end_with(parent)
+    from tocsin.embedded_redis import Keeper, url_of
+    from tocsin.first_start import prepare, welcome
+
+    settings = load()
+    logs.configure(settings.log_level, kind)
+    credentials = prepare(settings)
+    if credentials is not None:
+        click.echo(welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
+    if settings.redis_url or parent is not None:
+        yield settings, settings.redis_url or url_of(settings.home)
+        return
+    keeper = Keeper(settings.home)
+    keeper.start()
+    try:
+        yield settings, url_of(settings.home)
+    finally:
+        keeper.stop()

@@ -1,0 +1,158 @@
+"""`tocsin up`: everything at once. What ends is started again; what is stopped leaves nothing behind."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+
+import structlog
+
+from tocsin.embedded_redis import Keeper
+from tocsin.settings import Settings
+from tocsin.signals import STOP, Signals
+
+log = structlog.get_logger()
+
+KINDS = ("web", "worker", "clock")
+
+# What a process says when it cannot run as it is set up; trying again would not help.
+CANNOT_START = 2
+
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 10.0
+# Who lived that long starts again without delay.
+LONG_LIFE_S = 10.0
+# Then what does not stop is killed; nothing that was promised is lost by that (law 1).
+LONGEST_STOP_S = 12.0
+# A terminal, make and a process manager may each pass on the same request to stop.
+ONE_REQUEST_S = 1.0
+READY_POLL_S = 0.05
+
+
+class AlreadyUp(RuntimeError):
+    """Another `tocsin up` runs on this data folder."""
+
+
+@dataclass
+class Child:
+    """One process kind: its process, and when to start it next."""
+
+    kind: str
+    process: subprocess.Popen[bytes] | None = None
+    started_at: float = 0.0
+    start_at: float = field(default_factory=time.monotonic)
+    pause: float = FIRST_PAUSE_S
+
+    def start(self) -> None:
+        self.started_at = time.monotonic()
+        # Without -P the folder in which somebody stands would be searched for modules first.
+        command = [sys.executable, "-P", "-m", "tocsin", self.kind, "--parent", str(os.getpid())]
+        # A session of its own: Ctrl-C at a terminal is for us, who stop the others in order.
+        self.process = subprocess.Popen(  # noqa: S603 - no shell, nothing from outside
+            command, stdin=subprocess.DEVNULL, start_new_session=True
+        )
+
+    def seen_ended(self) -> int | None:
+        """The exit code of a process that has ended since it was last looked at."""
+        if self.process is None or self.process.poll() is None:
+            return None
+        code, self.process = self.process.returncode, None
+        lived = time.monotonic() - self.started_at
+        self.pause = FIRST_PAUSE_S if lived > LONG_LIFE_S else min(self.pause * 2, LONGEST_PAUSE_S)
+        self.start_at = time.monotonic() + self.pause
+        return code
+
+
+class Supervisor:
+    """Runs all process kinds of one data folder, and Redis unless there is one."""
+
+    def __init__(self, settings: Settings, on_ready: Callable[[], None]) -> None:
+        self._settings = settings
+        self._on_ready = on_ready
+        self._ready = False
+        self._children = [Child(kind) for kind in KINDS]
+        self._keeper = None if settings.redis_url else Keeper(settings.home)
+
+    def run(self) -> int:
+        """Supervise until asked to stop; returns the exit code."""
+        signals = Signals(signal.SIGCHLD)
+        if self._keeper is not None:
+            self._keeper.start()
+        try:
+            return self._supervise(signals)
+        finally:
+            self._stop(signals)
+            if self._keeper is not None:
+                self._keeper.stop()
+
+    def _supervise(self, signals: Signals) -> int:
+        while not signals.wait(self._until_next()) & STOP:
+            for child in self._children:
+                code = child.seen_ended()
+                if code == CANNOT_START and not self._ready:
+                    return CANNOT_START
+                if code is not None:
+                    log.warning("a process ended and is started again", kind=child.kind, code=code)
+                if child.process is None and child.start_at <= time.monotonic():
+                    child.start()
+            if not self._ready and is_ready(self._settings):
+                self._ready = True
+                self._on_ready()
+        return 0
+
+    def _until_next(self) -> float | None:
+        """Seconds until there is something to do without a signal; None: nothing."""
+        starts = [child.start_at - time.monotonic() for child in self._children if child.process is None]
+        if not self._ready:
+            starts.append(READY_POLL_S)
+        return max(min(starts), 0.0) if starts else None
+
+    def _stop(self, signals: Signals) -> None:
+        """Ask all to stop, and wait; a second request, or patience at its end, kills."""
+        asked_at = time.monotonic()
+        until = asked_at + LONGEST_STOP_S
+        living = [child.process for child in self._children if child.process is not None]
+        for process in living:
+            process.terminate()
+        while any(process.poll() is None for process in living):
+            left = until - time.monotonic()
+            again = left > 0 and bool(signals.wait(left) & STOP)
+            if left <= 0 or (again and time.monotonic() - asked_at > ONE_REQUEST_S):
+                for process in living:
+                    process.kill()
+        for process in living:
+            process.wait()
+
+
+def is_ready(settings: Settings) -> bool:
+    """Whether web says that alerts can be taken."""
+    host = settings.host if settings.host not in ("0.0.0.0", "::", "") else "localhost"  # noqa: S104
+    asked = HTTPConnection(host, settings.port, timeout=2)
+    try:
+        asked.request("GET", "/readyz")
+        return asked.getresponse().status == 200
+    except (OSError, HTTPException):
+        return False
+    finally:
+        asked.close()
+
+
+def claim(home: Path) -> int:
+    """Take the lock of `tocsin up`, which is held until its handle is closed. AlreadyUp names who has it."""
+    home.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle = os.open(home / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        who = os.read(handle, 32).decode().strip()
+        os.close(handle)
+        raise AlreadyUp(f"Tocsin runs already on {home} (process {who})") from None
+    os.ftruncate(handle, 0)
+    os.write(handle, str(os.getpid()).encode())
+    return handle

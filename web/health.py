@@ -1,0 +1,86 @@
+"""Whether this installation is alive, and whether it can take alerts. No secrets, so no authentication."""
+
+import threading
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from datetime import timedelta
+from typing import Any
+
+from flask import Blueprint, Response, current_app, jsonify
+
+from models.accounts import Heartbeat
+from models.base import connection, store
+from workers import bell
+
+blueprint = Blueprint("health", __name__)
+
+# Longer than any queue for the write lock in a storm; who waits longer cannot take alerts.
+PATIENCE_S = 2.0
+# A probe writes to the disk: whoever asks more often than this gets the last answer again.
+FRESH_S = 1.0
+# Three heartbeats (design, section 3).
+CLOCK_LATE = timedelta(seconds=15)
+
+
+@blueprint.get("/healthz")
+def healthz() -> Response:
+    return jsonify({"status": "alive"})
+
+
+@blueprint.get("/readyz")
+def readyz() -> tuple[Response, int]:
+    """200 whenever alerts can be committed; the rest is told, and does not count."""
+    database, clock = probe.look()
+    parts = {
+        "database": database,
+        "broker": "ok" if bell.reachable() else "away",
+        "clock": clock,
+        "mail": "ok" if current_app.config["SETTINGS"].smtp_host else "not set",
+    }
+    ready = database == "ok"
+    status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
+    return jsonify({"status": status, **parts}), 200 if ready else 503
+
+
+class Probe:
+    """Commits a row as an alert would be, in a thread of its own, since a commit cannot be interrupted."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="probe")
+        self._lock = threading.Lock()
+        self._running: Future[str] | None = None
+        self._last: tuple[float, tuple[str, str]] | None = None
+
+    def look(self) -> tuple[str, str]:
+        """The state of the database and of the clock, in a word each."""
+        with self._lock:
+            if self._last is None or time.monotonic() - self._last[0] > FRESH_S:
+                self._last = (time.monotonic(), self._looked())
+            return self._last[1]
+
+    def _looked(self) -> tuple[str, str]:
+        if self._running is None or self._running.done():
+            self._running = self._pool.submit(commit)
+        if not wait([self._running], PATIENCE_S).done:
+            return "busy", "unknown"
+        try:
+            return "ok", self._running.result()
+        except Exception as error:  # any failure means the same: alerts cannot be committed
+            current_app.logger.warning("the database cannot be written to: %s", type(error).__name__)
+            return "failed", "unknown"
+        finally:
+            self._running = None
+
+
+def commit() -> str:
+    """Write and commit; returns the clock's state while at it."""
+    with connection():
+        with store().writing():
+            now = store().now()
+            query: Any = Heartbeat.insert(process="probe", at=now, detail={})
+            query.on_conflict(conflict_target=[Heartbeat.process], update={Heartbeat.at: now}).execute()
+        beat = Heartbeat.get_or_none(Heartbeat.process == "clock")
+        return "ok" if beat is not None and now - beat.at <= CLOCK_LATE else "degraded"
+
+
+probe = Probe()
