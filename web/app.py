@@ -6,12 +6,12 @@ from contextlib import nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import MethodNotAllowed
 
 from models.base import connection
 from tocsin.settings import Settings
-from web import auth, failures, wire
+from web import auth, failures, health, wire
 from web.routes import ROUTES, Route
 
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
@@ -31,6 +31,7 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     failures.register(app)
+    app.register_blueprint(health.blueprint)
     for path, routes in by_path(ROUTES).items():
         view = dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
@@ -65,8 +66,8 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
         if route.auth:
             g.viewer = auth.authenticate(g.now)
         result = route.view(**ids)
-        if isinstance(result, Response):
-            return result
+        if isinstance(result, Response | tuple):
+            return current_app.make_response(result)
         return wire.answer(shaped(route, result), route.status)
 
 
