@@ -40,8 +40,18 @@ def receipt_of(trace_id: str) -> Receipt | None:
 
 def events_of(receipt: Receipt) -> list[Event]:
     """The alerts of a receipt in their order, each with its incident."""
+    return list(_events(receipt))
+
+
+def first_event_of(receipt: Receipt) -> Event | None:
+    """The one that the alert status operation answers for."""
+    found: Event | None = _events(receipt).first()
+    return found
+
+
+def _events(receipt: Receipt) -> Any:
     query = Event.select(Event, Incident).join(Incident, peewee.JOIN.LEFT_OUTER)
-    return list(query.where(Event.receipt == receipt.id).order_by(Event.position, Event.id))
+    return query.where(Event.receipt == receipt.id).order_by(Event.position, Event.id)
 
 
 def state_of(receipt: Receipt, events: Collection[Event]) -> str:

@@ -95,10 +95,22 @@ def _event(offer: Offer, entrance: Entrance, parsed: Parsed) -> dict[str, Any]:
     }
 
 
-def status(trace_id: str) -> Response:
-    """Get the status of an alert: of the first one, where the trace_id stands for several."""
-    receipt = _visible_receipt(trace_id)
-    event = Event.select().where(Event.receipt == receipt.id).order_by(Event.position, Event.id).first()
+def status_as_allowed(trace_id: str) -> Response:
+    """Get the status of an alert: of the first one, where the trace_id stands for several.
+
+    Needs a token, unless the operator set TOCSIN_OPEN_ALERT_STATUS; then a request without one is told
+    only what gives nothing away.
+    """
+    anonymous = "Authorization" not in request.headers
+    if anonymous and current_app.config["SETTINGS"].open_alert_status:
+        told = _status(_any_receipt(trace_id))
+        return wire.answer({name: told[name] for name in ("status", "suppressed", "is_incident_created")})
+    g.viewer = auth.authenticate(auth.now())
+    return wire.answer(_status(_visible_receipt(trace_id)))
+
+
+def _status(receipt: Receipt) -> dict[str, Any]:
+    event = recorder.first_event_of(receipt)
     told: dict[str, Any] = {
         "status": recorder.state_of(receipt, [event] if event else []),
         "alert": event.unique_id if event else None,
@@ -109,41 +121,28 @@ def status(trace_id: str) -> Response:
     }
     if told["status"] == recorder.STATE_NAMES[WorkState.ASIDE]:
         told["error"] = receipt.error or (event and event.error) or "set aside"
-    return wire.answer(told)
+    return told
 
 
 def _incident(event: Event | None) -> dict[str, Any] | None:
-    if event is None or event.incident_id is None:
+    if event is None or event.incident is None:
         return None
-    return {
-        "incident_number": event.incident.incident_number,
-        "unique_id": event.incident.unique_id,
-    }
+    incident = event.incident
+    return {"incident_number": incident.incident_number, "unique_id": incident.unique_id}
 
 
-def open_status(trace_id: str) -> Response:
-    """The same without a token where the operator allows it, and then only what gives nothing away."""
-    if not current_app.config["SETTINGS"].open_alert_status or "Authorization" in request.headers:
-        g.viewer = auth.authenticate(auth.now())
-        return status(trace_id)
+def _any_receipt(trace_id: str) -> Receipt:
     receipt = recorder.receipt_of(trace_id.lower())
     if receipt is None:
         raise NotFound
-    event = Event.select().where(Event.receipt == receipt.id).order_by(Event.position, Event.id).first()
-    return wire.answer(
-        {
-            "status": recorder.state_of(receipt, [event] if event else []),
-            "suppressed": bool(event and event.suppressed),
-            "is_incident_created": bool(event and event.incident_created),
-        }
-    )
+    return receipt
 
 
 def _visible_receipt(trace_id: str) -> Receipt:
     """The receipt, if the viewer's teams may see it: NotFound for another account's, Forbidden within."""
     viewer = auth.viewer()
-    receipt = recorder.receipt_of(trace_id.lower())
-    if receipt is None or receipt.account_id != viewer.account.id:
+    receipt = _any_receipt(trace_id)
+    if receipt.account_id != viewer.account.id:
         raise NotFound
     if receipt.service_id is not None:
         access.require_member(viewer, team_of_service(receipt.service_id))

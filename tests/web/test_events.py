@@ -1,0 +1,230 @@
+"""Taking alerts: what is answered, what is kept, what is refused."""
+
+import json
+import threading
+
+import peewee
+import pytest
+
+from models.events import Event, Receipt
+from models.incidents import Incident
+from models.services import Integration
+from tests.waiting import until
+from web import accept, events
+from workers import road
+
+CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
+
+
+@pytest.fixture
+def key(world):
+    return world.integration.integration_key
+
+
+def path_of(form, world):
+    key, account = world.integration.integration_key, world.account.account_identifier
+    return {
+        "event": f"/api/events/{key}/",
+        "generic": f"/integration/{account}/generic/{key}/",
+        "prometheus": f"/api/integration/prometheus/{key}/",
+        "prometheus, newer": f"/integration/{account}/prometheus/{key}/",
+    }[form]
+
+
+GROUP = {"version": "4", "alerts": [{"status": "firing", "labels": {"alertname": "A"}, "fingerprint": "f"}]}
+
+
+@pytest.mark.parametrize("word", ["Bearer", "Token"])
+def test_the_deprecated_form_answers_with_the_event_whose_names_are_final(ask, world, word):
+    answer = ask("POST", path_of("event", world), {**CRITICAL, "payload": {"a": 1}}, word=word)
+    road.run(world.service.id)
+
+    assert answer.status_code == 201
+    keys = {
+        "integration_object", "summary", "incident", "creation_date", "message", "integration", "suppressed",
+        "entity_id", "payload", "alert_type", "unique_id", "images", "urls", "notes", "incident_created",
+    }  # fmt: skip
+    assert set(answer.json) == (keys if word == "Bearer" else keys - {"payload"})
+    assert answer.json["alert_type"] == "3"
+    event = Event.get()
+    assert (answer.json["unique_id"], answer.json["entity_id"]) == (event.unique_id, event.entity_id)
+
+
+def test_a_generated_entity_id_is_the_one_that_the_incident_gets(ask, world):
+    answer = ask("POST", path_of("event", world), {"message": "m", "alert_type": "critical"}, who=None)
+    road.run(world.service.id)
+
+    assert len(answer.json["entity_id"]) == 32
+    assert Event.get().entity_id == answer.json["entity_id"]
+
+
+@pytest.mark.parametrize(
+    ("form", "body"), [("generic", CRITICAL), ("prometheus", GROUP), ("prometheus, newer", GROUP)]
+)
+def test_the_other_forms_answer_with_a_trace_id(ask, world, form, body):
+    answer = ask("POST", path_of(form, world), body, who=None)
+
+    assert answer.status_code == 200
+    assert answer.json == {"message": "success", "trace_id": Receipt.get().trace_id}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/events/00000000-0000-4000-8000-000000000000/",
+        "/api/events/nonsense/",
+        "/integration/zzzzz/generic/{key}/",
+        "/integration/{account}/nonsense/{key}/",
+        "/api/integration/nonsense/{key}/",
+    ],
+)
+def test_an_address_that_leads_nowhere_is_not_found_and_keeps_nothing(ask, world, path):
+    filled = path.format(key=world.integration.integration_key, account=world.account.account_identifier)
+
+    answer = ask("POST", filled, CRITICAL, who=None)
+
+    assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
+    assert not Receipt.select().exists()
+
+
+@pytest.mark.parametrize("change", [{"is_enabled": False}, {"integration_type": 1}])
+def test_a_disabled_or_outbound_integration_takes_nothing(ask, world, change):
+    Integration.update(change).execute()
+
+    assert ask("POST", path_of("event", world), CRITICAL, who=None).status_code == 404
+
+
+@pytest.mark.parametrize("body", [b"nonsense", b"[]", b'{"message": 5}', b"", b'{"message": " "}'])
+def test_a_body_that_is_no_alert_is_refused_and_keeps_nothing(ask, world, body):
+    answer = ask("POST", path_of("event", world), who=None, data=body, content_type="application/json")
+
+    assert (answer.status_code, answer.json) == (400, {"detail": "This request can not be processed."})
+    assert not Receipt.select().exists()
+
+
+def test_a_client_is_told_the_field(ask, world):
+    answer = ask("POST", path_of("event", world), {"message": "m", "alert_type": "loud"}, word="Token")
+
+    assert list(answer.json["errors"]) == ["alert_type"]
+
+
+@pytest.mark.parametrize(("form", "limit"), [("generic", 512 * 1024), ("prometheus", 8 * 1024 * 1024)])
+def test_a_body_over_its_limit_is_too_large(ask, world, form, limit):
+    def send(size):
+        body = dict(CRITICAL) if form == "generic" else json.loads(json.dumps(GROUP))
+        body["padding"] = ""
+        body["padding"] = "x" * (size - len(json.dumps(body)))
+        return ask(
+            "POST", path_of(form, world), who=None, data=json.dumps(body), content_type="application/json"
+        )
+
+    assert send(limit + 1).status_code == 413
+    assert send(limit).status_code == 200
+    assert Receipt.select().count() == 1
+
+
+def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
+    """While one commit is held, the others wait; the next commit carries all of them."""
+    held, groups = threading.Event(), []
+    real = accept._keep
+
+    def slow_first(group):
+        groups.append(len(group))
+        if len(groups) == 1:
+            held.wait(10)
+        real(group)
+
+    monkeypatch.setattr(accept, "_keep", slow_first)
+    codes = []
+    lock = threading.Lock()
+
+    def send():
+        code = app.test_client().post(path_of("generic", world), json=CRITICAL).status_code
+        with lock:
+            codes.append(code)
+
+    threads = [threading.Thread(target=send) for _ in range(20)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(events._commits._waiting) == 19)
+    held.set()
+    for thread in threads:
+        thread.join()
+
+    assert codes == [200] * 20
+    assert groups == [1, 19]
+    assert Receipt.select().count() == 20
+
+
+def test_one_bad_row_of_a_group_fails_alone(world):
+    good, twin = (
+        accept.Offer(world.integration.integration_key, None, "generic", b"{}", 1, trace)
+        for trace in ("a" * 36, "b" * 36)
+    )
+    Receipt.insert(
+        trace_id="b" * 36,
+        account=world.account,
+        source="generic",
+        body=b"",
+        received_at=world.team.creation_date,
+    ).execute()
+    commits = accept.GroupCommit()
+    commits._waiting = [good, twin]
+    commits._settle_group()
+
+    assert good.error is None
+    assert isinstance(twin.error, peewee.IntegrityError)
+
+
+def test_an_unknown_outcome_of_the_commit_is_a_503(ask, world, monkeypatch):
+    def fails(_):
+        raise peewee.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(accept, "_keep", fails)
+    answer = ask("POST", path_of("generic", world), CRITICAL, who=None)
+
+    assert answer.status_code == 503
+
+
+def sent(ask, world):
+    return ask("POST", path_of("generic", world), CRITICAL, who=None).json["trace_id"]
+
+
+def test_the_status_goes_from_queued_to_completed(ask, world):
+    trace_id = sent(ask, world)
+    before = ask("GET", f"/api/alert/status/{trace_id}/").json
+    road.run(world.service.id)
+    after = ask("GET", f"/api/alert/status/{trace_id}/").json
+
+    assert (before["status"], before["alert"], before["incident"]) == ("queued", None, None)
+    incident = Incident.get()
+    assert after == {
+        "status": "completed",
+        "alert": Event.get().unique_id,
+        "integration": {"name": "Probe"},
+        "incident": {"incident_number": 1, "unique_id": incident.unique_id},
+        "suppressed": False,
+        "is_incident_created": True,
+    }
+
+
+@pytest.mark.parametrize("path", ["/api/alert/status/{}/", "/api/tocsin/alerts/{}/"])
+@pytest.mark.parametrize(
+    ("who", "status"), [("alice", 200), ("bob", 200), ("charlie", 403), ("mallory", 404), (None, 401)]
+)
+def test_only_the_services_team_may_see_an_alert(ask, world, path, who, status):
+    assert ask("GET", path.format(sent(ask, world)), who=who).status_code == status
+
+
+def test_an_unknown_trace_id_is_not_found(ask):
+    assert ask("GET", "/api/alert/status/nonsense/").status_code == 404
+
+
+def test_the_recorder_tells_the_road(ask, world):
+    trace_id = sent(ask, world)
+    road.run(world.service.id)
+    told = ask("GET", f"/api/tocsin/alerts/{trace_id}/").json
+
+    assert told["alerts"][0]["road"][-1] == {"stage": "notify", "reason": "to be told now: Alice"}
+    assert told["received_at"].endswith("Z")
+    assert "alice@example.org" not in json.dumps(told)
