@@ -11,7 +11,7 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from models.base import connection
 from tocsin.settings import Settings
-from web import auth, failures, health, wire
+from web import auth, failures, health, openapi, wire
 from web.routes import ROUTES, Route
 
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
@@ -31,7 +31,9 @@ def create_app(settings: Settings) -> Flask:
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     failures.register(app)
+    app.config["ROUTES"] = ROUTES
     app.register_blueprint(health.blueprint)
+    app.register_blueprint(openapi.docs())
     for path, routes in by_path(ROUTES).items():
         view = dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)

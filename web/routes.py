@@ -11,7 +11,20 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from web import accounts, elements, integrations, policies, services, teams, users
+from web import (
+    accounts,
+    elements,
+    events,
+    incident_alerts,
+    incident_lists,
+    incidents,
+    integrations,
+    openapi,
+    policies,
+    services,
+    teams,
+    users,
+)
 from web.resource import Resource
 from web.shapes import Shape
 
@@ -27,6 +40,8 @@ class Route:
     takes: Shape | None = None
     gives: Shape | None = None
     many: bool = False
+    # What the documentation says that a view gives which answers by itself.
+    shows: Shape | None = None
     auth: str | None = "token"
     stored: bool = True
     deprecated: bool = False
@@ -94,6 +109,13 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{T}/services/", services.SERVICES),
     *crud(f"{T}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
     one("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, takes=integrations.KEY_OWNER, gives=integrations.INTEGRATIONS.schema),
+    # --- incidents (contract 2.5) --------------------------------------------------------------------
+    one("POST", "/api/incidents/filter/", incident_lists.filtered, takes=incident_lists.FILTER, gives=incident_lists.PAGE),
+    one("POST", "/api/incidents/", incidents.create, status=201, takes=incidents.NEW, gives=incidents.INCIDENT),
+    one("GET", f"{I}/", incidents.retrieve, gives=incidents.INCIDENT),
+    one("PUT", f"{I}/", incidents.update, takes=incidents.CHANGE, gives=incidents.INCIDENT),
+    one("PATCH", f"{I}/", incidents.update, takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
+    one("GET", f"{I}/alerts/", incident_alerts.index, shows=incident_alerts.ALERT, many=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
     *crud(f"{T}/priority/", elements.PRIORITIES),
     *crud(f"{T}/sla/", elements.SLAS),
@@ -101,5 +123,16 @@ ROUTES: tuple[Route, ...] = (
     one("GET", "/api/account/users/", accounts.users, gives=accounts.MEMBER, many=True),
     one("GET", "/api/account/users/<username>/", accounts.user, gives=accounts.MEMBER),
     one("POST", "/api/account/invite/", accounts.invite_many, status=201, takes=accounts.INVITATIONS, gives=teams.MEMBER, many=True),
+    one("GET", "/api/incidents/", incident_lists.index, gives=incident_lists.PLAIN_PAGE),
     one("GET", "/api/account/applications/", integrations.applications, gives=integrations.APPLICATION, many=True),
+    # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
+    one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, auth=None, stored=False, deprecated=True),
+    one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, auth=None, stored=False),
+    one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, auth=None, stored=False),
+    one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, auth=None),
+    one("GET", "/api/tocsin/alerts/<trace_id>/", events.story),
+    # --- our own operations, under /api/tocsin/ ------------------------------------------------------
+    # --- the interface about itself ------------------------------------------------------------------
+    one("GET", openapi.PATH, openapi.view, auth=None, stored=False, documented=False),
+    # --- pages, outside the interface ----------------------------------------------------------------
 )  # fmt: skip

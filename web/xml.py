@@ -1,6 +1,7 @@
 """XML as the other form of the same values: <root>, and <list-item> for what stands in a list."""
 
 import re
+from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -41,6 +42,8 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
     return escape(_UNFIT.sub("", str(value)))
 
 

@@ -1,0 +1,208 @@
+"""Incidents made, moved and read through the interface."""
+
+import pytest
+
+from models.accounts import User
+from models.enums import NoticeKind, NoticeState, TimerKind
+from models.incidents import Incident, IncidentLog
+from models.notices import Notice
+from models.services import Service
+from models.teams import EscalationPolicy
+from models.timers import Timer
+
+INCIDENTS = "/api/incidents/"
+
+
+@pytest.fixture
+def made(ask, world):
+    """make(title="Disk", ...) -> the body of the answer."""
+
+    def make(**more):
+        answer = ask("POST", INCIDENTS, {"title": "Disk full", "service": world.service.unique_id, **more})
+        assert answer.status_code == 201, answer.json
+        return answer.json
+
+    return make
+
+
+def waiting(incident: dict) -> list[str]:
+    row = Incident.get(Incident.unique_id == incident["unique_id"])
+    return [timer.kind for timer in Timer.select().where(Timer.incident == row, Timer.done_at.is_null())]
+
+
+def owed() -> list[tuple[str, str]]:
+    pending = Notice.select(Notice, User).join(User).where(Notice.state == NoticeState.PENDING)
+    return [(notice.user.first_name, notice.kind) for notice in pending.order_by(Notice.id)]
+
+
+def test_a_new_incident_takes_what_its_service_provides(made, world):
+    incident = made()
+
+    assert incident["incident_number"] == 1
+    assert incident["status"] == 1
+    assert incident["urgency"] == 1
+    assert incident["escalation_policy"] == world.policy.unique_id
+    assert incident["assigned_to"] == world.alice.username
+    assert incident["assigned_to_name"] == "Alice"
+    assert incident["context_window_start"] is None
+    assert incident["service_object"]["team_name"] == "Payments"
+
+
+def test_a_new_incident_tells_the_first_step(made):
+    made()
+
+    assert owed() == [("Alice", NoticeKind.ESCALATION)]
+
+
+def test_numbers_count_up_within_an_account(made):
+    assert [made()["incident_number"] for _ in range(3)] == [1, 2, 3]
+
+
+def test_it_is_found_by_number_by_id_and_with_a_brace_too_many(ask, made):
+    incident = made()
+
+    for reference in ("1", incident["unique_id"], "1}", "1%7D", f"{incident['unique_id']}%7D"):
+        assert ask("GET", f"{INCIDENTS}{reference}/").json == incident
+    for reference in ("2", "0", "-1", "1.0", "9" * 30, "²", "x" * 22, "%00", "1/alerts/x"):
+        assert ask("GET", f"{INCIDENTS}{reference}/").status_code == 404
+
+
+def test_who_is_named_is_assigned_and_told(made, world):
+    incident = made(assigned_to=world.bob.username)
+
+    assert incident["assigned_to"] == world.bob.username
+    assert owed() == [("Alice", NoticeKind.ESCALATION), ("Bob", NoticeKind.ASSIGNMENT)]
+
+
+def test_who_is_told_by_the_chain_is_not_told_twice(made, world):
+    made(assigned_to=world.alice.username)
+
+    assert owed() == [("Alice", NoticeKind.ESCALATION)]
+
+
+@pytest.mark.parametrize(("status", "date"), [(2, "acknowledged_date"), (3, "resolved_date")])
+def test_made_as_acknowledged_or_resolved_it_tells_nobody(made, status, date):
+    incident = made(status=status)
+
+    assert incident["status"] == status
+    assert incident[date] is not None
+    assert owed() == []
+
+
+def test_blank_references_are_the_services(made, world):
+    incident = made(escalation_policy="", sla="", team_priority="", assigned_to="")
+
+    assert incident["escalation_policy"] == world.policy.unique_id
+    assert incident["sla"] is None
+
+
+def test_a_title_is_cleaned_not_refused(ask, made):
+    assert made(title="Disk\x00\r\nfull \u202e!")["title"] == "Disk full !"
+    assert ask("POST", INCIDENTS, {"title": "\x00", "service": "x"}).status_code == 400
+
+
+def test_acknowledging_stops_what_was_owed_and_resolving_ends_it(ask, made):
+    made()
+
+    acknowledged = ask("PATCH", f"{INCIDENTS}1/", {"status": 2}, who="bob").json
+    assert acknowledged["acknowledged_date"] is not None
+    assert owed() == []
+
+    resolved = ask("PUT", f"{INCIDENTS}1/", {"status": "3"}).json
+    assert (resolved["status"], resolved["resolved_date"] is not None) == (3, True)
+
+    again = ask("PATCH", f"{INCIDENTS}1/", {"status": 1}).json
+    assert (again["status"], again["acknowledged_date"], again["resolved_date"]) == (1, None, None)
+    assert owed() == [("Alice", NoticeKind.ESCALATION)]
+
+
+def test_a_status_of_zero_changes_nothing(ask, made):
+    incident = made()
+
+    assert ask("PATCH", f"{INCIDENTS}1/", {"status": 0}).json == incident
+    assert IncidentLog.select().count() == 2
+
+
+def test_a_service_in_an_update_is_ignored(ask, made, world):
+    incident = made()
+    body = {"title": "Disk", "summary": "s", "status": 1, "service": world.charlies_team.unique_id}
+
+    changed = ask("PUT", f"{INCIDENTS}{incident['unique_id']}/", body, word="Token").json
+
+    assert (changed["title"], changed["summary"]) == ("Disk", "s")
+    assert changed["service"] == world.service.unique_id
+
+
+def test_assigning_stops_the_chain_and_tells_the_person(ask, made, world):
+    Service.update(auto_resolve_timeout=600).execute()
+    two = [{"delay": d, "targets": [{"target_type": 2, "target_id": world.alice.username}]} for d in (0, 5)]
+    EscalationPolicy.update(rules=two).where(EscalationPolicy.id == world.policy.id).execute()
+    incident = made()
+    assert sorted(waiting(incident)) == [TimerKind.AUTO_RESOLVE, TimerKind.ESCALATE]
+
+    changed = ask("PATCH", f"{INCIDENTS}1/", {"assigned_to": world.bob.username}).json
+
+    assert changed["assigned_to_name"] == "Bob"
+    assert owed() == [("Bob", NoticeKind.ASSIGNMENT)]
+    assert waiting(incident) == [TimerKind.AUTO_RESOLVE]
+
+
+def test_another_policy_starts_its_chain_from_the_first_rule(ask, made, world):
+    made()
+    team = f"/api/account/teams/{world.team.unique_id}"
+    rules = [{"delay": 0, "targets": [{"target_type": 2, "target_id": world.bob.username}]}]
+    policy = ask("POST", f"{team}/escalation_policies/", {"name": "Night", "rules": rules}).json
+
+    changed = ask("PATCH", f"{INCIDENTS}1/", {"escalation_policy": policy["unique_id"]}).json
+
+    assert changed["escalation_policy_object"]["name"] == "Night"
+    assert owed() == [("Bob", NoticeKind.ESCALATION)]
+
+
+def test_several_changes_at_once_all_count_and_say_so(ask, made, world):
+    made()
+    body = {"title": "Disk", "urgency": 0, "assigned_to": world.bob.username, "status": 2}
+
+    changed = ask("PATCH", f"{INCIDENTS}1/", body, who="bob").json
+
+    assert (changed["title"], changed["urgency"], changed["status"]) == ("Disk", 0, 2)
+    assert changed["assigned_to"] == world.bob.username
+    logged = [log.what for log in IncidentLog.select().order_by(IncidentLog.id)]
+    assert logged == ["opened", "escalated", "edited", "assigned", "acknowledged"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{"status": 4}, {"status": -1}, {"status": True}, {"urgency": 2}, {"title": ""}, {"assigned_to": "x"},
+     {"escalation_policy": "x"}, {"sla": 7}, {"status": 2, "team_priority": "x"}],
+)  # fmt: skip
+def test_an_update_that_cannot_be_changes_nothing(ask, made, body):
+    incident = made()
+
+    assert ask("PATCH", f"{INCIDENTS}1/", body).status_code == 400
+    assert ask("GET", f"{INCIDENTS}1/").json == incident
+
+
+def test_the_go_client_is_spared_the_priority_object(ask, made, world):
+    team = f"/api/account/teams/{world.team.unique_id}"
+    priority = ask("POST", f"{team}/priority/", {"name": "P1"}).json["unique_id"]
+    incident = made(team_priority=priority)
+    go = {"User-Agent": "Go-http-client/1.1"}
+
+    assert incident["team_priority_object"]["name"] == "P1"
+    assert (
+        ask("GET", f"{INCIDENTS}1/", headers=go).json["team_priority_object"]
+        == incident["team_priority_object"]
+    )
+    told = ask("GET", f"{INCIDENTS}1/", headers=go, word="Token").json
+    assert (told["team_priority"], told["team_priority_object"]) == (priority, None)
+
+
+def test_an_incident_outlives_its_service(ask, made, world):
+    made()
+    team = f"/api/account/teams/{world.team.unique_id}"
+    assert ask("DELETE", f"{team}/services/{world.service.unique_id}/").status_code == 204
+
+    left = ask("PATCH", f"{INCIDENTS}1/", {"status": 3}).json
+
+    assert (left["status"], left["service"], left["service_object"]) == (3, None, None)

@@ -1,0 +1,84 @@
+"""The alerts of an incident: contract section 3.9."""
+
+from typing import Any
+
+import peewee
+from marshmallow import fields
+
+from models.events import Event
+from models.incidents import Incident
+from models.services import Integration, Service
+from models.teams import Team
+from web import access, alerts, paging, profile
+from web.auth import viewer
+from web.shapes import Flag, Moment, Number, Reference, Several, Shape, Text
+
+# How many alerts of an incident are given to who cannot ask for a page: the latest ones.
+MOST_ALERTS = 5_000
+
+
+class IntegrationObject(Shape):
+    """An integration inside an alert."""
+
+    name = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    summary = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    team = Reference(attribute="service.team", dump_only=True)
+    integration_key = Text(dump_only=True)
+    is_enabled = Flag(dump_only=True)
+    integration_type = Number(dump_only=True)
+
+
+class AlertShape(Shape):
+    """`incident` is the number of the incident that the alert belongs to; alert_type is a digit, as text."""
+
+    integration_object = fields.Nested(
+        IntegrationObject, attribute="integration", dump_only=True, allow_none=True
+    )
+    summary = Text(dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True)
+    creation_date = Moment(dump_only=True)
+    message = Text(dump_only=True)
+    integration = Reference(dump_only=True)
+    suppressed = Flag(dump_only=True)
+    entity_id = Text(dump_only=True)
+    alert_type = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+    urls = Several(fields.Dict(), dump_only=True)
+    images = Several(fields.Dict(), dump_only=True)
+    notes = Several(fields.Dict(), dump_only=True)
+
+
+ALERT = AlertShape()
+
+
+def index(incident: str) -> Any:
+    """List the alerts of an incident, oldest first."""
+    row = access.access_incident(viewer(), incident)
+    of_incident = Event.incident == row
+    found = (
+        Event.select(Event, Integration, Service, Team)
+        .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .join(Service, peewee.JOIN.LEFT_OUTER)
+        .join(Team, peewee.JOIN.LEFT_OUTER)
+        .where(of_incident)
+    )
+    if profile.current().pages_sublists:
+        total = Event.select().where(of_incident).count()
+        return paging.envelope(
+            found.order_by(Event.id), paging.asked(), lambda events: _shown(events, row), count=total
+        )
+    latest = list(found.order_by(Event.id.desc()).limit(MOST_ALERTS))
+    return _shown(latest[::-1], row)
+
+
+def _shown(events: list[Event], incident: Incident) -> list[dict[str, Any]]:
+    for event in events:
+        event.incident = incident
+        parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
+        for kind, given in alerts.attachments(event.unique_id, *parts).items():
+            setattr(event, kind, given)
+    shown: list[dict[str, Any]] = ALERT.dump(events, many=True)
+    return shown

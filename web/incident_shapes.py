@@ -1,0 +1,203 @@
+"""How an incident looks: contract section 3.7. Its neighbours are loaded for a whole list at once."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from marshmallow import fields, missing
+
+from models.accounts import User
+from models.enums import IncidentStatus, Urgency
+from models.incidents import Incident
+from models.loading import display_name
+from models.services import Service
+from models.teams import EscalationPolicy, Priority, Sla, Team
+from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
+from web import profile
+from web.services import SERVICE_COLUMNS, ServiceShape, with_references
+from web.shapes import (
+    Choice,
+    Flag,
+    MaybeNumber,
+    Moment,
+    Number,
+    Reference,
+    Several,
+    Shape,
+    Text,
+    Username,
+)
+
+
+class Title(fields.String):
+    """A line made fit to be shown and sent: like an alert's, it is cleaned, not refused, for its looks."""
+
+    default_error_messages = {"blank": "This may not be blank."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = clean_line(super()._deserialize(value, attr, data, **kwargs), MESSAGE_LIMIT)
+        if not text:
+            raise self.make_error("blank")
+        return text
+
+
+class Summary(Text):
+    """Text of several lines, cleaned in the same way."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(validate=None, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        return clean_text(super()._deserialize(value, attr, data, **kwargs), SUMMARY_LIMIT)
+
+
+class ServiceObject(ServiceShape):
+    team_name = Text(attribute="team.name", dump_only=True)
+
+
+class PolicyObject(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    team = Reference(dump_only=True)
+
+
+class SlaObject(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    is_active = Flag(dump_only=True)
+    acknowledge_time = MaybeNumber(dump_only=True)
+    resolve_time = MaybeNumber(dump_only=True)
+    creation_date = Moment(dump_only=True)
+
+
+class PriorityObject(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    description = Text(dump_only=True)
+    color = Text(dump_only=True)
+
+
+class NestedPriority(fields.Nested):
+    """Nothing for a client that cannot read an object there."""
+
+    def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
+        if profile.hides_priority_object():
+            return None
+        return super().get_value(obj, attr, accessor, default)
+
+
+class ChangeShape(Shape):
+    """What an update may hold. 0 as a status changes nothing (contract 5, row 56)."""
+
+    title = Title()
+    summary = Summary()
+    status = Number(least=0, most=max(IncidentStatus))
+    urgency = Choice(Urgency)
+    assigned_to = Username()
+    escalation_policy = Reference()
+    sla = Reference()
+    team_priority = Reference()
+
+
+class NewShape(ChangeShape):
+    """What a create may hold."""
+
+    title = Title(required=True)
+    service = Reference(required=True, blank=False)
+    status = Choice(IncidentStatus)
+
+
+class IncidentShape(Shape):
+    summary = Text(dump_only=True)
+    incident_number = Number(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    status = Number(dump_only=True)
+    unique_id = Text(dump_only=True)
+    service_object = fields.Nested(ServiceObject, attribute="service", dump_only=True, allow_none=True)
+    title = Text(dump_only=True)
+    incident_key = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    urgency = Number(dump_only=True)
+    merged_with = fields.Function(lambda incident: None)
+    assigned_to = Username(dump_only=True)
+    escalation_policy = Reference(dump_only=True)
+    escalation_policy_object = fields.Nested(
+        PolicyObject, attribute="escalation_policy", dump_only=True, allow_none=True
+    )
+    assigned_to_name = fields.Function(lambda incident: _name(incident.assigned_to))
+    resolved_date = Moment(dump_only=True, allow_none=True)
+    acknowledged_date = Moment(dump_only=True, allow_none=True)
+    context_window_start = Moment(dump_only=True, allow_none=True)
+    context_window_end = Moment(dump_only=True, allow_none=True)
+    tags = fields.Function(lambda incident: [])
+    sla = Reference(dump_only=True)
+    sla_object = fields.Nested(SlaObject, attribute="sla", dump_only=True, allow_none=True)
+    team_priority = Reference(dump_only=True)
+    team_priority_object = NestedPriority(
+        PriorityObject, attribute="team_priority", dump_only=True, allow_none=True
+    )
+    parent_incident = fields.Function(lambda incident: None)
+    is_parent_incident = fields.Function(lambda incident: False)
+    snooze_time = fields.Function(lambda incident: None)
+    snoozed_till = fields.Function(lambda incident: None)
+    postmortems = fields.Function(lambda incident: [])
+    postmortem_assignee = fields.Function(lambda incident: None)
+
+
+class ListedShape(IncidentShape):
+    """An incident in a list."""
+
+    is_child_incident = fields.Function(lambda incident: False)
+
+
+class IncidentPageShape(Shape):
+    """A page of a list."""
+
+    count = MaybeNumber(dump_only=True)
+    next = Text(dump_only=True, allow_none=True)
+    previous = Text(dump_only=True, allow_none=True)
+    results = Several(fields.Nested(ListedShape), dump_only=True)
+
+
+class PlainPageShape(IncidentPageShape):
+    """A page for the Go client, which declares team_priority_object a string in lists (contract 2.8, X10)."""
+
+    results = Several(fields.Nested(ListedShape(exclude=("team_priority_object",))), dump_only=True)
+
+
+def _name(user: User | None) -> str:
+    return display_name(user) if user else ""
+
+
+def filled(incidents: list[Incident]) -> list[Incident]:
+    """The incidents with all that they refer to: a query a kind, however many they are."""
+    for name, load in _NEIGHBOURS:
+        wanted = {getattr(incident, f"{name}_id") for incident in incidents} - {None}
+        found = {row.id: row for row in load(wanted)} if wanted else {}
+        for incident in incidents:
+            setattr(incident, name, found.get(getattr(incident, f"{name}_id")))
+    return incidents
+
+
+def _services(rows: Iterable[int]) -> Any:
+    return (
+        with_references(Service.select(*SERVICE_COLUMNS, Team))
+        .join_from(Service, Team)
+        .where(Service.id.in_(rows))
+    )
+
+
+def _policies(rows: Iterable[int]) -> Any:
+    return (
+        EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.unique_id, EscalationPolicy.name, Team)
+        .join(Team)
+        .where(EscalationPolicy.id.in_(rows))
+    )
+
+
+_NEIGHBOURS: tuple[tuple[str, Callable[[Iterable[int]], Any]], ...] = (
+    ("service", _services),
+    ("assigned_to", lambda rows: User.select().where(User.id.in_(rows))),
+    ("escalation_policy", _policies),
+    ("sla", lambda rows: Sla.select().where(Sla.id.in_(rows))),
+    ("team_priority", lambda rows: Priority.select().where(Priority.id.in_(rows))),
+)

@@ -1,0 +1,220 @@
+"""Incidents made, moved and read through the interface: contract sections 2.5, 3.7 and 4.3.
+
+What a change means is decided by pipeline.moves under the service's lock, like an alert's or a timer's.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from models.apply import apply
+from models.base import store
+from models.effects import Actor, Effect, IncidentState, Outcome, OweNotice, RecordLog, SaveIncident
+from models.enums import ActorKind, IncidentStatus, NoticeKind, Urgency
+from models.facts import Directory, PersonFacts, ServiceFacts
+from models.ids import new_short_id
+from models.incidents import Incident
+from models.loading import (
+    Surroundings,
+    display_name,
+    lock_incident,
+    people,
+    service_surroundings,
+)
+from models.services import Service
+from models.teams import Priority, Sla, Team
+from pipeline import moves
+from schedules import escalation
+from web import access, wire
+from web.auth import now, viewer
+from web.errors import NotFound, bad
+from web.incident_shapes import ChangeShape, IncidentShape, NewShape, filled
+from web.services import team_row, usable_policy
+from web.teams import account_member
+from workers import bell
+
+NEW = NewShape()
+CHANGE = ChangeShape()
+INCIDENT = IncidentShape()
+
+
+def retrieve(incident: str) -> Incident:
+    """Retrieve an incident, by number or unique_id."""
+    return filled([access.access_incident(viewer(), incident)])[0]
+
+
+def create() -> Incident:
+    """Create an incident by hand; it tells people like one that an alert made."""
+    values = wire.body()
+    service = _service(values.pop("service"))
+    wanted = _resolved(values, service.team)
+    with store().writing():
+        found = service_surroundings(service.id, _policies(wanted))
+        if found is None:
+            bad("service", "No such service.")
+        state = _state(wanted, *found, now())
+        written = apply(Outcome(effects=list(_opening(state, wanted, *found, _actor(), now()))))
+    _ring(written.channels)
+    return filled([Incident.get(Incident.unique_id == state.unique_id)])[0]
+
+
+def update(incident: str) -> Incident:
+    """Update an incident, by number or unique_id; a service in the body is ignored."""
+    row = access.access_incident(viewer(), incident)
+    wanted = _resolved(wire.read(CHANGE, partial=True), row.team)
+    with store().writing():
+        found = lock_incident(row.id, _policies(wanted))
+        if found is None:
+            raise NotFound
+        written = apply(Outcome(effects=_changes(found, wanted, _actor(), now())))
+    _ring(written.channels)
+    return filled([Incident.get_by_id(row.id)])[0]
+
+
+def _ring(channels: Iterable[int]) -> None:
+    for channel in channels:
+        bell.ring_deliver(channel)
+
+
+def _actor() -> Actor:
+    user = viewer().user
+    return Actor(ActorKind.USER, display_name(user), user=user.id)
+
+
+def _service(unique_id: str) -> Service:
+    """The service that a body names: somebody else's account has none, another team's is Forbidden."""
+    service: Service | None = (
+        Service.select(Service, Team)
+        .join(Team)
+        .where(Service.unique_id == unique_id, Team.account == viewer().account)
+        .first()
+    )
+    if service is None:
+        bad("service", "No such service.")
+    access.require_member(viewer(), service.team_id)
+    return service
+
+
+def _resolved(values: dict[str, Any], team: Team) -> dict[str, Any]:
+    """The body with rows in the place of ids. BadRequest for what the team may not refer to."""
+    for name, model in (("sla", Sla), ("team_priority", Priority)):
+        if values.get(name):
+            values[name] = team_row(model, team, values[name], name).id
+    if values.get("escalation_policy"):
+        values["escalation_policy"] = usable_policy(team, values["escalation_policy"], "escalation_policy").id
+    if values.get("assigned_to"):
+        username = account_member(team.account, values["assigned_to"], "assigned_to").username
+        values["assigned_to"] = people([username])[username]
+    return values
+
+
+def _policies(wanted: dict[str, Any]) -> list[int]:
+    return [wanted["escalation_policy"]] if wanted.get("escalation_policy") else []
+
+
+def _state(
+    wanted: dict[str, Any], service: ServiceFacts, directory: Directory, at: datetime
+) -> IncidentState:
+    """The incident to be, with what the service provides for what was not said."""
+    status = IncidentStatus(wanted.get("status", IncidentStatus.TRIGGERED))
+    policy = wanted.get("escalation_policy") or service.escalation_policy
+    first = escalation.first_person(directory.policies.get(policy or 0), directory)
+    person = wanted.get("assigned_to") or first
+    return IncidentState(
+        unique_id=new_short_id(),
+        account=service.account,
+        team=service.team,
+        service=service.row,
+        incident_key=new_short_id(),
+        title=wanted["title"],
+        summary=wanted.get("summary", ""),
+        status=status,
+        urgency=Urgency(wanted.get("urgency", Urgency.HIGH)),
+        creation_date=at,
+        chain_started_at=at,
+        assigned_to=person.row if person else None,
+        escalation_policy=policy,
+        sla=wanted.get("sla") or service.sla,
+        team_priority=wanted.get("team_priority") or service.team_priority,
+        acknowledged_date=at if status is IncidentStatus.ACKNOWLEDGED else None,
+        resolved_date=at if status is IncidentStatus.RESOLVED else None,
+    )
+
+
+def _opening(
+    state: IncidentState,
+    wanted: dict[str, Any],
+    service: ServiceFacts,
+    directory: Directory,
+    actor: Actor,
+    at: datetime,
+) -> Iterable[Effect]:
+    yield from moves.open_incident(state, actor, at, f"made by {actor.name}")
+    if state.status is not IncidentStatus.TRIGGERED:
+        yield from moves.rearm(state, service, directory, at)
+        return
+    told = set()
+    for effect in moves.start(state, service, directory, actor, at):
+        if isinstance(effect, OweNotice):
+            told.add(effect.notice.user)
+        yield effect
+    person: PersonFacts | None = wanted.get("assigned_to")
+    if person is not None and person.row not in told:
+        reason = f"assigned by {actor.name}"
+        for notice in escalation.notices_for(state, person, NoticeKind.ASSIGNMENT, "0", reason, at):
+            yield OweNotice(notice)
+
+
+def _changes(found: Surroundings, wanted: dict[str, Any], actor: Actor, at: datetime) -> list[Effect]:
+    """All that the body asks for, one change upon the other: words, policy, assignee, status."""
+    effects: list[Effect] = []
+    state = found.incident
+    for change in (_words, _policy, _assignee, _status):
+        more = change(state, wanted, found, actor, at)
+        saved = [effect.incident for effect in more if isinstance(effect, SaveIncident)]
+        state = saved[-1] if saved else state
+        effects += more
+    return effects
+
+
+Changes = tuple[Effect, ...]
+
+_WORDS = ("title", "summary", "urgency", "sla", "team_priority")
+
+
+def _words(
+    state: IncidentState, wanted: dict[str, Any], found: Surroundings, actor: Actor, at: datetime
+) -> Changes:
+    given = {name: wanted[name] for name in _WORDS if name in wanted}
+    if "urgency" in given:
+        given["urgency"] = Urgency(given["urgency"])
+    new = {name: value for name, value in given.items() if value != getattr(state, name)}
+    if not new:
+        return ()
+    reason = f"{', '.join(new)} changed by {actor.name}"
+    return (SaveIncident(state.but(**new)), RecordLog(state.unique_id, at, "edited", reason, actor))
+
+
+def _policy(
+    state: IncidentState, wanted: dict[str, Any], found: Surroundings, actor: Actor, at: datetime
+) -> Changes:
+    if "escalation_policy" not in wanted:
+        return ()
+    return moves.change_policy(state, wanted["escalation_policy"], found.service, found.directory, actor, at)
+
+
+def _assignee(
+    state: IncidentState, wanted: dict[str, Any], found: Surroundings, actor: Actor, at: datetime
+) -> Changes:
+    if "assigned_to" not in wanted:
+        return ()
+    return moves.assign(state, wanted["assigned_to"], found.service, found.directory, actor, at)
+
+
+def _status(
+    state: IncidentState, wanted: dict[str, Any], found: Surroundings, actor: Actor, at: datetime
+) -> Changes:
+    if not wanted.get("status"):
+        return ()
+    to = IncidentStatus(wanted["status"])
+    return moves.move(state, to, found.service, found.directory, actor, at, f"asked for by {actor.name}")

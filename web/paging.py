@@ -1,0 +1,60 @@
+"""Pages of long lists: {count, next, previous, results}, contract section 1.7."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flask import request
+
+from web import wire
+from web.errors import NotFound
+
+DEFAULT_SIZE = 10
+# Contract section 6: more than this is never given at once, whatever is asked for.
+LARGEST_SIZE = 100
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,6}")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: page numbers begin at 1."""
+
+    number: int
+    size: int
+
+    @property
+    def start(self) -> int:
+        return (self.number - 1) * self.size
+
+
+def asked(body: Mapping[str, Any] | None = None) -> Page:
+    """The page that the query asks for, or the body. NotFound for a page that cannot be."""
+    said = {**(body or {}), **request.args.to_dict()}
+    number = str(said.get("page") or 1)
+    if not _NUMBER.fullmatch(number):
+        raise NotFound
+    size = str(said.get("page_size") or DEFAULT_SIZE)
+    wanted = int(size) if _NUMBER.fullmatch(size) else DEFAULT_SIZE
+    return Page(int(number), min(wanted, LARGEST_SIZE))
+
+
+def envelope(
+    query: Any, page: Page, show: Callable[[list[Any]], list[Any]], count: int | None = None
+) -> dict[str, Any]:
+    """This page of an ordered query; one row more than shown tells whether there is another page."""
+    rows = list(query.limit(page.size + 1).offset(page.start))
+    if not rows and page.number > 1:
+        raise NotFound
+    return {
+        "count": count,
+        "next": _link(page, 1) if len(rows) > page.size else None,
+        "previous": _link(page, -1) if page.number > 1 else None,
+        "results": show(rows[: page.size]),
+    }
+
+
+def _link(page: Page, by: int) -> str:
+    path = request.path if request.path.endswith("/") else f"{request.path}/"
+    return wire.link(f"{path}?page={page.number + by}&page_size={page.size}")
