@@ -58,6 +58,9 @@ class Probe:
                 self._last = (time.monotonic(), self._looked())
             return self._last[1]
 
+    def close(self) -> None:
+        self._pool.shutdown()
+
     def _looked(self) -> tuple[str, str]:
         if self._running is None or self._running.done():
             self._running = self._pool.submit(commit)

@@ -89,7 +89,9 @@ class Ringer:
         self._waiting: dict[tuple[str, str], float] = {}
         self._changed = threading.Condition()
         self._sending = False
-        threading.Thread(target=self._run, name="bell", daemon=True).start()
+        self._closed = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="bell", daemon=True)
+        self._thread.start()
 
     def ring(self, queue: str, *args: Any) -> None:
         with self._changed:
@@ -102,10 +104,20 @@ class Ringer:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._sending, timeout)
 
+    def close(self) -> None:
+        """Send nothing more."""
+        self._closed.set()
+        with self._changed:
+            self._changed.notify_all()
+        self._thread.join()
+        self._client.close()
+
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._waiting)
+                self._changed.wait_for(lambda: self._waiting or self._closed.is_set())
+                if self._closed.is_set():
+                    return
                 bells, self._waiting = self._waiting, {}
                 self._sending = True
             sent = self._send(bells)
@@ -115,7 +127,7 @@ class Ringer:
                     self._waiting = {**bells, **self._waiting}
                 self._changed.notify_all()
             if not sent:
-                time.sleep(PAUSE_S)
+                self._closed.wait(PAUSE_S)
 
     def _send(self, bells: dict[tuple[str, str], float]) -> bool:
         queues: dict[str, dict[str, float]] = {}

@@ -1,0 +1,82 @@
+"""The command: what it prints, and how it fails."""
+
+import json
+
+import pytest
+
+from tests.processes import tocsin
+
+
+def told(home, *words):
+    ended = tocsin(home, *words)
+    assert ended.returncode == 0, ended.stderr
+    return json.loads(ended.stdout)
+
+
+def test_accounts_users_and_tokens(home):
+    made = told(home, "account", "add", "Example", "alice@example.org", "--json")
+    told(home, "user", "add", "bob@example.org", "--role", "admin", "--json")
+    token = told(home, "token", "create", "bob@example.org", "--name", "laptop", "--json")
+    listed = told(home, "token", "list", "--json")
+    bobs = next(row for row in listed if row["name"] == "laptop")
+
+    assert len(made["account_id"]) == 5
+    assert len(token["token"]) == 43
+    assert [row["user"] for row in listed] == ["alice@example.org", "bob@example.org"]
+
+    assert tocsin(home, "token", "revoke", str(bobs["id"])).returncode == 0
+    again = tocsin(home, "token", "revoke", str(bobs["id"]))
+    assert (again.returncode, again.stderr) == (1, f"Error: no token {bobs['id']} that works\n")
+    twice = tocsin(home, "user", "add", "bob@example.org")
+    assert (twice.returncode, twice.stderr) == (1, "Error: bob@example.org is a user of Example already\n")
+
+
+def test_the_first_migration_applies_and_the_second_has_nothing_to_do(home):
+    assert told(home, "migrate", "--json")["applied"]
+    assert told(home, "migrate", "--json") == {"applied": []}
+
+
+def test_settings_hide_secrets(home):
+    ended = tocsin(home, "settings", "--json", TOCSIN_SMTP_PASSWORD="hunter2", TOCSIN_SMTP_HOST="relay")
+
+    rows = {row["name"]: row["value"] for row in json.loads(ended.stdout)}
+    assert (rows["TOCSIN_SMTP_HOST"], rows["TOCSIN_SMTP_PASSWORD"]) == ("relay", "(set)")
+    assert "hunter2" not in ended.stdout
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        pytest.param({"TOCSIN_PORT": "x"}, "TOCSIN_PORT cannot be used", id="bad value"),
+        pytest.param({"TOCSIN_PROT": "80"}, "unknown setting TOCSIN_PROT", id="unknown name"),
+    ],
+)
+@pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "migrate", "settings"])
+def test_a_bad_setting_is_one_line(home, command, settings, text):
+    ended = tocsin(home, command, **settings)
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"tocsin: {text}")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_data_folder_that_cannot_be_is_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    ended = tocsin(tmp_path / "file" / "home", "migrate")
+
+    assert ended.returncode == 1
+    assert ended.stderr.count("\n") == 1
+
+
+def test_a_database_that_is_away_is_one_line(home):
+    ended = tocsin(home, "migrate", TOCSIN_DATABASE_URL="postgresql://tocsin:hunter2@127.0.0.1:1/none")
+
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("tocsin: ")
+    assert "Traceback" not in ended.stderr
+    assert "hunter2" not in ended.stderr
+
+
+def test_a_command_that_does_not_exist(home):
+    assert tocsin(home, "ring").returncode == 2

@@ -1,0 +1,118 @@
+"""What a first start makes, keeps and shows."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from models.accounts import Account, Secret, Token
+from models.base import connection, db, open_store
+from models.ids import digest
+from models.services import Integration
+from tests.processes import environment, free_port
+from tocsin import first_start
+from tocsin.settings import load
+
+
+@pytest.fixture
+def settings(home):
+    yield load({"TOCSIN_HOME": str(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"})
+    db.close_all()
+
+
+def test_it_makes_all_that_a_first_alert_needs(settings, home):
+    made = first_start.prepare(settings)
+
+    file = home / "credentials.json"
+    kept = json.loads(file.read_text())
+    assert kept == {**kept, "base_url": "http://127.0.0.1:8080", "token": made.token}
+    assert file.stat().st_mode & 0o777 == 0o600
+    with connection():
+        assert Token.get().digest == digest(kept["token"])
+        assert Account.get().account_identifier == kept["account_id"]
+        keys = {row.integration_key for row in Integration.select()}
+        assert Secret.get(Secret.name == "links").value
+    assert kept["integration_key"] in keys
+    key = next(iter(keys - {kept["integration_key"]}))
+    assert kept["webhook_urls"]["prometheus"] == [
+        f"http://127.0.0.1:8080/api/integration/prometheus/{key}/",
+        f"http://127.0.0.1:8080/integration/{kept['account_id']}/prometheus/{key}/",
+    ]
+
+
+def test_a_second_start_makes_nothing(settings, home):
+    first_start.prepare(settings)
+    before = (home / "credentials.json").read_text()
+
+    assert first_start.prepare(settings) is None
+    assert (home / "credentials.json").read_text() == before
+
+
+def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatch):
+    """The file is there, the rows are not: the next start writes both, and they fit."""
+
+    class PowerCut(BaseException):
+        pass
+
+    write = first_start._write
+
+    def write_and_crash(path, credentials):
+        write(path, credentials)
+        raise PowerCut
+
+    monkeypatch.setattr(first_start, "_write", write_and_crash)
+    with pytest.raises(PowerCut):
+        first_start.prepare(settings)
+    monkeypatch.undo()
+
+    made = first_start.prepare(settings)
+
+    assert json.loads((home / "credentials.json").read_text())["token"] == made.token
+    with connection():
+        assert [digest(made.token)] == [row.digest for row in Token.select()]
+
+
+def test_several_first_processes_make_one_account(home):
+    code = "from tocsin.first_start import prepare; from tocsin.settings import load; prepare(load())"
+    racing = [subprocess.Popen([sys.executable, "-c", code], env=environment(home)) for _ in range(4)]
+
+    assert [process.wait(30) for process in racing] == [0, 0, 0, 0]
+    open_store("", home)
+    with connection():
+        assert Account.select().count() == 1
+    db.close_all()
+
+
+def test_credentials_are_printed_to_a_terminal(home):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tocsin", "up"],
+        env=environment(home, free_port()),
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    try:
+        shown = read_until(ours, b"curl -X POST")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        os.close(ours)
+
+    kept = json.loads((home / "credentials.json").read_text())
+    assert kept["token"] in shown
+    assert f"/api/events/{kept['integration_key']}/" in shown
+
+
+def read_until(handle: int, wanted: bytes) -> str:
+    seen = b""
+    deadline = time.monotonic() + 20
+    while wanted not in seen and select.select([handle], [], [], deadline - time.monotonic())[0]:
+        seen += os.read(handle, 4096)
+    return seen.decode()

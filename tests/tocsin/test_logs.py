@@ -1,0 +1,92 @@
+"""No token, key or contact value in any line, whoever logs it."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from models.ids import new_token, new_uuid
+from tocsin.logs import HIDDEN, redact, without_secrets
+
+TOKEN = new_token()
+KEY = new_uuid()
+
+
+@pytest.mark.parametrize(
+    ("secret", "text"),
+    [
+        pytest.param(TOKEN, f"Authorization: Bearer {TOKEN}", id="bearer"),
+        pytest.param("0123456789abcdefXYZ", "Token 0123456789abcdefXYZ was refused", id="foreign token"),
+        pytest.param(TOKEN, f"no such token: {TOKEN}", id="bare token"),
+        pytest.param(KEY, f"POST /api/events/{KEY}/ 500", id="events path"),
+        pytest.param(KEY, f"Exception on /api/integration/prometheus/{KEY}/ [POST]", id="webhook path"),
+        pytest.param(KEY, f"/integration/ab1cd/generic/{KEY}", id="webhook path with account"),
+        pytest.param(KEY, f"Key (integration_key)=({KEY}) already exists", id="text of PostgreSQL"),
+        pytest.param("alice@example.org", "refused: <alice@example.org>", id="address"),
+        pytest.param("+491701234567", "cannot call +491701234567.", id="phone number"),
+        pytest.param("hunter2", "redis://:hunter2@redis.example.org:6379/0", id="url with a password"),
+        pytest.param("eyJ" + "x" * 60, f"GET /i/eyJ{'x' * 60}/ack", id="signed link"),
+    ],
+)
+def test_a_text_loses_its_secrets(secret, text):
+    assert secret not in without_secrets(text)
+    assert HIDDEN in without_secrets(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alert aside: ValueError at normalize",
+        f"trace {KEY}",
+        "2026-03-04T12:00:00+00:00",
+        "/var/lib/tocsin/credentials.json",
+    ],
+)
+def test_other_texts_stay(text):
+    assert without_secrets(text) == text
+
+
+def test_fields_that_hold_secrets_are_hidden_by_name():
+    event = {"event": "sent", "email": "x", "token": "y", "deep": {"password": "z"}, "count": 3}
+
+    assert redact(None, "", event) == {
+        "event": "sent",
+        "email": HIDDEN,
+        "token": HIDDEN,
+        "deep": {"password": HIDDEN},
+        "count": 3,
+    }
+
+
+LOGGING = """
+import logging, threading, warnings, structlog
+from tocsin import logs
+logs.configure("info", "test")
+logging.getLogger("dramatiq.worker").error("failed for %s", "alice@example.org")
+structlog.get_logger().info("kept", key_path="/api/events/{key}/", contact="+491701234567")
+try:
+    raise ValueError("bad token {token}")
+except ValueError:
+    structlog.get_logger().exception("caught")
+def work():
+    raise KeyError("/api/events/{key}/")
+thread = threading.Thread(target=work); thread.start(); thread.join()
+raise RuntimeError("alice@example.org")
+"""
+
+
+def test_every_line_of_a_process_is_json_without_secrets():
+    code = LOGGING.replace("{key}", KEY).replace("{token}", TOKEN)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert [line["event"] for line in lines] == [
+        f"failed for {HIDDEN}",
+        "kept",
+        "caught",
+        "an error that nobody caught",
+        "an error that nobody caught",
+    ]
+    assert not [secret for secret in (KEY, TOKEN, "alice@", "+4917") if secret in ended.stderr]
+    assert {line["process"] for line in lines} == {"test"}

@@ -1,0 +1,73 @@
+"""Alive, and ready whenever alerts can be committed."""
+
+import fcntl
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.accounts import Heartbeat
+from tocsin.settings import load
+from web import health
+from web.app import create_app
+
+
+@pytest.fixture
+def probe(monkeypatch):
+    probe = health.Probe()
+    monkeypatch.setattr(health, "probe", probe)
+    monkeypatch.setattr(health, "FRESH_S", 0.0)
+    monkeypatch.setattr(health, "PATIENCE_S", 0.2)
+    yield probe
+    probe.close()
+
+
+@pytest.fixture
+def client(store, home, probe):
+    return create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+
+
+def test_alive(client):
+    answer = client.get("/healthz")
+
+    assert (answer.status_code, answer.json) == (200, {"status": "alive"})
+
+
+def test_ready_without_redis_clock_and_mail(client):
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json == {
+        "status": "degraded",
+        "database": "ok",
+        "broker": "away",
+        "clock": "degraded",
+        "mail": "not set",
+    }
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, "ok"), (16, "degraded")])
+def test_a_clock_without_heartbeat_for_15_seconds_is_told(client, store, age, state):
+    with store.writing():
+        Heartbeat.create(process="clock", at=datetime.now(UTC) - timedelta(seconds=age))
+
+    assert client.get("/readyz").json["clock"] == state
+
+
+def test_not_ready_while_nobody_can_write(client, home):
+    with (home / "write.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        refused = client.get("/readyz")
+        again = client.get("/readyz")
+        fcntl.flock(lock, fcntl.LOCK_UN)
+
+    assert (refused.status_code, refused.json["database"]) == (503, "busy")
+    assert (again.status_code, again.json["status"]) == (503, "unavailable")
+
+
+def test_not_ready_when_writing_fails(client, store):
+    with store.writing():
+        store.database.execute_sql("drop table heartbeat")
+
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["database"]) == (503, "failed")
