@@ -5,13 +5,13 @@ once and written at most twice. Effects are replayed in their order in memory fi
 written is the same however the alerts were cut into batches.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from models import bulk
 from models.accounts import Account
-from models.base import Table
 from models.effects import (
     ArmTimers,
     EntityState,
@@ -68,7 +68,7 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     numbers = _insert_incidents([i for i in replay.incidents.values() if i.row is None], known)
     _write_entities(replay, known)
     _insert_events(outcome.events, known)
-    _insert_many(IncidentLog, [_log_row(log, known) for log in replay.logs])
+    bulk.insert(IncidentLog, [_log_row(log, known) for log in replay.logs])
     _write_timers(replay.arms, known)
     _void_notices(replay.voids, known)
     channels = write_notices(replay.owed, known)
@@ -125,9 +125,9 @@ def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> 
         incident.unique_id: last - len(incidents) + place for place, incident in enumerate(incidents, start=1)
     }
     records = [{**_columns(i), "incident_number": numbers[i.unique_id]} for i in incidents]
-    for part in _parts(records):
-        written = Incident.insert_many(part).returning(Incident.id, Incident.unique_id).tuples().execute()
-        known.update({unique_id: row for row, unique_id in written})
+    bulk.insert(Incident, records)
+    written = Incident.select(Incident.unique_id, Incident.id).where(Incident.unique_id.in_(list(numbers)))
+    known.update(dict(written.tuples()))
     return numbers
 
 
@@ -147,9 +147,8 @@ _CHANGEABLE = (
 
 
 def _update_incidents(incidents: list[IncidentState]) -> None:
-    if incidents:
-        rows = [Incident(id=incident.row, **_columns(incident)) for incident in incidents]
-        _update_many(Incident, rows, list(_CHANGEABLE))
+    every = [{"id": incident.row, **_columns(incident)} for incident in incidents]
+    bulk.update(Incident, [{name: columns[name] for name in ("id", *_CHANGEABLE)} for columns in every])
 
 
 def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
@@ -158,8 +157,9 @@ def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
         Entity.update(firing=False, incident=None).where(Entity.incident.in_(released)).execute()
     for unique_id in replay.reclaimed:
         _reclaim(known[unique_id])
-    if replay.entities:
-        records = [
+    bulk.insert(
+        Entity,
+        [
             {
                 "integration": entity.integration,
                 "entity_id": entity.entity_id,
@@ -169,12 +169,10 @@ def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
                 "resolved_at": entity.resolved_at,
             }
             for _, entity in sorted(replay.entities.items())
-        ]
-        for part in _parts(records):
-            Entity.insert_many(part).on_conflict(
-                conflict_target=[Entity.integration, Entity.entity_id],
-                preserve=[Entity.firing, Entity.incident, Entity.resolved_source_at, Entity.resolved_at],
-            ).execute()
+        ],
+        conflict=["integration", "entity_id"],
+        replacing=["firing", "incident", "resolved_source_at", "resolved_at"],
+    )
 
 
 def _reclaim(incident: int) -> None:
@@ -195,7 +193,7 @@ def _reclaim(incident: int) -> None:
 
 
 def _insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
-    _insert_many(
+    bulk.insert(
         Event,
         [
             {
@@ -252,7 +250,7 @@ def _write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
     if not arms:
         return
     waits = _replay_arms(arms, _pending_timers(arms, known))
-    _insert_many(
+    bulk.insert(
         Timer,
         [
             {
@@ -267,13 +265,14 @@ def _write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
             if wait.row is None
         ],
     )
-    changed = [
-        Timer(id=wait.row, due_at=wait.timer.due_at, done_at=wait.done_at, outcome=wait.outcome)
-        for wait in waits
-        if wait.row is not None and wait.changed
-    ]
-    if changed:
-        _update_many(Timer, changed, ["due_at", "done_at", "outcome"])
+    bulk.update(
+        Timer,
+        [
+            {"id": wait.row, "due_at": wait.timer.due_at, "done_at": wait.done_at, "outcome": wait.outcome}
+            for wait in waits
+            if wait.row is not None and wait.changed
+        ],
+    )
 
 
 def _pending_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> list[_Wait]:
@@ -309,35 +308,13 @@ def _void_notices(voids: Mapping[str, VoidNotices], known: Mapping[str, int]) ->
     pending = Notice.select(Notice.id, Notice.incident).where(
         Notice.incident.in_(list(by_row)), Notice.state == NoticeStatus.PENDING
     )
-    rows = [
-        Notice(
-            id=row.id,
-            state=NoticeStatus.VOID,
-            outcome=by_row[row.incident_id].outcome,
-            done_at=by_row[row.incident_id].at,
-        )
-        for row in pending
+    records = [
+        {
+            "id": row,
+            "state": NoticeStatus.VOID,
+            "outcome": by_row[incident].outcome,
+            "done_at": by_row[incident].at,
+        }
+        for row, incident in pending.tuples()
     ]
-    if rows:
-        _update_many(Notice, rows, ["state", "outcome", "done_at"])
-
-
-# SQLite takes 32,766 values in a statement, PostgreSQL 65,535.
-_VALUES = 30_000
-
-
-def _insert_many(table: type[Table], records: list[dict[str, Any]]) -> None:
-    for part in _parts(records):
-        table.insert_many(part).execute()
-
-
-def _parts(records: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
-    """Records cut so that each part fits into a statement; one part, as a rule."""
-    size = _VALUES // len(records[0]) if records else 1
-    for start in range(0, len(records), size):
-        yield records[start : start + size]
-
-
-def _update_many(table: type[Table], rows: list[Any], columns: list[str]) -> None:
-    # The statement compares each row with each case, so a part must not be long.
-    table.bulk_update(rows, columns, batch_size=500)
+    bulk.update(Notice, records)

@@ -5,9 +5,10 @@ the two is decided here, once, by the subclasses of Store.
 """
 
 import fcntl
+import logging
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -102,6 +103,10 @@ class Store:
     def moment_in(self, value: datetime) -> Any:
         raise NotImplementedError
 
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Run a statement of models/bulk.py for all rows at once."""
+        raise NotImplementedError
+
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         """Lock the rows that a select finds until the transaction ends."""
         raise NotImplementedError
@@ -163,7 +168,13 @@ class SqliteStore(Store):
         return fd
 
     def moment_in(self, value: datetime) -> str:
-        return value.strftime("%Y-%m-%d %H:%M:%S.%f")
+        # Fixed width, so that text sorts as time does.
+        return value.replace(tzinfo=None).isoformat(" ", "microseconds")
+
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        logging.getLogger("peewee").debug((statement, len(rows)))
+        with peewee.__exception_wrapper__:  # type: ignore[attr-defined]
+            self.database.cursor().executemany(statement, rows)
 
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         return query
@@ -192,6 +203,10 @@ class PostgresStore(Store):
 
     def moment_in(self, value: datetime) -> datetime:
         return value
+
+    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        # One array per column: psycopg sends it in binary form, PostgreSQL takes it apart.
+        self.database.execute_sql(statement, [list(column) for column in zip(*rows, strict=True)])
 
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         return query.for_update("FOR UPDATE SKIP LOCKED" if skip_locked else "FOR UPDATE")

@@ -1,9 +1,10 @@
 """Notices to rows, and which of them travel together in one message."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from models import bulk
 from models.effects import NoticeState, VoidNotices
 from models.enums import NoticeState as NoticeStatus
 from models.ids import message_id
@@ -28,26 +29,29 @@ def write_notices(owed: Mapping[str, Owed], known: Mapping[str, int]) -> frozens
     fresh = _fresh(owed)
     if not fresh:
         return frozenset()
+    bundles = _bundled(fresh)
+    now = min(one.notice.not_before for one in fresh)
+    messages = _insert_messages(bundles, _account_of(fresh[0], known), now)
+    records = []
+    for name, group in bundles.items():
+        records += [_record(one, known, messages[name]) for one in group]
+    bulk.insert(Notice, records)
+    return frozenset(one.notice.channel for one in fresh)
+
+
+def _bundled(fresh: list[Owed]) -> dict[str, list[Owed]]:
+    """message_id -> the notices that it carries."""
     bundles: dict[tuple[int, int | None, int, str], list[Owed]] = {}
     for one in fresh:
         notice = one.notice
         bundles.setdefault((notice.user, notice.contact, notice.channel, notice.bundle), []).append(one)
-    now = min(one.notice.not_before for one in fresh)
-    messages = _insert_messages(bundles.values(), _account_of(fresh[0], known), now)
-    Notice.insert_many(
-        [
-            _record(one, known, messages[message_id([each.notice.key for each in group])])
-            for group in bundles.values()
-            for one in group
-        ]
-    ).execute()
-    return frozenset(one.notice.channel for one in fresh)
+    return {message_id([one.notice.key for one in group]): group for group in bundles.values()}
 
 
 def _fresh(owed: Mapping[str, Owed]) -> list[Owed]:
     if not owed:
         return []
-    known = {row.key for row in Notice.select(Notice.key).where(Notice.key.in_(list(owed)))}
+    known = {key for (key,) in Notice.select(Notice.key).where(Notice.key.in_(list(owed))).tuples()}
     return [one for key, one in owed.items() if key not in known]
 
 
@@ -57,13 +61,14 @@ def _account_of(one: Owed, known: Mapping[str, int]) -> int:
     return account
 
 
-def _insert_messages(groups: Iterable[list[Owed]], account: int, now: datetime) -> dict[str, int]:
+def _insert_messages(bundles: Mapping[str, list[Owed]], account: int, now: datetime) -> dict[str, int]:
+    """Row numbers by message_id."""
     records = []
-    for group in groups:
+    for name, group in bundles.items():
         first = group[0].notice
         records.append(
             {
-                "message_id": message_id([one.notice.key for one in group]),
+                "message_id": name,
                 "account": account,
                 "user": first.user,
                 "contact": first.contact,
@@ -73,8 +78,9 @@ def _insert_messages(groups: Iterable[list[Owed]], account: int, now: datetime) 
                 "next_at": max(one.notice.not_before for one in group),
             }
         )
-    written = Message.insert_many(records).returning(Message.id, Message.message_id).tuples().execute()
-    return {name: row for row, name in written}
+    bulk.insert(Message, records)
+    written = Message.select(Message.message_id, Message.id).where(Message.message_id.in_(list(bundles)))
+    return dict(written.tuples())
 
 
 def _record(one: Owed, known: Mapping[str, int], message: int) -> dict[str, object]:

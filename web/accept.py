@@ -8,6 +8,7 @@ import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from models import bulk
 from models.accounts import Account
 from models.base import STORE_ERRORS, connection, store
 from models.enums import IntegrationType
@@ -118,8 +119,7 @@ def _keep(group: list[Offer]) -> None:
                 continue
             offer.entrance, offer.received_at = entrance, received_at
             records.append(_record(offer, entrance, received_at))
-        if records:
-            Receipt.insert_many(records).execute()
+        bulk.insert(Receipt, records)
 
 
 def _record(offer: Offer, entrance: Entrance, received_at: datetime) -> dict[str, object]:

@@ -46,20 +46,26 @@ def abandon_orphans() -> None:
 def waiting_receipts(service_row: int, limit: int) -> list[Waiting]:
     """The first receipts of a lane, in the order of their acceptance, with about `limit` alerts in all."""
     query = (
-        Receipt.select()
+        Receipt.select(
+            Receipt.trace_id,
+            Receipt.id,
+            Receipt.integration,
+            Receipt.received_at,
+            Receipt.source,
+            Receipt.body,
+            Receipt.alerts,
+        )
         .where(Receipt.service == service_row, Receipt.state == WorkState.WAITING)
         .order_by(Receipt.id)
         .limit(limit)
     )
     found: list[Waiting] = []
-    alerts = 0
-    for row in query:
-        alerts += row.alerts
-        if found and alerts > limit:
+    total = 0
+    for trace_id, receipt, integration, received_at, source, body, alerts in query.tuples():
+        total += alerts
+        if found and total > limit:
             break
-        found.append(
-            Waiting(row.trace_id, row.id, row.integration_id, row.received_at, row.source, bytes(row.body))
-        )
+        found.append(Waiting(trace_id, receipt, integration, received_at, source, bytes(body)))
     return found
 
 
