@@ -14,6 +14,10 @@ test: $(VENV)/dev.stamp
 faults: $(VENV)/dev.stamp
 	$(BIN)/python -m pytest tests/faults -m faults -n 0
 
+# An instance of its own, light load, unique alerts and storms: about two minutes.
+bench: $(VENV)/dev.stamp
+	$(BIN)/python -m bench --own
+
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

@@ -1,0 +1,138 @@
+"""An instance of one's own: `tocsin up` in a folder that is its alone, with a mail server to talk to."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from http.client import HTTPConnection, HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+
+from bench.processes import Process, family
+from bench.sink import Sink
+
+START_S = 30.0
+STOP_S = 20.0
+
+
+class NotUp(RuntimeError):
+    """The instance did not get ready; the text ends with what it said last."""
+
+
+def until(condition: Callable[[], Any], timeout: float, pause: float = 0.02) -> Any:
+    """The first true answer of a condition, or its last one after `timeout` seconds."""
+    end, nap = monotonic() + timeout, threading.Event()
+    while not (answer := condition()) and monotonic() < end:
+        nap.wait(pause)
+    return answer
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port: int = taken.getsockname()[1]
+        return port
+
+
+class Instance:
+    """All processes of one data folder. May be killed and started again; keeps folder and port."""
+
+    def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
+        self.home = folder / "home"
+        self.log = folder / "instance.log"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process: subprocess.Popen[bytes] | None = None
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+        ours = {
+            "home": str(self.home),
+            "port": str(self.port),
+            "smtp_host": "127.0.0.1",
+            "smtp_port": str(relay_port),
+            **settings,
+        }
+        self._environment = kept | {f"TOCSIN_{name.upper()}": value for name, value in ours.items()}
+
+    def start(self, timeout: float = START_S) -> "Instance":
+        """Returns when alerts are taken."""
+        with self.log.open("ab") as told:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tocsin", "up"],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=told,
+                stderr=told,
+                start_new_session=True,
+            )
+        if not until(lambda: self._ended() or self.readiness() == 200, timeout) or self._ended():
+            self.kill()
+            raise NotUp(f"tocsin up did not get ready:\n{self.log.read_text()[-2000:]}")
+        return self
+
+    def _ended(self) -> bool:
+        return self._process is None or self._process.poll() is not None
+
+    def stop(self) -> None:
+        """Ask it to stop; kill what does not."""
+        if self._process is None:
+            return
+        started = self.processes()
+        self._process.terminate()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(STOP_S)
+        self._end(started)
+
+    def kill(self) -> None:
+        """SIGKILL every process, all in one moment."""
+        self._end(self.processes())
+
+    def _end(self, processes: list[Process]) -> None:
+        for one in processes:
+            with suppress(ProcessLookupError):
+                os.kill(one.pid, signal.SIGKILL)
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        until(lambda: not any(Path(f"/proc/{one.pid}").exists() for one in processes), 5.0)
+
+    def processes(self) -> list[Process]:
+        return family(self._process.pid) if self._process is not None else []
+
+    def pid_of(self, kind: str) -> int | None:
+        return next((one.pid for one in self.processes() if one.kind == kind), None)
+
+    def credentials(self) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads((self.home / "credentials.json").read_text())
+        return found
+
+    def readiness(self) -> int:
+        """The status of /readyz; 0 when nobody answers."""
+        asked = HTTPConnection("127.0.0.1", self.port, timeout=3)
+        try:
+            asked.request("GET", "/readyz")
+            return asked.getresponse().status
+        except (OSError, HTTPException):
+            return 0
+        finally:
+            asked.close()
+
+
+@contextmanager
+def own_instance(**settings: str) -> Iterator[tuple[Instance, Sink]]:
+    """A fresh instance with its mail server; both end, and the folder is gone, with the context."""
+    sink = Sink().start()
+    try:
+        with TemporaryDirectory(prefix="tocsin-bench-") as folder:
+            instance = Instance(Path(folder), sink.port, **settings)
+            try:
+                yield instance.start(), sink
+            finally:
+                instance.stop()
+    finally:
+        sink.stop()

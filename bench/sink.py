@@ -1,0 +1,100 @@
+"""A mail server that keeps what it is sent, with the moment of arrival, and delivers nothing."""
+
+import asyncio
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from email import message_from_bytes, policy
+from email.message import EmailMessage
+from functools import cached_property
+from time import time
+from typing import Any
+
+from aiosmtpd.smtp import SMTP
+
+MOST_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Mail:
+    """One mail as it arrived; it is taken apart only when somebody asks."""
+
+    raw: bytes
+    at: float
+
+    @cached_property
+    def parsed(self) -> EmailMessage:
+        parsed = message_from_bytes(self.raw, policy=policy.default)
+        assert isinstance(parsed, EmailMessage)
+        return parsed
+
+    @cached_property
+    def message_id(self) -> str:
+        """The part before the @: the name of the message in Tocsin's tables."""
+        return str(self.parsed["Message-ID"] or "").strip().strip("<>").partition("@")[0]
+
+    @cached_property
+    def text(self) -> str:
+        body = self.parsed.get_body(("plain",))
+        return str(body.get_content()) if body is not None else ""
+
+
+class Sink:
+    """Listens on 127.0.0.1 from start() to stop(), in a thread of its own."""
+
+    def __init__(self, port: int = 0) -> None:
+        self.port = port
+        self.mails: list[Mail] = []
+        self._loop = asyncio.new_event_loop()
+        self._up = threading.Event()
+        self._failed: OSError | None = None
+        self._thread = threading.Thread(target=self._serve, name="mail sink", daemon=True)
+
+    def start(self) -> "Sink":
+        self._thread.start()
+        self._up.wait()
+        if self._failed is not None:
+            raise self._failed
+        return self
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def arrivals(self) -> dict[str, list[float]]:
+        """When each message came, by its id: more than one moment means that it came more than once."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for mail in tuple(self.mails):
+            found[mail.message_id].append(mail.at)
+        return found
+
+    # The name is aiosmtpd's.
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        self.mails.append(Mail(envelope.content, time()))
+        return "250 kept"
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            server = self._loop.run_until_complete(
+                self._loop.create_server(self._session, "127.0.0.1", self.port)
+            )
+        except OSError as error:
+            self._failed = error
+            self._up.set()
+            return
+        self.port = server.sockets[0].getsockname()[1]
+        self._up.set()
+        self._loop.run_forever()
+        server.close()
+        self._end_sessions()
+        self._loop.close()
+
+    def _end_sessions(self) -> None:
+        sessions = asyncio.all_tasks(self._loop)
+        for session in sessions:
+            session.cancel()
+        self._loop.run_until_complete(asyncio.gather(*sessions, return_exceptions=True))
+
+    def _session(self) -> SMTP:
+        return SMTP(self, hostname="sink.invalid", data_size_limit=MOST_BYTES, loop=self._loop)

@@ -1,0 +1,104 @@
+"""The alerts of a run, as requests: about 900 bytes each, alone or in Alertmanager's groups."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+JSON = b"Content-Type: application/json\r\n"
+# Stand in the bodies where each alert's own words come; none of them occurs otherwise.
+ENTITY = b"@entity@"
+
+_GENERIC = {
+    "message": f"Disk 93% full [{ENTITY.decode()}]",
+    "summary": "/var/lib/postgresql has 12 GiB left of 180 GiB; at this rate it is full in 3 h 40 min. " * 2,
+    "alert_type": "critical",
+    "entity_id": ENTITY.decode(),
+    "payload": {
+        "host": "db1.example.org",
+        "mountpoint": "/var/lib/postgresql",
+        "labels": {"team": "payments", "env": "production", "region": "eu-central", "severity": "critical"},
+        "values": {"used_bytes": 180388626432, "size_bytes": 193273528320, "inodes_free": 11534336},
+        "query": 'node_filesystem_avail_bytes{mountpoint="/var/lib/postgresql"} / node_filesystem_size_bytes',
+    },
+    "urls": [{"link_url": "https://grafana.example.org/d/disk?var-host=db1", "link_text": "Dashboard"}],
+}
+
+_GROUPED = {
+    "status": "firing",
+    "labels": {
+        "alertname": "DiskAlmostFull",
+        "severity": "critical",
+        "host": "db1.example.org",
+        "mountpoint": "/var/lib/postgresql",
+        "team": "payments",
+        "env": "production",
+        "disk": ENTITY.decode(),
+    },
+    "annotations": {
+        "summary": f"Disk 93% full [{ENTITY.decode()}]",
+        "description": _GENERIC["summary"],
+        "runbook_url": "https://runbooks.example.org/disk",
+    },
+    "startsAt": "2026-03-04T11:58:00.000Z",
+    "endsAt": "0001-01-01T00:00:00Z",
+    "generatorURL": "http://prometheus.example.org/graph?g0.expr=node_filesystem_avail_bytes&g0.tab=1",
+    "fingerprint": ENTITY.decode(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Ready to be written to a socket; `entities` are those of its alerts, in their order."""
+
+    wire: bytes
+    entities: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """So many alerts about so many entities, `batch` of them in a request.
+
+    `run` is in every entity's name, so that runs on one instance do not meet.
+    """
+
+    run: str
+    alerts: int
+    entities: int
+    batch: int = 1
+
+    def requests(self, url: str) -> Iterator[Request]:
+        """To the generic webhook when alerts come alone, else to Alertmanager's."""
+        head = _head(url)
+        alone = json.dumps(_GENERIC).encode()
+        for first in range(0, self.alerts, self.batch):
+            names = self._names(first, min(first + self.batch, self.alerts))
+            body = alone.replace(ENTITY, names[0].encode()) if self.batch == 1 else _group(names)
+            yield Request(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body), names)
+
+    def _names(self, first: int, end: int) -> tuple[str, ...]:
+        return tuple(f"{self.run}-{number % self.entities}" for number in range(first, end))
+
+
+def _head(url: str) -> bytes:
+    parts = urlsplit(url)
+    return f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n".encode() + JSON
+
+
+_ONE = json.dumps(_GROUPED).encode()
+_AROUND = {
+    "version": "4",
+    "groupKey": '{}:{alertname="DiskAlmostFull"}',
+    "truncatedAlerts": 0,
+    "status": "firing",
+    "receiver": "tocsin",
+    "groupLabels": {"alertname": "DiskAlmostFull"},
+    "commonLabels": {"alertname": "DiskAlmostFull", "severity": "critical"},
+    "commonAnnotations": {},
+    "externalURL": "http://alertmanager.example.org",
+}
+
+
+def _group(names: tuple[str, ...]) -> bytes:
+    alerts = b",".join(_ONE.replace(ENTITY, name.encode()) for name in names)
+    return json.dumps(_AROUND).encode()[:-1] + b',"alerts":[' + alerts + b"]}"
