@@ -250,13 +250,16 @@ def entity_states(keys: Collection[tuple[int, str]]) -> list[EntityState]:
 
 
 def open_incidents(service_row: int, unique_ids: Collection[str]) -> list[IncidentState]:
-    """A service's open incidents among these, and the one that collects, if any."""
-    rows = Incident.select().where(
-        Incident.service == service_row,
-        Incident.status < IncidentStatus.RESOLVED,
-        Incident.unique_id.in_(list(unique_ids)) | Incident.collecting,
+    """The open incidents among these, and the one that the service collects into, if any.
+
+    Two queries, so that each has an index of its own, however many incidents of the service are open.
+    """
+    named = Incident.select().where(Incident.unique_id.in_(list(unique_ids)))
+    collecting = Incident.select().where(
+        Incident.service == service_row, Incident.status < IncidentStatus.RESOLVED, Incident.collecting
     )
-    return [incident_state(row) for row in rows]
+    rows = {row.id: row for query in (named, collecting) for row in query}
+    return [incident_state(row) for row in rows.values() if row.status < IncidentStatus.RESOLVED]
 
 
 def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -73,13 +74,13 @@ def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def statements():
-    """A context that collects every SQL statement run inside it."""
+    """A context that collects every SQL statement run inside it, each with its values."""
 
     @contextmanager
-    def collecting() -> Iterator[list[str]]:
-        seen: list[str] = []
+    def collecting() -> Iterator[list[tuple[str, Any]]]:
+        seen: list[tuple[str, Any]] = []
         handler = logging.Handler()
-        handler.emit = lambda record: seen.append(str(record.msg))
+        handler.emit = lambda record: seen.append(record.msg)
         logger = logging.getLogger("peewee")
         level = logger.level
         logger.addHandler(handler)
