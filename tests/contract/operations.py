@@ -1,0 +1,172 @@
+"""Every operation that is served, what a good request for it holds, and what must come back.
+
+The keys are those of contract section 3, exactly: the published Python client refuses one too many and
+one too few. A row whose keys differ by profile has both.
+"""
+
+from dataclasses import dataclass
+
+
+def keys(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+USER = keys("username first_name last_name email")
+ACCOUNT_MEMBER = keys("unique_id time_zone user joining_date role is_verified")
+TEAM = keys("unique_id name account creation_date members owner roles private account_permissions")
+MEMBER = keys("unique_id team user joining_date role")
+CONTACT = keys("unique_id name creation_date contact_type value")
+RULE = keys("unique_id creation_date start_delay type contact urgency")
+POLICY = keys(
+    "name summary description rules unique_id team repeat_policy move_to_next global_ep connections"
+    " assignment_settings"
+)
+SERVICE = keys(
+    "name creation_date summary description unique_id auto_resolve_timeout created_by team_priority"
+    " task_template acknowledgement_timeout status escalation_policy team sla under_maintenance collation"
+    " collation_time acknowledgement_timeout_enabled"
+)
+INTEGRATION = keys(
+    "name creation_date summary unique_id service application application_reference integration_key"
+    " created_by is_enabled create_incidents_for integration_type default_urgency webhook_url"
+)
+APPLICATION = keys(
+    "name icon_url summary description unique_id availability_plan_id setup_instructions extension"
+    " application_type categories documentation_link"
+)
+PRIORITY = keys("unique_id name description creation_date color team")
+SLA = keys(
+    "unique_id name is_active acknowledge_time resolve_time creation_date escalations description conditions"
+    " team"
+)
+INCIDENT = keys(
+    "summary incident_number creation_date status unique_id service_object title incident_key service urgency"
+    " merged_with assigned_to escalation_policy escalation_policy_object assigned_to_name resolved_date"
+    " acknowledged_date context_window_start context_window_end tags sla sla_object team_priority"
+    " team_priority_object parent_incident is_parent_incident snooze_time snoozed_till postmortems"
+    " postmortem_assignee"
+)
+PAGE = keys("count next previous results")
+ALERT = keys(
+    "integration_object summary incident creation_date message integration suppressed entity_id alert_type"
+    " unique_id urls images notes"
+)
+INTEGRATION_OBJECT = keys(
+    "name creation_date summary unique_id service team integration_key is_enabled integration_type"
+)
+EVENT = ALERT | keys("payload incident_created")
+
+# What stands inside other objects, by the path of keys to it; a number is a place in a list.
+NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
+    "Team": (
+        ("members.0", MEMBER),
+        ("members.0.user", USER),
+        ("roles.0", keys("unique_id team title description creation_date rank")),
+    ),
+    "Incident": (
+        ("service_object", SERVICE | {"team_name"}),
+        ("escalation_policy_object", keys("unique_id name team")),
+        ("sla_object", keys("unique_id name is_active acknowledge_time resolve_time creation_date")),
+        ("team_priority_object", keys("unique_id name description color")),
+    ),
+    "Policy": (
+        ("rules.0", keys("delay targets position unique_id")),
+        ("rules.0.targets.0", keys("target_type target_id position")),
+        ("assignment_settings", keys("unique_id assignee_strategy assignment_index call_rr_assignee")),
+    ),
+    "Sla": (
+        ("escalations.0", keys("unique_id time type responders responder")),
+        ("escalations.0.responders.0", keys("user unique_id")),
+    ),
+    "Integration": (("application_reference", APPLICATION),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """`keys` is None for an empty answer; `many` an array of such; `client` the keys of the other profile."""
+
+    method: str
+    path: str
+    status: int
+    keys: frozenset[str] | None
+    body: str | None = None
+    many: bool = False
+    client: frozenset[str] | None = None
+    noun: str = ""
+
+
+def five(path: str, id_arg: str, noun: str, shape: frozenset[str], nested: str = "") -> list[Row]:
+    """The verbs of a table."""
+    one = f"{path}<{id_arg}>/"
+    return [
+        Row("POST", path, 201, shape, noun, noun=nested),
+        Row("GET", path, 200, shape, many=True, noun=nested),
+        Row("GET", one, 200, shape, noun=nested),
+        Row("PUT", one, 200, shape, noun, noun=nested),
+        Row("PATCH", one, 200, shape, noun, noun=nested),
+        Row("DELETE", one, 204, None),
+    ]
+
+
+T = "/api/account/teams/<team_id>"
+U = "/api/account/users/<username>"
+I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
+
+OPERATIONS = (
+    Row("POST", "/api/account/api_invite/", 201, MEMBER, "invitation"),
+    Row("GET", "/api/account/members/", 200, ACCOUNT_MEMBER, many=True),
+    Row("GET", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER),
+    *five(f"{U}/notification_rules/", "notification_rule_id", "rule", RULE),
+    *(
+        row
+        for row in five(f"{U}/contacts/", "contact_id", "contact", CONTACT)
+        if row.method not in ("PUT", "PATCH")
+    ),
+    *five("/api/account/teams/", "team_id", "team", TEAM, "Team"),
+    *five(f"{T}/members/", "member_id", "member", MEMBER),
+    *five(f"{T}/escalation_policies/", "escalation_policy_id", "policy", POLICY, "Policy"),
+    *five(f"{T}/services/", "service_id", "service", SERVICE),
+    *five(
+        f"{T}/services/<service_id>/integrations/",
+        "integration_id",
+        "integration",
+        INTEGRATION,
+        "Integration",
+    ),
+    Row("POST", "/api/account/regenerate_integration_key/", 200, INTEGRATION, "key_owner"),
+    Row("POST", "/api/incidents/filter/", 200, PAGE, "filter"),
+    Row("POST", "/api/incidents/", 201, INCIDENT, "incident", noun="Incident"),
+    Row("GET", f"{I}/", 200, INCIDENT, noun="Incident"),
+    Row("PUT", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
+    Row("PATCH", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
+    Row("GET", f"{I}/alerts/", 200, ALERT, many=True, client=PAGE),
+    *five(f"{T}/priority/", "priority_id", "priority", PRIORITY),
+    *five(f"{T}/sla/", "sla_id", "sla", SLA, "Sla"),
+    Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, many=True),
+    Row("GET", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER),
+    Row("POST", "/api/account/invite/", 201, MEMBER, "invitations", many=True),
+    Row("GET", "/api/incidents/", 200, PAGE),
+    Row("GET", "/api/account/applications/", 200, APPLICATION, many=True),
+    Row("POST", "/api/events/<integration_key>/", 201, EVENT, "event", client=EVENT - {"payload"}),
+    Row(
+        "POST",
+        "/integration/<account_id>/<extension>/<integration_key>/",
+        200,
+        keys("message trace_id"),
+        "event",
+    ),
+    Row(
+        "POST",
+        "/api/integration/<extension>/<integration_key>/",
+        200,
+        keys("message trace_id"),
+        "event",
+    ),
+    Row(
+        "GET",
+        "/api/alert/status/<trace_id>/",
+        200,
+        keys("status alert integration incident suppressed is_incident_created"),
+    ),
+)

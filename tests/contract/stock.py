@@ -1,0 +1,93 @@
+"""One of everything in Alice's account, made through the interface: what paths and bodies can name."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from models.applications import GENERIC
+from tests.people import World
+
+
+@dataclass(frozen=True, slots=True)
+class Stock:
+    """`ids` are by the names that paths give them; `bodies` are bodies that a create accepts, by noun."""
+
+    ids: dict[str, str]
+    bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def step(delay: int, *usernames: str) -> dict[str, Any]:
+    return {"delay": delay, "targets": [{"target_type": 2, "target_id": name} for name in usernames]}
+
+
+def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
+    responders = [{"user": world.bob.username}]
+    return {
+        "team": {"name": "Search"},
+        "member": {"user": world.charlie.username, "role": 2},
+        "priority": {"name": "P1", "description": "Everything is down", "color": "red"},
+        "sla": {
+            "name": "Gold",
+            "acknowledge_time": 300,
+            "resolve_time": 3600,
+            "escalations": [{"time": -60, "type": 1, "responders": responders}],
+        },
+        "policy": {"name": "Day", "rules": [step(0, world.bob.username), step(5, world.alice.username)]},
+        "service": {
+            "name": "Search",
+            "escalation_policy": ids.get("escalation_policy_id"),
+            "sla": ids.get("sla_id"),
+            "team_priority": ids.get("priority_id"),
+        },
+        "integration": {"name": "Probe", "application": GENERIC},
+        "key_owner": {"integration_unique_id": ids.get("integration_id")},
+        "contact": {"name": "Home", "contact_type": 1, "value": "bob@home.example.org"},
+        "rule": {"contact": ids.get("contact_id"), "start_delay": 5, "urgency": 1},
+        "incident": {"title": "Disk full", "service": ids.get("service_id")},
+        "change": {"title": "Disk full again", "status": 2},
+        "filter": {"status": 0},
+        "invitation": {
+            "team": world.team.unique_id,
+            "user_detail": {
+                "first_name": "Dora",
+                "last_name": "Doe",
+                "email": "dora@example.org",
+                "role": 3,
+            },
+        },
+        "invitations": {"team": world.team.unique_id, "email_accounts": [{"email": "eve@example.org"}]},
+        "event": {"message": "Disk full", "alert_type": "critical", "payload": {"a": 1}},
+    }
+
+
+@pytest.fixture
+def stock(ask: Any, world: World) -> Stock:
+    ids = {
+        "team_id": world.team.unique_id,
+        "username": world.bob.username,
+        "account_id": world.account.account_identifier,
+        "extension": "generic",
+        "incident": "1",
+    }
+    team, user = f"/api/account/teams/{ids['team_id']}/", f"/api/account/users/{ids['username']}/"
+
+    def make(name: str, path: str, noun: str) -> dict[str, Any]:
+        made = ask("POST", path, bodies_for(world, ids)[noun])
+        assert made.status_code == 201, (path, made.json)
+        ids[name] = made.json["unique_id"]
+        return dict(made.json)
+
+    ids["member_id"] = ask("GET", f"{team}members/").json[1]["unique_id"]
+    make("priority_id", f"{team}priority/", "priority")
+    make("sla_id", f"{team}sla/", "sla")
+    make("escalation_policy_id", f"{team}escalation_policies/", "policy")
+    make("service_id", f"{team}services/", "service")
+    made = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
+    ids["integration_key"] = made["integration_key"]
+    make("contact_id", f"{user}contacts/", "contact")
+    make("notification_rule_id", f"{user}notification_rules/", "rule")
+    make("incident_id", "/api/incidents/", "incident")
+    current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
+    ids["trace_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
+    return Stock(ids, bodies_for(world, ids))

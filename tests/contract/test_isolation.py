@@ -1,0 +1,248 @@
+"""Tenants never meet, and teams only where they may: every operation, tried by who should not (law 10)."""
+
+import re
+from typing import Any
+
+import pytest
+
+from models.base import db
+from models.tables import TABLES
+from tests.contract.operations import OPERATIONS
+from tests.contract.stock import step
+from web.routes import ROUTES
+
+# What is open to whoever knows the key in the path, or holds nothing of anybody's.
+OPEN = {
+    "/api/events/<integration_key>/",
+    "/integration/<account_id>/<extension>/<integration_key>/",
+    "/api/integration/<extension>/<integration_key>/",
+    "/api/openapi.json",
+}
+# Authenticates by itself, since the operator may open it.
+STATUS = "/api/alert/status/<trace_id>/"
+# Every member of an account may see every other.
+SEEN_BY_ALL = {"/api/account/members/<username>/", "/api/account/users/<username>/"}
+
+GUARDED = [route for route in ROUTES if route.path not in OPEN]
+WITH_IDS = [route for route in GUARDED if "<" in route.path]
+WITHOUT_IDS = [route for route in GUARDED if "<" not in route.path]
+
+BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
+
+# Changed by the very asking, or by nobody's request.
+UNWATCHED = {"token", "heartbeat"}
+
+
+def name(route: Any) -> str:
+    return f"{route.method} {route.path}"
+
+
+def request_for(route: Any, stock: Any) -> tuple[str, str, Any]:
+    path = re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], route.path)
+    return route.method, path, stock.bodies.get(BODIES.get((route.method, route.path)) or "")
+
+
+def everything() -> dict[str, list[Any]]:
+    """All rows of all tables, but those that change by being looked at."""
+    tables = [table for table in TABLES if table._meta.table_name not in UNWATCHED]
+    return {
+        table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
+    }
+
+
+def test_only_these_operations_need_no_token():
+    assert {route.path for route in ROUTES if route.auth is None} - {STATUS} == OPEN
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=name)
+def test_without_a_token_nothing_is_told(ask, stock, route):
+    refused = ask(*request_for(route, stock), who=None)
+
+    assert refused.status_code == 401
+    assert refused.headers["WWW-Authenticate"] == "Token"
+    assert refused.json == {"detail": "Authentication credentials were not provided."}
+
+
+@pytest.mark.parametrize("route", WITH_IDS, ids=name)
+def test_another_accounts_objects_are_not_found(ask, stock, route):
+    before = everything()
+
+    refused = ask(*request_for(route, stock), who="mallory")
+
+    assert refused.status_code == 404
+    assert refused.json == {"detail": "Not Found."}
+    assert everything() == before
+
+
+@pytest.mark.parametrize("route", [route for route in WITH_IDS if route.path not in SEEN_BY_ALL], ids=name)
+def test_another_teams_objects_are_forbidden(ask, stock, route):
+    before = everything()
+
+    refused = ask(*request_for(route, stock), who="charlie")
+
+    assert refused.status_code == 403
+    assert refused.json == {"detail": "You do not have permission to perform this action."}
+    assert everything() == before
+
+
+@pytest.mark.parametrize("route", [r for r in WITHOUT_IDS if r.method == "GET"], ids=name)
+@pytest.mark.parametrize("who", ["mallory", "charlie"])
+def test_lists_show_nothing_of_others(ask, stock, world, route, who):
+    listed = ask("GET", route.path, who=who)
+
+    assert listed.status_code == 200
+    hidden = {key: one for key, one in stock.ids.items() if key.endswith("_id") and key != "account_id"}
+    if who == "mallory":
+        hidden |= {"alice": world.alice.username, "bob": world.bob.username}
+    assert [key for key, one in hidden.items() if one in listed.text] == []
+
+
+@pytest.mark.parametrize("route", [r for r in WITHOUT_IDS if r.method == "POST"], ids=name)
+@pytest.mark.parametrize("who", ["mallory", "charlie"])
+def test_bodies_that_name_what_is_anothers_change_nothing(ask, stock, route, who):
+    if route.path in ("/api/account/teams/", "/api/incidents/filter/"):
+        pytest.skip("names nothing of anybody's")
+    before = everything()
+
+    refused = ask(*request_for(route, stock), who=who)
+
+    assert refused.status_code in (400, 403, 404)
+    assert everything() == before
+
+
+@pytest.mark.parametrize("who", ["mallory", "charlie"])
+def test_a_filter_finds_nothing_of_anothers(ask, stock, who):
+    ids = stock.ids
+    body = {"status": 0, "team_ids": [ids["team_id"]], "service_ids": [ids["service_id"]]}
+
+    assert ask("POST", "/api/incidents/filter/", body, who=who).json["results"] == []
+    assert ask("POST", "/api/incidents/filter/", {"status": 0}, who=who).json["results"] == []
+    assert len(ask("POST", "/api/incidents/filter/", body, who="bob").json["results"]) == 1
+
+
+@pytest.fixture
+def foreign(ask, world) -> dict[str, dict[str, str]]:
+    """What Mallory's account and Charlie's team have, by kind."""
+    found: dict[str, dict[str, str]] = {}
+    for who, team in (("mallory", world.mallorys_team), ("charlie", world.charlies_team)):
+        path = f"/api/account/teams/{team.unique_id}"
+        user = getattr(world, who).username
+        rules = {"name": "Mine", "rules": [step(0, user)]}
+        policy = ask("POST", f"{path}/escalation_policies/", rules, who=who).json["unique_id"]
+        service = {"escalation_policy": policy, "sla": "", "team_priority": ""}
+        contacts = ask("GET", f"/api/account/users/{user}/contacts/", who=who).json
+        found[who] = {
+            "policy": policy,
+            "sla": ask("POST", f"{path}/sla/", {"escalations": []}, who=who).json["unique_id"],
+            "priority": ask("POST", f"{path}/priority/", {}, who=who).json["unique_id"],
+            "service": ask("POST", f"{path}/services/", service, who=who).json["unique_id"],
+            "contact": contacts[0]["unique_id"],
+            "team": team.unique_id,
+            "user": user,
+        }
+    return found
+
+
+TEAM = "/api/account/teams/{team_id}"
+SERVICE = TEAM + "/services/{service_id}/"
+
+# method, path, body with the kind of the foreign thing in it
+REFERENCES = (
+    ("PATCH", SERVICE, {"escalation_policy": "policy"}),
+    ("PATCH", SERVICE, {"sla": "sla"}),
+    ("PATCH", SERVICE, {"team_priority": "priority"}),
+    ("PATCH", "/api/incidents/1/", {"escalation_policy": "policy"}),
+    ("PATCH", "/api/incidents/1/", {"sla": "sla"}),
+    ("PATCH", "/api/incidents/1/", {"team_priority": "priority"}),
+    ("PATCH", "/api/account/users/{username}/notification_rules/{notification_rule_id}/", {"contact": "contact"}),
+)  # fmt: skip
+# Anybody of the account may be named, so these are refused for other accounts only.
+PEOPLE = (
+    ("PATCH", "/api/incidents/1/", {"assigned_to": "user"}),
+    ("POST", TEAM + "/members/", {"user": "user"}),
+    ("POST", "/api/account/api_invite/", {"team": "team", "user_detail": {"email": "new@example.org"}}),
+)
+
+
+@pytest.mark.parametrize("who", ["mallory", "charlie"])
+@pytest.mark.parametrize(("method", "path", "body"), REFERENCES, ids=str)
+def test_references_to_anothers_are_refused(ask, stock, foreign, who, method, path, body):
+    named = {field: foreign[who][kind] for field, kind in body.items()}
+    before = everything()
+
+    assert ask(method, path.format(**stock.ids), named).status_code == 400
+    assert everything() == before
+
+
+@pytest.mark.parametrize(("method", "path", "body"), PEOPLE, ids=str)
+def test_people_and_teams_of_another_account_are_refused(ask, stock, foreign, method, path, body):
+    theirs = foreign["mallory"]
+    named = {field: theirs.get(kind, kind) if isinstance(kind, str) else kind for field, kind in body.items()}
+    before = everything()
+
+    assert ask(method, path.format(**stock.ids), named).status_code == 400
+    assert everything() == before
+
+
+def test_a_chain_or_a_promise_names_nobody_of_another_account(ask, stock, world):
+    team = TEAM.format(**stock.ids)
+    policy = {"name": "x", "rules": [step(0, world.mallory.username)]}
+    escalation = {"time": 1, "type": 1, "responders": [{"user": world.mallory.username}]}
+
+    assert ask("POST", f"{team}/escalation_policies/", policy).status_code == 400
+    assert ask("POST", f"{team}/sla/", {"escalations": [escalation]}).status_code == 400
+
+
+def test_an_incident_on_anothers_service_is_refused(ask, foreign):
+    mallorys = {"title": "x", "service": foreign["mallory"]["service"]}
+    charlies = {"title": "x", "service": foreign["charlie"]["service"]}
+
+    assert ask("POST", "/api/incidents/", mallorys).status_code == 400
+    assert ask("POST", "/api/incidents/", charlies, who="bob").status_code == 403
+
+
+def test_a_policy_of_another_team_may_be_used_when_it_is_global_or_shared(ask, stock, foreign, world):
+    policy = foreign["charlie"]["policy"]
+    path = f"/api/account/teams/{world.charlies_team.unique_id}/escalation_policies/{policy}/"
+    assert ask("PATCH", path, {"global_ep": True}, who="charlie").status_code == 200
+
+    changed = ask("PATCH", SERVICE.format(**stock.ids), {"escalation_policy": policy}, who="bob")
+
+    assert changed.json["escalation_policy"] == policy
+
+
+def test_ids_of_one_team_are_not_found_under_another(ask, stock, world):
+    other = f"/api/account/teams/{world.charlies_team.unique_id}"
+    ids = stock.ids
+
+    for path in (
+        f"{other}/services/{ids['service_id']}/",
+        f"{other}/priority/{ids['priority_id']}/",
+        f"{other}/sla/{ids['sla_id']}/",
+        f"{other}/escalation_policies/{ids['escalation_policy_id']}/",
+        f"{other}/members/{ids['member_id']}/",
+        f"{other}/services/{ids['service_id']}/integrations/{ids['integration_id']}/",
+    ):
+        assert ask("GET", path).status_code == 404
+
+
+@pytest.mark.parametrize("route", WITH_IDS, ids=name)
+@pytest.mark.parametrize(
+    "wrong", ["x", "%00", "' or 1=1 --", "00000000-0000-4000-8000-000000000000", "é" * 300]
+)
+def test_ids_that_are_none_are_not_found(ask, stock, route, wrong):
+    names = re.findall("<([a-z_]+)>", route.path)
+    method, path, body = request_for(route, stock)
+    broken = path.replace(f"/{stock.ids[names[-1]]}/", f"/{wrong}/")
+
+    assert ask(method, broken, body).status_code == 404
+
+
+def test_a_member_edits_own_contacts_and_an_admin_everybodys(ask, stock, world):
+    contact = {"name": "x", "contact_type": 1, "value": "x@example.org"}
+    path = f"/api/account/users/{world.bob.username}/contacts/"
+
+    assert ask("POST", path, contact, who="bob").status_code == 201
+    assert ask("POST", path, contact, who="alice").status_code == 201
+    assert ask("POST", path, contact, who="charlie").status_code == 403
+    assert ask("GET", path, who="mallory").status_code == 404

@@ -1,0 +1,137 @@
+"""Each operation answers with the contract's status and exactly its keys, in both profiles."""
+
+import re
+from typing import Any
+
+import pytest
+
+from models.events import Event, Receipt
+from models.ids import new_short_id
+from models.incidents import Incident
+from models.services import Integration
+from tests.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
+from web.routes import ROUTES
+
+WORDS = ("Bearer", "Token")
+
+
+def test_each_operation_that_is_served_has_a_row():
+    """Our own operations, beyond the contract, are tested where they stand."""
+    served = {
+        (route.method, route.path)
+        for route in ROUTES
+        if route.documented and not route.path.startswith("/api/tocsin/")
+    }
+
+    assert served == {(row.method, row.path) for row in OPERATIONS}
+
+
+def path_of(row: Row, stock: Any) -> str:
+    return re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], row.path)
+
+
+def free(row: Row, ask: Any, stock: Any) -> None:
+    """A policy can only be deleted while no service uses it."""
+    if row.method == "DELETE" and row.path.endswith("<escalation_policy_id>/"):
+        ask("DELETE", f"/api/account/teams/{stock.ids['team_id']}/services/{stock.ids['service_id']}/")
+
+
+def body_of(row: Row, stock: Any) -> Any:
+    body = stock.bodies.get(row.body or "")
+    if row.method in ("PUT", "PATCH") and row.body == "member":
+        return {**body, "user": stock.ids["username"]}
+    return body
+
+
+@pytest.fixture
+def with_alert(stock):
+    """An alert on the incident, as the road leaves one."""
+    receipt = Receipt.get(Receipt.trace_id == stock.ids["trace_id"])
+    Event.create(
+        unique_id=new_short_id(),
+        receipt=receipt,
+        position=0,
+        integration=Integration.get(Integration.unique_id == stock.ids["integration_id"]),
+        incident=Incident.get(),
+        message="Disk full",
+        alert_type=3,
+        entity_id="disk",
+        creation_date=receipt.received_at,
+    )
+
+
+@pytest.mark.usefixtures("with_alert")
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: f"{row.method} {row.path}")
+def test_status_and_keys(ask, stock, row, word):
+    free(row, ask, stock)
+
+    answer = ask(row.method, path_of(row, stock), body_of(row, stock), word=word)
+
+    assert answer.status_code == row.status, answer.text
+    if row.keys is None:
+        assert answer.data == b""
+        return
+    paged = row.client is not None and word == "Token"
+    wanted = row.client if paged else row.keys
+    whole = answer.json[0] if row.many and not paged else answer.json
+    assert set(whole) == wanted
+    for place, inner in NESTED.get(row.noun, ()):
+        assert set(at(whole, place)) == inner, place
+
+
+def at(value: Any, place: str) -> Any:
+    for step in place.split("."):
+        value = value[int(step) if step.isdigit() else step]
+    return value
+
+
+def test_a_listed_incident_is_whole_and_says_whose_child_it_is(ask, stock):
+    listed = ask("POST", "/api/incidents/filter/", {}).json["results"][0]
+    plain = ask("GET", "/api/incidents/").json["results"][0]
+
+    assert set(listed) == INCIDENT | {"is_child_incident"}
+    assert set(plain) == (INCIDENT | {"is_child_incident"}) - {"team_priority_object"}
+
+
+@pytest.mark.usefixtures("with_alert")
+def test_alerts_come_as_an_array_or_as_a_page(ask):
+    array = ask("GET", "/api/incidents/1/alerts/").json
+    page = ask("GET", "/api/incidents/1/alerts/", word="Token").json
+
+    assert page == {"count": 1, "next": None, "previous": None, "results": array}
+    assert set(array[0]) == ALERT
+    assert set(array[0]["integration_object"]) == INTEGRATION_OBJECT
+    assert (array[0]["incident"], array[0]["alert_type"]) == (1, "3")
+
+
+def test_the_team_of_a_priority_is_a_number_unless_a_client_reads_it(ask, stock):
+    path = f"/api/account/teams/{stock.ids['team_id']}/priority/"
+
+    assert isinstance(ask("GET", path).json[0]["team"], int)
+    assert ask("GET", path, word="token").json[0]["team"] == stock.ids["team_id"]
+    assert isinstance(ask("POST", path, stock.bodies["priority"], word="Token").json["team"], int)
+    assert isinstance(ask("GET", path.replace("priority", "sla"), word="Token").json[0]["team"], int)
+
+
+UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+
+
+@pytest.mark.parametrize("row", [row for row in OPERATIONS if row.method == "GET"], ids=lambda row: row.path)
+def test_ids_and_dates_are_in_the_clients_formats(ask, stock, row):
+    for name, value in walk(ask("GET", path_of(row, stock)).json):
+        if name in ("unique_id", "team", "service", "sla", "escalation_policy", "team_priority"):
+            is_short = name == "unique_id" and row.path.startswith("/api/incidents/")
+            assert value is None or isinstance(value, int) or is_short or UUID4.fullmatch(value), name
+        if name == "creation_date":
+            assert MOMENT.fullmatch(value) or re.fullmatch(r"\d{4}-\d\d-\d\d", value)
+
+
+def walk(value: Any) -> Any:
+    """All named values of an answer, however deep."""
+    for name, inner in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(inner, dict | list):
+            yield from walk(inner)
+        else:
+            yield name, inner
