@@ -1,52 +1,55 @@
-# One command for each habit. `make run` and `make test` do all the set-up they need.
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
+# One command for each habit. `make run` and `make test` do all the set-up they need, in .venv.
+VENV := .venv
+BIN  := $(VENV)/bin
 
-.PHONY: run test faults lint types format bench lock clean
+# The first of these that is new enough; or say make PYTHON=/path/to/python3.
+PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
+
+.PHONY: run test faults lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
 
 test: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest -m "not faults"
+	@$(BIN)/python -m pytest -m "not faults"
 
 faults: $(VENV)/dev.stamp
-	$(BIN)/python -m pytest tests/faults -m faults -n 0
-
-# An instance of its own, light load, unique alerts and storms: about two minutes.
-bench: $(VENV)/dev.stamp
-	$(BIN)/python -m bench --own
+	@$(BIN)/python -m pytest tests/faults -m faults -n 0
 
 lint: $(VENV)/dev.stamp
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
 
 types: $(VENV)/dev.stamp
-	$(BIN)/mypy pipeline schedules models tocsin workers web
+	@$(BIN)/mypy pipeline schedules models tocsin workers web
 
 format: $(VENV)/dev.stamp
-	$(BIN)/ruff check --fix .
-	$(BIN)/ruff format .
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
 
 # Exact versions with hashes, for every platform; no registry's address is written.
 lock: $(VENV)/dev.stamp
-	$(BIN)/uv pip compile -q pyproject.toml -o requirements.lock $(LOCK)
-	$(BIN)/uv pip compile -q pyproject.toml --extra dev -o requirements-dev.lock $(LOCK)
+	@$(BIN)/uv pip compile -q pyproject.toml -o requirements.lock $(LOCK)
+	@$(BIN)/uv pip compile -q pyproject.toml --extra dev -o requirements-dev.lock $(LOCK)
 
 LOCK := --generate-hashes --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
+# pip is asked for by name: a half-made environment, as after an interruption, is made again.
 $(VENV)/run.stamp: requirements.lock pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@echo "installing what Tocsin needs (about half a minute, once) ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps -e .
+	@test -n "$(PYTHON)" || { echo "Tocsin needs Python 3.11 or later; say make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
+	@echo "Installing Tocsin into $(VENV); this takes about half a minute, once ..."
+	@$(PIP) --require-hashes -r requirements.lock
+	@$(PIP) --no-deps -e .
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
-	@echo "installing what its tests need ..."
-	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@echo "Installing what the tests need ..."
+	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
+
+PIP = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 clean:
 	rm -rf $(VENV) *.egg-info build

@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import structlog
+
 from models import founding
 from models.accounts import Account, Secret, User
 from models.applications import APPLICATIONS, GENERIC, PROMETHEUS
@@ -18,6 +20,8 @@ from models.migrate import migrate
 from models.services import Integration
 from models.teams import EscalationPolicy
 from tocsin.settings import Settings
+
+log = structlog.get_logger()
 
 # The key that signs the links in messages.
 LINKS = "links"
@@ -54,7 +58,8 @@ def prepare(settings: Settings) -> Credentials | None:
     os.umask(0o077)
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     open_store(settings.database_url, settings.home)
-    migrate(settings.home)
+    if applied := migrate(settings.home):
+        log.info("the database is brought up to date", applied=applied)
     with connection():
         if _is_founded():
             return None

@@ -33,7 +33,7 @@ SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 # Libraries that tell more than an operator wants to know.
-QUIET = ("dramatiq", "rq", "rq_scheduler", "redis", "urllib3", "_granian")
+QUIET = ("dramatiq", "rq", "rq_scheduler", "redis", "urllib3", "_granian", "peewee")
 
 
 def configure(level: str, process: str) -> None:

@@ -19,13 +19,13 @@ parent_option = click.option("--parent", type=int, hidden=True, help="The proces
 @click.command()
 def up() -> None:
     """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
-    from tocsin import serve, supervisor
+    from tocsin import listening, supervisor
     from tocsin.first_start import prepare, welcome
 
     settings = load()
     logs.configure(settings.log_level, "up")
     supervisor.claim(settings.home)
-    serve.check_free(settings)
+    listening.check_free(settings)
     credentials = prepare(settings)
     text = welcome(settings, credentials, to_terminal=sys.stdout.isatty())
     sys.exit(supervisor.Supervisor(settings, lambda: click.echo(text)).run())

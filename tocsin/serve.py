@@ -4,7 +4,6 @@ Granian's own server starts its workers as children, which a killed parent leave
 """
 
 import asyncio
-import fcntl
 import os
 import socket
 import threading
@@ -17,7 +16,8 @@ from granian._futures import _new_cbscheduler
 from granian.http import HTTP1Settings
 from granian.wsgi import _callback_wrapper
 
-from tocsin.settings import BadSetting, Settings
+from tocsin.listening import BACKLOG, listen
+from tocsin.settings import Settings
 from tocsin.signals import Signals, end_within
 
 log = structlog.get_logger()
@@ -25,7 +25,6 @@ log = structlog.get_logger()
 # Its stub describes an older shape than the compiled module has.
 native: Any = _granian
 
-BACKLOG = 1024
 # Connections, not requests: one that is kept alive and idle counts too (measured), so this is far
 # more than there are threads.
 CONNECTIONS = 4096
@@ -62,36 +61,3 @@ def _worker(listening: socket.socket, threads: int) -> Any:
         1, (None, holder), None, 1, 512, threads, IDLE_THREAD_S, CONNECTIONS,
         "1", HTTP1Settings(), None, None, *no_tls, metrics,
     )  # fmt: skip
-
-
-def listen(settings: Settings) -> socket.socket:
-    """A listening socket. Web processes of one data folder share their port, others are refused it."""
-    lock = os.open(settings.home / f"web-{settings.port}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        # Held until this process ends.
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        check_free(settings)
-    except BlockingIOError:
-        log.info("sharing the port with another web process")
-    fcntl.flock(lock, fcntl.LOCK_SH)
-    return _bound(settings, reuse_port=True)
-
-
-def check_free(settings: Settings) -> None:
-    """BadSetting when some other program listens on the port."""
-    _bound(settings, reuse_port=False).close()
-
-
-def _bound(settings: Settings, *, reuse_port: bool) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    try:
-        bound = socket.create_server(
-            (settings.host, settings.port), family=family, backlog=BACKLOG, reuse_port=reuse_port
-        )
-    except OSError as error:
-        raise BadSetting(
-            f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error};"
-            " set TOCSIN_HOST or TOCSIN_PORT"
-        ) from None
-    bound.setblocking(False)
-    return bound
