@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "account": ("tocsin.people:account", "Add accounts."),
     "user": ("tocsin.people:user", "Add users to an account."),
     "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
+    "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
 }
 
 

@@ -41,6 +41,7 @@ class Credentials:
     def curl(self) -> str:
         """A command that makes an incident."""
         alert = {"message": "Disk is almost full", "summary": "/var at 96 %", "alert_type": "critical"}
+        alert["entity_id"] = "db1-var"
         words = ["curl", "-X", "POST", f"{self.base_url}/api/events/{self.integration_key}/"]
         words += ["-H", "Content-Type: application/json", "-d", json.dumps(alert)]
         return shlex.join(words)

@@ -10,6 +10,7 @@ import orjson
 
 from models import recorder
 from models.base import connection, open_store
+from models.migrate import migrate
 from tocsin.settings import load
 
 Told = dict[str, Any]
@@ -22,6 +23,7 @@ def why(trace_id: str, as_json: bool) -> None:
     """Tell the road of an alert, its incident, timers and deliveries."""
     settings = load()
     open_store(settings.database_url, settings.home)
+    migrate(settings.home)
     with connection():
         receipt = recorder.receipt_of(trace_id.strip().lower())
         story = recorder.story(receipt) if receipt else None
