@@ -27,18 +27,26 @@ class Watch:
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._wanted = {int(channel): threading.Event() for channel in sorted(DELIVERABLE)}
+        self._threads = [threading.Thread(target=self._passes, name="watch", daemon=True)]
+        for channel in self._wanted:
+            self._threads.append(
+                threading.Thread(target=self._deliveries, args=(channel,), name="watch channel", daemon=True)
+            )
 
     def start(self) -> None:
-        threading.Thread(target=self._passes, name="watch", daemon=True).start()
-        for channel in self._wanted:
-            threading.Thread(
-                target=self._deliveries, args=(channel,), name=f"watch {channel}", daemon=True
-            ).start()
+        for thread in self._threads:
+            thread.start()
 
     def stop(self) -> None:
+        """Begin no further look."""
         self._stopping.set()
         for wanted in self._wanted.values():
             wanted.set()
+
+    def join(self) -> None:
+        """Wait for the looks that are going on."""
+        for thread in self._threads:
+            thread.join()
 
     def _passes(self) -> None:
         while not self._stopping.wait(PASS_S if bell.line.up else PASS_WITHOUT_REDIS_S):

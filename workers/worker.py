@@ -16,7 +16,7 @@ log = structlog.get_logger()
 # Threads look that often whether they should stop; also how long a consumer blocks.
 WAKE_MS = 1000
 # Longer than a delivery may take; what is still running then is done again by another worker.
-LONGEST_STOP_S = 15.0
+LONGEST_STOP_S = 11.0
 
 
 def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
@@ -41,3 +41,4 @@ def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     end_within(LONGEST_STOP_S)
     watch.stop()
     worker.stop()
+    watch.join()

@@ -1,0 +1,26 @@
+"""One actor per queue, and a store that is away ends a bell quietly."""
+
+import peewee
+import structlog
+
+from tocsin.settings import load
+from workers import actors
+
+
+def test_every_segment_of_the_road_and_every_channel_has_its_queue():
+    assert list(actors.queues(load({}))) == ["road.normalize", "timers", "deliver.email"]
+
+    cut = load({"TOCSIN_ROAD_CUTS": "normalize,rules"})
+    assert list(actors.queues(cut))[:3] == ["road.normalize", "road.route", "road.dedupe"]
+
+
+def test_a_store_that_is_away_is_one_line_without_a_traceback():
+    def work(number):
+        raise peewee.OperationalError("server closed the connection")
+
+    with structlog.testing.capture_logs() as told:
+        actors._sheltered("road.normalize", work)(7)
+
+    assert [(one["event"], one["error"]) for one in told] == [
+        ("the database cannot be used", "OperationalError")
+    ]
