@@ -262,6 +262,14 @@ def open_incidents(service_row: int, unique_ids: Collection[str]) -> list[Incide
     return [incident_state(row) for row in rows.values() if row.status < IncidentStatus.RESOLVED]
 
 
+def open_incidents_after(service_row: int, row: int, limit: int) -> list[IncidentState]:
+    """A locked service's open incidents beyond a row number, in their order: to walk over all of them."""
+    query = Incident.select().where(
+        Incident.service == service_row, Incident.status < IncidentStatus.RESOLVED, Incident.id > row
+    )
+    return [incident_state(found) for found in query.order_by(Incident.id).limit(limit)]
+
+
 def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:
     """How many entities fire for each incident."""
     rows = {incident.row: incident.unique_id for incident in incidents}

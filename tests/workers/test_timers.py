@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from models.events import Event, Receipt
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.notices import Notice
@@ -170,3 +171,17 @@ def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
     timers.run_due(now + 6 * MINUTE)
 
     assert [name for name, _ in told()] == ["Alice", "Alice", "Bob"]
+
+
+def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(world, now):
+    for kind in ("critical", "info", "critical", "resolved"):
+        entity = "open" if kind == "critical" and not Receipt.select().exists() else "closed"
+        accept(world, now, message="m", alert_type=kind, entity_id=entity)
+    road.run(world.service.id)
+    accept(world, now + timedelta(days=20), message="young", alert_type="info")
+    accept(world, now, message="waiting", alert_type="info")
+
+    assert timers.clean_up(now + timedelta(days=29)) == 0
+    assert timers.clean_up(now + timedelta(days=31)) == 3
+    assert Event.get().incident.status == 1
+    assert Receipt.select().count() == 3
