@@ -6,11 +6,10 @@ import sys
 
 import pytest
 
-from models.ids import new_token, new_uuid
 from tocsin.logs import HIDDEN, redact, without_secrets
 
-TOKEN = new_token()
-KEY = new_uuid()
+TOKEN = "Gx3-9fZq_7Lw0aVbN2cR5tY8uI1oP4sD6hJ_kM-eQvX"
+KEY = "6e4e6d1e-8e1c-4722-a7a0-331323c2d6bb"
 
 
 @pytest.mark.parametrize(
