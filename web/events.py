@@ -67,7 +67,7 @@ def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offe
 
 def _read(source: Source) -> tuple[list[Parsed], bytes]:
     request.max_content_length = source.max_bytes
-    body = request.get_data(cache=False)
+    body = wire.raw_bytes()
     try:
         return source.parse(body), body
     except BadBody as error:

@@ -35,9 +35,21 @@ def _wants_xml() -> bool:
     return best != JSON
 
 
+def raw_bytes() -> bytes:
+    """The body as it came. TooLarge when it is longer than the request may be.
+
+    A body that comes in chunks says nothing of its length, and is cut at the limit without a word.
+    """
+    data = request.get_data(cache=False)
+    limit = request.max_content_length
+    if request.content_length is None and limit is not None and len(data) >= limit:
+        raise errors.TooLarge
+    return data
+
+
 def raw_body() -> Any:
     """The body as plain values; {} when there is none. BadRequest when it cannot be read."""
-    data = request.get_data(cache=True)
+    data = raw_bytes()
     if not data.strip():
         return {}
     try:

@@ -1,0 +1,77 @@
+"""Who asks: tokens, their scheme words, their end."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.accounts import Token, User
+from models.ids import digest
+
+TEAMS = "/api/account/teams/"
+INVALID = {"detail": "Invalid token."}
+MISSING = {"detail": "Authentication credentials were not provided."}
+
+
+def token_of(world, who: str) -> Token:
+    return Token.get(Token.digest == digest(world.tokens[who]))
+
+
+@pytest.mark.parametrize(
+    "form", ["Bearer {}", "Token {}", "token {}", "bEARER {}", "Token    {}", " Token {} "]
+)
+def test_scheme_words_and_blanks(ask, world, form):
+    headers = {"Authorization": form.format(world.tokens["alice"])}
+
+    assert ask("GET", TEAMS, who=None, headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("value", "answer"),
+    [
+        ("", MISSING), ("Bearer", MISSING), ("Bearer ", MISSING), ("Basic YTpi", MISSING), ("Token", MISSING),
+        ("Token x", INVALID), ("Bearer \xff\xfe", INVALID), ("Token a b", INVALID),
+        ("Token " + "x" * 5000, INVALID),
+    ],
+)  # fmt: skip
+def test_what_is_no_token(ask, value, answer):
+    refused = ask("GET", TEAMS, who=None, headers={"Authorization": value})
+
+    assert (refused.status_code, refused.json) == (401, answer)
+    assert refused.headers["WWW-Authenticate"] == "Token"
+
+
+def test_a_revoked_token_is_refused(ask, world, now):
+    Token.update(revoked_at=now).where(Token.id == token_of(world, "bob").id).execute()
+
+    assert ask("GET", TEAMS, who="bob").json == INVALID
+
+
+def test_a_token_ends_when_it_expires(ask, world):
+    def expire(at):
+        Token.update(expires_at=at).where(Token.id == token_of(world, "bob").id).execute()
+        return ask("GET", TEAMS, who="bob").status_code
+
+    soon = datetime.now(UTC) + timedelta(hours=1)
+    assert expire(soon) == 200
+    assert expire(soon - timedelta(hours=2)) == 401
+
+
+def test_a_token_dies_with_its_user(ask, world, now):
+    User.update(removed_at=now).where(User.id == world.bob.id).execute()
+
+    assert ask("GET", TEAMS, who="bob").json == INVALID
+
+
+def test_the_last_use_is_noted_at_most_once_a_minute(ask, world):
+    ask("GET", TEAMS)
+    first = token_of(world, "alice").last_used_at
+    ask("GET", TEAMS)
+
+    assert first is not None
+    assert token_of(world, "alice").last_used_at == first
+
+    earlier = first - timedelta(minutes=2)
+    Token.update(last_used_at=earlier).where(Token.id == token_of(world, "alice").id).execute()
+    ask("GET", TEAMS)
+
+    assert token_of(world, "alice").last_used_at > first
