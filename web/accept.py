@@ -1,7 +1,7 @@
 """Taking alerts: committed before the answer, many requests in one commit (law 1, design section 5).
 
-Requests that arrive while a commit runs wait for the next one together: whoever gets the lock first
-commits for all. An alert that comes alone waits for nobody.
+Requests that arrive while a commit runs wait for the next one together, and one of them commits for
+all. An alert that comes alone waits for nobody.
 """
 
 import threading
@@ -46,7 +46,9 @@ class Offer:
     entrance: Entrance | None = None
     received_at: datetime | None = None
     settled: bool = False
-    error: Exception | None = field(default=None)
+    error: Exception | None = None
+    # Set when it is settled, or when it is this request's turn to commit.
+    called: threading.Event = field(default_factory=threading.Event)
 
 
 class NotKeptError(Exception):
@@ -58,32 +60,51 @@ GROUP = 500
 
 
 class GroupCommit:
-    """Commits offers in groups; one instance per web process."""
+    """Commits offers in groups; one instance per web process.
+
+    One request at a time leads: it commits for all that wait, calls them, and hands the lead to one
+    that came meanwhile. Nobody whose alert is kept waits for a later commit.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[Offer] = []
-        self._hand_over = threading.Lock()
-        self._commit = threading.Lock()
+        self._led = False
+        self._lock = threading.Lock()
 
     def take(self, offer: Offer) -> None:
         """Return once the offer is settled. Raises NotKeptError when it is not known to be kept."""
-        with self._hand_over:
+        with self._lock:
             self._waiting.append(offer)
-        services: set[int] = set()
-        with self._commit:
-            if not offer.settled:
-                services = self._settle_group()
-        for service in services:
-            bell.ring_road(service)
+            leads, self._led = not self._led, True
+        if not leads:
+            offer.called.wait()
+        if not offer.settled:
+            self._lead(offer)
         if offer.error is not None:
             raise NotKeptError from offer.error
 
-    def _settle_group(self) -> set[int]:
-        with self._hand_over:
-            group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+    def _lead(self, offer: Offer) -> None:
         try:
-            _keep(group)
+            while not offer.settled:
+                self._settle_group()
+        finally:
+            self._hand_over()
+
+    def _hand_over(self) -> None:
+        with self._lock:
+            self._led = bool(self._waiting)
+            if self._led:
+                self._waiting[0].called.set()
+
+    def _settle_group(self) -> None:
+        group: list[Offer] = []
+        try:
+            with connection(), store().writing():
+                # Not before: who comes while the store is busy with others goes along.
+                group = self._next_group()
+                _keep(group)
         except STORE_ERRORS as error:
+            group = group or self._next_group()
             _fail(group, error)
         except Exception:
             # One bad row must fail alone, whatever is wrong with it.
@@ -91,7 +112,14 @@ class GroupCommit:
                 _keep_alone(offer)
         for offer in group:
             offer.settled = True
-        return {offer.entrance.service for offer in group if offer.entrance and not offer.error}
+            offer.called.set()
+        for service in {offer.entrance.service for offer in group if offer.entrance and not offer.error}:
+            bell.ring_road(service)
+
+    def _next_group(self) -> list[Offer]:
+        with self._lock:
+            group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+        return group
 
 
 def _keep_alone(offer: Offer) -> None:

@@ -156,6 +156,54 @@ def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
     assert Receipt.select().count() == 20
 
 
+def test_who_is_kept_is_answered_though_the_next_commit_hangs(app, world, monkeypatch):
+    started, may_end = threading.Semaphore(0), threading.Semaphore(0)
+    real = accept._keep
+
+    def stepped(group):
+        started.release()
+        assert may_end.acquire(timeout=10)
+        real(group)
+
+    monkeypatch.setattr(accept, "_keep", stepped)
+    codes = []
+
+    def send():
+        codes.append(app.test_client().post(path_of("generic", world), json=CRITICAL).status_code)
+
+    threads = [threading.Thread(target=send) for _ in range(7)]
+    for more, waiting in ((threads[:1], 0), (threads[1:6], 5), (threads[6:], 1)):
+        for thread in more:
+            thread.start()
+        until(lambda waiting=waiting: len(events._commits._waiting) == waiting)
+        if waiting:
+            may_end.release()
+        assert started.acquire(timeout=10)
+
+    until(lambda: len(codes) == 6)
+    may_end.release()
+    for thread in threads:
+        thread.join()
+    assert codes == [200] * 7
+
+
+def test_more_requests_than_a_commit_carries_are_kept_by_several(app, world, monkeypatch):
+    monkeypatch.setattr(accept, "GROUP", 3)
+    codes = []
+
+    def send():
+        codes.append(app.test_client().post(path_of("generic", world), json=CRITICAL).status_code)
+
+    threads = [threading.Thread(target=send) for _ in range(10)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert codes == [200] * 10
+    assert Receipt.select().count() == 10
+
+
 def test_one_bad_row_of_a_group_fails_alone(world):
     good, twin = (
         accept.Offer(world.integration.integration_key, None, "generic", b"{}", 1, trace)
