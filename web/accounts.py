@@ -3,7 +3,6 @@
 from typing import Any
 
 import peewee
-from marshmallow import fields
 
 from models import founding
 from models.accounts import Account, User
@@ -14,7 +13,19 @@ from web import access, wire
 from web.auth import now, viewer
 from web.errors import bad
 from web.resource import configuring
-from web.shapes import Choice, Email, Flag, Itself, Moment, Reference, Several, Shape, Text, UserShape
+from web.shapes import (
+    Choice,
+    Email,
+    Flag,
+    Itself,
+    Moment,
+    Part,
+    Reference,
+    Several,
+    Shape,
+    Text,
+    UserShape,
+)
 
 
 class AccountMemberShape(Shape):
@@ -37,12 +48,12 @@ class PersonShape(Shape):
 
 class InvitationShape(Shape):
     team = Reference(required=True, blank=False)
-    user_detail = fields.Nested(PersonShape, required=True)
+    user_detail = Part(PersonShape, required=True)
 
 
 class InvitationsShape(Shape):
     team = Reference(required=True, blank=False)
-    email_accounts = Several(fields.Nested(PersonShape), required=True)
+    email_accounts = Several(Part(PersonShape), required=True)
 
 
 MEMBER = AccountMemberShape()

@@ -13,6 +13,7 @@ from web.shapes import (
     MaybeNumber,
     Moment,
     Number,
+    Part,
     Several,
     Shape,
     TeamLabel,
@@ -62,8 +63,8 @@ class EscalationShape(Shape):
     unique_id = Uuid()
     time = Number(least=-LONGEST_S, most=LONGEST_S, required=True)
     type = Number(required=True, validate=validate.OneOf([1, 2]))
-    responders = Several(fields.Nested(ResponderShape))
-    responder = Several(fields.Nested(ResponderShape), attribute="responders", dump_only=True)
+    responders = Several(Part(ResponderShape))
+    responder = Several(Part(ResponderShape), attribute="responders", dump_only=True)
 
     @pre_load
     def _one_name(self, data: Any, **kwargs: Any) -> Any:
@@ -80,7 +81,7 @@ class SlaShape(Shape):
     conditions = fields.Function(lambda sla: "{}")
     acknowledge_time = MaybeNumber(least=1, most=LONGEST_S)
     resolve_time = MaybeNumber(least=1, most=LONGEST_S)
-    escalations = Several(fields.Nested(EscalationShape), required=True)
+    escalations = Several(Part(EscalationShape), required=True)
     team = Number(attribute="team_id", dump_only=True)
     creation_date = Moment(dump_only=True)
 

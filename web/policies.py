@@ -3,7 +3,7 @@
 from typing import Any
 
 import peewee
-from marshmallow import fields, validate
+from marshmallow import validate
 
 from models.accounts import User
 from models.enums import TargetType
@@ -20,6 +20,7 @@ from web.shapes import (
     Flag,
     MaybeNumber,
     Number,
+    Part,
     Reference,
     Several,
     Shape,
@@ -37,7 +38,7 @@ class RuleShape(Shape):
     """A step: `delay` minutes after the chain began, tell these."""
 
     delay = Number(least=0, most=MINUTES_LIMIT)
-    targets = Several(fields.Nested(TargetShape))
+    targets = Several(Part(TargetShape))
     position = MaybeNumber(least=0)
     unique_id = Text(dump_only=True)
 
@@ -53,14 +54,14 @@ class PolicyShape(Shape):
     name = Text(required=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
-    rules = Several(fields.Nested(RuleShape), required=True)
+    rules = Several(Part(RuleShape), required=True)
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
     repeat_policy = Number(least=0, most=10)
     move_to_next = Flag()
     global_ep = Flag()
     connections = Number(dump_only=True)
-    assignment_settings = fields.Nested(AssignmentShape, allow_none=True)
+    assignment_settings = Part(AssignmentShape, allow_none=True)
 
 
 class EscalationPolicies(Resource):

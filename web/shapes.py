@@ -199,6 +199,13 @@ class Several(fields.List):
         return super().deserialize(value, attr, data, **kwargs)
 
 
+class Part(fields.Nested):
+    """An object inside another; it is given whole, even where the other may be given in part."""
+
+    def _load(self, value: Any, partial: Any = None) -> Any:
+        return super()._load(value, partial=False)
+
+
 class TeamLabel(fields.Field[Any]):
     """The team of a tag or priority: a number or an id, see profile.team_label."""
 

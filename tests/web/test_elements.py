@@ -1,0 +1,65 @@
+"""Priorities and SLAs."""
+
+import pytest
+
+from models.ids import new_uuid
+from models.services import Service
+from models.teams import Priority
+
+
+@pytest.fixture
+def slas(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/sla/"
+
+
+@pytest.mark.parametrize("name", ["responder", "responders"])
+def test_both_names_of_the_responders_are_read_and_given(ask, slas, world, name):
+    escalation = {"time": "-60", "type": 1, name: [{"user": world.bob.username}]}
+
+    made = ask("POST", slas, {"escalations": [escalation]}).json["escalations"][0]
+
+    assert (made["time"], made["type"]) == (-60, 1)
+    assert [one["user"] for one in made["responders"]] == [world.bob.username]
+    assert made["responder"] == made["responders"]
+
+
+def test_ids_that_a_client_chose_stay(ask, slas, world):
+    ids = [new_uuid(), new_uuid()]
+    responders = [{"user": world.bob.username, "unique_id": ids[1]}]
+    escalation = {"unique_id": ids[0], "time": 60, "type": 2, "responders": responders}
+
+    made = ask("POST", slas, {"escalations": [escalation]}).json["escalations"][0]
+
+    assert [made["unique_id"], made["responders"][0]["unique_id"]] == ids
+
+
+@pytest.mark.parametrize("nothing", [None, "", []])
+def test_a_promise_may_have_no_escalations_but_must_say_so(ask, slas, nothing):
+    made = ask("POST", slas, {"name": "Gold", "escalations": nothing, "acknowledge_time": ""})
+
+    assert (made.status_code, made.json["escalations"], made.json["acknowledge_time"]) == (201, [], None)
+    assert (made.json["is_active"], made.json["conditions"]) == (True, "{}")
+    assert ask("POST", slas, {"name": "Gold"}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"acknowledge_time": 0}, {"resolve_time": 432_001}, {"escalations": [{"time": 1, "type": 3}]},
+        {"escalations": [{"type": 1}]}, {"escalations": [{"time": 10**7, "type": 1}]}, {"escalations": {}},
+        {"escalations": [{"time": 1, "type": 1, "responders": [{"user": ""}]}]}, {"is_active": 2},
+        {"escalations": [{"time": 1, "type": 1, "responders": [{"user": "x", "unique_id": "x"}]}]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_promises_that_cannot_be(ask, slas, wrong):
+    assert ask("POST", slas, {"escalations": [], **wrong}).status_code == 400
+
+
+def test_a_deleted_priority_leaves_its_services(ask, world):
+    path = f"/api/account/teams/{world.team.unique_id}/priority/"
+    made = ask("POST", path, {"name": "P1"}).json["unique_id"]
+    Service.update(team_priority=Priority.get()).execute()
+
+    assert ask("DELETE", f"{path}{made}/").status_code == 204
+    assert Service.get().team_priority_id is None

@@ -1,0 +1,203 @@
+"""Escalation policies, services, integrations: the rules between their fields."""
+
+import pytest
+
+from models.applications import GENERIC
+from models.ids import new_uuid
+from models.services import Integration, Service
+from models.teams import EscalationPolicy
+
+
+@pytest.fixture
+def team(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}"
+
+
+@pytest.fixture
+def service(team, world) -> str:
+    return f"{team}/services/{world.service.unique_id}/"
+
+
+@pytest.fixture
+def body(world) -> dict:
+    return {"escalation_policy": world.policy.unique_id, "sla": "", "team_priority": None}
+
+
+def test_a_service_has_the_interfaces_defaults(ask, team, body, world):
+    made = ask("POST", f"{team}/services/", body).json
+
+    wanted = {
+        "name": "", "auto_resolve_timeout": 0, "created_by": world.alice.username, "sla": None,
+        "team_priority": None, "task_template": None, "acknowledgement_timeout_enabled": False,
+        "acknowledgement_timeout": 600, "status": 1, "under_maintenance": False, "collation": 0,
+        "collation_time": 0, "team": world.team.unique_id,
+    }  # fmt: skip
+    assert {name: made[name] for name in wanted} == wanted
+
+
+@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize("missing", ["escalation_policy", "sla", "team_priority"])
+def test_its_references_may_be_blank_but_not_missing(ask, team, service, body, word, missing):
+    del body[missing]
+
+    assert ask("POST", f"{team}/services/", body, word=word).status_code == 400
+    assert ask("PUT", service, body, word=word).status_code == 400
+    assert ask("PATCH", service, body, word=word).status_code == 200
+
+
+@pytest.mark.parametrize("policy", ["", None, "x", new_uuid()])
+def test_a_service_has_a_policy(ask, service, policy):
+    assert ask("PATCH", service, {"escalation_policy": policy}).status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"acknowledgement_timeout": 0}, 200),
+        ({"acknowledgement_timeout": "0", "acknowledgement_timeout_enabled": "false"}, 200),
+        ({"acknowledgement_timeout_enabled": True}, 400),
+        ({"acknowledgement_timeout_enabled": True, "acknowledgement_timeout": 600}, 400),
+        ({"acknowledgement_timeout_enabled": "1", "acknowledgement_timeout": 601.0}, 200),
+        ({"collation": 1}, 400),
+        ({"collation": 1, "collation_time": 1}, 400),
+        ({"collation": 1, "collation_time": 1440}, 400),
+        ({"collation": "1", "collation_time": "2"}, 200),
+        ({"collation": 0, "collation_time": 9999}, 200),
+        ({"collation": 2, "collation_time": 5}, 400),
+        ({"collation": 3, "collation_time": 5}, 400),
+        ({"status": 5}, 400),
+        ({"status": 1.5}, 400),
+        ({"status": True}, 400),
+        ({"status": None}, 400),
+        ({"auto_resolve_timeout": -1}, 400),
+        ({"auto_resolve_timeout": 10**30}, 400),
+        ({"auto_resolve_timeout": "\u0661"}, 400),
+        ({"under_maintenance": "maybe"}, 400),
+        ({"under_maintenance": {}}, 400),
+        ({"task_template": ""}, 200),
+        ({"task_template": "x"}, 400),
+        ({"name": "x" * 255}, 200),
+        ({"name": "x" * 256}, 400),
+        ({"unique_id": "x", "team": "", "creation_date": "", "acknowledge_timeout": "x"}, 200),
+    ],
+)
+def test_rules_of_a_service(ask, service, more, status):
+    before = ask("GET", service).json
+
+    assert ask("PATCH", service, more).status_code == status
+    if status == 400:
+        assert ask("GET", service).json == before
+
+
+def test_the_rules_hold_for_what_a_change_leaves_as_it_was(ask, service):
+    enabled = {"acknowledgement_timeout_enabled": True, "acknowledgement_timeout": 900}
+    assert ask("PATCH", service, enabled).status_code == 200
+
+    assert ask("PATCH", service, {"acknowledgement_timeout": 60}).status_code == 400
+    assert ask("PATCH", service, {"name": "x"}).json["acknowledgement_timeout"] == 900
+
+
+def rules(*steps: tuple, **more) -> dict:
+    listed = [
+        {"delay": delay, "targets": [{"target_type": 2, "target_id": name} for name in names]}
+        for delay, *names in steps
+    ]
+    return {"name": "Night", "rules": listed, **more}
+
+
+def test_a_policy_keeps_its_steps_in_order_and_numbers_them(ask, team, world):
+    body = rules((0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10",))
+
+    made = ask("POST", f"{team}/escalation_policies/", body).json
+
+    assert [(rule["delay"], rule["position"]) for rule in made["rules"]] == [(0, 1), (5, 2), (10, 3)]
+    assert [target["position"] for target in made["rules"][1]["targets"]] == [0, 1]
+    assert (made["repeat_policy"], made["move_to_next"], made["global_ep"], made["connections"]) == (
+        0, True, False, 0,
+    )  # fmt: skip
+
+
+def test_positions_that_a_client_gives_count(ask, team, world):
+    body = rules((5, world.bob.username), (0, world.alice.username))
+    for rule, position in zip(body["rules"], (2, 1), strict=True):
+        rule["position"] = position
+        rule["targets"][0]["position"] = 1
+
+    made = ask("POST", f"{team}/escalation_policies/", body).json
+
+    assert [rule["delay"] for rule in made["rules"]] == [0, 5]
+    assert made["rules"][0]["targets"][0]["position"] == 1
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"rules": [{"delay": 5}, {"delay": 4}]}, {"rules": [{"delay": -1}]}, {"rules": [{"delay": 10**9}]},
+        {"rules": [{"targets": [{"target_type": 2, "target_id": "x"}]}]}, {"rules": "x"}, {"rules": [7]},
+        {"rules": [{"targets": [{"target_type": 3, "target_id": "x"}]}]}, {"rules": [{"targets": [{}]}]},
+        {"rules": [{"targets": [{"target_type": 1, "target_id": new_uuid()}]}]}, {"repeat_policy": 11},
+        {"repeat_policy": -1}, {"move_to_next": "x"}, {"assignment_settings": {"assignee_strategy": 3}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_policies_that_cannot_be(ask, team, world, wrong):
+    path = f"{team}/escalation_policies/{world.policy.unique_id}/"
+    before = ask("GET", path).json
+
+    assert ask("PATCH", path, wrong).status_code == 400
+    assert ask("GET", path).json == before
+
+
+def test_a_policy_that_a_service_uses_stays(ask, team, world, service):
+    path = f"{team}/escalation_policies/{world.policy.unique_id}/"
+    assert ask("GET", path).json["connections"] == 1
+    assert ask("DELETE", path).status_code == 400
+
+    assert ask("DELETE", service).status_code == 204
+    assert ask("DELETE", path).status_code == 204
+    assert not EscalationPolicy.select().where(EscalationPolicy.id == world.policy.id).exists()
+
+
+def test_put_of_a_policy_changes_only_what_is_given(ask, team, world):
+    path = f"{team}/escalation_policies/{world.policy.unique_id}/"
+    body = rules((0, world.bob.username))
+
+    assert ask("PUT", path, {"name": "x"}).status_code == 400
+    assert ask("PUT", path, {"name": "x"}, word="Token").status_code == 200
+    assert ask("PUT", path, body).json["summary"] == world.policy.summary
+
+
+@pytest.fixture
+def integrations(service) -> str:
+    return f"{service}integrations/"
+
+
+def test_an_integration_is_an_application_that_exists(ask, integrations):
+    assert ask("POST", integrations, {"name": "x"}).status_code == 400
+    assert ask("POST", integrations, {"application": new_uuid()}).status_code == 400
+    made = ask("POST", integrations, {"application": GENERIC, "create_incidents_for": "3"}).json
+    one = f"{integrations}{made['unique_id']}"
+
+    assert (made["create_incidents_for"], made["is_enabled"], made["default_urgency"]) == (3, True, 1)
+    assert ask("PUT", one, {"is_enabled": "false"}).json["is_enabled"] is False
+    assert ask("PUT", one, {"application": ""}).status_code == 400
+    assert ask("PATCH", one, {"create_incidents_for": 4}).status_code == 400
+
+
+def test_a_new_key_takes_the_place_of_the_old(ask, world):
+    old = world.integration.integration_key
+    path = "/api/account/regenerate_integration_key/"
+
+    answer = ask("POST", path, {"integration_unique_id": world.integration.unique_id})
+
+    assert answer.status_code == 200
+    assert answer.json["integration_key"] != old
+    assert answer.json["integration_key"] in answer.json["webhook_url"]
+    assert not Integration.select().where(Integration.integration_key == old).exists()
+
+
+def test_deleting_a_service_takes_its_integrations_along(ask, service, world):
+    assert ask("DELETE", service).status_code == 204
+
+    assert Integration.select().count() == 0
+    assert Service.select().count() == 0
