@@ -2,7 +2,6 @@
 
 import logging
 import random
-import shutil
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +12,8 @@ from typing import Any
 import pytest
 
 from models.base import connection, db, open_store
-from models.migrate import migrate
 from tests.people import World, found_world
+from tests.stores import Migrated, database_url, make_empty
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -34,27 +33,18 @@ def home(tmp_path: Path) -> Path:
 @pytest.fixture
 def empty_store(home: Path):
     """A store without a schema."""
-    opened = open_store("", home)
+    make_empty()
+    opened = open_store(database_url(), home)
     yield opened
     db.close_all()
-
-
-@pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with the schema in it, made once and copied for each test."""
-    folder = tmp_path_factory.mktemp("schema")
-    open_store("", folder)
-    migrate(folder)
-    db.close_all()
-    return folder / "tocsin.db"
+    Migrated.made = None
 
 
 @pytest.fixture
-def store(home: Path, migrated_file: Path):
+def store(home: Path, tmp_path_factory: pytest.TempPathFactory):
     """A store with the schema and a connection, no rows."""
-    home.mkdir(parents=True, exist_ok=True)
-    shutil.copy(migrated_file, home / "tocsin.db")
-    opened = open_store("", home)
+    Migrated.made = Migrated.made or Migrated(tmp_path_factory.mktemp("schema"))
+    opened = Migrated.made.give(home)
     with connection():
         yield opened
     db.close_all()
