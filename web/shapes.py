@@ -111,9 +111,11 @@ class Moment(fields.Field[datetime]):
         return None if value is None else moment_text(value)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+        if not isinstance(value, str):
+            raise self.make_error("invalid")
         try:
             return moment(value)
-        except (TypeError, ValueError, OverflowError):
+        except (ValueError, OverflowError):
             raise self.make_error("invalid") from None
 
 

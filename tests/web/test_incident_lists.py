@@ -1,0 +1,163 @@
+"""The filter of incidents, its pages, and the list of all."""
+
+from datetime import timedelta
+
+import pytest
+
+from models import founding
+from models.enums import AccountRole
+from models.ids import new_short_id, new_uuid
+from models.incidents import Incident
+from models.teams import Priority
+
+FILTER = "/api/incidents/filter/"
+
+
+@pytest.fixture
+def incident(world, now):
+    """incident(status=2, ...): one more, a minute younger than the one before."""
+
+    def make(**values) -> Incident:
+        number = Incident.select().count() + 1
+        at = now + timedelta(minutes=number)
+        known = {
+            "unique_id": new_short_id(), "account": world.account, "incident_number": number,
+            "incident_key": new_short_id(), "service": world.service, "team": world.team,
+            "title": f"No. {number}", "status": 1, "urgency": 1, "creation_date": at, "chain_started_at": at,
+        }  # fmt: skip
+        return Incident.create(**{**known, **values})
+
+    return make
+
+
+@pytest.fixture
+def found(ask):
+    """found({"status": 0}) -> the numbers of the incidents."""
+
+    def find(body: dict, **more) -> list[int]:
+        answer = ask("POST", FILTER, body, **more)
+        assert answer.status_code == 200, answer.json
+        return [incident["incident_number"] for incident in answer.json["results"]]
+
+    return find
+
+
+def test_the_status_limits_and_triggered_is_the_default(incident, found):
+    for status in (1, 2, 3):
+        incident(status=status)
+
+    assert found({}) == [1]
+    assert [found({"status": status}) for status in ("-1", 0, 1, 2.0, 3)] == [
+        [1, 2],
+        [1, 2, 3],
+        [1],
+        [2],
+        [3],
+    ]
+
+
+def test_everything_that_can_limit_limits(incident, found, world, now):
+    priority = Priority.create(unique_id=new_uuid(), team=world.team, name="Urgent", creation_date=now)
+    incident(team_priority=priority, assigned_to=world.bob, escalation_policy=world.policy)
+    incident(team=world.charlies_team, service=None)
+    only_first = [
+        {"team_ids": [world.team.unique_id]},
+        {"service_ids": [world.service.unique_id]},
+        {"user_ids": [world.bob.username]},
+        {"priority_ids": [priority.unique_id]},
+        {"priority_name": "uRGENT"},
+        {"escalation_policy_ids": [world.policy.unique_id]},
+        {"to_date": (now + timedelta(minutes=2)).isoformat()},
+        {"all_teams": 0},
+    ]
+    nothing = [
+        {"tag_ids": [new_uuid()]}, {"postmortem_filter": 1}, {"sla_ids": ["x"]}, {"priority_name": "urg%"},
+        {"from_date": "2026-03-05"}, {"to_date": "2026-03-04"}, {"team_ids": ["\x00' or 1=1"]},
+    ]  # fmt: skip
+    no_limit = [
+        {"team_ids": []}, {"from_date": [], "to_date": []}, {"from_date": "", "user_ids": None},
+        {"postmortem_filter": -1}, {"postmortem_filter": "0"}, {"all_teams": 1}, {"unknown": 1},
+        {"from_date": "2026-03-04"}, {"from_date": "2026-03-04T12:00:00"}, {"priority_name": ""},
+    ]  # fmt: skip
+
+    assert [body for body in only_first if found(body) != [1]] == []
+    assert [body for body in nothing if found(body) != []] == []
+    assert [body for body in no_limit if found(body) != [1, 2]] == []
+
+
+def test_dates_are_exclusive(incident, found, now):
+    incident()
+    at = (now + timedelta(minutes=1)).isoformat()
+
+    assert found({"from_date": at}) == found({"to_date": at}) == []
+
+
+WRONG = [
+    {"status": 4}, {"status": "open"}, {"all_teams": 2}, {"team_ids": "x"}, {"team_ids": [7]},
+    {"team_ids": {}}, {"from_date": "tomorrow"}, {"from_date": 5}, {"from_date": ["x"]},
+    {"to_date": "0001-01-01T00:00:00+14:00"}, {"postmortem_filter": 2}, [],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_filters_that_cannot_be(ask, wrong):
+    assert ask("POST", FILTER, wrong).status_code == 400
+
+
+def test_pages_are_linked_and_end(ask, found, incident):
+    for _ in range(12):
+        incident()
+
+    first = ask("POST", FILTER, {}).json
+    second = ask("POST", f"{FILTER}?page=2&page_size=10", {}).json
+
+    link = "https://tocsin.example.org/api/incidents/filter/?page={}&page_size=10"
+    assert (first["count"], first["previous"], first["next"]) == (None, None, link.format(2))
+    assert (second["previous"], second["next"], len(second["results"])) == (link.format(1), None, 2)
+    assert ask("POST", f"{FILTER}?page=3", {}).status_code == 404
+
+
+def test_the_query_wins_over_the_body(found, ask, incident):
+    for _ in range(3):
+        incident()
+
+    assert found({"page": 2, "page_size": 2}) == [3]
+    first = ask("POST", f"{FILTER}?page=1", {"page": 3, "page_size": "1"}).json["results"]
+    assert [incident["incident_number"] for incident in first] == [1]
+
+
+@pytest.mark.parametrize("page", ["0", "-1", "x", "1.5", "9" * 30, "٢"])
+def test_pages_that_cannot_be_are_not_found(ask, page):
+    assert ask("POST", f"{FILTER}?page={page}", {}).status_code == 404
+
+
+def test_no_page_is_longer_than_a_hundred(ask, incident):
+    for _ in range(101):
+        incident()
+
+    assert len(ask("POST", FILTER, {"page_size": 1000}).json["results"]) == 100
+    assert len(ask("POST", FILTER, {"page_size": "x"}).json["results"]) == 10
+
+
+def test_a_member_sees_what_is_the_teams(incident, found):
+    incident()
+
+    assert found({}, who="bob") == [1]
+    assert found({}, who="charlie") == []
+
+
+def test_the_list_of_all_counts_and_takes_a_body_as_no_harm(ask, incident):
+    for status in (1, 2, 3):
+        incident(status=status)
+
+    listed = ask("GET", "/api/incidents/?page_size=2", {"page": 7, "status": "x"}, word="Token").json
+
+    assert (listed["count"], len(listed["results"])) == (3, 2)
+    assert listed["next"] == "https://tocsin.example.org/api/incidents/?page=2&page_size=2"
+
+
+def test_who_lost_the_account_names_is_shown_by_address(ask, incident, world, now):
+    dora = founding.new_user(world.account, "dora@example.org", AccountRole.USER, now)
+    incident(assigned_to=dora)
+
+    assert ask("GET", "/api/incidents/1/").json["assigned_to_name"] == "dora"

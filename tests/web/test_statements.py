@@ -1,0 +1,127 @@
+"""A list of fifty costs as many statements as a list of one."""
+
+from datetime import timedelta
+
+import pytest
+from playhouse.test_utils import count_queries
+
+from models import founding
+from models.applications import GENERIC
+from models.enums import AccountRole, ContactType, TeamRole
+from models.events import Event, Receipt
+from models.ids import new_short_id, new_uuid
+from models.incidents import Incident
+from models.services import Service
+from models.teams import Priority, Sla, TeamMember
+from models.users import NotificationRule
+
+TEAM = "/api/account/teams/{team}/"
+
+
+def a_team(world, now):
+    founding.new_team(world.account, "Search", world.alice, now)
+
+
+def a_member(world, now):
+    user = founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+    TeamMember.create(unique_id=new_uuid(), team=world.team, user=user, role=TeamRole.USER, joining_date=now)
+
+
+def a_priority(world, now):
+    return Priority.create(unique_id=new_uuid(), team=world.team, name="P1", creation_date=now)
+
+
+def an_sla(world, now):
+    return Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
+
+
+def a_policy(world, now):
+    team = founding.new_team(world.account, "x", world.alice, now)
+    policy = team.escalationpolicy_set.get()
+    policy.team = world.team
+    policy.save()
+    return policy
+
+
+def a_service(world, now):
+    service = founding.new_service(world.team, "Search", a_policy(world, now), world.bob, now)
+    sla, priority = an_sla(world, now), a_priority(world, now)
+    Service.update(sla=sla, team_priority=priority).where(Service.id == service.id).execute()
+    return Service.get_by_id(service.id)
+
+
+def an_integration(world, now):
+    founding.new_integration(world.service, "Probe", GENERIC, world.bob, now)
+
+
+def a_contact(world, now):
+    contact = founding.new_contact(world.bob, "Home", ContactType.EMAIL, "b@example.org", now)
+    NotificationRule.create(
+        unique_id=new_uuid(), user=world.bob, contact=contact, urgency=1, creation_date=now
+    )
+
+
+def an_incident(world, now):
+    number = Incident.select().count() + 1
+    service = a_service(world, now)
+    Incident.create(
+        unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
+        service=service, team=world.team, title="Disk", status=1, urgency=1, assigned_to=world.bob,
+        escalation_policy=service.escalation_policy, sla=service.sla, team_priority=service.team_priority,
+        creation_date=now + timedelta(minutes=number), chain_started_at=now,
+    )  # fmt: skip
+
+
+def an_alert(world, now):
+    if not Incident.select().exists():
+        an_incident(world, now)
+    receipt = Receipt.create(
+        trace_id=new_uuid(), account=world.account, source="generic", body=b"{}", received_at=now
+    )
+    Event.create(
+        unique_id=new_short_id(), receipt=receipt, position=0, integration=world.integration,
+        incident=Incident.get(), message="Disk", alert_type=3, entity_id="disk", creation_date=now,
+    )  # fmt: skip
+
+
+LISTS = (
+    ("GET", "/api/account/teams/", a_team),
+    ("GET", "/api/account/members/", a_member),
+    ("GET", TEAM + "members/", a_member),
+    ("GET", TEAM + "priority/", a_priority),
+    ("GET", TEAM + "sla/", an_sla),
+    ("GET", TEAM + "escalation_policies/", a_policy),
+    ("GET", TEAM + "services/", a_service),
+    ("GET", TEAM + "services/{service}/integrations/", an_integration),
+    ("GET", "/api/account/users/{bob}/contacts/", a_contact),
+    ("GET", "/api/account/users/{bob}/notification_rules/", a_contact),
+    ("GET", "/api/incidents/?page_size=100", an_incident),
+    ("POST", "/api/incidents/filter/?page_size=100", an_incident),
+    ("GET", "/api/incidents/1/alerts/?page_size=100", an_alert),
+)
+
+
+@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize(("method", "path", "one_more"), LISTS, ids=lambda value: str(value))
+def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, path, one_more, word):
+    place = path.format(team=world.team.unique_id, service=world.service.unique_id, bob=world.bob.username)
+
+    def cost() -> tuple[int, int]:
+        with count_queries() as counted:
+            listed = ask(method, place, {} if method == "POST" else None, word=word)
+        body = listed.json
+        return counted.count, len(body["results"] if isinstance(body, dict) else body)
+
+    def add(times: int) -> None:
+        with store.writing():
+            for _ in range(times):
+                one_more(world, now)
+
+    add(1)
+    ask("GET", "/api/account/teams/")  # notes the use of the token
+    few, short = cost()
+    add(49)
+    many, long = cost()
+
+    assert long >= short + 49
+    assert many == few <= 12
