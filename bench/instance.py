@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from bench.processes import Process, family
+from bench.processes import Process, family, living
 from bench.sink import Sink
 
 START_S = 30.0
@@ -99,7 +99,7 @@ class Instance:
         if self._process is not None:
             self._process.wait()
             self._process = None
-        until(lambda: not any(Path(f"/proc/{one.pid}").exists() for one in processes), 5.0)
+        until(lambda: living().isdisjoint(one.pid for one in processes), 5.0)
 
     def processes(self) -> list[Process]:
         return family(self._process.pid) if self._process is not None else []

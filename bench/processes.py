@@ -25,6 +25,11 @@ class Process:
         return "redis" if program.startswith(("redis", "valkey")) else program
 
 
+def living() -> set[int]:
+    """Every process there is, but for those that only wait for their parent to look at them."""
+    return {pid for pid, _ in _parents()}
+
+
 def family(pid: int) -> list[Process]:
     """A process and all that descend from it."""
     parents = dict(_parents())

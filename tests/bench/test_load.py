@@ -1,0 +1,94 @@
+"""The sender counts as accepted only what was answered 2xx."""
+
+import http.server
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench.load import Loader, NobodyAnswers
+from bench.traffic import Traffic
+
+KEPT = (200, b'{"message":"success","trace_id":"t"}', {})
+TRAFFIC = Traffic("run", alerts=20, entities=5)
+
+
+@pytest.fixture
+def served() -> Iterator[Callable[..., str]]:
+    """Serves these answers in turn, the last one for ever; None hangs up without an answer."""
+    servers: list[http.server.ThreadingHTTPServer] = []
+
+    def serve(*answers) -> str:
+        waiting = list(answers)
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self):
+                self.rfile.read(int(self.headers["Content-Length"]))
+                answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+                if answer is None:
+                    self.close_connection = True
+                    return
+                status, body, headers = answer
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                    self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_):
+                """Say nothing."""
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_port}/integration/acme/generic/key/"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+def sent(url: str, **options):
+    return Loader(url, 3, **options).run(TRAFFIC.requests(url))
+
+
+def test_every_answer_2xx_is_accepted_with_its_trace_id_and_entities(served):
+    done = sent(served(KEPT))
+
+    assert len(done.accepted) == len(done.latencies_ms) == 20
+    assert {one.trace_id for one in done.accepted} == {"t"}
+    assert sorted({name for one in done.accepted for name in one.entities}) == [f"run-{n}" for n in range(5)]
+
+
+def test_a_refusal_is_counted_by_its_status_and_not_as_accepted(served):
+    done = sent(served((503, b"{}", {}), (404, b"{}", {}), KEPT))
+
+    assert dict(done.refused) == {503: 1, 404: 1}
+    assert len(done.accepted) == 18
+
+
+def test_what_got_no_answer_is_unknown_and_sent_again(served):
+    done = sent(served(None, None, KEPT))
+
+    assert (done.unknown, len(done.accepted)) == (2, 20)
+
+
+def test_a_connection_that_its_server_closes_after_the_answer_loses_nothing(served):
+    done = sent(served((200, KEPT[1], {"Connection": "close"})))
+
+    assert (done.unknown, len(done.accepted)) == (0, 20)
+
+
+def test_it_gives_up_when_nobody_ever_answers(served):
+    with pytest.raises(NobodyAnswers):
+        sent(served(None))
+
+
+def test_at_a_rate_requests_leave_when_they_are_due(served):
+    done = sent(served(KEPT), rate=200)
+
+    assert done.seconds >= 19 / 200
+    assert len(done.accepted) == 20
