@@ -49,7 +49,7 @@ class Signer:
         return token if isinstance(token, str) else token.decode()
 
     def read(self, token: str, now: datetime) -> Link:
-        """What was signed. Raises BadLink or ExpiredLink; whether the user is still there is not its matter."""
+        """What was signed. Raises BadLink or ExpiredLink; does not ask whether the user is still there."""
         try:
             said: Any = self._serializer.loads(token)
         except itsdangerous.BadData:

@@ -18,6 +18,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "models.effects": (VOCABULARY, set()),
     "models.facts": (VOCABULARY, set()),
     "models.shortid": (set(), set()),
+    "models.links": ({"models"}, {"itsdangerous"}),
     "models": ({"models"}, {"peewee", "playhouse", "orjson"}),
     "pipeline.sources": (PURE, {"msgspec"}),
     "pipeline.conditions": (PURE, {"datalogic_py", "re2"}),

@@ -67,6 +67,12 @@ def _networks(text: str) -> tuple[Any, ...]:
     return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
 
 
+def _file(text: str) -> str:
+    if text and not Path(text).is_file():
+        raise ValueError("there is no such file")
+    return text
+
+
 def _cuts(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     segments(names)
@@ -104,6 +110,7 @@ SETTINGS = (
     Setting("smtp_host", "", str, "mail relay; empty: nobody can be told by e-mail"),
     Setting("smtp_port", "25", _port, "port of the mail relay"),
     Setting("smtp_tls", "none", _one_of("none", "starttls", "tls"), "none, starttls or tls"),
+    Setting("smtp_ca_file", "", _file, "certificates to trust besides the system's, for the mail relay"),
     Setting("smtp_user", "", str, "user at the mail relay"),
     Setting("smtp_password", "", str, "password at the mail relay", secret=True),
     Setting("smtp_from", "tocsin@localhost", str, "sender of e-mail"),
@@ -130,6 +137,7 @@ class Settings:
     smtp_host: str
     smtp_port: int
     smtp_tls: str
+    smtp_ca_file: str
     smtp_user: str
     smtp_password: str
     smtp_from: str

@@ -7,7 +7,7 @@ import structlog
 
 from tocsin.settings import Settings
 from tocsin.signals import Signals, end_within
-from workers import actors, bell, road
+from workers import actors, bell, deliver, road
 from workers.broker import Broker
 from workers.watch import Watch
 
@@ -23,6 +23,7 @@ def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     """Work until the process is asked to stop. `queues` are the only ones to listen to; empty: all."""
     signals = Signals()
     road.configure(settings.road_cuts)
+    deliver.configure(settings)
     bell.connect(redis_url)
     broker = Broker(redis_url)
     dramatiq.set_broker(broker)

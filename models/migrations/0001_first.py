@@ -342,6 +342,7 @@ class Message(Model):
     user = ForeignKeyField(User, on_delete="CASCADE")
     contact = ForeignKeyField(ContactMethod, on_delete="SET NULL", null=True)
     channel = SmallIntegerField()
+    reason = TextField(null=True)
     created_at = UtcField()
     next_at = UtcField()
     claimed_until = UtcField(null=True)

@@ -1,0 +1,113 @@
+"""A conversation with the mail relay: connected, secured and logged in before a deadline, or not at all."""
+
+import contextlib
+import smtplib
+import socket
+import ssl
+from typing import Any
+
+from tocsin.settings import Settings
+from workers.channels.watchdog import Watchdog
+
+
+class Conversation(smtplib.SMTP):
+    """smtplib over a connection made here; `handle` is a second handle of it, the same through TLS."""
+
+    def __init__(self, raw: socket.socket, handle: socket.socket, settings: Settings) -> None:
+        self._raw = raw
+        self.handle = handle
+        self.used = False
+        super().__init__(settings.smtp_host, settings.smtp_port, local_hostname=_own_name())
+
+    def connect(self, *_: Any, **__: Any) -> tuple[int, bytes]:
+        """Called by the constructor, which knows the host's name from then on."""
+        self.sock = self._raw
+        self.file = None
+        return self.getreply()
+
+    def close(self) -> None:
+        super().close()
+        self._raw.close()
+        self.handle.close()
+
+
+def _own_name() -> str:
+    """For EHLO. smtplib would ask the resolver, which may take its time."""
+    name = socket.gethostname()
+    return name if "." in name else "[127.0.0.1]"
+
+
+def converse(settings: Settings, watchdog: Watchdog) -> Conversation:
+    """A conversation that is ready for letters. Raises OSError, SMTPException or ValueError (a bad name)."""
+    raw = _connected(settings.smtp_host, settings.smtp_port, watchdog)
+    with contextlib.ExitStack() as failing:
+        failing.callback(lambda: raw.close())
+        handle = failing.enter_context(raw.dup())
+        watchdog.watch(handle)
+        if settings.smtp_tls == "tls":
+            raw = _tls(settings).wrap_socket(raw, server_hostname=settings.smtp_host)
+        talk = Conversation(raw, handle, settings)
+        failing.callback(talk.close)
+        _introduce(talk, settings)
+        failing.pop_all()
+    return talk
+
+
+def _introduce(talk: Conversation, settings: Settings) -> None:
+    if settings.smtp_tls == "starttls":
+        talk.starttls(context=_tls(settings))
+    talk.ehlo_or_helo_if_needed()
+    if settings.smtp_user:
+        talk.login(settings.smtp_user, settings.smtp_password)
+
+
+def _tls(settings: Settings) -> ssl.SSLContext:
+    """Certificates are always checked; a private authority is named by a setting."""
+    context = ssl.create_default_context()
+    if settings.smtp_ca_file:
+        context.load_verify_locations(settings.smtp_ca_file)
+    return context
+
+
+def _connected(host: str, port: int, watchdog: Watchdog) -> socket.socket:
+    """The first of the host's addresses that answers; each gets its share of the time that is left."""
+    addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    failure: OSError = OSError("the relay's name has no address")
+    for place, (family, kind, protocol, _, address) in enumerate(addresses):
+        raw = socket.socket(family, kind, protocol)
+        try:
+            raw.settimeout(watchdog.remaining() / (len(addresses) - place))
+            raw.connect(address)
+            # The watchdog is to end a wait, not the time-out of a read, which says less.
+            raw.settimeout(watchdog.remaining() + 1)
+            return raw
+        except OSError as error:
+            raw.close()
+            failure = error
+    raise failure
+
+
+def trouble(error: Exception, watchdog: Watchdog, deadline_s: float) -> str:
+    """Why nothing can be sent by the relay, in words without anybody's address or password."""
+    if watchdog.bit or isinstance(error, TimeoutError):
+        return f"no answer from the relay within {deadline_s:g} s"
+    match error:
+        case smtplib.SMTPAuthenticationError():
+            return f"the relay refuses user and password ({error.smtp_code})"
+        case smtplib.SMTPResponseException():
+            return f"the relay answered {error.smtp_code}"
+        case smtplib.SMTPNotSupportedError():
+            return str(error)
+        case smtplib.SMTPServerDisconnected() | ConnectionResetError() | BrokenPipeError():
+            return "the relay hung up"
+        case ConnectionRefusedError():
+            return "the relay refuses connections"
+        case socket.gaierror():
+            return "the relay's name is not known"
+        case ssl.SSLCertVerificationError():
+            return f"the relay's certificate is not trusted: {error.verify_message}"
+        case ssl.SSLError():
+            return f"no TLS with the relay: {error.reason or 'handshake failed'}"
+        case OSError(strerror=str(words)):
+            return f"the relay cannot be reached: {words}"
+    return f"the relay cannot be used: {type(error).__name__}"
