@@ -31,9 +31,14 @@ _USERNAME = re.compile(r"[0-9a-f-]{25}")
 _SHORT = re.compile(f"[{ALPHABET}]{{22}}")
 
 
+def is_uuid(text: str) -> bool:
+    """Whether this could be an id of ours; what could not is never asked for."""
+    return UUID.fullmatch(text) is not None
+
+
 def find(query: Any, field: peewee.Field, unique_id: str) -> Any:
-    """The row of this query with this id, or NotFound; malformed ids are never asked for."""
-    if not UUID.fullmatch(unique_id):
+    """The row of this query with this id, or NotFound."""
+    if not is_uuid(unique_id):
         raise NotFound
     row = query.where(field == unique_id).first()
     if row is None:

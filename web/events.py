@@ -52,7 +52,7 @@ def _accepted(offer: Offer) -> Response:
 def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offer, list[Parsed]]:
     """Read, check and keep this request's alerts; returns once they are committed."""
     source = SOURCES.get(extension)
-    if source is None:
+    if source is None or not access.is_uuid(key):
         raise NotFound
     parsed, body = _read(source)
     offer = Offer(key, account_id, extension, body, len(parsed), str(uuid.uuid4()))
@@ -132,7 +132,7 @@ def _incident(event: Event | None) -> dict[str, Any] | None:
 
 
 def _any_receipt(trace_id: str) -> Receipt:
-    receipt = recorder.receipt_of(trace_id.lower())
+    receipt = recorder.receipt_of(trace_id.lower()) if access.is_uuid(trace_id.lower()) else None
     if receipt is None:
         raise NotFound
     return receipt
