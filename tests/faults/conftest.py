@@ -1,0 +1,77 @@
+"""Real instances to be hurt: each in a folder of its own, with a mail server, none left running."""
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+
+from bench.instance import Instance
+from bench.sink import Sink
+from models.base import db, open_store
+from tests.faults.ledger import OWNER
+from tocsin.embedded_redis import socket_path
+
+
+@pytest.fixture(scope="session")
+def seed() -> int:
+    """Set FAULTS_SEED to run the same faults at the same moments again."""
+    return int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(10**6))
+
+
+@pytest.fixture
+def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+    """Says what a run was like, passed or not."""
+
+    def say(what: str) -> None:
+        with capsys.disabled():
+            print(f"\n  {what}", flush=True)
+
+    return say
+
+
+@pytest.fixture
+def chance(seed: int, tell: Callable[[str], None]) -> random.Random:
+    """Chance that can be repeated; tells how."""
+    tell(f"FAULTS_SEED={seed}")
+    return random.Random(seed)
+
+
+@pytest.fixture
+def sink() -> Iterator[Sink]:
+    """The mail server."""
+    sink = Sink().start()
+    yield sink
+    sink.stop()
+
+
+@pytest.fixture
+def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Instance]]:
+    """Starts the instance of this test; its tables are open to the test, too."""
+    started: list[Instance] = []
+
+    def launched(**settings: Any) -> Instance:
+        instance = Instance(tmp_path, settings.pop("relay", sink.port), owner_email=OWNER, **settings)
+        started.append(instance)
+        instance.start()
+        open_store("", instance.home)
+        return instance
+
+    yield launched
+    for instance in started:
+        instance.stop()
+    db.close_all()
+
+
+@pytest.fixture
+def flushall() -> Callable[[Instance], None]:
+    """Redis loses everything it holds."""
+
+    def flush(instance: Instance) -> None:
+        with redis.Redis(unix_socket_path=str(socket_path(instance.home))) as client:
+            client.flushall()
+
+    return flush

@@ -1,0 +1,131 @@
+"""Senders that keep their own log: what was answered 2xx, and what got no answer."""
+
+import json
+import random
+import threading
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
+
+CRITICAL, RESOLVED = "critical", "resolved"
+LIVE_ENTITIES = 40
+# A request without an answer for this long is unknown.
+PATIENCE_S = 30.0
+
+
+class Unknown(Exception):
+    """No answer: the alert may or may not have been taken."""
+
+
+@dataclass
+class Story:
+    """What was said about one entity, in order, and taken. `unknown` is what may have been said last."""
+
+    levels: list[str] = field(default_factory=list)
+    unknown: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the entity has an open incident, as far as its sender knows."""
+        return bool(self.levels) and self.levels[-1] == CRITICAL
+
+    @property
+    def incidents(self) -> set[int]:
+        """How many incidents it must have had: exactly one for each run of criticals."""
+        runs = sum(
+            level == CRITICAL and before != CRITICAL
+            for before, level in zip([None, *self.levels], self.levels, strict=False)
+        )
+        may_open_another = self.unknown == CRITICAL and not self.is_open
+        return {runs, runs + 1} if may_open_another else {runs}
+
+
+class Line:
+    """One keep-alive connection."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        self._path = parts.path
+        self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_S)
+
+    def post(self, alert: dict[str, object]) -> str | None:
+        """The trace_id of an accepted alert, None when nobody was there to take it. Unknown otherwise."""
+        if self._connection.sock is None:
+            try:
+                self._connection.connect()
+            except (ConnectionRefusedError, TimeoutError):
+                return None
+        try:
+            self._connection.request("POST", self._path, json.dumps(alert))
+            answer = self._connection.getresponse()
+            said = answer.read()
+        except (OSError, HTTPException) as error:
+            self._connection.close()
+            raise Unknown(type(error).__name__) from None
+        if answer.status == 503:
+            raise Unknown("503")
+        assert answer.status in (200, 201), f"{answer.status} {said[:200]!r}"
+        trace_id: str = json.loads(said)["trace_id"]
+        return trace_id
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Sender(threading.Thread):
+    """Tells of entities that nobody else tells of, waits for each answer, and goes on until stopped.
+
+    What was accepted is never sent again; an entity with an unknown outcome is never spoken of again.
+    """
+
+    def __init__(self, name: str, url: str, seed: int, stopping: threading.Event, pause_s: float) -> None:
+        super().__init__(name=name, daemon=True)
+        self.stories: dict[str, Story] = {}
+        self.accepted: dict[str, str] = {}
+        self.unknown = 0
+        self.failure: Exception | None = None
+        self._line = Line(url)
+        self._chance = random.Random(f"{seed} {name}")
+        self._stopping = stopping
+        self._pause_s = pause_s
+        self._live = [self._fresh() for _ in range(LIVE_ENTITIES)]
+
+    def _fresh(self) -> str:
+        name = f"{self.name}-{len(self.stories)}"
+        self.stories[name] = Story()
+        return name
+
+    def run(self) -> None:
+        try:
+            while not self._stopping.is_set():
+                self._tell(self._chance.randrange(LIVE_ENTITIES))
+                self._stopping.wait(self._chance.uniform(0, 2 * self._pause_s))
+        except Exception as error:  # told by whoever started this thread
+            self.failure = error
+        finally:
+            self._line.close()
+
+    def _tell(self, place: int) -> None:
+        entity = self._live[place]
+        story = self.stories[entity]
+        level = RESOLVED if self._chance.random() < (0.35 if story.is_open else 0.15) else CRITICAL
+        try:
+            trace_id = self._posted(entity, level)
+        except Unknown:
+            self.unknown += 1
+            story.unknown = level
+            self._live[place] = self._fresh()
+            return
+        if trace_id is not None:
+            self.accepted[trace_id] = entity
+            story.levels.append(level)
+
+    def _posted(self, entity: str, level: str) -> str | None:
+        """Tried until somebody takes connections; None only when stopped before that."""
+        alert = {"message": f"{entity} is {level}", "alert_type": level, "entity_id": entity}
+        while not self._stopping.is_set():
+            trace_id = self._line.post(alert)
+            if trace_id is not None:
+                return trace_id
+            self._stopping.wait(0.05)
+        return None

@@ -1,0 +1,62 @@
+"""Redis may lose everything: what is due comes in its time (law 2)."""
+
+import random
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bench.instance import Instance
+from bench.sink import Sink
+from models.accounts import Account
+from models.base import connection, store
+from models.enums import TimerKind
+from models.ids import new_uuid
+from models.teams import EscalationPolicy
+from models.timers import Timer
+from tests.faults.senders import Line
+from tests.waiting import until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+
+def test_a_timer_due_in_a_minute_fires_in_its_time_though_redis_was_emptied(
+    launch: Callable[..., Instance],
+    sink: Sink,
+    flushall: Callable[[Instance], None],
+    chance: random.Random,
+) -> None:
+    instance = launch()
+    tell_again_after(minutes=1)
+    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
+    line.post({"message": "Disk full", "alert_type": "critical", "entity_id": "db1"})
+    line.close()
+    until(lambda: len(sink.mails) == 1)
+
+    flushall(instance)
+    threading.Event().wait(chance.uniform(1, 50))
+    flushall(instance)
+    until(lambda: len(sink.mails) == 2, seconds=75, every=0.1)
+
+    timer = second_step()
+    arrived = datetime.fromtimestamp(sink.mails[1].at, UTC)
+    assert timedelta(0) <= timer.done_at - timer.due_at <= timedelta(seconds=2)
+    assert timedelta(0) <= arrived - timer.due_at <= timedelta(seconds=2)
+
+
+def tell_again_after(minutes: int) -> None:
+    """A second step of the policy, for the person of the first."""
+    with connection(), store().writing():
+        policy = EscalationPolicy.get()
+        first: dict[str, Any] = policy.rules[0]
+        policy.rules = [first, {**first, "unique_id": new_uuid(), "position": 2, "delay": minutes}]
+        policy.save(only=[EscalationPolicy.rules])
+        Account.update(config_version=Account.config_version + 1).execute()
+
+
+def second_step() -> Timer:
+    with connection():
+        query = Timer.select().where(Timer.kind == TimerKind.ESCALATE, Timer.done_at.is_null(False))
+        return query.order_by(Timer.due_at.desc()).get()

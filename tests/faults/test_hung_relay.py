@@ -1,0 +1,53 @@
+"""A mail relay that takes connections and never says a word delays nothing but its own mail."""
+
+import socket
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bench.instance import Instance
+from models.base import connection
+from models.events import Event
+from models.notices import Notice
+from tests.faults.senders import Line
+from tests.waiting import until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
+
+
+@pytest.fixture
+def hung_relay() -> Iterator[int]:
+    """The port of a server that never speaks."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
+        yield listening.getsockname()[1]
+
+
+def test_an_alert_becomes_an_incident_at_once_while_mail_hangs(
+    launch: Callable[..., Instance], hung_relay: int
+) -> None:
+    instance = launch(relay=hung_relay)
+    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
+    delays = [seconds_until_incident(line, f"db{number}") for number in range(60)]
+    line.close()
+
+    assert max(delays) < 1
+    assert owed() == 60
+    assert instance.readiness() == 200
+
+
+def seconds_until_incident(line: Line, entity: str) -> float:
+    line.post({"message": "Disk full", "alert_type": "critical", "entity_id": entity})
+    taken = time.monotonic()
+    until(lambda: has_incident(entity), seconds=5)
+    return time.monotonic() - taken
+
+
+def has_incident(entity: str) -> bool:
+    with connection():
+        return Event.select().where(Event.entity_id == entity, Event.incident_created).exists()
+
+
+def owed() -> int:
+    with connection():
+        return Notice.select().count()

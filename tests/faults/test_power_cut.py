@@ -1,0 +1,58 @@
+"""All processes end in one moment; the next start goes on by itself (law 1)."""
+
+import random
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from bench.instance import Instance
+from bench.sink import Sink
+from tests.faults.ledger import Ledger, settled, together
+from tests.faults.senders import Sender
+from tests.waiting import until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+LONGEST_RECOVERY_S = 30
+# A message that was being sent at the cut is claimed for some seconds more.
+LONGEST_DELIVERY_S = 60
+# Each connection to the relay may be cut between its yes and our note of it.
+RELAY_LINES = 4
+
+
+def test_after_kill_9_of_every_process_a_start_is_all_it_takes(
+    launch: Callable[..., Instance],
+    sink: Sink,
+    chance: random.Random,
+    seed: int,
+    tell: Callable[[str], None],
+) -> None:
+    instance = launch()
+    url = instance.credentials()["webhook_urls"]["generic"][1]
+    stopping = threading.Event()
+    senders = [Sender(f"sender{n}", url, seed, stopping, pause_s=0.005) for n in range(4)]
+    for sender in senders:
+        sender.start()
+    threading.Event().wait(chance.uniform(2, 4))
+    instance.kill()
+    stopping.set()
+    for sender in senders:
+        sender.join()
+
+    started = time.monotonic()
+    instance.start()
+    until(settled, seconds=LONGEST_DELIVERY_S, every=0.1)
+    seconds = time.monotonic() - started
+
+    accepted, stories = together(senders)
+    ledger = Ledger(sink)
+    tell(f"{len(accepted)} accepted; {ledger.told()}; all done {seconds:.1f} s after the next start")
+    assert [sender.failure for sender in senders] == [None] * 4
+    assert len(accepted) > 100
+    assert ledger.unprocessed(accepted) == []
+    assert ledger.disordered(stories) == []
+    assert ledger.untold() == []
+    assert ledger.told_twice() <= RELAY_LINES
+    assert seconds < LONGEST_RECOVERY_S
