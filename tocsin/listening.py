@@ -42,5 +42,8 @@ def _bound(settings: Settings, *, reuse_port: bool) -> socket.socket:
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error};"
             " set TOCSIN_HOST or TOCSIN_PORT"
         ) from None
+    # Connections inherit it. The server sends head and body apart, and without it the second waits for the
+    # acknowledgement of the first: 44 ms on every kept-alive connection, measured.
+    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     bound.setblocking(False)
     return bound
