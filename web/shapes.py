@@ -88,6 +88,11 @@ class Choice(Number):
         super().__init__(validate=validate.OneOf([int(word) for word in words]), **options)
 
 
+def _or_nothing(value: Any) -> Any:
+    """Blank text is nothing where a reference or a number may be absent."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
 class MaybeNumber(Number):
     """A number or nothing; "" is nothing."""
 
@@ -95,7 +100,7 @@ class MaybeNumber(Number):
         super().__init__(allow_none=True, **options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize(None if value == "" else value, attr, data, **kwargs)
+        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
 
 
 class Flag(fields.Boolean):
@@ -151,7 +156,7 @@ class Reference(fields.Field[Any]):
         self.blank = blank
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        value = None if value == "" else value
+        value = _or_nothing(value)
         if value is None and not self.blank:
             raise self.make_error("blank")
         return super().deserialize(value, attr, data, **kwargs)
@@ -184,7 +189,7 @@ class Uuid(fields.Field[str]):
         super().__init__(allow_none=True, **options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize(None if value == "" else value, attr, data, **kwargs)
+        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str) or not UUID.fullmatch(value.strip().lower()):
