@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 CRITICAL, RESOLVED = "critical", "resolved"
 LIVE_ENTITIES = 40
+MOST_IN_A_ROW = 8
 # A request without an answer for this long is unknown.
 PATIENCE_S = 30.0
 
@@ -98,12 +99,18 @@ class Sender(threading.Thread):
     def run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._tell(self._chance.randrange(LIVE_ENTITIES))
+                self._tell_in_a_row(self._chance.randrange(LIVE_ENTITIES))
                 self._stopping.wait(self._chance.uniform(0, 2 * self._pause_s))
         except Exception as error:  # told by whoever started this thread
             self.failure = error
         finally:
             self._line.close()
+
+    def _tell_in_a_row(self, place: int) -> None:
+        """Several alerts of one entity, each as soon as the one before is answered: their order shows."""
+        for _ in range(self._chance.randint(1, MOST_IN_A_ROW)):
+            if not self._stopping.is_set():
+                self._tell(place)
 
     def _tell(self, place: int) -> None:
         entity = self._live[place]
