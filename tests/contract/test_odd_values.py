@@ -10,9 +10,9 @@ from web.routes import ROUTES
 ODD = (
     None, True, False, 0, -1, 1.5, 10**12, -(10**18), 1e300, "", " ", "x", "0", "\x00", "\ud7ff\uffff",
     "x" * 70_000, "' or 1=1 --", "2026-13-45", "9999-12-31T23:59:59-12:00",
-    "00000000-0000-4000-8000-000000000000", [], [[]], [None], [{}], [{"x": 1}], ["x"] * 100, {}, {"unique_id": 7}, {"unique_id": None}, {"user": []},
-    {"delay": {}}, [{"delay": 1, "targets": [None]}], [{"time": 1, "type": 1, "responders": [[]]}],
-    {"email": {}},
+    "00000000-0000-4000-8000-000000000000", [], [[]], [None], [{}], [{"x": 1}], ["x"] * 100, {},
+    {"unique_id": 7}, {"unique_id": None}, {"user": []}, {"delay": {}}, {"email": {}},
+    [{"delay": 1, "targets": [None]}], [{"time": 1, "type": 1, "responders": [[]]}],
 )  # fmt: skip
 TAKES = {(route.method, route.path): route.takes for route in ROUTES}
 WRITES = [row for row in OPERATIONS if TAKES[row.method, row.path]]
