@@ -13,6 +13,7 @@ from typing import Any
 
 from web import (
     accounts,
+    contact_test,
     elements,
     events,
     incident_alerts,
@@ -20,6 +21,7 @@ from web import (
     incidents,
     integrations,
     openapi,
+    page,
     policies,
     services,
     teams,
@@ -132,7 +134,11 @@ ROUTES: tuple[Route, ...] = (
     one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, auth=None),
     one("GET", "/api/tocsin/alerts/<trace_id>/", events.story),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
+    one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, gives=contact_test.STARTED),
+    one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, gives=contact_test.TRIAL, many=True),
     # --- the interface about itself ------------------------------------------------------------------
     one("GET", openapi.PATH, openapi.view, auth=None, stored=False, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
+    one("GET", "/i/<token>", page.show, auth=None, documented=False),
+    one("POST", "/i/<token>", page.act, auth=None, documented=False),
 )  # fmt: skip

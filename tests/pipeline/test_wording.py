@@ -1,0 +1,143 @@
+"""What messages say, to the letter."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.enums import AlertType, Urgency
+from pipeline.wording import MOST_LISTED, Reader, Told, moment, trial_wording, wording
+
+NOON = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
+ALICE = Reader("Alice", "Europe/Berlin")
+
+DISK = Told(
+    number=12,
+    title="Disk full on db1",
+    service="Checkout",
+    urgency=Urgency.HIGH,
+    level=AlertType.CRITICAL,
+    since=NOON,
+    reason="named by step 1 of policy Default",
+    link="https://tocsin.example.org/i/abc",
+    summary="97% of /var",
+)
+
+
+def many(count: int) -> list[Told]:
+    return [
+        replace(DISK, number=n, title=f"Disk {n}", link=f"https://tocsin.example.org/i/{n}.")
+        for n in range(1, count + 1)
+    ]
+
+
+def test_one_incident():
+    words = wording([DISK], ALICE)
+
+    assert words.subject == "[Checkout] #12 Disk full on db1 (critical)"
+    assert words.text == (
+        "Disk full on db1\n"
+        "\n"
+        "Where:    Checkout\n"
+        "How bad:  critical, high urgency\n"
+        "Since:    Wed 4 Mar 2026, 13:00:05 CET (Europe/Berlin)\n"
+        "Incident: #12\n"
+        "Why you:  named by step 1 of policy Default\n"
+        "\n"
+        "See it, acknowledge it or resolve it (no login needed, for 7 days):\n"
+        "https://tocsin.example.org/i/abc\n"
+        "\n"
+        "97% of /var\n"
+    )
+
+
+def test_an_incident_made_by_hand_has_no_level_and_one_of_a_deleted_service_no_place():
+    words = wording([replace(DISK, level=None, service=None, urgency=Urgency.LOW)], ALICE)
+
+    assert words.subject == "[(service deleted)] #12 Disk full on db1"
+    assert "How bad:  low urgency\n" in words.text
+
+
+def test_several_incidents_are_listed_each_with_its_link():
+    words = wording(many(3), ALICE)
+
+    assert words.subject == "[Checkout] 3 incidents: Disk 1, Disk 2, Disk 3"
+    assert words.text.startswith(
+        "3 incidents are open, and you are told of all of them in this one message.\n"
+    )
+    assert words.text.count("Why you: named by step 1 of policy Default\n") == 1
+    assert (
+        "#2 Disk 2\n"
+        "  Checkout; critical, high urgency; since Wed 4 Mar 2026, 13:00:05 CET (Europe/Berlin)\n"
+        "  https://tocsin.example.org/i/2.\n"
+    ) in words.text
+
+
+def test_the_same_title_stands_once_in_the_subject():
+    words = wording([replace(one, title="Disk full") for one in many(50)], ALICE)
+
+    assert words.subject == "[Checkout] 50 incidents: Disk full"
+
+
+def test_of_a_storm_the_first_are_listed_and_the_others_counted():
+    words = wording(many(MOST_LISTED + 3), ALICE)
+
+    assert words.text.count("https://") == MOST_LISTED
+    assert words.text.endswith("and 3 more: #101, #102, #103\n")
+
+
+def test_several_services_are_counted():
+    told = [DISK, replace(DISK, service="Search"), replace(DISK, service="Billing")]
+
+    assert wording(told, ALICE).subject.startswith("[Checkout and 2 more] 3 incidents")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a\nb", "a\r\nBcc: x@y", "a\x00b", "a\u202eb\u2066", "x" * 70_000, "\ud800", "", "🔥" * 9_000],
+    ids=["newline", "header", "nul", "bidi", "long", "surrogate", "empty", "emoji"],
+)
+@pytest.mark.parametrize("count", [1, 3])
+def test_hostile_text_stays_one_line_and_short(text, count):
+    hostile = replace(DISK, title=text, service=text, reason=text, summary=text)
+    words = wording([hostile] * count, Reader(text, text))
+
+    assert len(words.subject) < 260
+    for unfit in "\r\x00\u202e\u2066\ud800":
+        assert unfit not in words.subject + words.text
+    assert "\n" not in words.subject
+    assert len(words.text) < 10_000
+    assert DISK.link in words.text
+
+
+def test_what_was_cut_says_so():
+    words = wording([replace(DISK, title="word " * 100, summary="x" * 3_000)], ALICE)
+
+    assert "... (critical)" in words.subject
+    assert words.text.endswith("xxx ...\n")
+
+
+@pytest.mark.parametrize(
+    ("zone", "at", "words"),
+    [
+        ("UTC", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
+        ("Europe/Berlin", NOON, "Wed 4 Mar 2026, 13:00:05 CET (Europe/Berlin)"),
+        ("Europe/Berlin", NOON + timedelta(days=60), "Sun 3 May 2026, 14:00:05 CEST (Europe/Berlin)"),
+        ("America/Sao_Paulo", NOON, "Wed 4 Mar 2026, 09:00:05 -03 (America/Sao_Paulo)"),
+        ("Nowhere/Else", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
+        ("../../etc/passwd", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
+        ("Europe", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
+        ("", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
+        ("\x00", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
+    ],
+)
+def test_moments_are_told_on_the_readers_clock(zone, at, words):
+    assert moment(at, zone) == words
+
+
+def test_a_test_message_says_that_nothing_happened():
+    words = trial_wording("asked for by Bob", ALICE, NOON)
+
+    assert words.subject == "[Tocsin] Test message"
+    assert "Nothing has happened." in words.text
+    assert "Because: asked for by Bob\n" in words.text

@@ -1,0 +1,58 @@
+"""Test messages to a contact: asked for, sent by a worker, and told."""
+
+import time_machine
+
+from models.notices import Message
+from models.users import ContactMethod
+from tests.relays import relay
+from tocsin.settings import load
+from workers import deliver
+
+
+def path(user):
+    contact = ContactMethod.get(ContactMethod.user == user)
+    return f"/api/tocsin/users/{user.username}/contacts/{contact.unique_id}/test/"
+
+
+def test_it_is_sent_and_its_outcome_can_be_seen(ask, world):
+    started = ask("POST", path(world.bob), who="bob")
+    assert started.status_code == 200
+    with relay() as box:
+        deliver.configure(load({"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}))
+        deliver.drain(1)
+
+    assert started.json["message"] == "A test message is on its way."
+    ((to, mail),) = box.mails
+    assert (to, mail["Subject"]) == ("bob@example.org", "[Tocsin] Test message")
+    assert "asked for by Bob" in mail.get_content()
+    (told,) = ask("GET", path(world.bob), who="bob").json
+    assert told["message_id"] == started.json["message_id"]
+    assert (told["state"], told["outcome"]) == ("sent", "taken by the relay (250)")
+    assert [attempt["outcome"] for attempt in told["attempts"]] == ["sent"]
+
+
+def test_a_contact_that_refuses_fails_and_nobody_else_is_told(ask, world):
+    ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.bob).execute()
+    ask("POST", path(world.bob), who="bob")
+    with relay({"RCPT old@example.org": "550 unknown"}) as box:
+        deliver.configure(load({"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}))
+        deliver.drain(1)
+
+    (told,) = ask("GET", path(world.bob), who="bob").json
+    assert (told["state"], box.mails) == ("failed", [])
+    assert Message.select().count() == 1
+
+
+def test_nobody_is_flooded(ask, world):
+    with time_machine.travel("2026-03-04T12:00:00Z", tick=False) as clock:
+        assert ask("POST", path(world.bob), who="bob").status_code == 200
+        again = ask("POST", path(world.bob), who="bob")
+        clock.shift(31)
+        later = ask("POST", path(world.bob), who="bob")
+
+    assert (again.status_code, again.headers["Retry-After"], later.status_code) == (429, "30", 200)
+
+
+def test_only_oneself_and_admins_may(ask, world):
+    assert ask("POST", path(world.bob), who="charlie").status_code == 403
+    assert ask("POST", path(world.bob), who="alice").status_code == 200
