@@ -12,7 +12,7 @@ run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
 
 test: $(VENV)/dev.stamp
-	@$(BIN)/python -m pytest -m "not faults"
+	@$(BIN)/python -m pytest -m "not faults" -n 2
 
 faults: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest tests/faults -m faults -n 0
