@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "settings": ("tocsin.shown_settings:settings", "Show every setting, its value and its meaning."),
     "account": ("tocsin.people:account", "Add accounts."),
     "user": ("tocsin.people:user", "Add users to an account."),
+    "test-message": ("tocsin.test_message:test_message", "Send a test message to somebody's contacts."),
     "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
     "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
 }

@@ -1,0 +1,79 @@
+"""`tocsin test-message`: whether somebody can be reached, tried the way that a page takes."""
+
+import json
+import sys
+from datetime import datetime
+from typing import Any
+
+import click
+
+from models.accounts import User
+from models.base import connection, open_store, store
+from models.enums import DELIVERABLE, MessageState
+from models.migrate import migrate
+from models.notices import Message
+from models.trials import new_trial
+from models.users import ContactMethod
+from tocsin import logs
+from tocsin.people import account_option, as_json_option
+from tocsin.settings import load
+from workers import deliver
+from workers.outbox import CLAIM
+
+
+@click.command("test-message")
+@click.argument("who", metavar="USERNAME_OR_EMAIL")
+@account_option
+@as_json_option
+def test_message(who: str, account_id: str | None, as_json: bool) -> None:
+    """Send a test message to each contact of a user that can be written to, and say how it went.
+
+    Exit code 1 when any of them was not sent.
+    """
+    settings = load()
+    logs.configure("error", "test-message")
+    open_store(settings.database_url, settings.home)
+    migrate(settings.home)
+    deliver.configure(settings)
+    with connection():
+        told = [_try(contact) for contact in _contacts(_user(who, account_id))]
+    for one in told:
+        click.echo(
+            json.dumps(one) if as_json else f"{one['contact']}: {one['outcome']} ({one['message_id']})"
+        )
+    sys.exit(0 if all(one["state"] == "sent" for one in told) else 1)
+
+
+def _user(who: str, account_id: str | None) -> User:
+    query = User.select().where((User.email == who) | (User.username == who), User.removed_at.is_null())
+    found = [user for user in query if account_id in (None, user.account.account_identifier)]
+    if not found:
+        raise click.ClickException(f"no user {who}")
+    if len(found) > 1:
+        raise click.UsageError("a user of several accounts: say which with --account")
+    return found[0]
+
+
+def _contacts(user: User) -> list[ContactMethod]:
+    query = ContactMethod.select().where(
+        ContactMethod.user == user, ContactMethod.contact_type.in_(list(DELIVERABLE))
+    )
+    contacts = list(query.order_by(ContactMethod.id))
+    if not contacts:
+        raise click.ClickException("this user has no contact that can be written to")
+    return contacts
+
+
+def _try(contact: ContactMethod) -> dict[str, Any]:
+    """Claimed from the start, so that no worker sends it too."""
+    with store().writing():
+        now: datetime = store().now()
+        made = new_trial(contact, "asked for at the command line", now, claimed_until=now + CLAIM)
+    deliver.send_now(made)
+    message = Message.get_by_id(made.id)
+    return {
+        "contact": contact.name,
+        "message_id": message.message_id,
+        "state": MessageState(message.state).name.lower(),
+        "outcome": message.outcome,
+    }
