@@ -17,6 +17,10 @@ test: $(VENV)/dev.stamp
 faults: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest tests/faults -m faults -n 0
 
+# Light load, unique alerts and storms against an instance of its own: about two minutes.
+bench: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench --own
+
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
