@@ -102,7 +102,9 @@ LISTS = (
 
 
 @pytest.mark.parametrize("word", ["Bearer", "Token"])
-@pytest.mark.parametrize(("method", "path", "one_more"), LISTS, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(
+    ("method", "path", "one_more"), LISTS, ids=lambda value: getattr(value, "__name__", value)
+)
 def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, path, one_more, word):
     place = path.format(team=world.team.unique_id, service=world.service.unique_id, bob=world.bob.username)
 
