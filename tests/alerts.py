@@ -19,9 +19,13 @@ def accept(
     source: str = "generic",
     body: bytes | None = None,
     trace: int | None = None,
+    exactly: bool = False,
     **alert: Any,
 ) -> Receipt:
-    """A receipt of one alert of the generic form, or of a whole body."""
+    """A receipt of one alert of the generic form, or of a whole body.
+
+    Each is accepted a millisecond after the one before it, unless it is to be `exactly` at `now`.
+    """
     number = Receipt.select().count() if trace is None else trace
     raw = body if body is not None else json.dumps(alert).encode()
     return Receipt.create(
@@ -32,7 +36,7 @@ def accept(
         source=source,
         body=raw,
         alerts=len(SOURCES[source].parse(raw)),
-        received_at=now + timedelta(milliseconds=number),
+        received_at=now if exactly else now + timedelta(milliseconds=number),
     )
 
 

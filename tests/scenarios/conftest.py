@@ -1,0 +1,85 @@
+"""A night told as a timeline: alerts come in, time passes, mails arrive in a real mailbox."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from models.enums import ContactType
+from models.incidents import Incident
+from models.notices import Message
+from models.timers import Timer
+from tests.alerts import accept
+from tests.mailbox import Mailbox, mailbox
+from tests.people import World
+from tocsin.settings import load
+from workers import deliver, road, timers
+
+
+@dataclass
+class Night:
+    """The moment of `now` moves only by `after`; everything that is due by then happens at its time."""
+
+    world: World
+    box: Mailbox
+    now: datetime
+    seen: int = 0
+
+    def alert(self, message: str, level: str = "critical", entity: str = "db1", **more: Any) -> str:
+        receipt = accept(
+            self.world, self.now, message=message, alert_type=level, entity_id=entity, exactly=True, **more
+        )
+        self._settle()
+        return receipt.trace_id
+
+    def after(self, **duration: float) -> None:
+        """Let time pass, stopping at each moment at which something is due."""
+        until = self.now + timedelta(**duration)
+        while (moment := self._next_due(until)) is not None:
+            self.now = max(self.now, moment)
+            self._settle()
+        self.now = until
+        self._settle()
+
+    def _next_due(self, until: datetime) -> datetime | None:
+        timers_due = Timer.select(Timer.due_at).where(Timer.done_at.is_null(), Timer.due_at <= until)
+        messages = Message.select(Message.next_at).where(Message.state == 0, Message.next_at <= until)
+        moments = [row for query in (timers_due, messages) for (row,) in query.tuples()]
+        return min(moments, default=None)
+
+    def _settle(self) -> None:
+        road.run(self.world.service.id)
+        timers.run_due(self.now)
+        deliver.drain(ContactType.EMAIL, self.now)
+
+    def mails(self) -> list[tuple[str, str]]:
+        """What arrived since this was last asked: the person and the subject."""
+        fresh, self.seen = self.box.mails[self.seen :], len(self.box.mails)
+        return [(address.partition("@")[0], str(mail["Subject"])) for address, mail in fresh]
+
+    def link(self) -> str:
+        """The path of the link in the newest mail."""
+        found = re.search(r"https://\S+?(/i/\S+)", self.box.mails[-1][1].get_content())
+        assert found is not None
+        return found[1]
+
+    def incident(self) -> Incident:
+        return Incident.select().order_by(Incident.id.desc()).get()
+
+
+@pytest.fixture
+def night(world: World, now: datetime):
+    with mailbox() as box:
+        deliver.configure(
+            load(
+                {
+                    "TOCSIN_SMTP_HOST": "127.0.0.1",
+                    "TOCSIN_SMTP_PORT": str(box.port),
+                    "TOCSIN_PUBLIC_URL": "https://tocsin.example.org",
+                }
+            )
+        )
+        yield Night(world, box, now)
+        deliver._posts.clear()
