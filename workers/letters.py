@@ -36,6 +36,18 @@ class Contents:
     void: Mapping[int, str] = field(default_factory=dict)
 
 
+# Only what is needed: building the whole rows costs more than sending.
+_MESSAGE = (
+    Message.id, Message.message_id, Message.reason, Message.user, Message.contact, User.id, User.first_name,
+    User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.id, ContactMethod.value,
+)  # fmt: skip
+_NOTICE = (
+    Notice.id, Notice.incident, Notice.user, Notice.reason, Incident.id, Incident.service,
+    Incident.incident_number, Incident.title, Incident.summary, Incident.status, Incident.urgency,
+    Incident.creation_date, Service.id, Service.name,
+)  # fmt: skip
+
+
 def contents(message_row: int, public_url: str, now: datetime) -> Contents:
     """Read a message with its notices; needs a connection, no transaction."""
     message = _message(message_row)
@@ -52,7 +64,7 @@ def contents(message_row: int, public_url: str, now: datetime) -> Contents:
 
 
 def _message(row: int) -> Message:
-    query = Message.select(Message, User, ContactMethod).join(User).switch(Message)
+    query = Message.select(*_MESSAGE).join(User).switch(Message)
     found: Message = query.join(ContactMethod, peewee.JOIN.LEFT_OUTER).where(Message.id == row).get()
     return found
 
@@ -66,7 +78,7 @@ def _trial(message: Message, now: datetime) -> Contents:
 
 def _pending(message: Message) -> list[Notice]:
     query = (
-        Notice.select(Notice, Incident, Service)
+        Notice.select(*_NOTICE)
         .join(Incident)
         .join(Service, peewee.JOIN.LEFT_OUTER)
         .where(Notice.message == message.id, Notice.state == NoticeState.PENDING)
