@@ -11,7 +11,7 @@ import click
 from bench import processes
 from bench.instance import NotUp, own_instance
 from bench.load import NobodyAnswers
-from bench.report import as_json, machine_line, table
+from bench.report import as_json, machine_line, table, this_machine
 from bench.run import Figures, Lost, Plan, Target, credentials_of, measure
 from bench.sink import Sink
 from models.base import open_store
@@ -60,13 +60,17 @@ def main(
     plan = Plan("load", alerts, entities or alerts, batch, connections, rate)
     source = _own() if own else _running(Path(home), database_url, sink_port)
     plans = OWN if own else (plan,)
+    machine = this_machine()
     try:
         with source as target:
             runs = [_told(plan, target, quiet) for plan in plans]
     except (Lost, NobodyAnswers, NotUp) as error:
         click.echo(f"not reported: {error}", err=True)
         sys.exit(1)
-    click.echo(json.dumps(as_json(runs), indent=2) if as_machine else f"{table(runs)}\n\n{machine_line()}")
+    if as_machine:
+        click.echo(json.dumps(as_json(runs, machine), indent=2))
+    else:
+        click.echo(f"{table(runs)}\n\n{machine_line(machine)}")
 
 
 def _told(plan: Plan, target: Target, quiet: bool) -> Figures:

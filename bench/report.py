@@ -2,7 +2,7 @@
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,12 @@ def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join([name, *numbers])
 
 
-def as_json(runs: Sequence[Figures]) -> dict[str, Any]:
-    return {"machine": machine(), "runs": [asdict(run) for run in runs]}
+def as_json(runs: Sequence[Figures], machine: Mapping[str, Any]) -> dict[str, Any]:
+    return {"machine": dict(machine), "runs": [asdict(run) for run in runs]}
 
 
-def machine() -> dict[str, Any]:
+def this_machine() -> dict[str, Any]:
+    """What it is measured on; to be asked before the load begins."""
     return {
         "cores": os.cpu_count(),
         "processor": _processor(),
@@ -64,8 +65,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def machine_line() -> str:
-    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in machine().items())
+def machine_line(machine: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in machine.items())
 
 
 def _processor() -> str:

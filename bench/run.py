@@ -1,5 +1,6 @@
 """One measured run: send, wait until all is told, reconcile, and only then report."""
 
+import json
 import secrets
 import sys
 from collections.abc import Callable, Iterable
@@ -171,7 +172,5 @@ def _progress(plan: Plan, quiet: bool) -> Callable[[int], None]:
 
 
 def credentials_of(home: Path) -> dict[str, Any]:
-    import json
-
     found: dict[str, Any] = json.loads((home / "credentials.json").read_text())
     return found
