@@ -77,7 +77,7 @@ def sweep() -> int:
 
 @dataclass(slots=True)
 class Pace:
-    """How much to take at once, so that a batch holds the lane (on SQLite: the store) about `target_s`."""
+    """How many alerts to take at once: a batch holds the lane (on SQLite: the store) about `target_s`."""
 
     target_s: float = 0.04
     limit: int = 50
@@ -94,16 +94,13 @@ _pace = Pace()
 
 def _batch(service_row: int, segment: Segment) -> int:
     """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
-    started = monotonic()
     try:
-        count = _transaction(service_row, segment, _pace.limit)
+        return _transaction(service_row, segment, _pace.limit)
     except STORE_ERRORS:
         raise
     except Exception:
         log.exception("a batch failed and is taken one by one", service=service_row, segment=segment.name)
         return _one_by_one(service_row, segment, _pace.limit)
-    _pace.took(count, monotonic() - started)
-    return count
 
 
 def _one_by_one(service_row: int, segment: Segment, limit: int) -> int:
@@ -164,12 +161,16 @@ def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) ->
 
 def _transaction(service_row: int, segment: Segment, limit: int) -> int:
     with store().writing():
+        # Not before: waiting for others must not make our batches small.
+        held_from = monotonic()
         service = lock_service(service_row)
         waiting = _take(service_row, segment, limit) if service else []
         if service is None or not waiting:
             return 0
         _finish(waiting)
-        channels = _walk(service, segment, [each for one in waiting for each in _travellers(one)])
+        travellers = [each for one in waiting for each in _travellers(one)]
+        channels = _walk(service, segment, travellers)
+    _pace.took(len(travellers), monotonic() - held_from)
     _ring(channels)
     return len(waiting)
 

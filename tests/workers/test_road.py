@@ -1,11 +1,13 @@
 """A service's lane, worked on against a real store."""
 
 import json
+from contextlib import contextmanager
 from dataclasses import replace
 
 import peewee
 import pytest
 
+from models.base import SqliteStore
 from models.enums import WorkState
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog
@@ -208,3 +210,24 @@ def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
         accept(world, now, source="prometheus", body=body)
 
     assert road._batch(world.service.id, road.segment_named("normalize")) == 1
+
+
+def test_the_pace_counts_alerts_and_the_time_that_the_store_was_held(world, now, monkeypatch):
+    """Waiting for the store, which others hold, says nothing of what a batch costs."""
+    clock, told = [0.0], []
+    writing = SqliteStore.writing
+
+    @contextmanager
+    def after_others(self):
+        clock[0] += 10
+        with writing(self):
+            yield
+
+    monkeypatch.setattr(SqliteStore, "writing", after_others)
+    monkeypatch.setattr(road, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(road.Pace, "took", lambda _, count, seconds: told.append((count, seconds)))
+    body = json.dumps({"alerts": [{"fingerprint": f"{number}"} for number in range(3)]}).encode()
+    accept(world, now, source="prometheus", body=body)
+    work(world)
+
+    assert told == [(3, 0.0)]
