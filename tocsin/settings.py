@@ -1,6 +1,5 @@
 """Every setting, in one table: environment variables TOCSIN_*, read once into one frozen object."""
 
-import ipaddress
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -63,10 +62,6 @@ def _url(*schemes: str) -> Callable[[str], str]:
     return read
 
 
-def _networks(text: str) -> tuple[Any, ...]:
-    return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
-
-
 def _file(text: str) -> str:
     if text and not Path(text).is_file():
         raise ValueError("there is no such file")
@@ -100,7 +95,6 @@ SETTINGS = (
     Setting("host", "127.0.0.1", str, "address that web listens on"),
     Setting("port", "8080", _port, "port that web listens on"),
     Setting("public_url", "", _url("http", "https"), "how users reach web; default http://HOST:PORT"),
-    Setting("trusted_proxies", "", _networks, "networks whose forwarded headers count, by commas"),
     Setting("database_url", "", _url("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
     Setting("redis_url", "", _url("redis", "rediss", "unix"), "Redis; empty: Tocsin runs its own", secret=True),
     Setting("owner_email", "owner@localhost", str, "e-mail address of the first account's owner"),
@@ -127,7 +121,6 @@ class Settings:
     host: str
     port: int
     public_url: str
-    trusted_proxies: tuple[Any, ...]
     database_url: str
     redis_url: str
     owner_email: str

@@ -71,27 +71,32 @@ def _incident(incident: Told) -> Iterator[str]:
         f"incident #{incident['incident_number']} {incident['title']}:"
         f" {incident['status']}, {incident['urgency']} urgency"
     )
+    for at, line in sorted(_happenings(incident), key=lambda one: one[0]):
+        yield f"  {_moment(at)}  {line}"
+
+
+def _happenings(incident: Told) -> Iterator[tuple[datetime, str]]:
+    """What happened to an incident and what is still to come, each with its moment."""
     for entry in incident["log"]:
-        yield f"  {_moment(entry['at'])}  {entry['what']:<12} {entry['reason']}"
+        yield entry["at"], f"{entry['what']:<12} {entry['reason']}"
     for timer in incident["timers"]:
-        outcome = timer["outcome"] or "waits"
-        yield f"  {_moment(timer['due_at'])}  timer {timer['kind'].replace('_', ' ')}: {outcome}"
-    for delivery in incident["deliveries"]:
-        yield from _delivery(delivery)
-
-
-def _delivery(delivery: Told) -> Iterator[str]:
-    outcome = f" ({delivery['outcome']})" if delivery["outcome"] else ""
-    at = delivery["done_at"] or delivery["not_before"]
-    yield (
-        f"  {_moment(at)}  {delivery['state']:<12} {delivery['person']} by {delivery['contact']}:"
-        f" {delivery['why']}{outcome}"
-    )
-    for attempt in delivery["attempts"]:
+        outcome = timer["outcome"] or f"waits until {_moment(timer['due_at'])}"
         yield (
-            f"  {_moment(attempt['at'])}    {attempt['outcome']:<10} {attempt['detail']}"
-            f" ({attempt['milliseconds']} ms)"
+            timer["done_at"] or timer["due_at"],
+            f"{'timer':<12} {timer['kind'].replace('_', ' ')}: {outcome}",
         )
+    for delivery in incident["deliveries"]:
+        for attempt in delivery["attempts"]:
+            line = f"{'attempt':<12} {attempt['outcome']}: {attempt['detail']} ({attempt['milliseconds']} ms)"
+            yield attempt["at"], line
+        yield delivery["done_at"] or delivery["not_before"], _delivery(delivery)
+
+
+def _delivery(delivery: Told) -> str:
+    outcome = f" ({delivery['outcome']})" if delivery["outcome"] else ""
+    return (
+        f"{delivery['state']:<12} {delivery['person']} by {delivery['contact']}: {delivery['why']}{outcome}"
+    )
 
 
 def _moment(at: datetime) -> str:

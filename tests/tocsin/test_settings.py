@@ -1,0 +1,53 @@
+"""One table of settings; what cannot be used stops the start with a clear line."""
+
+from dataclasses import fields
+
+import pytest
+
+from tocsin.settings import SETTINGS, BadSetting, Settings, load
+
+
+def test_the_table_and_the_object_have_the_same_names():
+    assert [setting.name for setting in SETTINGS] == [field.name for field in fields(Settings)]
+
+
+def test_every_default_can_be_read():
+    assert load({}).public_url == "http://127.0.0.1:8080"
+
+
+def test_a_slip_of_the_pen_in_a_name_is_told():
+    with pytest.raises(BadSetting, match="unknown setting TOCSIN_SMPT_HOST; known are: .*TOCSIN_SMTP_HOST"):
+        load({"TOCSIN_SMPT_HOST": "mail"})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("TOCSIN_PORT", "http"),
+        ("TOCSIN_PORT", "70000"),
+        ("TOCSIN_WEB_THREADS", "0"),
+        ("TOCSIN_PUBLIC_URL", "tocsin.example.org"),
+        ("TOCSIN_DATABASE_URL", "mysql://x"),
+        ("TOCSIN_SMTP_TLS", "ssl"),
+        ("TOCSIN_SMTP_CA_FILE", "/nowhere/ca.pem"),
+        ("TOCSIN_ROAD_CUTS", "dedupe"),
+        ("TOCSIN_OPEN_ALERT_STATUS", "perhaps"),
+    ],
+)
+def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
+    with pytest.raises(BadSetting, match=f"^{variable} cannot be used: "):
+        load({variable: value})
+
+
+def test_a_secret_is_not_repeated():
+    with pytest.raises(BadSetting) as caught:
+        load({"TOCSIN_REDIS_URL": "http://:hunter2@redis"})
+
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("host", "shown"), [("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("10.0.0.5", "10.0.0.5")]
+)
+def test_links_lead_to_where_web_listens_unless_told_otherwise(host, shown):
+    assert load({"TOCSIN_HOST": host, "TOCSIN_PORT": "9000"}).public_url == f"http://{shown}:9000"
