@@ -16,7 +16,7 @@ def test_every_default_can_be_read():
 
 
 def test_a_slip_of_the_pen_in_a_name_is_told():
-    with pytest.raises(BadSetting, match="unknown setting TOCSIN_SMPT_HOST; known are: .*TOCSIN_SMTP_HOST"):
+    with pytest.raises(BadSetting, match=r"unknown setting TOCSIN_SMPT_HOST; known are: .*TOCSIN_SMTP_HOST"):
         load({"TOCSIN_SMPT_HOST": "mail"})
 
 
