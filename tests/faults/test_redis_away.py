@@ -42,7 +42,10 @@ def never_answers(launch: Callable[..., Instance]) -> Iterator[Instance]:
 
 @pytest.mark.parametrize("away", [nobody_listens, never_answers])
 def test_alerts_are_taken_and_pages_go_out_within_ten_seconds(
-    away: Callable[..., Iterator[Instance]], launch: Callable[..., Instance], sink: Sink
+    away: Callable[..., Iterator[Instance]],
+    launch: Callable[..., Instance],
+    sink: Sink,
+    tell: Callable[[str], None],
 ) -> None:
     with away(launch) as instance:
         credentials = instance.credentials()
@@ -56,9 +59,11 @@ def test_alerts_are_taken_and_pages_go_out_within_ten_seconds(
     written = books.read(START, "away", sink.arrivals())
     answered = {written.receipts[one.trace_id][0]: one.at for one in sent.accepted}
     waits = [(written.told_at(row) or 0) - answered[receipt] for row, receipt in written.opened_by.items()]
+    p99_ms = percentile(sorted(sent.latencies_ms), 99)
+    tell(f"accept p99 {p99_ms:.0f} ms, accepted to mail at most {max(waits):.1f} s")
     assert ready == 200
     assert (len(sent.accepted), sent.unknown) == (REQUESTS, 0)
-    assert percentile(sorted(sent.latencies_ms), 99) < 200
+    assert p99_ms < 200
     assert written.check(sent.accepted) == []
     assert len(waits) == REQUESTS
     assert max(waits) < 10
