@@ -120,3 +120,26 @@ def test_everything_was_down_for_a_night_and_each_person_is_told_once(night, wor
     night._settle()
 
     assert sorted(person for person, _ in night.mails()) == ["alice", "bob"]
+
+
+HOSTILE = [
+    "NUL \x00 and bell \x07 in db1",
+    "lines\r\nBcc: everybody@example.org\r\n\r\nin db1",
+    "\u202etxet sdrawkcab\u2066 in db1\u200f",
+    "x" * 65536,
+    "caf\u00e9 \U0001f525 \u6f22\u5b57 on db1",
+    "{{7*7}} %s %(x)s <script>alert(1)</script> ${jndi}",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=["nul", "header", "bidi", "64 KiB", "beyond ASCII", "code"])
+def test_a_page_arrives_whatever_the_alert_looks_like(night, text):
+    night.alert(text, summary=text)
+
+    ((address, mail),) = night.box.mails
+    assert address == "alice@example.org"
+    assert mail["Bcc"] is None
+    assert str(mail["Subject"]).startswith("[Checkout] #1 ")
+    content = mail.get_content()
+    assert not set("\x00\x07\u202e\u2066\u200f") & set(content)
+    assert "https://tocsin.example.org/i/" in content
