@@ -139,7 +139,7 @@ def test_a_page_arrives_whatever_the_alert_looks_like(night, text):
     ((address, mail),) = night.box.mails
     assert address == "alice@example.org"
     assert mail["Bcc"] is None
-    assert str(mail["Subject"]).startswith("[Checkout] #1 ")
+    assert str(mail["Subject"]).strip().startswith("[Checkout] #1 ")
     content = mail.get_content()
     assert not set("\x00\x07\u202e\u2066\u200f") & set(content)
     assert "https://tocsin.example.org/i/" in content
