@@ -35,12 +35,17 @@ def waiting_lanes(first: str) -> list[tuple[int, str]]:
 
 
 def abandon_orphans() -> None:
-    """Set aside what waited for a service that was deleted meanwhile: it can reach nobody any more."""
+    """Set aside what waited for a service or an integration that was deleted meanwhile.
+
+    Nobody says any more whom it should reach, or what it means.
+    """
     for table in (Receipt, Event):
-        orphans = (table.state == WorkState.WAITING) & table.service.is_null()
-        if table.select().where(orphans).exists():
-            with store().writing():
-                table.update(state=WorkState.ASIDE, error="its service was deleted").where(orphans).execute()
+        for owner, lost in (("service", table.service), ("integration", table.integration)):
+            orphans = (table.state == WorkState.WAITING) & lost.is_null()
+            if table.select().where(orphans).exists():
+                with store().writing():
+                    gone = table.update(state=WorkState.ASIDE, error=f"its {owner} was deleted")
+                    gone.where(orphans).execute()
 
 
 def waiting_receipts(service_row: int, limit: int) -> list[Waiting]:
@@ -55,7 +60,11 @@ def waiting_receipts(service_row: int, limit: int) -> list[Waiting]:
             Receipt.body,
             Receipt.alerts,
         )
-        .where(Receipt.service == service_row, Receipt.state == WorkState.WAITING)
+        .where(
+            Receipt.service == service_row,
+            Receipt.state == WorkState.WAITING,
+            Receipt.integration.is_null(False),
+        )
         .order_by(Receipt.id)
         .limit(limit)
     )
@@ -77,7 +86,9 @@ def waiting_events(service_row: int, stage: str, limit: int) -> list[Waiting]:
     query = (
         Event.select(Event, Receipt.trace_id.alias("trace_id"))
         .join(Receipt)
-        .where(Event.service == service_row, Event.state == WorkState.WAITING)
+        .where(
+            Event.service == service_row, Event.state == WorkState.WAITING, Event.integration.is_null(False)
+        )
         .order_by(Event.receipt, Event.position)
         .limit(limit)
     )

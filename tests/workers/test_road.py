@@ -7,6 +7,8 @@ from dataclasses import replace
 import peewee
 import pytest
 
+from models import founding
+from models.applications import GENERIC
 from models.base import SqliteStore
 from models.enums import WorkState
 from models.events import Entity, Event, Receipt
@@ -183,6 +185,23 @@ def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
     road.sweep()
 
     assert Receipt.get().error == "its service was deleted"
+
+
+@pytest.mark.parametrize("cuts", [(), ("rules",)], ids=str)
+def test_an_integration_that_is_deleted_holds_up_no_alert_of_another(world, now, cuts, monkeypatch):
+    monkeypatch.setattr(road, "_road", segments(cuts))
+    accept(world, now, message="late", alert_type="critical")
+    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    if cuts:
+        road.run(world.service.id)
+    accept(replace(world, integration=other), now, message="good", alert_type="critical")
+    world.integration.delete_instance()
+    while road.sweep():
+        pass
+
+    assert Incident.get().title == "good"
+    errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
+    assert errors == ["its integration was deleted"]
 
 
 def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, now):
