@@ -65,13 +65,19 @@ def run(service_row: int, segment_name: str = "normalize") -> int:
 
 
 def sweep() -> int:
-    """Every lane with something waiting, at every segment; for when no bell was heard."""
+    """Every lane with something waiting, at every segment; for when no bell was heard.
+
+    A lane that fails keeps none of the others waiting; it is looked at again by the next sweep.
+    """
     taken = 0
     with connection():
         lanes = waiting_lanes(_road[0].name)
         abandon_orphans()
     for service_row, segment_name in lanes:
-        taken += run(service_row, segment_name)
+        try:
+            taken += run(service_row, segment_name)
+        except Exception:
+            log.exception("a lane failed", service=service_row, segment=segment_name)
     return taken
 
 
@@ -124,9 +130,7 @@ def _apart(service: Service, segment: Segment, one: Waiting) -> set[int]:
     try:
         travellers = _travellers(one)
     except Exception as error:
-        Receipt.update(state=WorkState.ASIDE, error=_named(error, segment)).where(
-            Receipt.id == one.receipt
-        ).execute()
+        _set_receipt_aside(one, segment, error)
         return _tell(service, one, error, segment)
     for traveller in travellers:
         try:
@@ -135,9 +139,28 @@ def _apart(service: Service, segment: Segment, one: Waiting) -> set[int]:
         except STORE_ERRORS:
             raise
         except Exception as error:
-            _insert_aside(traveller, service, segment, error)
+            _set_aside(traveller, service, segment, one, error)
             channels |= _tell(service, one, error, segment)
     return channels
+
+
+def _set_aside(
+    traveller: Traveller, service: Service, segment: Segment, one: Waiting, error: Exception
+) -> None:
+    """One alert, or what it came in when not even that can be written."""
+    try:
+        with db.atomic():
+            _insert_aside(traveller, service, segment, error)
+    except STORE_ERRORS:
+        raise
+    except Exception:
+        log.exception("an alert cannot be set aside by itself", trace_id=one.trace_id)
+        _set_receipt_aside(one, segment, error)
+
+
+def _set_receipt_aside(one: Waiting, segment: Segment, error: Exception) -> None:
+    receipt = Receipt.update(state=WorkState.ASIDE, error=_named(error, segment))
+    receipt.where(Receipt.id == one.receipt).execute()
 
 
 def _insert_aside(traveller: Traveller, service: Service, segment: Segment, error: Exception) -> None:
@@ -155,8 +178,16 @@ def _named(error: Exception, segment: Segment) -> str:
 def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) -> set[int]:
     log.error("an alert is set aside", trace_id=one.trace_id, error=_named(error, segment))
     alert = unreadable.alert_for(one.trace_id, one.receipt, one.integration, one.accepted_at)
-    state = _state(service, [alert])
-    return set(apply(unreadable.tell(alert, state), rows_of(state)).channels)
+    try:
+        with db.atomic():
+            state = _state(service, [alert])
+            return set(apply(unreadable.tell(alert, state), rows_of(state)).channels)
+    except STORE_ERRORS:
+        raise
+    except Exception:
+        # What broke the alert may break this as well; the alerts behind it must go on all the same.
+        log.exception("nobody could be told of an alert that was set aside", trace_id=one.trace_id)
+        return set()
 
 
 def _transaction(service_row: int, segment: Segment, limit: int) -> int:

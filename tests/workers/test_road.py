@@ -15,6 +15,7 @@ from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog
 from models.notices import Message, Notice
 from models.timers import Timer
+from pipeline import unreadable
 from pipeline.stages import dedupe
 from pipeline.topology import segments
 from tests.alerts import accept, rows
@@ -147,6 +148,52 @@ def road_with(decide):
     (whole,) = segments()
     stages = tuple(replace(s, decide=decide) if s.name == "dedupe" else s for s in whole.stages)
     return (replace(whole, stages=stages),)
+
+
+@pytest.mark.parametrize("broken", ["tell", "event_of"])
+def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkeypatch, broken):
+    real = {"tell": unreadable.tell, "event_of": road.event_of}[broken]
+    owner = {"tell": unreadable, "event_of": road}[broken]
+
+    def fails_on_poison(what, *rest):
+        if (what.message if hasattr(what, "message") else what.alert.message) != "good":
+            raise ZeroDivisionError
+        return real(what, *rest)
+
+    def decide(alert, state, at):
+        if alert.message == "poison":
+            raise ZeroDivisionError
+        return dedupe_decide(alert, state, at)
+
+    dedupe_decide = dedupe.decide
+    monkeypatch.setattr(road, "_road", road_with(decide))
+    monkeypatch.setattr(owner, broken, fails_on_poison)
+    for message in ("poison", "good"):
+        accept(world, now, message=message, alert_type="critical", entity_id=message)
+    work(world)
+
+    assert "good" in [incident.title for incident in Incident.select()]
+    errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
+    assert errors == ["ZeroDivisionError at normalize"]
+
+
+def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
+    first = founding.new_service(world.team, "First", world.policy, world.alice, now)
+    door = founding.new_integration(first, "Door", GENERIC, world.alice, now)
+    for where in (replace(world, service=first, integration=door), world):
+        accept(where, now, message=where.service.name, alert_type="critical")
+    waiting_receipts, failed = road.waiting_receipts, []
+
+    def fails_on_the_first(row, limit):
+        if not failed or failed == [row]:
+            failed[:] = [row]
+            raise peewee.OperationalError("a lane's own trouble")
+        return waiting_receipts(row, limit)
+
+    monkeypatch.setattr(road, "waiting_receipts", fails_on_the_first)
+    road.sweep()
+
+    assert Incident.select().count() == 1
 
 
 def test_a_store_that_fails_counts_against_no_alert(world, now, monkeypatch):
