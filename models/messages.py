@@ -11,6 +11,9 @@ from models.ids import message_id
 from models.incidents import Incident
 from models.notices import Message, Notice
 
+# Keys that one statement asks for: a storm may owe more than a statement can name values.
+KEYS_AT_ONCE = 10_000
+
 
 @dataclass(slots=True)
 class Owed:
@@ -49,9 +52,11 @@ def _bundled(fresh: list[Owed]) -> dict[str, list[Owed]]:
 
 
 def _fresh(owed: Mapping[str, Owed]) -> list[Owed]:
-    if not owed:
-        return []
-    known = {key for (key,) in Notice.select(Notice.key).where(Notice.key.in_(list(owed))).tuples()}
+    keys = list(owed)
+    known: set[str] = set()
+    for start in range(0, len(keys), KEYS_AT_ONCE):
+        some = Notice.key.in_(keys[start : start + KEYS_AT_ONCE])
+        known.update(key for (key,) in Notice.select(Notice.key).where(some).tuples())
     return [one for key, one in owed.items() if key not in known]
 
 

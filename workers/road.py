@@ -217,10 +217,18 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[Waiting]:
     return waiting_events(service_row, segment.name, limit)
 
 
-def _walk(service: Service, segment: Segment, travellers: list[Traveller]) -> frozenset[int]:
-    state = _state(service, [traveller.alert for traveller in travellers])
-    outcome = walk(travellers, segment, state)
-    return apply(outcome, rows_of(state)).channels
+# Alerts that are decided and written together: a group of 8 MiB holds more than a statement can name
+# (65,535 values on PostgreSQL, 32,766 on some builds of SQLite).
+PIECE = 2_000
+
+
+def _walk(service: Service, segment: Segment, travellers: Sequence[Traveller]) -> set[int]:
+    channels: set[int] = set()
+    for start in range(0, len(travellers), PIECE):
+        piece = travellers[start : start + PIECE]
+        state = _state(service, [traveller.alert for traveller in piece])
+        channels |= apply(walk(piece, segment, state), rows_of(state)).channels
+    return channels
 
 
 def _travellers(one: Waiting) -> Sequence[Traveller]:

@@ -1,6 +1,7 @@
 """A service's lane, worked on against a real store."""
 
 import json
+import sqlite3
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -267,6 +268,19 @@ def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, 
     assert Incident.select().count() == 50
     assert Notice.select().count() == 50
     assert Message.select().count() == 1
+
+
+def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world, now):
+    """Tried with the smaller of the two stores' limits."""
+    size = 33_000
+    group = json.dumps({"alerts": [{"fingerprint": f"{n}", "status": "resolved"} for n in range(size)]})
+    accept(world, now, source="prometheus", body=group.encode())
+    if road.store().name == "sqlite":
+        road.db.connection().setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+    work(world)
+
+    assert Event.select().count() == size
+    assert Receipt.get().state == WorkState.DONE
 
 
 def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
