@@ -28,6 +28,7 @@ from web.errors import Forbidden, NotFound
 from web.shapes import LARGEST, UUID
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
+_NUMBER = re.compile("[0-9]{1,12}")
 _SHORT = re.compile(f"[{ALPHABET}]{{22}}")
 
 
@@ -98,8 +99,8 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
     """By incident number or unique_id. A "}" after it comes from a known slip in a published collection."""
     reference = reference.rstrip("}")
     rows = Incident.select().where(Incident.account == viewer.account)
-    if reference.isascii() and reference.isdigit() and int(reference[:12]) <= LARGEST:
-        row = rows.where(Incident.incident_number == int(reference[:12])).first()
+    if _NUMBER.fullmatch(reference) and int(reference) <= LARGEST:
+        row = rows.where(Incident.incident_number == int(reference)).first()
     elif _SHORT.fullmatch(reference):
         row = rows.where(Incident.unique_id == reference).first()
     else:
