@@ -56,7 +56,8 @@ def raw_body() -> Any:
         if request.mimetype in (XML, "text/xml"):
             return xml.parse(data)
         return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
-    except (ValueError, ExpatError, RecursionError) as error:
+    # LookupError: an encoding that nobody knows.
+    except (ValueError, LookupError, ExpatError, RecursionError) as error:
         raise errors.BadRequest({"body": ["This is no JSON (or XML) that can be read."]}) from error
 
 

@@ -55,6 +55,8 @@ def test_bodies_that_cannot_be_are_refused_in_the_contracts_shape(ask, data):
         b"<a>" * 5_000 + b"</a>" * 5_000, b"<root><name><b>x</b></name></root>", b"<a/><b/>", b"\x00",
         b'<!DOCTYPE r [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><root><name>&b;</name></root>',
         b'<!DOCTYPE r [<!ENTITY f SYSTEM "file:///etc/passwd">]><root><name>&f;</name></root>',
+        b'<?xml version="1.0" encoding="none-such"?><root><name>x</name></root>',
+        b'<?xml version="1.0" encoding="hex"?><root><name>x</name></root>',
     ],
 )  # fmt: skip
 def test_xml_that_cannot_be_is_refused(ask, data):
