@@ -97,20 +97,23 @@ class Slas(Resource):
 
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
         if "escalations" in values:
-            values["escalations"] = [_escalation(parent, given) for given in values["escalations"]]
+            _require_people(parent, values["escalations"])
+            values["escalations"] = [_escalation(given) for given in values["escalations"]]
         return values
 
     def insert(self, parent: Team, values: dict[str, Any]) -> Any:
         return super().insert(parent, {"name": "", **values})
 
 
-def _escalation(team: Team, given: dict[str, Any]) -> dict[str, Any]:
+def _require_people(team: Team, escalations: list[dict[str, Any]]) -> None:
+    for username in {responder["user"] for given in escalations for responder in given.get("responders", [])}:
+        account_member(team.account, username, "escalations")
+
+
+def _escalation(given: dict[str, Any]) -> dict[str, Any]:
     """As it is kept: ids that a client chose stay (contract 2.9), the others are made."""
     responders = [
-        {
-            "user": account_member(team.account, responder["user"], "escalations").username,
-            "unique_id": responder.get("unique_id") or new_uuid(),
-        }
+        {"user": responder["user"], "unique_id": responder.get("unique_id") or new_uuid()}
         for responder in given.get("responders", [])
     ]
     return {

@@ -20,8 +20,8 @@ from web.shapes import Moment, Number, Several, Shape, Text
 # The status -1 stands for what is open, 0 for all.
 OPEN, ALL = -1, 0
 
-# How many alerts of an incident are given to who cannot ask for a page: the latest ones.
-MOST_ALERTS = 5_000
+# Of each kind, together well within the number of values that a statement may have.
+MOST_IDS = 1_000
 
 PAGE = IncidentPageShape()
 PLAIN_PAGE = PlainPageShape()
@@ -36,7 +36,7 @@ class Since(Moment):
 
 
 def ids() -> Several:
-    return Several(Text(limit=64))
+    return Several(Text(limit=64), most=MOST_IDS)
 
 
 class FilterShape(Shape):
@@ -101,7 +101,6 @@ def _among(field: peewee.ForeignKeyField, table: Any, key: str = "unique_id") ->
     def condition(values: list[str]) -> Any:
         if not values:
             return None
-        # Only what could be an id of ours is asked for.
         return field.in_(table.select(table.id).where(getattr(table, key).in_(values)))
 
     return condition

@@ -198,11 +198,22 @@ class Uuid(fields.Field[str]):
 
 
 class Several(fields.List):
-    """A list; null and "" are the empty one."""
+    """A list; null and "" are the empty one. Of a request it has at most `most` elements.
+
+    Who decides on what is listed may hold the store's lock meanwhile, so that no list may be endless.
+    """
+
+    default_error_messages = {"long": "No more than {most}."}
+
+    def __init__(self, *args: Any, most: int = 100, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.most = most
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         if value is not missing and value in (None, ""):
             value = []
+        if isinstance(value, list) and len(value) > self.most:
+            raise self.make_error("long", most=self.most)
         return super().deserialize(value, attr, data, **kwargs)
 
 

@@ -161,3 +161,8 @@ def test_who_lost_the_account_names_is_shown_by_address(ask, incident, world, no
     incident(assigned_to=dora)
 
     assert ask("GET", "/api/incidents/1/").json["assigned_to_name"] == "dora"
+
+
+def test_a_filter_names_no_more_than_a_thousand_of_a_kind(ask):
+    assert ask("POST", FILTER, {"team_ids": ["x"] * 1000}).status_code == 200
+    assert ask("POST", FILTER, {"team_ids": ["x"] * 1001}).status_code == 400

@@ -149,6 +149,13 @@ def test_policies_that_cannot_be(ask, team, world, wrong):
     assert ask("GET", path).json == before
 
 
+def test_a_policy_has_no_more_than_a_hundred_steps(ask, team, world):
+    path = f"{team}/escalation_policies/{world.policy.unique_id}/"
+
+    assert ask("PATCH", path, {"rules": [{"delay": 0}] * 100}).status_code == 200
+    assert ask("PATCH", path, {"rules": [{"delay": 0}] * 101}).status_code == 400
+
+
 def test_a_policy_that_a_service_uses_stays(ask, team, world, service):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
     assert ask("GET", path).json["connections"] == 1
