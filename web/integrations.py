@@ -78,8 +78,10 @@ class Integrations(Resource):
         return rows
 
     def checked(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
-        if values.get("application", "").lower() not in {*APPLICATIONS, ""}:
-            bad("application", "No such application.")
+        if "application" in values:
+            values["application"] = values["application"].lower()
+            if values["application"] not in APPLICATIONS:
+                bad("application", "No such application.")
         return values
 
     def insert(self, parent: Service, values: dict[str, Any]) -> Any:

@@ -192,6 +192,15 @@ def test_an_integration_is_an_application_that_exists(ask, integrations):
     assert ask("PATCH", one, {"create_incidents_for": 4}).status_code == 400
 
 
+def test_an_application_may_be_written_in_capitals(ask, integrations):
+    made = ask("POST", integrations, {"application": GENERIC.upper()})
+    changed = ask("PATCH", f"{integrations}{made.json['unique_id']}/", {"application": GENERIC.upper()})
+
+    assert (made.status_code, made.json["application"]) == (201, GENERIC)
+    assert (changed.status_code, changed.json["application"]) == (200, GENERIC)
+    assert ask("GET", integrations).status_code == 200
+
+
 def test_a_new_key_takes_the_place_of_the_old(ask, world):
     old = world.integration.integration_key
     path = "/api/account/regenerate_integration_key/"
