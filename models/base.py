@@ -209,7 +209,9 @@ class PostgresStore(Store):
         self.database.execute_sql(statement, [list(column) for column in zip(*rows, strict=True)])
 
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
-        return query.for_update("FOR UPDATE SKIP LOCKED" if skip_locked else "FOR UPDATE")
+        # Not plain FOR UPDATE: rows that refer to a locked one may be inserted all the same. An alert for a
+        # service whose lane is at work must not wait for it, and the group commit with it.
+        return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]

@@ -1,0 +1,36 @@
+"""What a lock on a row keeps others from, on a store whose rows are locked one by one."""
+
+import threading
+
+import pytest
+
+from models.base import connection, db
+from models.events import Receipt
+from models.loading import lock_service
+from tests.alerts import accept
+
+
+def test_an_alert_is_accepted_while_its_service_is_worked_on(world, now, store):
+    """A lane that is long at work must not keep the group commit, and with it every key, waiting."""
+    if store.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    locked, done = threading.Event(), threading.Event()
+
+    def works():
+        with connection(), store.writing():
+            lock_service(world.service.id)
+            locked.set()
+            done.wait()
+
+    worker = threading.Thread(target=works)
+    worker.start()
+    locked.wait()
+    try:
+        with store.writing():
+            db.execute_sql("set local lock_timeout = '500ms'")
+            accept(world, now, message="m")
+    finally:
+        done.set()
+        worker.join()
+
+    assert Receipt.select().count() == 1
