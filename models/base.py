@@ -116,6 +116,20 @@ class Store:
         raise NotImplementedError
 
 
+class _LockFile:
+    """An open file that is closed with the thread that it belongs to: a web server's threads come and go."""
+
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            os.close(self._fd)
+
+
 class SqliteStore(Store):
     """A file in the data folder.
 
@@ -159,13 +173,13 @@ class SqliteStore(Store):
         finally:
             fcntl.flock(self._lock_file(), fcntl.LOCK_UN)
 
-    def _lock_file(self) -> int:
+    def _lock_file(self) -> "_LockFile":
         # A file handle per thread: flock queues open files, not threads. A fork must not share it.
         if getattr(self._local, "pid", None) != os.getpid():
-            self._local.fd = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._local.file = _LockFile(self._lock_path)
             self._local.pid = os.getpid()
-        fd: int = self._local.fd
-        return fd
+        file: _LockFile = self._local.file
+        return file
 
     def moment_in(self, value: datetime) -> str:
         # Fixed width, so that text sorts as time does.

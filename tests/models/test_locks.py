@@ -1,6 +1,7 @@
 """What a lock on a row keeps others from, on a store whose rows are locked one by one."""
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +35,22 @@ def test_an_alert_is_accepted_while_its_service_is_worked_on(world, now, store):
         worker.join()
 
     assert Receipt.select().count() == 1
+
+
+def test_threads_that_have_written_leave_no_open_files(store):
+    def writes():
+        with connection(), store.writing():
+            pass
+
+    before = open_files()
+    for _ in range(10):
+        thread = threading.Thread(target=writes)
+        thread.start()
+        thread.join()
+
+    # One connection more, which goes back to the pool.
+    assert open_files() <= before + 5
+
+
+def open_files():
+    return len(list(Path("/dev/fd").iterdir()))
