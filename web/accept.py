@@ -103,13 +103,15 @@ class GroupCommit:
                 # Not before: who comes while the store is busy with others goes along.
                 group = self._next_group()
                 _keep(group)
-        except STORE_ERRORS as error:
-            group = group or self._next_group()
-            _fail(group, error)
-        except Exception:
-            # One bad row must fail alone, whatever is wrong with it.
-            for offer in group:
-                _keep_alone(offer)
+        except Exception as error:
+            if group and not isinstance(error, STORE_ERRORS):
+                # One bad row must fail alone, whatever is wrong with it.
+                for offer in group:
+                    _keep_alone(offer)
+            else:
+                # Without a group, whatever it was that failed came before any row.
+                group = group or self._next_group()
+                _fail(group, error)
         for offer in group:
             offer.settled = True
             offer.called.set()

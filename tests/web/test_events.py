@@ -1,7 +1,9 @@
 """Taking alerts: what is answered, what is kept, what is refused."""
 
+import errno
 import json
 import threading
+from contextlib import contextmanager
 
 import peewee
 import pytest
@@ -236,6 +238,20 @@ def test_an_unknown_outcome_of_the_commit_is_a_503(ask, world, monkeypatch):
 
 def sent(ask, world):
     return ask("POST", path_of("generic", world), CRITICAL, who=None).json["trace_id"]
+
+
+def test_a_store_that_cannot_even_be_opened_is_a_503(ask, world, monkeypatch):
+    """Not only its own errors: no open file may be left, or no connection of the pool."""
+
+    @contextmanager
+    def no_file_left():
+        raise OSError(errno.EMFILE, "Too many open files")
+        yield
+
+    monkeypatch.setattr(accept, "connection", no_file_left)
+    answer = ask("POST", path_of("event", world), CRITICAL)
+
+    assert answer.status_code == 503
 
 
 def test_the_status_goes_from_queued_to_completed(ask, world):
