@@ -68,11 +68,13 @@ def move(
         return _trigger_again(incident, service, directory, actor, now, reason)
     reopened: tuple[Effect, ...] = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
     if to is IncidentStatus.ACKNOWLEDGED:
-        moved = incident.but(
+        # A reopened one has its whole time again, or its time-outs would be over at once.
+        before = incident if incident.is_open else _new_chain(incident, now).but(acknowledged_date=None)
+        moved = before.but(
             status=to,
-            acknowledged_date=incident.acknowledged_date or now,
+            acknowledged_date=before.acknowledged_date or now,
             resolved_date=None,
-            assigned_to=incident.assigned_to or actor.user,
+            assigned_to=before.assigned_to or actor.user,
         )
         word = "acknowledged"
         freed: tuple[Effect, ...] = ()

@@ -101,6 +101,16 @@ def test_triggering_again_begins_a_new_chain_from_the_first_step(status):
     assert [effect.notice.user for effect in effects if isinstance(effect, OweNotice)] == [ALICE.row]
 
 
+def test_reopening_as_acknowledged_gives_the_time_outs_their_whole_time():
+    later = NOON + 60 * MINUTE
+    watch = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
+    closed = incident(status=R, acknowledged_date=NOON + MINUTE, resolved_date=NOON + 2 * MINUTE)
+    effects = moves.move(closed, A, watch, BOOK, ACTOR, later, "because")
+
+    (armed,) = [effect for effect in effects if isinstance(effect, ArmTimers)]
+    assert sorted(timer.due_at for timer in armed.wanted) == [later + 10 * MINUTE, later + 15 * MINUTE]
+
+
 def test_acknowledging_takes_over_what_nobody_has():
     assert last(move(T, A)).assigned_to == BOB.row
 
