@@ -7,6 +7,7 @@ simply due again.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import peewee
 import structlog
 
 from models.apply import apply
@@ -206,8 +207,11 @@ def _old_receipts(after: int, before: datetime) -> list[int]:
 def _forget(receipts: list[int]) -> int:
     kept = (
         Event.select(Event.receipt)
-        .join(Incident)
-        .where(Event.receipt.in_(receipts), Incident.status < IncidentStatus.RESOLVED)
+        .join(Incident, peewee.JOIN.LEFT_OUTER)
+        .where(
+            Event.receipt.in_(receipts),
+            (Event.state != WorkState.DONE) | (Incident.status < IncidentStatus.RESOLVED),
+        )
     )
     with store().writing():
         query = Receipt.delete().where(

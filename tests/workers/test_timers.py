@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from models.enums import WorkState
 from models.events import Event, Receipt
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
@@ -185,3 +186,11 @@ def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(
     assert timers.clean_up(now + timedelta(days=31)) == 3
     assert Event.get().incident.status == 1
     assert Receipt.select().count() == 3
+
+
+def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
+    accept(world, now, message="m", alert_type="info")
+    road.run(world.service.id)
+    Event.update(state=WorkState.ASIDE).execute()
+
+    assert timers.clean_up(now + timedelta(days=31)) == 0
