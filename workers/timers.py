@@ -144,17 +144,28 @@ AUDITED_AT_ONCE = 200
 def audit(now: datetime | None = None) -> int:
     """Make every open incident's timers what they should be; returns how many incidents were looked at.
 
-    Finds what a change of a policy or a service moved, and would mend a timer that was never written.
+    Finds what a change of a policy or a service moved, and would mend a timer that was never written. A
+    service on which our own code fails keeps none of the others from it.
     """
     looked_at = 0
     with connection():
         open_ones = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
         services = [row for (row,) in open_ones.distinct().tuples() if row is not None]
         for service_row in services:
-            last = 0
-            while rows := _audit_some(service_row, last, now):
-                looked_at += len(rows)
-                last = rows[-1]
+            try:
+                looked_at += _audit_service(service_row, now)
+            except STORE_ERRORS:
+                raise
+            except Exception:
+                log.exception("a service's timers could not be audited", service=service_row)
+    return looked_at
+
+
+def _audit_service(service_row: int, now: datetime | None) -> int:
+    looked_at, last = 0, 0
+    while rows := _audit_some(service_row, last, now):
+        looked_at += len(rows)
+        last = rows[-1]
     return looked_at
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from models import founding
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.ids import new_uuid
@@ -144,6 +145,32 @@ def test_a_shortened_policy_is_found_by_the_audit(world, now):
     timers.run_due(now + 5 * MINUTE)
 
     assert [name for name, _ in told()] == ["Alice", "Bob"]
+
+
+def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):
+    open_one(world, now)
+    other = founding.new_service(world.team, "Other", world.policy, world.alice, now)
+    Incident.insert(
+        **{
+            **Incident.select().dicts().get(),
+            "id": 99,
+            "unique_id": "other",
+            "incident_number": 2,
+            "service": other,
+        }
+    ).execute()
+    looked_at = []
+
+    def fails_on_the_first(incident, *_):
+        looked_at.append(incident.service)
+        if len(looked_at) == 1:
+            raise ZeroDivisionError
+        return ()
+
+    monkeypatch.setattr(timers, "wanted", fails_on_the_first)
+    timers.audit(now)
+
+    assert sorted(looked_at) == [world.service.id, other.id]
 
 
 def test_firing_twice_tells_once(world, now):
