@@ -63,12 +63,18 @@ def payload_of(value: Any, field: str = "payload") -> Any:
         raise BadBody(field, "is nested too deeply") from None
 
 
+# A moment outside is none: Go writes the year 1 for a time that is not set, and a time in the last days of
+# the year 9999 cannot be read back from a store that speaks another zone than UTC.
+_EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
+
+
 def as_moment(text: Any) -> datetime | None:
     """An RFC 3339 moment as aware UTC (naive means UTC); None for anything else."""
     if not isinstance(text, str):
         return None
     try:
-        moment = datetime.fromisoformat(text)
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
+        said = datetime.fromisoformat(text)
+        moment = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+    return moment if _EARLIEST <= moment < _LATEST else None

@@ -192,6 +192,18 @@ def test_resolved_says_when_it_ended():
     assert parsed.source_at == datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    "said", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-00-00", "soon", 7, None]
+)
+def test_a_moment_that_nobody_meant_is_none(said):
+    """A trigger that carries Go's zero time would be older than every resolve, and page nobody."""
+    group = alertmanager()
+    group["alerts"][0]["startsAt"] = said
+    (parsed,) = PROMETHEUS.parse(json.dumps(group).encode())
+
+    assert parsed.source_at is None
+
+
 def test_a_group_without_alerts_is_refused():
     with pytest.raises(BadBody):
         PROMETHEUS.parse(b'{"alerts": []}')
