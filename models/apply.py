@@ -176,20 +176,24 @@ def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
 
 
 def _reclaim(incident: int) -> None:
-    """Give a reopened incident its entities back, firing unless the last word on them was resolved."""
-    latest: dict[tuple[int, str], int] = {}
-    events = Event.select(Event.integration, Event.entity_id, Event.alert_type).where(
-        Event.incident == incident, Event.integration.is_null(False)
+    """Give a reopened incident its entities back, firing unless the last word on them was resolved.
+
+    That word may have come while the incident was closed; then only the entity knows of it.
+    """
+    same = (Entity.integration == Event.integration) & (Entity.entity_id == Event.entity_id)
+    query = (
+        Event.select(Entity.id, Entity.resolved_at, Event.alert_type, Event.creation_date)
+        .join(Entity, on=same)
+        .where(Event.incident == incident, Entity.incident.is_null())
+        .order_by(Event.id)
     )
-    for integration, entity_id, alert_type in events.order_by(Event.id).tuples():
-        latest[integration, entity_id] = alert_type
-    for firing in (True, False):
-        keys = [key for key, last in latest.items() if (last != AlertType.RESOLVED) is firing]
-        for integration in {integration for integration, _ in keys}:
-            names = [name for owner, name in keys if owner == integration]
-            Entity.update(incident=incident, firing=firing).where(
-                Entity.integration == integration, Entity.entity_id.in_(names), Entity.incident.is_null()
-            ).execute()
+    firing: dict[int, bool] = {}
+    for entity, resolved_at, alert_type, said_at in query.tuples():
+        silent = alert_type == AlertType.RESOLVED or (resolved_at is not None and resolved_at > said_at)
+        firing[entity] = not silent
+    bulk.update(
+        Entity, [{"id": entity, "incident": incident, "firing": fires} for entity, fires in firing.items()]
+    )
 
 
 def _insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
