@@ -240,6 +240,14 @@ def sent(ask, world):
     return ask("POST", path_of("generic", world), CRITICAL, who=None).json["trace_id"]
 
 
+def test_the_moment_of_acceptance_is_the_stores(ask, world, now, monkeypatch):
+    """A host whose clock goes before would have every page wait for the others to catch up."""
+    monkeypatch.setattr(type(accept.store()), "now", lambda _: now)
+    ask("POST", path_of("event", world), CRITICAL)
+
+    assert Receipt.get().received_at == now
+
+
 def test_a_store_that_cannot_even_be_opened_is_a_503(ask, world, monkeypatch):
     """Not only its own errors: no open file may be left, or no connection of the pool."""
 
