@@ -16,6 +16,7 @@ from granian._futures import _new_cbscheduler
 from granian.http import HTTP1Settings
 from granian.wsgi import _callback_wrapper
 
+from tocsin import stalled
 from tocsin.listening import BACKLOG, listen
 from tocsin.settings import Settings
 from tocsin.signals import Signals, end_within
@@ -44,6 +45,7 @@ def serve(app: Callable[..., Any], settings: Settings) -> None:
         worker = _worker(listening, settings.web_threads)
         wrapped = _callback_wrapper(app, {}, None)
         loop = asyncio.new_event_loop()
+        stalled.watch(settings.port)
         worker.serve_mtr(_new_cbscheduler(loop, wrapped, impl_asyncio=True), loop, stop)
         log.info("serving", host=settings.host, port=settings.port, threads=settings.web_threads)
         signals.wait_for_stop()

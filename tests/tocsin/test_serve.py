@@ -1,7 +1,9 @@
 """Granian in the process itself: as many requests at once as there are threads, and a graceful end."""
 
+import contextlib
 import http.client
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -20,19 +22,24 @@ from tocsin.settings import load
 together = threading.Barrier(64, timeout=10)
 entered = threading.Event()
 leave = threading.Event()
+reading = []
 
 def app(environ, start):
     path = environ["PATH_INFO"]
     if path == "/together":
         together.wait()
+    if path == "/read":
+        reading.append(path)
+        environ["wsgi.input"].read()
     if path == "/slow":
         entered.set()
         leave.wait(10)
     if path == "/leave":
         entered.wait(10)
         leave.set()
-    start("200 OK", [("Content-Type", "text/plain"), ("Content-Length", "2")])
-    return [b"ok"]
+    text = str(len(reading)) if path == "/reading" else "ok"
+    start("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
+    return [text.encode()]
 
 settings = load()
 settings.home.mkdir()
@@ -40,10 +47,14 @@ serve(app, settings)
 """
 
 
+IMPATIENT = "from tocsin import stalled; stalled.PATIENCE_S, stalled.LOOK_EVERY_S = 0.5, 0.1"
+
+
 @pytest.fixture
-def server(home):
+def server(home, request):
     port = free_port()
-    process = subprocess.Popen([sys.executable, "-c", SERVER], env=environment(home, port))
+    before = getattr(request, "param", "")
+    process = subprocess.Popen([sys.executable, "-c", before + SERVER], env=environment(home, port))
     until(lambda: asks(port, "/") == "ok")
     yield process, port
     process.kill()
@@ -100,3 +111,16 @@ def test_a_stop_finishes_what_runs_and_waits_for_no_idle_connection(server):
     assert process.wait(5) == 0
     other.close()
     idle.close()
+
+
+@pytest.mark.parametrize("server", [IMPATIENT], indirect=True, ids=["impatient"])
+def test_bodies_that_never_end_keep_nobody_out_for_long(server):
+    _, port = server
+    head = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    with contextlib.ExitStack() as stack:
+        for number in range(64):
+            until(lambda wanted=str(number): asks(port, "/reading") == wanted)
+            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
+            stalled.sendall(head)
+
+        assert until(lambda: asks(port, "/reading") == "64")
