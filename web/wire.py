@@ -36,7 +36,7 @@ def _wants_xml() -> bool:
 
 
 def raw_bytes() -> bytes:
-    """The body as it came. TooLarge when it is longer than the request may be.
+    """The body as it came, whole. TooLarge when it is longer than the request may be.
 
     A body that comes in chunks says nothing of its length, and is cut at the limit without a word.
     """
@@ -44,6 +44,9 @@ def raw_bytes() -> bytes:
     limit = request.max_content_length
     if request.content_length is None and limit is not None and len(data) >= limit:
         raise errors.TooLarge
+    if request.content_length is not None and len(data) < request.content_length:
+        # The sender went away, or was cut off, in the middle.
+        raise errors.BadRequest({"body": ["This is not all of it."]})
     return data
 
 

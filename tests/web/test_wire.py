@@ -121,6 +121,19 @@ def test_a_body_may_have_one_mebibyte(ask):
     assert refused.json == {"detail": "The request body is too large."}
 
 
+@pytest.mark.parametrize("path", [TEAMS, "/api/events/{key}/"])
+def test_half_a_body_is_refused(ask, world, path):
+    """The server hands over what came until the sender went, as if that were all."""
+    cut = {"CONTENT_LENGTH": "100", "wsgi.input_terminated": True}
+    body = b'{"name": "x", "message": "x"}'
+
+    refused = ask(
+        "POST", path.format(key=world.integration.integration_key), data=body, environ_overrides=cut
+    )
+
+    assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
+
+
 def test_a_chunked_body_may_have_no_more(app, world):
     """Nobody says beforehand how long it will be."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
