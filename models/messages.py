@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from models import bulk
+from models.base import store
 from models.effects import NoticeState, VoidNotices
 from models.enums import NoticeState as NoticeStatus
 from models.ids import message_id
@@ -43,11 +44,18 @@ def write_notices(owed: Mapping[str, Owed], known: Mapping[str, int]) -> frozens
 
 
 def _bundled(fresh: list[Owed]) -> dict[str, list[Owed]]:
-    """message_id -> the notices that it carries."""
-    bundles: dict[tuple[int, int | None, int, str], list[Owed]] = {}
+    """message_id -> the notices that it carries.
+
+    Those that are due travel together. Those that are not yet do so within a minute of each other: alerts
+    that waited long may be taken together though they came far apart, and the first is not to be late.
+    """
+    now = store().now()
+    bundles: dict[tuple[object, ...], list[Owed]] = {}
     for one in fresh:
         notice = one.notice
-        bundles.setdefault((notice.user, notice.contact, notice.channel, notice.bundle), []).append(one)
+        minute = notice.not_before.replace(second=0, microsecond=0) if notice.not_before > now else None
+        whose = (notice.user, notice.contact, notice.channel, notice.bundle, minute)
+        bundles.setdefault(whose, []).append(one)
     return {message_id([one.notice.key for one in group]): group for group in bundles.values()}
 
 

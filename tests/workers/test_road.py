@@ -4,6 +4,7 @@ import json
 import sqlite3
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 
 import peewee
 import pytest
@@ -16,6 +17,7 @@ from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog
 from models.notices import Message, Notice
 from models.timers import Timer
+from models.users import NotificationRule
 from pipeline import unreadable
 from pipeline.stages import dedupe
 from pipeline.topology import segments
@@ -268,6 +270,19 @@ def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, 
     assert Incident.select().count() == 50
     assert Notice.select().count() == 50
     assert Message.select().count() == 1
+
+
+@pytest.mark.parametrize(("age", "messages"), [(6, 2), (60, 1)])
+def test_who_is_told_after_a_delay_waits_for_no_alert_that_came_much_later(world, store, age, messages):
+    """Two alerts that came a few minutes apart are taken together, `age` minutes after the first."""
+    NotificationRule.update(start_delay=10).execute()
+    came = store.now() - timedelta(minutes=age)
+    for later in (0, 5):
+        accept(world, came + timedelta(minutes=later), message="m", alert_type="critical")
+    work(world)
+
+    told = [(message.next_at - came) // timedelta(minutes=1) for message in Message.select()]
+    assert told == ([10, 15] if messages == 2 else [15])
 
 
 def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world, now):
