@@ -65,7 +65,7 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
     """Authenticate, call the view, and answer with what it gives, in the route's shape."""
     g.route, g.now = route, datetime.now(UTC)
     with connection() if route.stored else nullcontext():
-        if route.auth:
+        if route.auth == "token":
             g.viewer = auth.authenticate(g.now)
         result = route.view(**ids)
         if isinstance(result, Response | tuple):

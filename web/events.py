@@ -8,6 +8,7 @@ import uuid
 from typing import Any
 
 from flask import Response, current_app, g, request
+from marshmallow import fields
 
 from models import recorder
 from models.enums import WorkState
@@ -17,11 +18,50 @@ from pipeline import identity
 from pipeline.alert import Parsed
 from pipeline.sources import SOURCES, Source
 from pipeline.sources.body import BadBody
-from web import access, alerts, auth, profile, wire
+from web import access, alerts, auth, incident_alerts, profile, wire
 from web.accept import Entrance, GroupCommit, NotKeptError, Offer
 from web.errors import BadRequest, NotFound, Unavailable
+from web.shapes import Flag, Number, Shape, Text
 
 _commits = GroupCommit()
+
+
+# What the answers below hold, for the documentation alone: they are made without a schema.
+class EventShape(incident_alerts.AlertShape):
+    incident = Number(allow_none=True, dump_only=True)
+    payload = fields.Dict(dump_only=True)
+    incident_created = Flag(dump_only=True)
+
+
+class AcceptedShape(Shape):
+    message = Text(dump_only=True)
+    trace_id = Text(dump_only=True)
+
+
+class NamedShape(Shape):
+    name = Text(dump_only=True)
+
+
+class OpenedShape(Shape):
+    incident_number = Number(dump_only=True)
+    unique_id = Text(dump_only=True)
+
+
+class StatusShape(Shape):
+    """`error` is there only when the alert could not be processed."""
+
+    status = Text(dump_only=True)
+    alert = Text(allow_none=True, dump_only=True)
+    integration = fields.Nested(NamedShape, allow_none=True, dump_only=True)
+    incident = fields.Nested(OpenedShape, allow_none=True, dump_only=True)
+    suppressed = Flag(dump_only=True)
+    is_incident_created = Flag(dump_only=True)
+    error = Text(dump_only=True)
+
+
+EVENT = EventShape()
+ACCEPTED = AcceptedShape()
+STATUS = StatusShape()
 
 
 def create_by_key(integration_key: str) -> Response:

@@ -2,9 +2,10 @@
 
 `one(method, path, view, ...)` is one operation. The view gets the path's ids by keyword and returns a
 value, which is dumped by `gives` (a list of it with `many=True`), or a finished Response. `takes` is the
-schema by which `wire.body()` reads the request. `auth=None` serves without a token, `stored=False` without
-a connection to the store. `*crud(path, RESOURCE)` are the verbs of a table; `without=` leaves some out.
-The documentation at /api/openapi.json is made from this list.
+schema by which `wire.body()` reads the request. `auth=None` serves without a token, `auth="view"` leaves
+it to the view to ask for one, `stored=False` serves without a connection to the store. `*crud(path,
+RESOURCE)` are the verbs of a table; `without=` leaves some out. The documentation at /api/openapi.json is
+made from this list.
 """
 
 from collections.abc import Callable, Collection
@@ -128,10 +129,10 @@ ROUTES: tuple[Route, ...] = (
     one("GET", "/api/incidents/", incident_lists.index, gives=incident_lists.PLAIN_PAGE),
     one("GET", "/api/account/applications/", integrations.applications, gives=integrations.APPLICATION, many=True),
     # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
-    one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, auth=None, stored=False, deprecated=True),
-    one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, auth=None, stored=False),
-    one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, auth=None, stored=False),
-    one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, auth=None),
+    one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, shows=events.EVENT, auth=None, stored=False, deprecated=True),
+    one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, shows=events.ACCEPTED, auth=None, stored=False),
+    one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, shows=events.ACCEPTED, auth=None, stored=False),
+    one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, shows=events.STATUS, auth="view"),
     one("GET", "/api/tocsin/alerts/<trace_id>/", events.story),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
     one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, gives=contact_test.STARTED),

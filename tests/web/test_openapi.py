@@ -18,6 +18,13 @@ def test_it_carries_the_version_and_the_scheme_of_the_interface(ask):
     assert described["paths"]["/api/events/{integration_key}/"]["post"]["deprecated"] is True
 
 
+def test_who_needs_a_token_is_told(ask):
+    paths = ask("GET", "/api/openapi.json", who=None).json["paths"]
+
+    assert paths["/api/alert/status/{trace_id}/"]["get"]["security"] == [{"bearerAuth": []}]
+    assert paths["/api/events/{integration_key}/"]["post"]["security"] == []
+
+
 def test_names_of_operations_are_unique(ask):
     paths = ask("GET", "/api/openapi.json", who=None).json["paths"]
     names = [operation["operationId"] for operations in paths.values() for operation in operations.values()]
