@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import peewee
-from playhouse.pool import PooledPostgresqlDatabase, PooledSqliteDatabase
+from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase, PooledSqliteDatabase
 
 db: Any = peewee.DatabaseProxy()
 
 # Errors of the store itself, never of the rows that were being written: they are tried again and
 # never count against an alert (law 9).
-STORE_ERRORS = (peewee.OperationalError, peewee.InterfaceError)
+STORE_ERRORS = (peewee.OperationalError, peewee.InterfaceError, MaxConnectionsExceeded)
 
 
 class UtcField(peewee.Field):

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import peewee
 import pytest
+from playhouse.pool import MaxConnectionsExceeded
 
 from models.events import Event, Receipt
 from models.incidents import Incident
@@ -234,6 +235,15 @@ def test_an_unknown_outcome_of_the_commit_is_a_503(ask, world, monkeypatch):
     answer = ask("POST", path_of("generic", world), CRITICAL, who=None)
 
     assert answer.status_code == 503
+
+
+def test_without_a_connection_to_the_store_a_request_is_a_503(ask, monkeypatch):
+    def fails():
+        raise MaxConnectionsExceeded
+
+    monkeypatch.setattr("web.app.connection", fails)
+
+    assert ask("GET", "/api/account/teams/").status_code == 503
 
 
 def sent(ask, world):
