@@ -55,7 +55,8 @@ class Probe:
         """The state of the database and of the clock, in a word each."""
         with self._lock:
             if self._last is None or time.monotonic() - self._last[0] > FRESH_S:
-                self._last = (time.monotonic(), self._looked())
+                found = self._looked()
+                self._last = (time.monotonic(), found)
             return self._last[1]
 
     def close(self) -> None:

@@ -53,6 +53,21 @@ def test_a_clock_without_heartbeat_for_15_seconds_is_told(client, store, age, st
     assert client.get("/readyz").json["clock"] == state
 
 
+def test_an_answer_is_fresh_from_when_it_was_found(client, home, probe, monkeypatch):
+    """Else each of those that wait for a busy store would look again, one after the other."""
+    monkeypatch.setattr(health, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(health, "FRESH_S", 0.4)
+    looks = []
+    looked = probe._looked
+    monkeypatch.setattr(probe, "_looked", lambda: looks.append(1) or looked())
+
+    with (home / "write.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        answers = [client.get("/readyz").status_code for _ in range(2)]
+
+    assert (answers, len(looks)) == ([503, 503], 1)
+
+
 def test_not_ready_while_nobody_can_write(client, home):
     with (home / "write.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
