@@ -57,7 +57,7 @@ def test_what_is_no_path_is_refused_in_words(path):
 
 
 def test_a_path_is_its_steps():
-    assert ("a", 0, Wild.EACH, "b.c") == paths.parse('$.a[0][*]["b.c"]')
+    assert paths.parse('$.a[0][*]["b.c"]') == ("a", 0, Wild.EACH, "b.c")
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_placeholders_are_filled_and_the_missing_are_empty(template):
     ],
 )
 def test_a_placeholder_is_never_code(name):
-    assert "<>" == render(f"<{{{{{name}}}}}>", SUBJECT)
+    assert render(f"<{{{{{name}}}}}>", SUBJECT) == "<>"
 
 
 def test_a_result_has_an_end():
@@ -66,10 +66,10 @@ def test_a_result_has_an_end():
 
     rendered = render("{{payload.big}}" * 1_000, {"payload": payload})
 
-    assert "x" * LONGEST_RESULT == rendered
+    assert rendered == "x" * LONGEST_RESULT
 
 
 def test_placeholders_beyond_the_limit_are_empty():
     rendered = render("{{message}}," * (MOST_PLACEHOLDERS + 2), {"message": "a"})
 
-    assert "a," * MOST_PLACEHOLDERS + ",," == rendered
+    assert rendered == "a," * MOST_PLACEHOLDERS + ",,"
