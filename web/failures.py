@@ -53,6 +53,11 @@ def _answer_conflict(error: peewee.IntegrityError) -> Response:
     return answer_error(BadRequest())
 
 
+def _answer_gone(_: peewee.DoesNotExist) -> Response:
+    """What this request was about was there when it began."""
+    return answer_error(NotFound())
+
+
 def _answer_unavailable(error: Exception) -> Response:
     _note(error)
     return answer_error(Unavailable())
@@ -75,6 +80,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(ApiError, answer_error)
     app.register_error_handler(HTTPException, _answer_http)
     app.register_error_handler(peewee.IntegrityError, _answer_conflict)
+    app.register_error_handler(peewee.DoesNotExist, _answer_gone)
     for kind in STORE_ERRORS:
         app.register_error_handler(kind, _answer_unavailable)
     app.register_error_handler(Exception, _answer_unexpected)

@@ -1,5 +1,7 @@
 """Escalation policies, services, integrations: the rules between their fields."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from models.applications import GENERIC
@@ -211,6 +213,20 @@ def test_a_new_key_takes_the_place_of_the_old(ask, world):
     assert answer.json["integration_key"] != old
     assert answer.json["integration_key"] in answer.json["webhook_url"]
     assert not Integration.select().where(Integration.integration_key == old).exists()
+
+
+def test_what_is_deleted_meanwhile_is_not_found(ask, world, monkeypatch):
+    @contextmanager
+    def too_late():
+        Integration.delete().execute()
+        yield
+
+    monkeypatch.setattr("web.integrations.configuring", too_late)
+    path = "/api/account/regenerate_integration_key/"
+
+    answer = ask("POST", path, {"integration_unique_id": world.integration.unique_id})
+
+    assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
 
 
 def test_deleting_a_service_takes_its_integrations_along(ask, service, world):
