@@ -21,7 +21,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "models.links": ({"models"}, {"itsdangerous"}),
     "models": ({"models"}, {"peewee", "playhouse", "orjson"}),
     "pipeline.sources": (PURE, {"msgspec"}),
-    "pipeline.conditions": (PURE, {"datalogic_py", "re2"}),
+    "pipeline.conditions": (PURE, {"datalogic_py", "re2", "msgspec"}),
     "pipeline": (PURE, set()),
     "schedules": (PURE, {"zoneinfo", "dateutil"}),
     "schedules.clock": (

@@ -1,0 +1,133 @@
+"""The fields that conditions know, and the operators of each in the query builder: one table.
+
+An operator makes JSON Logic of what it reads and of its values. Texts are compared case-sensitively
+by everything but `like` and `contains`. Each negative operator is true exactly when its positive one
+is false. Ends of ranges count as inside. Times and dates are in UTC.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.conditions import literals
+
+Logic = Any
+Build = Callable[[Logic, Sequence[Any]], Logic]
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """`takes` is how many values it needs; None means one or more."""
+
+    build: Build
+    takes: int | None = 1
+    negated: bool = False
+
+    def logic(self, read: Logic, values: Sequence[Any]) -> Logic:
+        made = self.build(read, values)
+        return {"!": [made]} if self.negated else made
+
+    def no(self) -> "Operator":
+        return Operator(self.build, self.takes, not self.negated)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """`read` makes the values of a condition alike; `codes` are compared after it in JSON Logic too."""
+
+    operators: Mapping[str, Operator]
+    read: literals.Reader = literals.read_text
+    coded: bool = False
+
+
+def _compared(sign: str) -> Operator:
+    return Operator(lambda read, values: {sign: [read, values[0]]})
+
+
+def _both(read: Logic, values: Sequence[Any]) -> Logic:
+    return {"<=": [values[0], read, values[1]]}
+
+
+def _around_midnight(read: Logic, values: Sequence[Any]) -> Logic:
+    """From 22:00 to 06:00 is the night, not nothing."""
+    first, last = values
+    if first <= last:
+        return _both(read, values)
+    return {"or": [{">=": [read, first]}, {"<=": [read, last]}]}
+
+
+EQUAL = _compared("===")
+ANY_IN = Operator(lambda read, values: {"in": [read, list(values)]}, takes=None)
+LIKE = Operator(lambda read, values: {"in": [{"lower": [values[0]]}, {"lower": [read]}]})
+STARTS = Operator(lambda read, values: {"starts_with": [read, values[0]]})
+ENDS = Operator(lambda read, values: {"ends_with": [read, values[0]]})
+MATCHES = Operator(lambda read, values: {"matches": [read, values[0]]})
+NOT_EMPTY = Operator(lambda read, values: {"!==": [read, ""]}, takes=0)
+BETWEEN = Operator(_both, takes=2)
+TIME_BETWEEN = Operator(_around_midnight, takes=2)
+
+EQUALITY = {
+    "equal": EQUAL,
+    "select_equals": EQUAL,
+    "not_equal": EQUAL.no(),
+    "select_not_equals": EQUAL.no(),
+}
+CHOICE = EQUALITY | {"select_any_in": ANY_IN, "select_not_any_in": ANY_IN.no()}
+ORDER = EQUALITY | {
+    "less": _compared("<"),
+    "less_or_equal": _compared("<="),
+    "greater": _compared(">"),
+    "greater_or_equal": _compared(">="),
+    "between": BETWEEN,
+    "not_between": BETWEEN.no(),
+}
+CLOCK = ORDER | {"between": TIME_BETWEEN, "not_between": TIME_BETWEEN.no()}
+TEXT = EQUALITY | {
+    "like": LIKE,
+    "contains": LIKE,
+    "not_like": LIKE.no(),
+    "not_contains": LIKE.no(),
+    "starts_with": STARTS,
+    "not_starts_with": STARTS.no(),
+    "ends_with": ENDS,
+    "not_ends_with": ENDS.no(),
+    "regex": MATCHES,
+    "regex_match": MATCHES,
+    "regexp": MATCHES,
+    "matches": MATCHES,
+    "not_regex": MATCHES.no(),
+    "not_regex_match": MATCHES.no(),
+    "regex_not_match": MATCHES.no(),
+    "not_regexp": MATCHES.no(),
+    "not_matches": MATCHES.no(),
+    "is_not_empty": NOT_EMPTY,
+    "is_not_null": NOT_EMPTY,
+    "is_empty": NOT_EMPTY.no(),
+    "is_null": NOT_EMPTY.no(),
+}
+
+# Names as a subject has them; the query builder writes `alert.` before each.
+FIELDS: dict[str, Field] = {
+    "alert_type": Field(CHOICE, literals.code_of(literals.ALERT_TYPES), coded=True),
+    "urgency": Field(CHOICE, literals.code_of(literals.URGENCIES), coded=True),
+    "day_of_week": Field(CHOICE, literals.code_of(literals.WEEKDAYS), coded=True),
+    "alert_time": Field(CLOCK, literals.read_time, coded=True),
+    "alert_date": Field(ORDER, literals.read_date, coded=True),
+    "message": Field(TEXT),
+    "summary": Field(TEXT),
+    "entity_id": Field(TEXT),
+    "seconds_since_last": Field(ORDER, literals.read_number),
+}
+
+# The payload has operators of its own: a value at a path (these, named by operatorOptions.ploperator),
+# or whether there is anything at a path (any operator whose name contains "key").
+PAYLOAD = "payload"
+PAYLOAD_SEARCH = "payloadsearch"
+PAYLOAD_OPERATORS = TEXT | CHOICE
+
+
+def canonical(field: str) -> str:
+    """A field's name as FIELDS has it; names that it does not know stay as they are."""
+    name = field.strip().removeprefix("alert.")
+    # The full name differs between clients: seconds_since_last_similar_incident and the like.
+    return "seconds_since_last" if name.startswith("seconds_since") else name

@@ -1,0 +1,73 @@
+"""JSON Logic compared with fields whose values are coded: `{"==": [{"var": "alert_type"}, "critical"]}`.
+
+People write "critical", 3 or "3"; a subject holds "3". What a field is compared with is put into the
+form that the subject has, by the same table as for the query builder.
+"""
+
+from collections.abc import Mapping
+
+from pipeline.conditions import catalogue, engine
+from pipeline.conditions.catalogue import Field, Logic
+from pipeline.conditions.subject import Variable, own_name
+
+_COMPARISONS = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">=", "in"})
+
+
+def variable_of(node: Logic) -> Variable | None:
+    """The variable that a node reads, if it is a plain read of one: its name is written out."""
+    if not isinstance(node, Mapping) or len(node) != 1:
+        return None
+    operator, name = next(iter(node.items()))
+    if operator == "var":
+        name = name[0] if isinstance(name, list) and name else name
+        return tuple(name.split(".")) if isinstance(name, str) and name else None
+    if operator != "val":
+        return None
+    steps = name if isinstance(name, list) else [name]
+    return tuple(steps) if steps and all(isinstance(step, str) for step in steps) else None
+
+
+def understood(logic: Logic) -> Logic:
+    """The same logic with coded values in the form of the subject; what cannot be read stays as it is."""
+    if isinstance(logic, list):
+        return [understood(each) for each in logic]
+    if not isinstance(logic, Mapping):
+        return logic
+    return {operator: _arguments(operator, arguments) for operator, arguments in logic.items()}
+
+
+def _of_iterator(arguments: Logic) -> Logic:
+    """What runs for each item reads the item's variables, not the alert's: it is left alone."""
+    if not isinstance(arguments, list):
+        return arguments
+    return [each if at == 1 else understood(each) for at, each in enumerate(arguments)]
+
+
+def _arguments(operator: str, arguments: Logic) -> Logic:
+    if operator in engine.ITERATORS:
+        return _of_iterator(arguments)
+    inner = understood(arguments)
+    if operator not in _COMPARISONS or not isinstance(inner, list):
+        return inner
+    field = next((found for found in map(_coded_field, inner) if found is not None), None)
+    return inner if field is None else [_coded(each, field) for each in inner]
+
+
+def _coded_field(node: Logic) -> Field | None:
+    variable = variable_of(node)
+    if variable is None:
+        return None
+    name = own_name(variable)
+    field = catalogue.FIELDS.get(name[0]) if len(name) == 1 else None
+    return field if field is not None and field.coded else None
+
+
+def _coded(value: Logic, field: Field) -> Logic:
+    if isinstance(value, list):
+        return [_coded(each, field) for each in value]
+    if isinstance(value, Mapping):
+        return value
+    try:
+        return field.read(value)
+    except ValueError:
+        return value

@@ -1,0 +1,145 @@
+"""Which conditions of many can match an alert at all, found without looking at each.
+
+Most conditions need some variable to equal a value that is written in them. They are kept by one such
+variable and its value, so an alert meets only those that name its own values. What the index cannot
+judge stays a candidate: it may offer too many, never too few.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pipeline.conditions.catalogue import FIELDS, Logic
+from pipeline.conditions.codes import variable_of
+from pipeline.conditions.rule import Compiled
+from pipeline.conditions.subject import Subject, Variable, is_search, look, own_name
+
+
+@dataclass(frozen=True, slots=True)
+class Equality:
+    """The condition can only match when the variable is one of these texts."""
+
+    variable: Variable
+    texts: frozenset[str]
+
+
+def required_equalities(logic: Logic) -> list[Equality]:
+    """What a condition demands in any case: the equalities of its top-level `and`."""
+    if not isinstance(logic, Mapping) or len(logic) != 1:
+        return []
+    operator, arguments = next(iter(logic.items()))
+    if not isinstance(arguments, list):
+        return []
+    if operator == "and":
+        return [equality for each in arguments for equality in required_equalities(each)]
+    if operator in ("or", "!!"):
+        return _alternatives(arguments) if operator == "or" or len(arguments) == 1 else []
+    equality = _equality(operator, arguments)
+    return [] if equality is None else [equality]
+
+
+def _alternatives(branches: list[Logic]) -> list[Equality]:
+    """What every branch demands of the same variable, taken together."""
+    demands = [{each.variable: each.texts for each in required_equalities(branch)} for branch in branches]
+    shared = set.intersection(*(set(each) for each in demands)) if demands else set()
+    return [
+        Equality(variable, frozenset[str]().union(*(each[variable] for each in demands)))
+        for variable in sorted(shared)
+    ]
+
+
+def _equality(operator: str, arguments: list[Logic]) -> Equality | None:
+    if len(arguments) != 2:
+        return None
+    first, second = arguments
+    if operator in ("==", "==="):
+        read, value = (second, first) if isinstance(first, str) else (first, second)
+        return _known(read, [value], strict=operator == "===")
+    if operator == "in" and isinstance(second, list):
+        return _known(first, second, strict=True)
+    if operator == "some":
+        return _of_any_item(first, second)
+    return None
+
+
+def _of_any_item(found: Logic, test: Logic) -> Equality | None:
+    """`some` of the texts at a path equals a text, as the query builder's payload search has it."""
+    variable = variable_of(found)
+    if variable is None or not is_search(variable) or not isinstance(test, Mapping) or len(test) != 1:
+        return None
+    operator, arguments = next(iter(test.items()))
+    if not isinstance(arguments, list) or len(arguments) != 2 or arguments[0] != {"var": ""}:
+        return None
+    value = arguments[1]
+    texts = [value] if operator == "===" else value if operator == "in" else None
+    return _texts(variable, texts)
+
+
+def _known(read: Logic, values: list[Any], *, strict: bool) -> Equality | None:
+    variable = variable_of(read)
+    if variable is None or is_search(variable) or _has_default(read):
+        return None
+    equality = _texts(own_name(variable), values)
+    if equality is None or strict or _is_plain(equality):
+        return equality
+    return None
+
+
+def _has_default(read: Logic) -> bool:
+    name = read.get("var") if isinstance(read, Mapping) else None
+    return isinstance(name, list) and len(name) > 1
+
+
+def _texts(variable: Variable, values: Any) -> Equality | None:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        return None
+    return Equality(variable, frozenset(values))
+
+
+def _is_plain(equality: Equality) -> bool:
+    """Whether `==` is plain equality of texts here.
+
+    It is not where a text can be taken for a number, a moment or a span of time ("1d" == "24h"), which
+    all begin with a digit, a sign or a blank; nor for "", which equals null.
+    """
+    name = equality.variable
+    if len(name) == 1 and name[0] in FIELDS and FIELDS[name[0]].coded:
+        return name[0] in ("alert_type", "urgency", "day_of_week")
+    return all(text[:1].isalpha() for text in equality.texts)
+
+
+class Index:
+    """The conditions of one list, in its order; to be made once per version of the list."""
+
+    def __init__(self, conditions: Sequence[Compiled]) -> None:
+        demands = [required_equalities(each.logic) for each in conditions]
+        crowd = Counter((each.variable, text) for some in demands for each in some for text in each.texts)
+        self._tables: dict[Variable, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self._others: list[int] = []
+        for position, some in enumerate(demands):
+            if not some:
+                self._others.append(position)
+                continue
+            rarest = min(some, key=lambda each: sum(crowd[each.variable, text] for text in each.texts))
+            for text in rarest.texts:
+                self._tables[rarest.variable][text].append(position)
+
+    def candidates(self, subject: Subject) -> list[int]:
+        """The positions of those that may match, ascending."""
+        found = set(self._others)
+        for variable, table in self._tables.items():
+            for positions in _rows(table, look(subject, variable)):
+                found.update(positions)
+        return sorted(found)
+
+
+def _rows(table: dict[str, list[int]], value: Any) -> Iterator[list[int]]:
+    if isinstance(value, str):
+        if value in table:
+            yield table[value]
+    elif isinstance(value, list):
+        yield from (table[each] for each in value if isinstance(each, str) and each in table)
+    elif isinstance(value, bool):
+        # true == "true"; the engine says which others.
+        yield from table.values()

@@ -1,0 +1,119 @@
+"""A condition, from its stored text to its verdict on an alert."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from pipeline import paths
+from pipeline.conditions import codes, engine, guards, tree
+from pipeline.conditions.bad import BadRule
+from pipeline.conditions.catalogue import Logic
+from pipeline.conditions.subject import Picker, Subject
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`note` says why a condition could not match, or what of it is not understood. `read` are the
+    variables that it reads with their values, None for what the alert does not have."""
+
+    matches: bool
+    note: str | None = None
+    read: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A condition ready for any number of alerts. `logic` is what is evaluated, for people and for the
+    index; `notes` what a tree says that we do not know. To be kept and shared, also between threads."""
+
+    rule_json: str
+    logic: Logic
+    notes: tuple[str, ...]
+    program: engine.Program
+    picker: Picker
+
+    @property
+    def always(self) -> bool:
+        """Whether it has no condition: it matches everything."""
+        return self.logic is True
+
+
+def compile_rule(rule_json: str) -> Compiled:
+    """Compile a stored condition of either syntax; "" and {} are always true. Raises BadRule."""
+    logic, notes = translated(rule_json)
+    return _compiled(rule_json, logic, notes)
+
+
+def translated(rule_json: str) -> tuple[Logic, tuple[str, ...]]:
+    """The JSON Logic of a stored condition, checked, and notes on what was not understood."""
+    value = guards.decoded(rule_json) if rule_json.strip() else ""
+    if value in ("", {}):
+        return True, ()
+    if not isinstance(value, dict):
+        raise BadRule("must be a JSON object")
+    if tree.is_tree(value):
+        translation = tree.Translation()
+        return translation.logic(value), tuple(translation.notes)
+    guards.check_logic(value)
+    return codes.understood(value), ()
+
+
+def _compiled(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> Compiled:
+    try:
+        program = engine.verdict_program(logic)
+        picker = Picker(program.reads)
+    except (engine.Refused, paths.BadPath) as error:
+        raise BadRule(str(error)) from None
+    return Compiled(rule_json, logic, notes, program, picker)
+
+
+def evaluate(compiled: Compiled, subject: Subject) -> Verdict:
+    """The verdict on one alert. Raises nothing for what a rule or an alert can hold."""
+    data, read = compiled.picker.pick(subject)
+    note = "; ".join(compiled.notes) or None
+    try:
+        return Verdict(engine.holds(compiled.program, data), note, read)
+    except engine.Failed as failed:
+        return Verdict(False, str(failed), read)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node of a condition and its verdict: `depth` below the whole, `logic` its text, cut if long."""
+
+    depth: int
+    logic: str
+    verdict: Verdict
+
+
+LONGEST_TEXT = 300
+# What combines verdicts, and how many arguments of it are looked at.
+_GROUPS = {"and": None, "or": None, "!": 1, "!!": 1}
+
+
+def trace(compiled: Compiled, subject: Subject) -> list[Step]:
+    """Every group and every comparison of a condition with its own verdict, for people who try it.
+
+    Each is evaluated by itself, also those that the whole would not have looked at.
+    """
+    return [
+        Step(depth, _shown(logic), evaluate(_compiled("", logic), subject))
+        for depth, logic in _nodes(compiled.logic, 0)
+    ]
+
+
+def _nodes(logic: Logic, depth: int) -> Iterator[tuple[int, Logic]]:
+    yield depth, logic
+    if not isinstance(logic, Mapping) or len(logic) != 1:
+        return
+    operator, arguments = next(iter(logic.items()))
+    most = _GROUPS.get(operator, 0)
+    for each in (arguments if isinstance(arguments, list) else [arguments])[:most]:
+        yield from _nodes(each, depth + 1)
+
+
+def _shown(logic: Logic) -> str:
+    text = msgspec.json.encode(logic).decode()
+    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "..."

@@ -1,0 +1,143 @@
+"""What conditions and templates read of an alert."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from models.enums import Urgency
+from pipeline import paths
+from pipeline.alert import Alert
+from pipeline.conditions import catalogue
+
+Subject = Mapping[str, Any]
+
+# Seconds since the last similar incident when there was none: for comparisons it was long ago.
+NEVER = 10**12
+
+
+class Missing:
+    """Stands for a variable that the subject does not have."""
+
+
+MISSING = Missing()
+
+
+def subject_of(alert: Alert, urgency: Urgency, now: datetime, seconds_since_last: float | None) -> Subject:
+    """The variables of an alert, by their plain names and under `alert.`.
+
+    Alert type ("0" to "5"), urgency ("0", "1") and day of the week ("1" is Monday) are text; time
+    ("HH:MM:SS"), date and day are those of `now` in UTC. `seconds_since_last` is None when there was
+    no similar incident.
+    """
+    moment = now.astimezone(UTC)
+    fields = {
+        "alert_type": str(int(alert.alert_type)),
+        "urgency": str(int(urgency)),
+        "message": alert.message,
+        "summary": alert.summary,
+        "entity_id": alert.entity_id,
+        "payload": alert.parsed.payload,
+        "day_of_week": str(moment.isoweekday()),
+        "alert_time": f"{moment:%H:%M:%S}",
+        "alert_date": f"{moment:%Y-%m-%d}",
+        "seconds_since_last": NEVER if seconds_since_last is None else seconds_since_last,
+    }
+    return fields | {"alert": fields}
+
+
+def texts_at(subject: Subject, path: paths.Path) -> list[str]:
+    """The values in the payload at a path, as text."""
+    return [paths.text_of(value) for value in paths.find(subject.get("payload"), path)]
+
+
+Variable = tuple[str, ...]
+
+
+def is_search(variable: Variable) -> bool:
+    """("found", path) are the texts in the payload at that path; the query builder's trees read them."""
+    return len(variable) == 2 and variable[0] == "found"
+
+
+def own_name(variable: Variable) -> Variable:
+    """The variable as the catalogue has it: without `alert.`, and under the one name it has here."""
+    plain = variable[1:] if variable[0] == "alert" and len(variable) > 1 else variable
+    return (catalogue.canonical(plain[0]), *plain[1:])
+
+
+def label(variable: Variable) -> str:
+    """How people write the variable."""
+    return variable[1] if is_search(variable) else ".".join(own_name(variable))
+
+
+def look(subject: Subject, variable: Variable) -> Any:
+    """A variable's value, or MISSING."""
+    if is_search(variable):
+        return texts_at(subject, paths.parse(variable[1]))
+    return _follow(subject, own_name(variable))[0]
+
+
+def _follow(subject: Subject, steps: Variable) -> tuple[Any, int, Any]:
+    """The value at the end of the steps, and what to hand over for it after how many of the steps.
+
+    The two differ where a list is on the way: it is handed over whole.
+    """
+    value: Any = subject
+    taken: int = len(steps)
+    outer: Any = MISSING
+    for at, step in enumerate(steps):
+        if isinstance(value, dict):
+            value = value.get(step, MISSING)
+        elif isinstance(value, list):
+            if outer is MISSING:
+                taken, outer = at, value
+            index = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else len(value)
+            value = value[index] if index < len(value) else MISSING
+        else:
+            return MISSING, taken, outer
+    return value, taken, value if outer is MISSING else outer
+
+
+class Picker:
+    """Hands the engine only what a condition reads, so that a large payload costs nothing.
+
+    `variables` None: what is read is known only while the condition runs, so everything is handed over.
+    Raises BadPath for a search by what is no path.
+    """
+
+    __slots__ = ("_everything", "_searches", "_variables")
+
+    def __init__(self, variables: tuple[Variable, ...] | None) -> None:
+        self._everything = variables is None
+        outermost = _outermost(variables or ())
+        self._searches = [(each[1], paths.parse(each[1])) for each in outermost if is_search(each)]
+        self._variables = [(each, own_name(each), label(each)) for each in outermost if not is_search(each)]
+
+    def pick(self, subject: Subject) -> tuple[Subject, dict[str, Any]]:
+        """The data for the engine, and for people what was read, by name; what is missing is None."""
+        if self._everything:
+            return subject, {name: value for name, value in subject.items() if name != "alert"}
+        data: dict[str, Any] = {}
+        read: dict[str, Any] = {}
+        for variable, steps, name in self._variables:
+            value, taken, handed = _follow(subject, steps)
+            read[name] = None if value is MISSING else value
+            if value is not MISSING:
+                _place(data, variable[: taken + len(variable) - len(steps)], handed)
+        if self._searches:
+            found = {text: texts_at(subject, path) for text, path in self._searches}
+            data["found"] = found
+            read.update(found)
+        return data, read
+
+
+def _outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
+    """Without those that are inside another one."""
+    every = set(variables)
+    return tuple(each for each in sorted(every) if not any(each[:n] in every for n in range(1, len(each))))
+
+
+def _place(data: dict[str, Any], variable: Variable, value: Any) -> None:
+    *above, last = variable
+    for step in above:
+        data = data.setdefault(step, {})
+    data[last] = value

@@ -1,0 +1,194 @@
+"""The query builder's tree of groups and rules, translated to JSON Logic.
+
+What a rule of the tree does not know (a field, an operator, a value) never helps the condition to
+match: the rule counts as false, or as true where a `not` around it would turn that into a match. A
+note says so. A group without children is true; a rule that nobody filled in is not there.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pipeline import paths
+from pipeline.conditions import catalogue, literals, patterns
+from pipeline.conditions.bad import BadRule, shown
+from pipeline.conditions.catalogue import Logic, Operator
+
+GROUP, RULE = "group", "rule"
+DEEPEST = 32
+MOST_NODES = 1_000
+
+# The builder knows two and a `not`; its menu shows the others by name.
+CONJUNCTIONS = {
+    "AND": ("and", False),
+    "OR": ("or", False),
+    "NOT": ("and", True),
+    "NAND": ("and", True),
+    "NOR": ("or", True),
+}
+
+
+class Unknown(ValueError):
+    """What a rule of the tree says and we do not know."""
+
+
+def is_tree(value: Mapping[str, Any]) -> bool:
+    """Whether a JSON object is a tree; else it is JSON Logic."""
+    return "children1" in value or value.get("type") in (GROUP, RULE)
+
+
+class Translation:
+    """One tree on its way to JSON Logic; `notes` gathers what it says that we do not know."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self._nodes = 0
+
+    def logic(self, node: Any, depth: int = 1, negated: bool = False) -> Logic:
+        """Raises BadRule for a tree too large, one that is none, and a pattern that cannot be used.
+
+        `negated` tells whether a `not` around the node turns its verdict round.
+        """
+        self._count(depth)
+        if not isinstance(node, Mapping):
+            raise BadRule("each node of the tree must be an object")
+        kind = node.get("type")
+        try:
+            if kind == RULE:
+                return _leaf(_properties(node))
+            if kind == GROUP or (kind is None and "children1" in node):
+                return self._group(node, depth, negated)
+            raise Unknown(f"a node of type {shown(kind)} is not known")
+        except Unknown as unknown:
+            self.notes.append(str(unknown))
+            return negated
+
+    def _count(self, depth: int) -> None:
+        self._nodes += 1
+        if depth > DEEPEST:
+            raise BadRule(f"groups may be nested {DEEPEST} deep")
+        if self._nodes > MOST_NODES:
+            raise BadRule(f"a condition may have {MOST_NODES} groups and rules")
+
+    def _group(self, node: Mapping[str, Any], depth: int, negated: bool) -> Logic:
+        operator, turned = _conjunction(_properties(node))
+        inner = [
+            self.logic(child, depth + 1, negated != turned)
+            for child in _children(node)
+            if not _is_blank(child)
+        ]
+        if not inner:
+            return True
+        return {"!": [{operator: inner}]} if turned else {operator: inner}
+
+
+def _properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    properties = node.get("properties")
+    if properties is None:
+        return {}
+    if not isinstance(properties, Mapping):
+        raise BadRule("properties must be an object")
+    return properties
+
+
+def _children(node: Mapping[str, Any]) -> Iterator[Any]:
+    children = node.get("children1")
+    if isinstance(children, Mapping):
+        return iter(children.values())
+    if isinstance(children, list | None):
+        return iter(children or ())
+    raise BadRule("children1 must be an object or an array")
+
+
+def _conjunction(properties: Mapping[str, Any]) -> tuple[str, bool]:
+    name = properties.get("conjunction")
+    known = CONJUNCTIONS.get(str(name or "AND").strip().upper())
+    if known is None:
+        raise Unknown(f"the conjunction {shown(name)} is not known")
+    operator, turned = known
+    return operator, turned != (properties.get("not") is True)
+
+
+def _is_blank(node: Any) -> bool:
+    """The builder's empty line: a rule with neither field nor operator."""
+    if not isinstance(node, Mapping) or node.get("type") != RULE:
+        return False
+    properties = _properties(node)
+    return not properties.get("field") and not properties.get("operator")
+
+
+def _leaf(properties: Mapping[str, Any]) -> Logic:
+    field = properties.get("field")
+    operator = properties.get("operator")
+    if not isinstance(field, str):
+        raise Unknown(f"the field {shown(field)} is not known")
+    if not isinstance(operator, str):
+        raise Unknown(f"the operator {shown(operator)} of {shown(field)} is not known")
+    sources = properties.get("valueSrc") or []
+    if any(source not in ("value", None) for source in (sources if isinstance(sources, list) else [sources])):
+        raise Unknown(f"{shown(field)}: only plain values can be compared")
+    name, values = catalogue.canonical(field), _flat(properties.get("value"))
+    if name == catalogue.PAYLOAD:
+        return _payload(operator.strip().lower(), values, properties.get("operatorOptions"))
+    known = catalogue.FIELDS.get(name)
+    if known is None:
+        raise Unknown(f"the field {shown(field)} is not known")
+    return _compare(field, _operator(known.operators, operator, field), {"var": name}, values, known.read)
+
+
+def _flat(value: Any) -> list[Any]:
+    """Choices of several come as a list within the list of values."""
+    items = value if isinstance(value, list) else [value]
+    return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
+
+
+def _operator(operators: Mapping[str, Operator], name: str, field: str) -> Operator:
+    known = operators.get(name.strip().lower())
+    if known is None:
+        raise Unknown(f"the operator {shown(name)} of {shown(field)} is not known")
+    return known
+
+
+def _compare(field: str, operator: Operator, read: Logic, values: list[Any], reader: Any) -> Logic:
+    wanted = values if operator.takes is None else values[: operator.takes]
+    if len(wanted) < (operator.takes or 0) or (operator.takes is None and not wanted):
+        raise Unknown(f"{shown(field)}: a value is missing")
+    try:
+        understood = [reader(value) for value in wanted]
+    except ValueError as error:
+        raise Unknown(f"{shown(field)}: {error}") from None
+    if operator.build is catalogue.MATCHES.build:
+        _check_pattern(understood[0])
+    return operator.logic(read, understood)
+
+
+def _check_pattern(text: str) -> None:
+    try:
+        patterns.compiled(text)
+    except patterns.BadPattern as error:
+        raise BadRule(str(error)) from None
+
+
+def _payload(operator: str, values: list[Any], options: Any) -> Logic:
+    found = {"val": ["found", _path(values)]}
+    if "key" in operator:
+        return {"!": [found]} if "not" in operator else {"!!": [found]}
+    named = options.get("ploperator") if isinstance(options, Mapping) else None
+    if named is None:
+        named = "equal" if operator == catalogue.PAYLOAD_SEARCH else operator
+    known = _operator(catalogue.PAYLOAD_OPERATORS, str(named), catalogue.PAYLOAD)
+    # Any value at the path may be the one; a negative operator wants none of them to be.
+    positive = Operator(known.build, known.takes)
+    reader = literals.read_text
+    some = {"some": [found, _compare(catalogue.PAYLOAD, positive, {"var": ""}, values[1:], reader)]}
+    return {"!": [some]} if known.negated else some
+
+
+def _path(values: list[Any]) -> str:
+    path = values[0] if values else None
+    if not isinstance(path, str) or not path.strip():
+        raise Unknown("payload: a path is missing")
+    try:
+        paths.parse(path)
+    except paths.BadPath as error:
+        raise Unknown(f"payload: {error}") from None
+    return path
