@@ -112,6 +112,11 @@ class Picker:
         self._searches = [(each[1], paths.parse(each[1])) for each in outermost if is_search(each)]
         self._variables = [(each, own_name(each), label(each)) for each in outermost if not is_search(each)]
 
+    @property
+    def searches(self) -> int:
+        """How many paths of the payload are searched for each alert."""
+        return len(self._searches)
+
     def pick(self, subject: Subject) -> tuple[Subject, dict[str, Any]]:
         """The data for the engine, and for people what was read, by name; what is missing is None."""
         if self._everything:

@@ -90,6 +90,10 @@ REFUSED = {
     "a bad pattern for the payload": (json.dumps(search("not_regex", "a", "*")), "cannot be used"),
     "a tree too deep": (nested_groups(33), "nested 32 deep"),
     "a tree too large": (json.dumps(group(*[{"type": "group"}] * 1000)), "1000 groups and rules"),
+    "too many searches": (
+        json.dumps(group(*[search("equal", f"$.k{number}", "x") for number in range(101)])),
+        "100 paths of the payload",
+    ),
     "children of no kind": ('{"type": "group", "children1": "x"}', "children1 must be"),
     "a child of no kind": ('{"type": "group", "children1": ["x"]}', "must be an object"),
     "properties of no kind": ('{"type": "rule", "properties": []}', "properties must be an object"),
