@@ -5,6 +5,7 @@ Granian's own server starts its workers as children, which a killed parent leave
 
 import asyncio
 import os
+import resource
 import socket
 import threading
 from collections.abc import Callable
@@ -55,11 +56,17 @@ def serve(app: Callable[..., Any], settings: Settings) -> None:
         loop.close()
 
 
+def _connections() -> int:
+    """How many may be open at once: half of the files that may be, since the work needs some too."""
+    _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS if most_files == resource.RLIM_INFINITY else min(CONNECTIONS, most_files // 2)
+
+
 def _worker(listening: socket.socket, threads: int) -> Any:
     holder = native.SocketHolder(os.dup(listening.fileno()), False, BACKLOG)
     no_tls: tuple[Any, ...] = (False, None, None, None, "tls1.3", None, [], False)
     metrics = (None, None)
     return native.WSGIWorker(
-        1, (None, holder), None, 1, 512, threads, IDLE_THREAD_S, CONNECTIONS,
+        1, (None, holder), None, 1, 512, threads, IDLE_THREAD_S, _connections(),
         "1", HTTP1Settings(), None, None, *no_tls, metrics,
     )  # fmt: skip

@@ -31,6 +31,8 @@ def app(environ, start):
     if path == "/read":
         reading.append(path)
         environ["wsgi.input"].read()
+    if path == "/open":
+        Path("/dev/null").open().close()
     if path == "/slow":
         entered.set()
         leave.wait(10)
@@ -48,6 +50,8 @@ serve(app, settings)
 
 
 IMPATIENT = "from tocsin import stalled; stalled.PATIENCE_S, stalled.LOOK_EVERY_S = 0.5, 0.1"
+
+FRUGAL = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
 
 
 @pytest.fixture
@@ -124,3 +128,16 @@ def test_bodies_that_never_end_keep_nobody_out_for_long(server):
             stalled.sendall(head)
 
         assert until(lambda: asks(port, "/reading") == "64")
+
+
+@pytest.mark.parametrize("server", [FRUGAL], indirect=True, ids=["frugal"])
+def test_connections_leave_files_for_the_work(server):
+    _, port = server
+    first = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    with contextlib.closing(first), contextlib.ExitStack() as stack:
+        first.connect()
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
+        first.request("GET", "/open")
+
+        assert first.getresponse().read() == b"ok"
