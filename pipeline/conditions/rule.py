@@ -12,7 +12,6 @@ from pipeline.conditions.bad import BadRule
 from pipeline.conditions.catalogue import Logic
 from pipeline.conditions.subject import Picker, Subject
 
-
 # Each may walk the whole payload: measured 3 ms for one that makes text of half a megabyte.
 MOST_SEARCHES = 100
 
