@@ -13,8 +13,17 @@ class Account(Table):
     name = peewee.CharField(max_length=255)
     creation_date = UtcField()
     last_incident_number = peewee.IntegerField(default=0)
-    # Raised in the transaction of each configuration write; compiled rules are kept per version.
-    config_version = peewee.IntegerField(default=0)
+
+
+class Configuration(Table):
+    """How often an account's configuration has changed: raised in the transaction of each write of it.
+
+    Not a column of the account: a lane locks that row for incident numbers before it refers to
+    policies and contacts, a write of configuration has locked those before it raises the version.
+    """
+
+    account = peewee.ForeignKeyField(Account, unique=True, on_delete="CASCADE")
+    version = peewee.IntegerField(default=0)
 
 
 class User(Table):

@@ -11,6 +11,9 @@ class IncidentStatus(IntEnum):
     RESOLVED = 3
 
 
+OPEN = frozenset({IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED})
+
+
 class Urgency(IntEnum):
     LOW = 0
     HIGH = 1

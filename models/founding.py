@@ -5,7 +5,7 @@ Each function inserts rows inside the caller's transaction and returns the row i
 
 from datetime import datetime
 
-from models.accounts import Account, Token, User
+from models.accounts import Account, Configuration, Token, User
 from models.enums import AccountRole, ContactType, TargetType, TeamRole, Urgency
 from models.ids import digest, new_account_identifier, new_token, new_username, new_uuid
 from models.services import Integration, Service
@@ -28,6 +28,7 @@ def new_account(name: str, owner_email: str, now: datetime) -> tuple[Account, Us
     account = Account.create(
         unique_id=new_uuid(), account_identifier=new_account_identifier(), name=name, creation_date=now
     )
+    Configuration.create(account=account)
     return account, new_user(account, owner_email, AccountRole.OWNER, now, is_verified=True)
 
 

@@ -1,6 +1,6 @@
 """All tables, in the order in which they may be created: what migrations and tests walk."""
 
-from models.accounts import Account, Heartbeat, Secret, Token, User
+from models.accounts import Account, Configuration, Heartbeat, Secret, Token, User
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog
 from models.notices import Attempt, Message, Notice
@@ -10,7 +10,7 @@ from models.timers import Timer
 from models.users import ContactMethod, NotificationRule
 
 TABLES = (
-    Account, User, Token, Secret, Heartbeat,
+    Account, Configuration, User, Token, Secret, Heartbeat,
     ContactMethod, NotificationRule,
     Team, TeamMember, IncidentRole, Priority, Sla, EscalationPolicy,
     Service, Integration,

@@ -134,12 +134,10 @@ def assign(
         return (SaveIncident(incident.but(assigned_to=row)), log)
     # Each assignment is a reason of its own, so it gets a chain number of its own.
     taken = incident.but(assigned_to=row, escalating=False, chain=incident.chain + 1)
-    owed: list[Effect] = []
-    if taken.status is IncidentStatus.TRIGGERED:
-        notices = escalation.notices_for(
-            taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", now
-        )
-        owed = [OweNotice(notice) for notice in notices]
+    notices = escalation.notices_for(
+        taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", now
+    )
+    owed = [OweNotice(notice) for notice in notices]
     return (
         VoidNotices(incident.unique_id, now, why),
         log,

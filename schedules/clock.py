@@ -20,7 +20,7 @@ from rq_scheduler import Scheduler
 from models.accounts import Heartbeat
 from models.base import STORE_ERRORS, connection, store
 from tocsin.signals import Signals
-from workers import bell, timers
+from workers import audit, bell, retention, timers
 
 log = structlog.get_logger()
 
@@ -73,8 +73,8 @@ PERIODIC = (
     Periodic("tick", 1, timers.ring_due),
     Periodic("sweep", 2, timers.ring_stale),
     Periodic("heartbeat", 5, beat),
-    Periodic("audit", 300, timers.audit, slow=True),
-    Periodic("clean-up", 3600, timers.clean_up, slow=True),
+    Periodic("audit", 300, audit.audit, slow=True),
+    Periodic("clean-up", 3600, retention.clean_up, slow=True),
 )
 
 

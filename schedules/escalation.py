@@ -42,7 +42,7 @@ def advance(
     policy = directory.policies.get(incident.escalation_policy or 0)
     effects: list[Effect] = []
     if incident.next_step == 0 and not _names_anybody(policy, directory):
-        effects += _tell_somebody(incident, policy, directory, actor, now)
+        effects += tell_somebody(incident, directory, actor, now)
     if policy is None:
         return incident, tuple(effects)
     told: set[tuple[int, int | None, int | None]] = set()
@@ -110,14 +110,9 @@ def _take(
     return [log, *(OweNotice(notice) for notice in fresh)]
 
 
-def _tell_somebody(
-    incident: IncidentState,
-    policy: PolicyFacts | None,
-    directory: Directory,
-    actor: Actor,
-    now: datetime,
-) -> list[Effect]:
+def tell_somebody(incident: IncidentState, directory: Directory, actor: Actor, now: datetime) -> list[Effect]:
     """A chain that reaches nobody tells the team's managers, then the owner (law 9)."""
+    policy = directory.policies.get(incident.escalation_policy or 0)
     why = f"policy {policy.name} reaches nobody" if policy else "there is no escalation policy"
     managers = [directory.people[name] for name in directory.managers if name in directory.people]
     owner = directory.people.get(directory.owner or "")

@@ -25,7 +25,15 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "pipeline": (PURE, set()),
     "schedules": (PURE, {"zoneinfo", "dateutil"}),
     "schedules.clock": (
-        {"models", "workers.bell", "workers.timers", "schedules", "tocsin"},
+        {
+            "models",
+            "workers.audit",
+            "workers.bell",
+            "workers.retention",
+            "workers.timers",
+            "schedules",
+            "tocsin",
+        },
         {"rq", "rq_scheduler", "redis", "structlog"},
     ),
     "workers": ({"workers", "models", "pipeline", "schedules", "tocsin"}, {"*"}),

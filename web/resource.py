@@ -12,7 +12,7 @@ from typing import Any
 import peewee
 from flask import request
 
-from models.accounts import Account
+from models.accounts import Configuration
 from models.base import store
 from models.ids import new_uuid
 from web import access, profile, wire
@@ -28,8 +28,8 @@ def configuring() -> Iterator[None]:
         yield
         # Last, as the number of a new incident is: who locks the account's row first and a service's row
         # second waits for a lane that does it the other way round, for ever.
-        version = Account.config_version + 1
-        Account.update(config_version=version).where(Account.id == viewer().account.id).execute()
+        raised = Configuration.update(version=Configuration.version + 1)
+        raised.where(Configuration.account == viewer().account.id).execute()
 
 
 class Resource:

@@ -11,7 +11,7 @@ import peewee
 
 from models import links
 from models.accounts import User
-from models.enums import AlertType, IncidentStatus, NoticeState, Urgency
+from models.enums import OPEN, AlertType, IncidentStatus, NoticeKind, NoticeState, Urgency
 from models.events import Event
 from models.incidents import Incident
 from models.links import Link
@@ -90,7 +90,9 @@ def _why_void(notice: Notice, user: User) -> str | None:
     if user.removed_at is not None:
         return "the person is no member any more"
     status = IncidentStatus(notice.incident.status)
-    return None if status is IncidentStatus.TRIGGERED else f"incident is {status.name.lower()}"
+    # Somebody may be given an incident that another has acknowledged.
+    living = OPEN if notice.kind == NoticeKind.ASSIGNMENT else {IncidentStatus.TRIGGERED}
+    return None if status in living else f"incident is {status.name.lower()}"
 
 
 def _address(message: Message) -> str:

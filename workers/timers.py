@@ -7,20 +7,17 @@ simply due again.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-import peewee
 import structlog
 
 from models.apply import apply
 from models.base import STORE_ERRORS, connection, store
-from models.effects import ArmTimers, Outcome
-from models.enums import IncidentStatus, MessageState, TimerKind, WorkState
+from models.effects import Outcome
+from models.enums import MessageState, TimerKind, WorkState
 from models.events import Event, Receipt
-from models.incidents import Incident
-from models.loading import lock_incident, lock_service, open_incidents_after, service_surroundings
+from models.loading import lock_incident
 from models.notices import Message
 from models.timers import Timer
 from schedules import due
-from schedules.timers import wanted
 from workers import bell
 
 log = structlog.get_logger()
@@ -135,97 +132,3 @@ def ring_stale() -> None:
     for service_row, stage in lanes:
         if service_row is not None:
             bell.ring_road(service_row, stage)
-
-
-# Incidents that the audit looks at in one transaction.
-AUDITED_AT_ONCE = 200
-
-
-def audit(now: datetime | None = None) -> int:
-    """Make every open incident's timers what they should be; returns how many incidents were looked at.
-
-    Finds what a change of a policy or a service moved, and would mend a timer that was never written. A
-    service on which our own code fails keeps none of the others from it.
-    """
-    looked_at = 0
-    with connection():
-        open_ones = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
-        services = [row for (row,) in open_ones.distinct().tuples() if row is not None]
-        for service_row in services:
-            try:
-                looked_at += _audit_service(service_row, now)
-            except STORE_ERRORS:
-                raise
-            except Exception:
-                log.exception("a service's timers could not be audited", service=service_row)
-    return looked_at
-
-
-def _audit_service(service_row: int, now: datetime | None) -> int:
-    looked_at, last = 0, 0
-    while rows := _audit_some(service_row, last, now):
-        looked_at += len(rows)
-        last = rows[-1]
-    return looked_at
-
-
-def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]:
-    with store().writing():
-        lock_service(service_row)
-        found = open_incidents_after(service_row, after, AUDITED_AT_ONCE)
-        policies = {one.escalation_policy for one in found if one.escalation_policy}
-        around = service_surroundings(service_row, policies)
-        if around is None:
-            return []
-        service, directory = around
-        at = now or store().now()
-        effects = [
-            ArmTimers(one.unique_id, wanted(one, service, directory), at, "planned anew by the audit")
-            for one in found
-        ]
-        rows = {one.unique_id: one.row for one in found if one.row is not None}
-        apply(Outcome(effects=list(effects)), rows)
-    return list(rows.values())
-
-
-# How long the road of an alert can be told (contract, section 6).
-RETENTION = timedelta(days=30)
-# Receipts forgotten in one transaction: about a tenth of a second of the store's lock.
-FORGOTTEN_AT_ONCE = 1_000
-
-
-def clean_up(now: datetime | None = None) -> int:
-    """Forget receipts older than the retention, with their events; returns how many.
-
-    What still waits, was set aside, or belongs to an open incident stays. Receipts are read in the
-    order of their acceptance, so the first young one ends the search.
-    """
-    forgotten, last = 0, 0
-    with connection():
-        before = (now or store().now()) - RETENTION
-        while old := _old_receipts(last, before):
-            last = old[-1]
-            forgotten += _forget(old)
-    return forgotten
-
-
-def _old_receipts(after: int, before: datetime) -> list[int]:
-    query = Receipt.select(Receipt.id, Receipt.received_at).where(Receipt.id > after)
-    found = query.order_by(Receipt.id).limit(FORGOTTEN_AT_ONCE).tuples()
-    return [row for row, received_at in found if received_at < before]
-
-
-def _forget(receipts: list[int]) -> int:
-    kept = (
-        Event.select(Event.receipt)
-        .join(Incident, peewee.JOIN.LEFT_OUTER)
-        .where(
-            Event.receipt.in_(receipts),
-            (Event.state != WorkState.DONE) | (Incident.status < IncidentStatus.RESOLVED),
-        )
-    )
-    with store().writing():
-        query = Receipt.delete().where(
-            Receipt.id.in_(receipts), Receipt.state == WorkState.DONE, Receipt.id.not_in(kept)
-        )
-        return int(query.execute())

@@ -20,10 +20,17 @@ class Account(Model):
     name = CharField(max_length=255)
     creation_date = UtcField()
     last_incident_number = IntegerField()
-    config_version = IntegerField()
 
     class Meta:
         table_name = "account"
+
+
+class Configuration(Model):
+    account = ForeignKeyField(Account, unique=True, on_delete="CASCADE")
+    version = IntegerField()
+
+    class Meta:
+        table_name = "configuration"
 
 
 class User(Model):
@@ -387,6 +394,7 @@ class Attempt(Model):
 
 TABLES = (
     Account,
+    Configuration,
     User,
     Token,
     Secret,

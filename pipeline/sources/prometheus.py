@@ -1,6 +1,6 @@
 """Prometheus Alertmanager's webhook, version 4: contract section 6. A group of 50 is 50 alerts."""
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -24,6 +24,9 @@ SEVERITIES = {
 
 Labels = dict[str, Any]
 
+# More than fit into 8 MiB of real alerts; empty ones would be millions.
+MOST_ALERTS = 40_000
+
 
 class Item(msgspec.Struct):
     status: str | None = None
@@ -36,7 +39,7 @@ class Item(msgspec.Struct):
 
 
 class Group(msgspec.Struct):
-    alerts: list[Item]
+    alerts: Annotated[list[Item], msgspec.Meta(max_length=MOST_ALERTS)]
     status: str | None = None
     externalURL: Any = None  # noqa: N815
 

@@ -10,7 +10,7 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from models.accounts import Account
+from models.accounts import Configuration
 from models.base import connection, store
 from models.enums import TimerKind
 from models.ids import new_uuid
@@ -56,7 +56,7 @@ def tell_again_after(minutes: int) -> None:
         first: dict[str, Any] = policy.rules[0]
         policy.rules = [first, {**first, "unique_id": new_uuid(), "position": 2, "delay": minutes}]
         policy.save(only=[EscalationPolicy.rules])
-        Account.update(config_version=Account.config_version + 1).execute()
+        Configuration.update(version=Configuration.version + 1).execute()
 
 
 def second_step() -> Timer:

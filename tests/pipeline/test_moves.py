@@ -130,3 +130,9 @@ def test_another_policy_begins_its_chain_anew():
 
     assert last(effects).chain == 2
     assert {e.notice.user for e in effects if isinstance(e, OweNotice)} == {BOB.row}
+
+
+def test_an_acknowledged_incident_can_be_handed_to_somebody_who_is_told():
+    effects = moves.assign(at(A), BOB, service(), BOOK, ACTOR, NOON + 2 * MINUTE)
+
+    assert {e.notice.user for e in effects if isinstance(e, OweNotice)} == {BOB.row}

@@ -207,3 +207,8 @@ def test_a_moment_that_nobody_meant_is_none(said):
 def test_a_group_without_alerts_is_refused():
     with pytest.raises(BadBody):
         PROMETHEUS.parse(b'{"alerts": []}')
+
+
+def test_a_group_of_millions_of_nothing_is_refused():
+    with pytest.raises(BadBody):
+        PROMETHEUS.parse(b'{"alerts": [' + b"{}," * 40_000 + b"{}]}")

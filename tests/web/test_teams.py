@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.accounts import Account
+from models.accounts import Configuration
 from models.teams import EscalationPolicy, Team, TeamMember
 
 TEAMS = "/api/account/teams/"
@@ -86,7 +86,7 @@ def test_a_membership_keeps_its_person(ask, world, path):
 
 def test_each_change_raises_the_version_of_the_configuration(ask, world, path):
     def version() -> int:
-        return Account.get_by_id(world.account.id).config_version
+        return Configuration.get(Configuration.account == world.account).version
 
     before = version()
     ask("PATCH", path, {"name": "Money"})

@@ -14,7 +14,7 @@ from models.services import Service
 from models.teams import EscalationPolicy
 from models.timers import Timer
 from tests.alerts import accept
-from workers import road, timers
+from workers import audit, retention, road, timers
 
 MINUTE = timedelta(minutes=1)
 
@@ -141,7 +141,7 @@ def test_a_shortened_policy_is_found_by_the_audit(world, now):
     set_policy(world, (0, world.alice), (50, world.bob))
     open_one(world, now)
     set_policy(world, (0, world.alice), (5, world.bob))
-    timers.audit(now + MINUTE)
+    audit.audit(now + MINUTE)
     timers.run_due(now + 5 * MINUTE)
 
     assert [name for name, _ in told()] == ["Alice", "Bob"]
@@ -167,8 +167,8 @@ def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch
             raise ZeroDivisionError
         return ()
 
-    monkeypatch.setattr(timers, "wanted", fails_on_the_first)
-    timers.audit(now)
+    monkeypatch.setattr(audit, "wanted", fails_on_the_first)
+    audit.audit(now)
 
     assert sorted(looked_at) == [world.service.id, other.id]
 
@@ -209,8 +209,8 @@ def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(
     accept(world, now + timedelta(days=20), message="young", alert_type="info")
     accept(world, now, message="waiting", alert_type="info")
 
-    assert timers.clean_up(now + timedelta(days=29)) == 0
-    assert timers.clean_up(now + timedelta(days=31)) == 3
+    assert retention.clean_up(now + timedelta(days=29)) == 0
+    assert retention.clean_up(now + timedelta(days=31)) == 3
     assert Event.get().incident.status == 1
     assert Receipt.select().count() == 3
 
@@ -220,4 +220,16 @@ def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
     road.run(world.service.id)
     Event.update(state=WorkState.ASIDE).execute()
 
-    assert timers.clean_up(now + timedelta(days=31)) == 0
+    assert retention.clean_up(now + timedelta(days=31)) == 0
+
+
+def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_once(world, now):
+    set_policy(world, (10, world.bob))
+    open_one(world, now)
+    assert told() == []
+    set_policy(world)
+    for minute in (1, 6, 11):
+        audit.audit(now + minute * MINUTE)
+        timers.run_due(now + minute * MINUTE)
+
+    assert told() == [("Alice", now + MINUTE)]
