@@ -218,7 +218,13 @@ class Several(fields.List):
 
 
 class Part(fields.Nested):
-    """An object inside another; it is given whole, even where the other may be given in part."""
+    """An object inside another; it is given whole, even where the other may be given in part.
+
+    Where there may be none, "" is none.
+    """
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
 
     def _load(self, value: Any, partial: Any = None) -> Any:
         return super()._load(value, partial=False)

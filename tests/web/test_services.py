@@ -151,6 +151,16 @@ def test_policies_that_cannot_be(ask, team, world, wrong):
     assert ask("GET", path).json == before
 
 
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_blank_settings_of_assignment_are_none(ask, team, world, nothing):
+    path = f"{team}/escalation_policies/{world.policy.unique_id}/"
+    before = ask("GET", path).json
+
+    changed = ask("PATCH", path, {"assignment_settings": nothing})
+
+    assert (changed.status_code, changed.json) == (200, before)
+
+
 def test_a_policy_has_no_more_than_a_hundred_steps(ask, team, world):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
 
