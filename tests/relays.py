@@ -16,6 +16,7 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from tests.mailbox import Mailbox
+from tests.parts import absent
 from tests.processes import free_port
 
 
@@ -161,7 +162,7 @@ def hangs_after_data(taken: socket.socket, over: threading.Event) -> None:
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for localhost that signs itself, with its key in the same file."""
     if shutil.which("openssl") is None:
-        pytest.skip("openssl is not installed")
+        absent("openssl is not installed")
     path = tmp_path_factory.mktemp("certificate") / "both.pem"
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
