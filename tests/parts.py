@@ -1,4 +1,4 @@
-"""Parts that a test talks to and that may not be installed: skipped then, but a failure where they must be."""
+"""Parts that a test talks to and that may not be installed: skipped then, or a failure where they must be."""
 
 import os
 
