@@ -23,19 +23,23 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
     """A body as its typed form. BadBody for what is not JSON or has wrong types.
 
     JSON that is only ugly (raw control characters in strings, lone surrogates, bytes that are not
-    UTF-8) is read again by a lenient reader: the page behind it matters more than its looks.
+    UTF-8, numbers beyond all ranges) is read again by a lenient reader: the page behind it matters more
+    than its looks.
     """
     body = body.removeprefix(b"\xef\xbb\xbf")
     try:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise BadBody(*_where(error)) from error
+        if "out of range" not in str(error):
+            raise BadBody(*_where(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     except RecursionError as error:
         raise BadBody("", "is nested too deeply") from error
     try:
-        plain = json.loads(body.decode("utf-8", "replace"), strict=False, parse_constant=_no_constant)
+        plain = json.loads(
+            body.decode("utf-8", "replace"), strict=False, parse_constant=_no_constant, parse_int=_integer
+        )
         return msgspec.convert(plain, decoder.type, strict=decoder.strict)
     except msgspec.ValidationError as error:
         raise BadBody(*_where(error)) from error
@@ -43,6 +47,11 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
         raise BadBody("", "is nested too deeply") from error
     except ValueError as error:
         raise BadBody("", "is not JSON") from error
+
+
+def _integer(digits: str) -> int | str:
+    """A number that no reader takes (Python stops at 4,300 digits) stays as its digits."""
+    return int(digits) if len(digits) < 1_000 else digits
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -1,5 +1,6 @@
 """Alert text made fit to store, show and send: a page is never refused for its looks (law 11)."""
 
+import math
 import re
 from typing import Any
 
@@ -56,6 +57,8 @@ def clean_payload(value: Any, depth: int = PAYLOAD_DEPTH) -> Any:
         return value if value.isascii() else _SURROGATE.sub("", value)
     if isinstance(value, int):
         return value if -(2**63) <= value < 2**63 else str(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
     if not isinstance(value, dict | list):
         return value
     if depth == 0:

@@ -209,6 +209,13 @@ def test_a_group_without_alerts_is_refused():
         PROMETHEUS.parse(b'{"alerts": []}')
 
 
+@pytest.mark.parametrize(("number", "kept"), [("1e999", "inf"), ("-1e999", "-inf"), ("9" * 5000, "9" * 5000)])
+def test_a_number_beyond_all_ranges_refuses_no_page(number, kept):
+    (parsed,) = GENERIC.parse(f'{{"message": "m", "payload": {{"a": {number}}}}}'.encode())
+
+    assert parsed.payload == {"a": kept}
+
+
 def test_a_group_of_millions_of_nothing_is_refused():
     with pytest.raises(BadBody):
         PROMETHEUS.parse(b'{"alerts": [' + b"{}," * 40_000 + b"{}]}")
