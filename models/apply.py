@@ -289,11 +289,14 @@ def _pending_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> list[_Wa
 
 
 def _replay_arms(arms: list[ArmTimers], waits: list[_Wait]) -> list[_Wait]:
-    waiting = {(wait.timer.incident, wait.timer.key): wait for wait in waits}
+    by_incident: dict[str, dict[str, _Wait]] = {}
+    for wait in waits:
+        by_incident.setdefault(wait.timer.incident, {})[wait.timer.key] = wait
     every = list(waits)
     for arm in arms:
-        wanted = {(timer.incident, timer.key): timer for timer in arm.wanted}
-        for key in [key for key in waiting if key[0] == arm.incident and key not in wanted]:
+        waiting = by_incident.setdefault(arm.incident, {})
+        wanted = {timer.key: timer for timer in arm.wanted}
+        for key in [key for key in waiting if key not in wanted]:
             wait = waiting.pop(key)
             wait.done_at, wait.outcome, wait.changed = arm.at, arm.why, True
         for key, timer in wanted.items():

@@ -8,6 +8,7 @@ import fcntl
 import logging
 import os
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -82,7 +83,7 @@ class Table(_Model):
         legacy_table_names = False
 
 
-class Store:
+class Store(ABC):
     """A place to keep rows; one instance per process, made by open_store()."""
 
     name: str
@@ -95,25 +96,27 @@ class Store:
     def __init__(self, database: Any) -> None:
         self.database = database
 
+    @abstractmethod
     @contextmanager
     def writing(self) -> Iterator[None]:
         """A write transaction: committed at the end, rolled back on any exception."""
-        raise NotImplementedError
+        yield
 
+    @abstractmethod
     def moment_in(self, value: datetime) -> Any:
-        raise NotImplementedError
+        """An aware UTC moment as this store keeps it."""
 
+    @abstractmethod
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run a statement of models/bulk.py for all rows at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         """Lock the rows that a select finds until the transaction ends."""
-        raise NotImplementedError
 
+    @abstractmethod
     def now(self) -> datetime:
         """The clock by which due work is judged: one clock for all hosts where the store has one."""
-        raise NotImplementedError
 
 
 class _LockFile:

@@ -86,8 +86,10 @@ def _older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> boo
 def _collated(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
     """Time-based collation: into the incident that still collects, counted from its creation."""
     service = state.facts.service
+    if service.collation is not Collation.TIME_BASED:
+        return None
     latest = state.collecting()
-    if service.collation is not Collation.TIME_BASED or latest is None:
+    if latest is None:
         return None
     if not covers(state.facts.integrations[alert.integration], alert.alert_type):
         return None

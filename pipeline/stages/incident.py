@@ -69,7 +69,7 @@ def _new_incident(alert: Alert, state: LaneState, now: datetime) -> IncidentStat
 
 def _closed_collection(service: ServiceFacts, state: LaneState) -> tuple[SaveIncident, ...]:
     """The incident that collected until now stops: there is only ever one that does (law 3)."""
-    latest = state.collecting()
-    if service.collation is not Collation.TIME_BASED or latest is None:
+    if service.collation is not Collation.TIME_BASED:
         return ()
-    return (SaveIncident(latest.but(collecting=False)),)
+    latest = state.collecting()
+    return (SaveIncident(latest.but(collecting=False)),) if latest else ()
