@@ -181,7 +181,7 @@ def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) ->
     try:
         with db.atomic():
             state = _state(service, [alert])
-            return set(apply(unreadable.tell(alert, state), rows_of(state)).channels)
+            return set(apply(unreadable.tell(alert, state), _rows_of(state)).channels)
     except STORE_ERRORS:
         raise
     except Exception:
@@ -227,7 +227,7 @@ def _walk(service: Service, segment: Segment, travellers: Sequence[Traveller]) -
     for start in range(0, len(travellers), PIECE):
         piece = travellers[start : start + PIECE]
         state = _state(service, [traveller.alert for traveller in piece])
-        channels |= apply(walk(piece, segment, state), rows_of(state)).channels
+        channels |= apply(walk(piece, segment, state), _rows_of(state)).channels
     return channels
 
 
@@ -244,7 +244,7 @@ def _state(service: Service, alerts: list[Alert]) -> LaneState:
     return LaneState(lane_facts(service), entities, incidents, firing_counts(incidents))
 
 
-def rows_of(state: LaneState) -> dict[str, int]:
+def _rows_of(state: LaneState) -> dict[str, int]:
     return {i.unique_id: i.row for i in state.incidents.values() if i.row is not None}
 
 

@@ -7,7 +7,7 @@ from models.effects import Actor, Decision, Effect, EntityState, IncidentState, 
 from models.enums import ActorKind, AlertType, Collation, IncidentStatus, ServiceStatus
 from pipeline import moves
 from pipeline.alert import Alert
-from pipeline.stages.coverage import covers
+from pipeline.coverage import covers
 from pipeline.state import LaneState
 
 # For how long after its acceptance a resolve still mutes triggers that are older than it (law 4).

@@ -8,7 +8,7 @@ from models.enums import Collation, IncidentStatus
 from models.facts import ServiceFacts
 from pipeline import identity, moves
 from pipeline.alert import Alert
-from pipeline.stages.coverage import covers, described
+from pipeline.coverage import covers, described
 from pipeline.stages.dedupe import actor_of
 from pipeline.state import LaneState
 from schedules import escalation
