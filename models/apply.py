@@ -39,10 +39,9 @@ from models.timers import Timer
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What was written. `channels` have messages that may be due; `numbers` are the new incidents'."""
+    """What was written: `channels` have messages that may be due."""
 
     channels: frozenset[int] = frozenset()
-    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -65,14 +64,14 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     known = dict(rows or {})
     known.update({i.unique_id: i.row for i in replay.incidents.values() if i.row is not None})
     _update_incidents([i for i in replay.incidents.values() if i.row is not None])
-    numbers = _insert_incidents([i for i in replay.incidents.values() if i.row is None], known)
+    _insert_incidents([i for i in replay.incidents.values() if i.row is None], known)
     _write_entities(replay, known)
     _insert_events(outcome.events, known)
     bulk.insert(IncidentLog, [_log_row(log, known) for log in replay.logs])
     _write_timers(replay.arms, known)
     _void_notices(replay.voids, known)
     channels = write_notices(replay.owed, known)
-    return Applied(channels, numbers)
+    return Applied(channels)
 
 
 def _replay(outcome: Outcome) -> _Replay:
@@ -115,10 +114,10 @@ def _columns(incident: IncidentState) -> dict[str, Any]:
     return {**values, "status": int(incident.status), "urgency": int(incident.urgency)}
 
 
-def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> dict[str, int]:
+def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> None:
     """New rows with the account's next numbers, in their order; `known` learns their row numbers."""
     if not incidents:
-        return {}
+        return
     account = incidents[0].account
     last = _raise_number(account, len(incidents))
     numbers = {
@@ -128,7 +127,6 @@ def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> 
     bulk.insert(Incident, records)
     written = Incident.select(Incident.unique_id, Incident.id).where(Incident.unique_id.in_(list(numbers)))
     known.update(dict(written.tuples()))
-    return numbers
 
 
 def _raise_number(account: int, by: int) -> int:

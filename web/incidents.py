@@ -54,7 +54,7 @@ def create() -> Incident:
             bad("service", "No such service.")
         state = _state(wanted, *found, now())
         written = apply(Outcome(effects=list(_opening(state, wanted, *found, _actor(), now()))))
-    _ring(written.channels)
+    bell.ring_deliveries(written.channels)
     return filled([Incident.get(Incident.unique_id == state.unique_id)])[0]
 
 
@@ -67,13 +67,8 @@ def update(incident: str) -> Incident:
         if found is None:
             raise NotFound
         written = apply(Outcome(effects=_changes(found, wanted, _actor(), now())))
-    _ring(written.channels)
+    bell.ring_deliveries(written.channels)
     return filled([Incident.get_by_id(row.id)])[0]
-
-
-def _ring(channels: Iterable[int]) -> None:
-    for channel in channels:
-        bell.ring_deliver(channel)
 
 
 def _actor() -> Actor:

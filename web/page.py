@@ -112,8 +112,7 @@ def _move(reading: Reading, to: IncidentStatus, allowed: set[IncidentStatus]) ->
         reason = f"asked for by {actor.name}"
         effects = moves.move(found.incident, to, found.service, found.directory, actor, now(), reason)
         written = apply(Outcome(effects=list(effects)))
-    for channel in written.channels:
-        bell.ring_deliver(channel)
+    bell.ring_deliveries(written.channels)
 
 
 def _incident_page(reading: Reading) -> Response:

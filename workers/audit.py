@@ -68,8 +68,7 @@ def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]
             effects += escalation.tell_somebody(one, directory, AUDITOR, at)
         rows = {one.unique_id: one.row for one in found if one.row is not None}
         channels = apply(Outcome(effects=effects), rows).channels
-    for channel in channels:
-        bell.ring_deliver(channel)
+    bell.ring_deliveries(channels)
     return list(rows.values())
 
 

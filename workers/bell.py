@@ -9,6 +9,7 @@ import atexit
 import json
 import threading
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import redis
@@ -173,6 +174,11 @@ def ring_timers() -> None:
 
 def ring_deliver(channel: int) -> None:
     ring(deliver_queue(channel), channel)
+
+
+def ring_deliveries(channels: Iterable[int]) -> None:
+    for channel in channels:
+        ring_deliver(channel)
 
 
 def reachable() -> bool:

@@ -5,7 +5,7 @@ taken again one by one, and what still fails is set aside with its error (law 9)
 is tried again later and counts against nobody.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
 
@@ -118,7 +118,7 @@ def _one_by_one(service_row: int, segment: Segment, limit: int) -> int:
             if service is None or not waiting:
                 break
             channels = _apart(service, segment, waiting[0])
-        _ring(channels)
+        bell.ring_deliveries(channels)
         dealt += 1
     return dealt
 
@@ -202,13 +202,8 @@ def _transaction(service_row: int, segment: Segment, limit: int) -> int:
         travellers = [each for one in waiting for each in _travellers(one)]
         channels = _walk(service, segment, travellers)
     _pace.took(len(travellers), monotonic() - held_from)
-    _ring(channels)
+    bell.ring_deliveries(channels)
     return len(waiting)
-
-
-def _ring(channels: Iterable[int]) -> None:
-    for channel in channels:
-        bell.ring_deliver(channel)
 
 
 def _take(service_row: int, segment: Segment, limit: int) -> list[Waiting]:

@@ -62,8 +62,7 @@ def _fire(incident_row: int, now: datetime | None) -> bool:
     except Exception:
         log.exception("a timer failed", incident=incident_row)
         return False
-    for channel in channels:
-        bell.ring_deliver(channel)
+    bell.ring_deliveries(channels)
     return True
 
 
@@ -109,8 +108,7 @@ def ring_due() -> None:
         ringing = [channel for (channel,) in channels.tuples()]
     if timers:
         bell.ring_timers()
-    for channel in ringing:
-        bell.ring_deliver(channel)
+    bell.ring_deliveries(ringing)
 
 
 def ring_stale() -> None:
