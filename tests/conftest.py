@@ -14,6 +14,7 @@ import pytest
 from models.base import connection, db, open_store
 from tests.people import World, found_world
 from tests.stores import Migrated, database_url, make_empty
+from workers import road
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -41,8 +42,9 @@ def empty_store(home: Path):
 
 
 @pytest.fixture
-def store(home: Path, tmp_path_factory: pytest.TempPathFactory):
-    """A store with the schema and a connection, no rows."""
+def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
+    """A store with the schema and a connection, no rows, and lanes that remember no earlier pace."""
+    monkeypatch.setattr(road, "_pace", road.Pace())
     Migrated.made = Migrated.made or Migrated(tmp_path_factory.mktemp("schema"))
     opened = Migrated.made.give(home)
     with connection():

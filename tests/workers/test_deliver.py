@@ -1,5 +1,6 @@
 """What is owed is sent, once, and only while it is true; how it went is written down."""
 
+import json
 import threading
 from datetime import timedelta
 
@@ -95,8 +96,8 @@ def test_a_page_is_sent_once(world, now, posted):
 def test_a_group_is_one_message_that_lists_each(world, now, posted):
     with relay() as box:
         posted(box.port)
-        for number in range(50):
-            accept(world, now, message=f"Disk {number}", alert_type="critical", entity_id=f"db{number}")
+        alerts = [{"labels": {"alertname": f"Disk {n}"}, "fingerprint": f"db{n}"} for n in range(50)]
+        accept(world, now, source="prometheus", body=json.dumps({"alerts": alerts}).encode())
         road.run(world.service.id)
         deliver.drain(MAIL, now + SECOND)
 
