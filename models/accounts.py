@@ -26,6 +26,16 @@ class Configuration(Table):
     version = peewee.IntegerField(default=0)
 
 
+def raise_version(account_row: int) -> None:
+    """Say that an account's configuration changed; last in the transaction that changes it.
+
+    As the number of a new incident is: who locks this row first and a service's row second waits for a
+    lane that does it the other way round, for ever.
+    """
+    raised = Configuration.update(version=Configuration.version + 1)
+    raised.where(Configuration.account == account_row).execute()
+
+
 class User(Table):
     """A member of one account. `unique_id` is the membership's id, `username` the person's."""
 

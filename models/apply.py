@@ -12,7 +12,10 @@ from typing import Any
 
 from models import bulk
 from models.accounts import Account
+from models.base import store
 from models.effects import (
+    AddNote,
+    AddTag,
     ArmTimers,
     EntityState,
     EventState,
@@ -30,10 +33,11 @@ from models.effects import (
 from models.enums import AlertType, TimerKind
 from models.enums import NoticeState as NoticeStatus
 from models.events import Entity, Event
-from models.incidents import Incident, IncidentLog
+from models.incidents import Incident, IncidentLog, IncidentNote, IncidentTag
 from models.loading import STATE_COLUMNS, STATE_REFERENCES
 from models.messages import Owed, write_notices
 from models.notices import Notice
+from models.prepared import Prepared, among
 from models.timers import Timer
 
 
@@ -56,6 +60,8 @@ class _Replay:
     arms: list[ArmTimers] = field(default_factory=list)
     owed: dict[str, Owed] = field(default_factory=dict)
     voids: dict[str, VoidNotices] = field(default_factory=dict)
+    notes: list[AddNote] = field(default_factory=list)
+    tags: dict[tuple[str, int], AddTag] = field(default_factory=dict)
 
 
 def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
@@ -68,6 +74,7 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     _write_entities(replay, known)
     _insert_events(outcome.events, known)
     bulk.insert(IncidentLog, [_log_row(log, known) for log in replay.logs])
+    _write_additions(replay, known)
     _write_timers(replay.arms, known)
     _void_notices(replay.voids, known)
     channels = write_notices(replay.owed, known)
@@ -98,6 +105,10 @@ def _replay(outcome: Outcome) -> _Replay:
                 replay.owed[notice.key] = Owed(notice)
             case VoidNotices(unique_id):
                 _replay_void(replay, effect, unique_id)
+            case AddNote():
+                replay.notes.append(effect)
+            case AddTag(unique_id, _, tag):
+                replay.tags.setdefault((unique_id, tag), effect)
     return replay
 
 
@@ -125,8 +136,12 @@ def _insert_incidents(incidents: list[IncidentState], known: dict[str, int]) -> 
     }
     records = [{**_columns(i), "incident_number": numbers[i.unique_id]} for i in incidents]
     bulk.insert(Incident, records)
-    written = Incident.select(Incident.unique_id, Incident.id).where(Incident.unique_id.in_(list(numbers)))
-    known.update(dict(written.tuples()))
+    known.update(dict(_INCIDENT_ROWS.rows(unique_ids=list(numbers))))
+
+
+_INCIDENT_ROWS = Prepared(
+    lambda: Incident.select(Incident.unique_id, Incident.id).where(among(Incident.unique_id, "unique_ids"))
+)
 
 
 def _raise_number(account: int, by: int) -> int:
@@ -163,13 +178,14 @@ def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
                 "entity_id": entity.entity_id,
                 "firing": entity.firing,
                 "incident": known[entity.incident] if entity.incident else None,
+                "last_incident": known[entity.last_incident] if entity.last_incident else None,
                 "resolved_source_at": entity.resolved_source_at,
                 "resolved_at": entity.resolved_at,
             }
             for _, entity in sorted(replay.entities.items())
         ],
         conflict=["integration", "entity_id"],
-        replacing=["firing", "incident", "resolved_source_at", "resolved_at"],
+        replacing=["firing", "incident", "last_incident", "resolved_source_at", "resolved_at"],
     )
 
 
@@ -190,7 +206,11 @@ def _reclaim(incident: int) -> None:
         silent = alert_type == AlertType.RESOLVED or (resolved_at is not None and resolved_at > said_at)
         firing[entity] = not silent
     bulk.update(
-        Entity, [{"id": entity, "incident": incident, "firing": fires} for entity, fires in firing.items()]
+        Entity,
+        [
+            {"id": entity, "incident": incident, "last_incident": incident, "firing": fires}
+            for entity, fires in firing.items()
+        ],
     )
 
 
@@ -217,10 +237,40 @@ def _insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
                 "stage": event.stage,
                 "state": int(event.state),
                 "reasons": event.reasons,
+                "rules": event.rules,
                 "error": event.error,
             }
             for event in events
         ],
+    )
+
+
+def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
+    bulk.insert(
+        IncidentNote,
+        [
+            {
+                "unique_id": note.unique_id,
+                "incident": known[note.incident],
+                "user": None,
+                "note": note.text,
+                "creation_date": note.at,
+            }
+            for note in replay.notes
+        ],
+    )
+    bulk.insert(
+        IncidentTag,
+        [
+            {
+                "unique_id": tag.unique_id,
+                "incident": known[tag.incident],
+                "team_tag": tag.tag,
+                "creation_date": tag.at,
+            }
+            for tag in replay.tags.values()
+        ],
+        conflict=["incident", "team_tag"],
     )
 
 
@@ -279,11 +329,17 @@ def _write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
 
 def _pending_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> list[_Wait]:
     names = {known[arm.incident]: arm.incident for arm in arms}
-    query = Timer.select().where(Timer.incident.in_(list(names)), Timer.done_at.is_null())
     return [
-        _Wait(TimerState(names[row.incident_id], TimerKind(row.kind), row.key, row.due_at), row.id)
-        for row in query
+        _Wait(TimerState(names[incident], TimerKind(kind), key, due_at), row)
+        for row, incident, kind, key, due_at in _PENDING_TIMERS.rows(incidents=list(names))
     ]
+
+
+_PENDING_TIMERS = Prepared(
+    lambda: Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(
+        among(Timer.incident, "incidents"), Timer.done_at.is_null()
+    )
+)
 
 
 def _replay_arms(arms: list[ArmTimers], waits: list[_Wait]) -> list[_Wait]:
@@ -310,9 +366,6 @@ def _void_notices(voids: Mapping[str, VoidNotices], known: Mapping[str, int]) ->
     by_row = {known[unique_id]: void for unique_id, void in voids.items()}
     if not by_row:
         return
-    pending = Notice.select(Notice.id, Notice.incident).where(
-        Notice.incident.in_(list(by_row)), Notice.state == NoticeStatus.PENDING
-    )
     records = [
         {
             "id": row,
@@ -320,6 +373,16 @@ def _void_notices(voids: Mapping[str, VoidNotices], known: Mapping[str, int]) ->
             "outcome": by_row[incident].outcome,
             "done_at": by_row[incident].at,
         }
-        for row, incident in pending.tuples()
+        for row, incident in _PENDING_NOTICES.rows(incidents=list(by_row))
     ]
     bulk.update(Notice, records)
+
+
+# Locked in the order in which a delivery locks them, or each would wait for the other.
+_PENDING_NOTICES = Prepared(
+    lambda: store().for_update(
+        Notice.select(Notice.id, Notice.incident)
+        .where(among(Notice.incident, "incidents"), Notice.state == NoticeStatus.PENDING)
+        .order_by(Notice.id)
+    )
+)

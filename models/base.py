@@ -17,13 +17,21 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import peewee
-from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase, PooledSqliteDatabase
+from playhouse.pool import MaxConnectionsExceeded, PooledSqliteDatabase
+
+from models import postgresql
 
 db: Any = peewee.DatabaseProxy()
 
 # Errors of the store itself, never of the rows that were being written: they are tried again and
-# never count against an alert (law 9).
-STORE_ERRORS = (peewee.OperationalError, peewee.InterfaceError, MaxConnectionsExceeded)
+# never count against an alert (law 9). InternalError is what a server says that may only be read, since
+# another one took over.
+STORE_ERRORS = (
+    peewee.OperationalError,
+    peewee.InterfaceError,
+    peewee.InternalError,
+    MaxConnectionsExceeded,
+)
 
 
 class UtcField(peewee.Field):
@@ -89,6 +97,8 @@ class Store(ABC):
     name: str
     # How many alerts a worker takes from a lane in one transaction.
     lane_batch: int
+    # Whether a lane that is being worked on keeps everybody else from writing.
+    lane_holds_all: bool
     # How a number that is never given twice is declared.
     sequence_type: str
     sequence_suffix: str
@@ -113,6 +123,11 @@ class Store(ABC):
     @abstractmethod
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         """Lock the rows that a select finds until the transaction ends."""
+
+    @contextmanager
+    def by_index(self) -> Iterator[None]:
+        """Reading that walks over no whole table where there is an index of just what is wanted."""
+        yield
 
     @abstractmethod
     def now(self) -> datetime:
@@ -143,6 +158,7 @@ class SqliteStore(Store):
 
     name = "sqlite"
     lane_batch = 100
+    lane_holds_all = True
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
 
@@ -203,18 +219,18 @@ class SqliteStore(Store):
 class PostgresStore(Store):
     name = "postgresql"
     lane_batch = 300
+    lane_holds_all = False
     sequence_type = "BIGSERIAL"
     sequence_suffix = ""
 
     def __init__(self, url: str) -> None:
-        super().__init__(
-            PooledPostgresqlDatabase(
-                url, prefer_psycopg3=True, max_connections=40, timeout=10, stale_timeout=300
-            )
-        )
+        super().__init__(postgresql.Pool(url))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
+        if self.database.in_transaction():
+            yield
+            return
         with self.database.atomic():
             yield
 
@@ -223,12 +239,20 @@ class PostgresStore(Store):
 
     def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         # One array per column: psycopg sends it in binary form, PostgreSQL takes it apart.
-        self.database.execute_sql(statement, [list(column) for column in zip(*rows, strict=True)])
+        for piece in postgresql.pieces(rows):
+            self.database.execute_sql(statement, [list(column) for column in zip(*piece, strict=True)])
 
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         # Not plain FOR UPDATE: rows that refer to a locked one may be inserted all the same. An alert for a
         # service whose lane is at work must not wait for it, and the group commit with it.
         return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
+
+    @contextmanager
+    def by_index(self) -> Iterator[None]:
+        # To the planner a storm that waits looks like so much of the table that it would read all of it.
+        with self.database.atomic():
+            self.database.execute_sql("set local enable_seqscan = off")
+            yield
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]
@@ -241,7 +265,8 @@ _store: Store | None = None
 def open_store(url: str, home: Path) -> Store:
     """Bind the tables to their store; an empty url means the SQLite file in the data folder.
 
-    Opens no connection: that is done per request or message, after any fork, by connection().
+    Opens no connection: that is done per request or message, after any fork, by connection(). Raises
+    postgresql.BadUrl.
     """
     global _store
     if url:

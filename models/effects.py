@@ -64,7 +64,8 @@ class IncidentState:
 
 @dataclass(frozen=True, slots=True)
 class EntityState:
-    """The thing that is alerting; `incident` is the unique_id of the open incident that holds it."""
+    """The thing that is alerting; `incident` is the unique_id of the open incident that holds it,
+    `last_incident` that of the last one that did."""
 
     integration: int
     entity_id: str
@@ -72,10 +73,15 @@ class EntityState:
     incident: str | None = None
     resolved_source_at: datetime | None = None
     resolved_at: datetime | None = None
+    last_incident: str | None = None
 
     @property
     def key(self) -> tuple[int, str]:
         return (self.integration, self.entity_id)
+
+    def held_by(self, incident: str) -> "EntityState":
+        """Firing, and held by this open incident."""
+        return replace(self, firing=True, incident=incident, last_incident=incident)
 
     def released(self) -> "EntityState":
         """Held by no incident any more, and not counted as firing."""
@@ -104,6 +110,7 @@ class EventState:
     stage: str = ""
     state: WorkState = WorkState.DONE
     reasons: tuple[tuple[str, str], ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()
     error: str | None = None
 
 
@@ -200,6 +207,26 @@ class VoidNotices:
     outcome: str
 
 
+@dataclass(frozen=True, slots=True)
+class AddNote:
+    """A note on an incident; `unique_id` names it for ever."""
+
+    incident: str
+    unique_id: str
+    text: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AddTag:
+    """A team's tag (its row number) on an incident; one that is there already stays as it is."""
+
+    incident: str
+    unique_id: str
+    tag: int
+    at: datetime
+
+
 Effect = (
     SaveIncident
     | SaveEntity
@@ -209,6 +236,8 @@ Effect = (
     | ArmTimers
     | OweNotice
     | VoidNotices
+    | AddNote
+    | AddTag
 )
 
 
@@ -217,7 +246,8 @@ class Decision:
     """What a stage says of one alert: why, what changes in the world, and whether the road goes on.
 
     `alert` is the alert as the next stage is to see it, None when unchanged; `incident` the one it
-    belongs to from here on, None when that does not change; `opened` whether it was opened for it.
+    belongs to from here on, None when that does not change; `opened` whether it was opened for it; `rules`
+    what each rule said that was looked at (pipeline/rulesets.py), for the recorder.
     """
 
     reason: str
@@ -226,12 +256,18 @@ class Decision:
     alert: Any = None
     incident: str | None = None
     opened: bool = False
+    rules: tuple[Mapping[str, Any], ...] = ()
 
 
 def go_on(
-    reason: str, *effects: Effect, alert: Any = None, incident: str | None = None, opened: bool = False
+    reason: str,
+    *effects: Effect,
+    alert: Any = None,
+    incident: str | None = None,
+    opened: bool = False,
+    rules: tuple[Mapping[str, Any], ...] = (),
 ) -> Decision:
-    return Decision(reason, effects, True, alert, incident, opened)
+    return Decision(reason, effects, True, alert, incident, opened, rules)
 
 
 def stop(reason: str, *effects: Effect, alert: Any = None, incident: str | None = None) -> Decision:

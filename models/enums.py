@@ -79,6 +79,51 @@ class Collation(IntEnum):
     TIME_BASED = 1
 
 
+class RouterAction(IntEnum):
+    """Contract section 3.10, router rules."""
+
+    ROUTE = 0
+    SUPPRESS = 1
+
+
+class RuleAction(IntEnum):
+    """What an alert rule may do: contract section 3.10."""
+
+    CHANGE_ALERT_TYPE = 1
+    ADD_NOTE = 2
+    SUPPRESS = 3
+    ROUTE_TO_ESCALATION_POLICY = 4
+    ASSIGN_SCHEDULE = 5
+    ASSIGN_USER = 6
+    CHANGE_URGENCY = 7
+    CHANGE_MESSAGE = 8
+    CHANGE_SUMMARY = 9
+    CHANGE_ENTITY_ID = 10
+    ASSIGN_ROLE = 11
+    ADD_TAGS = 12
+    CREATE_TASK = 13
+    ASSIGN_SLA = 14
+    ASSIGN_PRIORITY = 15
+    APPLY_TASK_TEMPLATE = 16
+    ADD_RESPONDER = 17
+    HASH_ENTITY_ID = 18
+    DELAY_NOTIFICATIONS = 19
+
+
+class RuleType(IntEnum):
+    """How many of an alert rule's `conditions` must hold."""
+
+    ALL = 0
+    ANY = 1
+
+
+class AlertConditionType(IntEnum):
+    """What a condition of an alert rule's `conditions` looks at."""
+
+    ALERT_TYPE = 1
+    PAYLOAD = 2
+
+
 class WorkState(IntEnum):
     """Where a Receipt or an Event stands: still to be worked on, done, or set aside with its error."""
 

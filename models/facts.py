@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from models.enums import Collation, ServiceStatus, Urgency
+from models.enums import Collation, RuleType, ServiceStatus, Urgency
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +82,76 @@ class ServiceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class AlertRuleFacts:
+    """An alert rule as it is stored; `conditions` and `actions` as models/rules.py has them."""
+
+    unique_id: str
+    description: str = ""
+    rule_json: str = ""
+    rule_type: RuleType = RuleType.ALL
+    conditions: tuple[Mapping[str, Any], ...] = ()
+    actions: tuple[Mapping[str, Any], ...] = ()
+    stop: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Something that alerts and rules may refer to."""
+
+    row: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nameable:
+    """What a team's alerts and rules may refer to, by unique_id."""
+
+    policies: Mapping[str, Named] = field(default_factory=dict)
+    slas: Mapping[str, Named] = field(default_factory=dict)
+    priorities: Mapping[str, Named] = field(default_factory=dict)
+    tags: Mapping[str, Named] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class LaneFacts:
-    """What a service's lane knows about itself, the same for every alert of a batch."""
+    """What a service's lane knows about itself, the same for every alert of a batch.
+
+    `rules` are the enabled alert rules of each integration that has any, in the order in which they act.
+    """
 
     service: ServiceFacts
     integrations: Mapping[int, IntegrationFacts]
     directory: Directory
+    nameable: Nameable = field(default_factory=Nameable)
+    rules: Mapping[int, tuple[AlertRuleFacts, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetFacts:
+    """An integration that a router may send to; `is_open` unless it is disabled or outbound."""
+
+    integration: int
+    service: int
+    name: str
+    source: str
+    is_open: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RouterRuleFacts:
+    """A router's rule as it is stored: `actions` as models/routers.py has them."""
+
+    unique_id: str
+    name: str
+    rule_json: str
+    actions: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RouterFacts:
+    """What a router's lane knows: its rules in order, and their targets by the integration's unique_id."""
+
+    row: int
+    name: str
+    rules: tuple[RouterRuleFacts, ...] = ()
+    targets: Mapping[str, TargetFacts] = field(default_factory=dict)

@@ -1,11 +1,12 @@
 """What comes into being together: an account and its owner, a user and contacts, a team and its defaults.
 
-Each function inserts rows inside the caller's transaction and returns the row it is named for.
+Each function inserts rows inside the caller's transaction and returns the row it is named for. Those that
+lanes know of raise the version of the configuration.
 """
 
 from datetime import datetime
 
-from models.accounts import Account, Configuration, Token, User
+from models.accounts import Account, Configuration, Token, User, raise_version
 from models.enums import AccountRole, ContactType, TargetType, TeamRole, Urgency
 from models.ids import digest, new_account_identifier, new_token, new_username, new_uuid
 from models.services import Integration, Service
@@ -55,6 +56,7 @@ def new_user(
         joining_date=now,
     )
     new_contact(user, "Primary Email", ContactType.EMAIL, email, now)
+    raise_version(account.id)
     return user
 
 
@@ -112,6 +114,7 @@ def new_team(account: Account, name: str, owner: User, now: datetime) -> Team:
         assignment_settings=new_assignment_settings(),
         creation_date=now,
     )
+    raise_version(account.id)
     return team
 
 
@@ -121,7 +124,7 @@ def new_assignment_settings() -> dict[str, object]:
 
 
 def new_service(team: Team, name: str, policy: EscalationPolicy, creator: User, now: datetime) -> Service:
-    return Service.create(
+    service = Service.create(
         unique_id=new_uuid(),
         team=team,
         name=name,
@@ -129,12 +132,14 @@ def new_service(team: Team, name: str, policy: EscalationPolicy, creator: User, 
         created_by=creator,
         creation_date=now,
     )
+    raise_version(team.account_id)
+    return service
 
 
 def new_integration(
     service: Service, name: str, application: str, creator: User, now: datetime
 ) -> Integration:
-    return Integration.create(
+    integration = Integration.create(
         unique_id=new_uuid(),
         service=service,
         application=application,
@@ -143,3 +148,5 @@ def new_integration(
         created_by=creator,
         creation_date=now,
     )
+    raise_version(service.team.account_id)
+    return integration

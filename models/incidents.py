@@ -5,7 +5,7 @@ import peewee
 from models.accounts import Account, User
 from models.base import Table, UtcField
 from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla, Team
+from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
 
 
 class Incident(Table):
@@ -69,3 +69,25 @@ class IncidentLog(Table):
     user = peewee.ForeignKeyField(User, null=True)
     # The alert behind it, by its unique_id.
     alert = peewee.CharField(max_length=22, null=True)
+
+
+class IncidentTag(Table):
+    """A team's tag on an incident, once."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
+    team_tag = peewee.ForeignKeyField(Tag, on_delete="CASCADE")
+    creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("incident", "team_tag"), True),)
+
+
+class IncidentNote(Table):
+    """What somebody, or a rule (`user` is None), has to say about an incident."""
+
+    unique_id = peewee.CharField(max_length=22, unique=True)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    user = peewee.ForeignKeyField(User, null=True)
+    note = peewee.TextField()
+    creation_date = UtcField()

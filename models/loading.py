@@ -3,13 +3,15 @@
 Everything here is to be called inside a write transaction when something will be decided upon it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import peewee
 
-from models.accounts import User
+from models.accounts import Configuration, User
+from models.applications import APPLICATIONS
 from models.base import store
 from models.effects import EntityState, IncidentState
 from models.enums import (
@@ -17,6 +19,9 @@ from models.enums import (
     AccountRole,
     Collation,
     IncidentStatus,
+    IntegrationType,
+    RuleAction,
+    RuleType,
     ServiceStatus,
     TargetType,
     TeamRole,
@@ -24,18 +29,27 @@ from models.enums import (
 )
 from models.events import Entity
 from models.facts import (
+    AlertRuleFacts,
     Directory,
     IntegrationFacts,
     LaneFacts,
+    Nameable,
+    Named,
     PersonFacts,
     PolicyFacts,
+    RouterFacts,
+    RouterRuleFacts,
     RuleFacts,
     ServiceFacts,
     StepFacts,
+    TargetFacts,
 )
 from models.incidents import Incident
+from models.prepared import Prepared, among, any_of, given
+from models.routers import GlobalRouter, RouterRule
+from models.rules import AlertRule
 from models.services import Integration, Service
-from models.teams import EscalationPolicy, Team, TeamMember
+from models.teams import EscalationPolicy, Priority, Sla, Tag, Team, TeamMember
 from models.users import ContactMethod, NotificationRule
 
 
@@ -48,10 +62,20 @@ class Surroundings:
     directory: Directory
 
 
+_SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == given("row"))))
+
+
 def lock_service(service_row: int) -> Service | None:
     """The service with its team, its row locked until the transaction ends; None when it is gone."""
-    query = Service.select().where(Service.id == service_row)
-    return store().for_update(query).get_or_none()
+    row = _SERVICE.first(row=service_row)
+    return None if row is None else _as(Service, row)
+
+
+def _as(table: Any, row: tuple[Any, ...]) -> Any:
+    """A row of all columns as peewee would have made it."""
+    made = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
+    made._dirty.clear()
+    return made
 
 
 def team_of_service(service_row: int) -> int:
@@ -68,7 +92,7 @@ def service_surroundings(
         return None
     team = Team.get_by_id(service.team_id)
     wanted = {row for row in (service.escalation_policy_id, *policies) if row}
-    return service_facts(service, team), directory(team, wanted)
+    return service_facts(service, team.account_id), directory(team, wanted)
 
 
 def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundings | None:
@@ -83,30 +107,163 @@ def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundin
         return None
     team = Team.get_by_id(row.team_id)
     wanted = {one for one in (row.escalation_policy_id, *policies) if one}
-    facts = service_facts(service, team) if service else None
+    facts = service_facts(service, team.account_id) if service else None
     return Surroundings(incident_state(row), facts, directory(team, wanted))
+
+
+_VERSION_FOR_TEAM = Prepared(
+    lambda: (
+        Configuration.select(Configuration.version)
+        .join(Team, on=Team.account == Configuration.account)
+        .where(Team.id == given("team"))
+    )
+)
+
+
+def version_for_service(service: Service) -> int:
+    """The version of the configuration that a service's lane works by."""
+    return _only(_VERSION_FOR_TEAM.first(team=service.team_id))
+
+
+def _only(row: tuple[Any, ...] | None) -> int:
+    return -1 if row is None else int(row[0])
+
+
+_VERSION = Prepared(
+    lambda: Configuration.select(Configuration.version).where(Configuration.account == given("account"))
+)
+
+
+def version_for_router(router: GlobalRouter) -> int:
+    return _only(_VERSION.first(account=router.account_id))
 
 
 def lane_facts(service: Service) -> LaneFacts:
     """What a locked service's lane knows, for every alert of a batch."""
     team = Team.get_by_id(service.team_id)
-    policies = {service.escalation_policy_id} if service.escalation_policy_id else set()
-    integrations = Integration.select().where(Integration.service == service)
+    integrations = list(Integration.select().where(Integration.service == service))
+    rules = alert_rules(integrations)
+    policies = _nameable_policies(team, service, rules)
+    named = {
+        str(action.get("assign_to") or action.get("value") or "")
+        for some in rules.values()
+        for rule in some
+        for action in rule.actions
+        if action["action_type"] == RuleAction.ASSIGN_USER
+    }
     return LaneFacts(
-        service_facts(service, team),
+        service_facts(service, team.account_id),
         {row.id: integration_facts(row) for row in integrations},
-        directory(team, policies),
+        _directory(team, policies, named),
+        Nameable(_named(policies), *(_named(_of_team(table, team)) for table in (Sla, Priority, Tag))),
+        rules,
     )
 
 
-def service_facts(service: Service, team: Team) -> ServiceFacts:
+def _of_team(table: Any, team: Team) -> Iterable[Any]:
+    rows: Iterable[Any] = table.select().where(table.team == team).order_by(table.id)
+    return rows
+
+
+def _named(rows: Iterable[Any]) -> dict[str, Named]:
+    return {row.unique_id: Named(row.id, row.name) for row in rows}
+
+
+def _nameable_policies(
+    team: Team, service: Service, rules: dict[int, tuple[AlertRuleFacts, ...]]
+) -> list[EscalationPolicy]:
+    """The team's own policies, the account's global ones, and those that were shared with it: the
+    service's, and what its rules name."""
+    named = {
+        str(action.get("escalation_policy") or action.get("value") or "")
+        for some in rules.values()
+        for rule in some
+        for action in rule.actions
+        if action["action_type"] == RuleAction.ROUTE_TO_ESCALATION_POLICY
+    }
+    query = (
+        EscalationPolicy.select()
+        .join(Team)
+        .where(
+            Team.account == team.account_id,
+            (EscalationPolicy.team == team)
+            | EscalationPolicy.global_ep
+            | (EscalationPolicy.id == service.escalation_policy_id)
+            | any_of(EscalationPolicy.unique_id, named),
+        )
+    )
+    return list(query.order_by(EscalationPolicy.id))
+
+
+def alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
+    """The enabled rules of these integrations, in the order in which they act (contract 4.2)."""
+    query = (
+        AlertRule.select()
+        .where(any_of(AlertRule.integration, [row.id for row in integrations]), AlertRule.is_enabled)
+        .order_by(AlertRule.integration, AlertRule.position, AlertRule.id)
+    )
+    found: dict[int, list[AlertRuleFacts]] = {}
+    for row in query:
+        found.setdefault(row.integration_id, []).append(alert_rule_facts(row))
+    return {integration: tuple(rules) for integration, rules in found.items()}
+
+
+def alert_rule_facts(row: AlertRule) -> AlertRuleFacts:
+    return AlertRuleFacts(
+        row.unique_id,
+        row.description,
+        row.rule_json,
+        RuleType(row.rule_type),
+        tuple(row.conditions),
+        tuple(row.actions),
+        row.stop,
+    )
+
+
+def lock_router(router_row: int) -> GlobalRouter | None:
+    """The router, its row locked until the transaction ends; None when it is gone."""
+    query = GlobalRouter.select().where(GlobalRouter.id == router_row)
+    found: GlobalRouter | None = store().for_update(query).get_or_none()
+    return found
+
+
+def router_facts(router: GlobalRouter) -> RouterFacts:
+    """A router's rules in their order, and the integrations of its account that they name."""
+    rows = RouterRule.select().where(RouterRule.router == router)
+    rules = [
+        RouterRuleFacts(row.unique_id, row.name, row.rule_json, tuple(row.actions))
+        for row in rows.order_by(RouterRule.position, RouterRule.id)
+    ]
+    named = {action["integration"] for rule in rules for action in rule.actions if action["integration"]}
+    targets = (
+        Integration.select(Integration, Service)
+        .join(Service)
+        .join(Team)
+        .where(Team.account == router.account_id, any_of(Integration.unique_id, named))
+    )
+    return RouterFacts(
+        router.id, router.name, tuple(rules), {row.unique_id: _target_facts(row) for row in targets}
+    )
+
+
+def _target_facts(row: Integration) -> TargetFacts:
+    return TargetFacts(
+        row.id,
+        row.service_id,
+        row.name,
+        APPLICATIONS[row.application].extension,
+        row.is_enabled and row.integration_type == IntegrationType.ALERT,
+    )
+
+
+def service_facts(service: Service, account: int) -> ServiceFacts:
     timeout = service.acknowledgement_timeout if service.acknowledgement_timeout_enabled else 0
     return ServiceFacts(
         row=service.id,
         unique_id=service.unique_id,
         name=service.name,
-        account=team.account_id,
-        team=team.id,
+        account=account,
+        team=service.team_id,
         status=ServiceStatus(service.status),
         under_maintenance=service.under_maintenance,
         escalation_policy=service.escalation_policy_id,
@@ -130,9 +287,14 @@ def directory(team: Team, policies: Collection[int]) -> Directory:
 
     Removed members are not in it: a step that names only them has nobody.
     """
-    rows = list(EscalationPolicy.select().where(EscalationPolicy.id.in_(policies))) if policies else []
+    rows = list(EscalationPolicy.select().where(any_of(EscalationPolicy.id, policies))) if policies else []
+    return _directory(team, rows)
+
+
+def _directory(team: Team, rows: Iterable[EscalationPolicy], usernames: Collection[str] = ()) -> Directory:
     found = {row.id: policy_facts(row) for row in rows}
     named = {name for policy in found.values() for step in policy.steps for name in step.usernames}
+    named.update(usernames)
     managers = (
         TeamMember.select(TeamMember.user)
         .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
@@ -143,7 +305,7 @@ def directory(team: Team, policies: Collection[int]) -> Directory:
         User.select().where(
             User.account == team.account_id,
             User.removed_at.is_null(),
-            (User.username.in_(named)) | (User.id.in_(manager_rows)) | (User.role == AccountRole.OWNER),
+            any_of(User.username, named) | any_of(User.id, manager_rows) | (User.role == AccountRole.OWNER),
         )
     )
     names = {user.id: user.username for user in users}
@@ -158,7 +320,7 @@ def directory(team: Team, policies: Collection[int]) -> Directory:
 
 def people(usernames: Collection[str]) -> dict[str, PersonFacts]:
     """Persons by username; unknown and removed ones are left out."""
-    users = User.select().where(User.username.in_(list(usernames)), User.removed_at.is_null())
+    users = User.select().where(any_of(User.username, usernames), User.removed_at.is_null())
     return _people(list(users))
 
 
@@ -167,7 +329,7 @@ def _people(users: list[User]) -> dict[str, PersonFacts]:
     query = (
         NotificationRule.select(NotificationRule, ContactMethod)
         .join(ContactMethod)
-        .where(NotificationRule.user.in_([user.id for user in users]))
+        .where(any_of(NotificationRule.user, [user.id for user in users]))
         .order_by(NotificationRule.start_delay, NotificationRule.id)
     )
     for rule in query:
@@ -225,41 +387,92 @@ def incident_state(row: Incident) -> IncidentState:
     )
 
 
-def entity_states(keys: Collection[tuple[int, str]]) -> list[EntityState]:
-    """The entities of these keys that exist, each with the incident that holds it."""
-    if not keys:
-        return []
-    integrations = {integration for integration, _ in keys}
-    query = (
-        Entity.select(Entity, Incident.unique_id.alias("holder"))
-        .join(Incident, peewee.JOIN.LEFT_OUTER)
-        .where(Entity.integration.in_(integrations), Entity.entity_id.in_({name for _, name in keys}))
-        .dicts()
-    )
-    return [
-        EntityState(
-            row["integration"],
-            row["entity_id"],
-            row["firing"],
-            row["holder"],
-            row["resolved_source_at"],
-            row["resolved_at"],
+@dataclass(frozen=True, slots=True)
+class LastIncident:
+    """The last incident of an entity that none holds now; `ended_at` is when it was over."""
+
+    row: int
+    unique_id: str
+    ended_at: datetime
+
+
+def _entities() -> Any:
+    last = Incident.alias()
+    return (
+        Entity.select(
+            Entity.integration,
+            Entity.entity_id,
+            Entity.firing,
+            Entity.incident,
+            Entity.resolved_source_at,
+            Entity.resolved_at,
+            last.id,
+            last.unique_id,
+            last.resolved_date,
+            last.creation_date,
         )
-        for row in query
-    ]
-
-
-def open_incidents(service_row: int, unique_ids: Collection[str]) -> list[IncidentState]:
-    """The open incidents among these, and the one that the service collects into, if any.
-
-    Two queries, so that each has an index of its own, however many incidents of the service are open.
-    """
-    named = Incident.select().where(Incident.unique_id.in_(list(unique_ids)))
-    collecting = Incident.select().where(
-        Incident.service == service_row, Incident.status < IncidentStatus.RESOLVED, Incident.collecting
+        .join(last, peewee.JOIN.LEFT_OUTER, on=Entity.last_incident == last.id)
+        .where(among(Entity.integration, "integrations"), among(Entity.entity_id, "names"))
     )
-    rows = {row.id: row for query in (named, collecting) for row in query}
-    return [incident_state(row) for row in rows.values() if row.status < IncidentStatus.RESOLVED]
+
+
+_ENTITIES = Prepared(_entities)
+
+
+def entity_states(
+    keys: Collection[tuple[int, str]],
+) -> tuple[list[EntityState], list[LastIncident]]:
+    """The entities of these keys that exist, each with the incident that holds it; and the last incidents
+    of those that are held by none."""
+    if not keys:
+        return [], []
+    integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
+    entities, ended = [], {}
+    for row in _ENTITIES.rows(integrations=integrations, names=names):
+        integration, name, firing, holder, said_at, resolved_at, last, unique_id, over, begun = row
+        # Whatever holds an entity is also the last that did.
+        held = unique_id if holder is not None else None
+        entities.append(EntityState(integration, name, firing, held, said_at, resolved_at, unique_id))
+        if last is not None and held is None:
+            ended[last] = LastIncident(last, unique_id, over or begun)
+    return entities, list(ended.values())
+
+
+def _states(where: Callable[[], Any]) -> Prepared:
+    """A query for incidents as states."""
+    names = ("id", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
+    return Prepared(lambda: Incident.select(*(getattr(Incident, name) for name in names)).where(where()))
+
+
+_OPEN_ONES = _states(
+    lambda: among(Incident.unique_id, "unique_ids") & (Incident.status < IncidentStatus.RESOLVED)
+)
+_COLLECTING = _states(
+    lambda: (
+        (Incident.service == given("service"))
+        & (Incident.status < IncidentStatus.RESOLVED)
+        & Incident.collecting
+    )
+)
+
+
+def open_incidents(
+    service_row: int, unique_ids: Collection[str], *, collecting: bool = True
+) -> list[IncidentState]:
+    """The open incidents among these, and the one that the service collects into, if asked for.
+
+    A query for each, so that each has an index of its own, however many incidents of the service are open.
+    """
+    rows = _OPEN_ONES.rows(unique_ids=unique_ids) if unique_ids else []
+    if collecting:
+        rows += _COLLECTING.rows(service=service_row)
+    return [_state_of(row) for row in {row[0]: row for row in rows}.values()]
+
+
+def _state_of(row: tuple[Any, ...]) -> IncidentState:
+    number, status, urgency, *rest = row
+    values = dict(zip((*STATE_COLUMNS, *STATE_REFERENCES), rest, strict=True))
+    return IncidentState(status=IncidentStatus(status), urgency=Urgency(urgency), row=number, **values)
 
 
 def open_incidents_after(service_row: int, row: int, limit: int) -> list[IncidentState]:
@@ -270,13 +483,18 @@ def open_incidents_after(service_row: int, row: int, limit: int) -> list[Inciden
     return [incident_state(found) for found in query.order_by(Incident.id).limit(limit)]
 
 
+_FIRING = Prepared(
+    lambda: (
+        Entity.select(Entity.incident, peewee.fn.COUNT(Entity.id))
+        .where(among(Entity.incident, "incidents"), Entity.firing)
+        .group_by(Entity.incident)
+    )
+)
+
+
 def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:
     """How many entities fire for each incident."""
     rows = {incident.row: incident.unique_id for incident in incidents}
-    query = (
-        Entity.select(Entity.incident, peewee.fn.COUNT(Entity.id).alias("firing_count"))
-        .where(Entity.incident.in_(list(rows)), Entity.firing)
-        .group_by(Entity.incident)
-        .tuples()
-    )
-    return {rows[incident]: count for incident, count in query}
+    if not rows:
+        return {}
+    return {rows[incident]: count for incident, count in _FIRING.rows(incidents=list(rows))}

@@ -11,9 +11,7 @@ from models.enums import NoticeState as NoticeStatus
 from models.ids import message_id
 from models.incidents import Incident
 from models.notices import Message, Notice
-
-# Keys that one statement asks for: a storm may owe more than a statement can name values.
-KEYS_AT_ONCE = 10_000
+from models.prepared import Prepared, among, given
 
 
 @dataclass(slots=True)
@@ -59,18 +57,22 @@ def _bundled(fresh: list[Owed]) -> dict[str, list[Owed]]:
     return {message_id([one.notice.key for one in group]): group for group in bundles.values()}
 
 
+_KNOWN_KEYS = Prepared(lambda: Notice.select(Notice.key).where(among(Notice.key, "keys")))
+_ACCOUNT = Prepared(lambda: Incident.select(Incident.account).where(Incident.id == given("incident")))
+_MESSAGE_ROWS = Prepared(
+    lambda: Message.select(Message.message_id, Message.id).where(among(Message.message_id, "message_ids"))
+)
+
+
 def _fresh(owed: Mapping[str, Owed]) -> list[Owed]:
-    keys = list(owed)
-    known: set[str] = set()
-    for start in range(0, len(keys), KEYS_AT_ONCE):
-        some = Notice.key.in_(keys[start : start + KEYS_AT_ONCE])
-        known.update(key for (key,) in Notice.select(Notice.key).where(some).tuples())
+    known = {key for (key,) in _KNOWN_KEYS.rows(keys=list(owed))}
     return [one for key, one in owed.items() if key not in known]
 
 
 def _account_of(one: Owed, known: Mapping[str, int]) -> int:
-    incident = known[one.notice.incident]
-    account: int = Incident.select(Incident.account).where(Incident.id == incident).scalar()
+    found = _ACCOUNT.first(incident=known[one.notice.incident])
+    assert found is not None
+    account: int = found[0]
     return account
 
 
@@ -92,8 +94,7 @@ def _insert_messages(bundles: Mapping[str, list[Owed]], account: int, now: datet
             }
         )
     bulk.insert(Message, records)
-    written = Message.select(Message.message_id, Message.id).where(Message.message_id.in_(list(bundles)))
-    return dict(written.tuples())
+    return dict(_MESSAGE_ROWS.rows(message_ids=list(bundles)))
 
 
 def _record(one: Owed, known: Mapping[str, int], message: int) -> dict[str, object]:

@@ -16,16 +16,38 @@ DIRECTORY = Path(__file__).with_name("migrations")
 _LOCK = 7_206_247
 
 
+class SchemaBehind(RuntimeError):
+    """The database is older than the program; the text says what to run."""
+
+
 def migrate(home: Path) -> list[str]:
     """Apply what is missing; returns the names applied. Safe to run from several processes and hosts."""
     with connection(), _alone(home):
         return _runner().up()
 
 
+def make_schema(home: Path) -> list[str]:
+    """Give an empty database its schema; returns the names applied. Raises SchemaBehind.
+
+    A database that is in use is brought up to date only when somebody asks for it: others may still work
+    on it. Waits for whoever does that at the moment.
+    """
+    with connection(), _alone(home):
+        runner = _runner()
+        missing = _missing(runner)
+        if missing and runner.applied():
+            raise SchemaBehind(f"the database lacks {', '.join(missing)}: run `tocsin migrate` first")
+        return runner.up()
+
+
 def pending() -> list[str]:
     """Names of the migrations that the schema still lacks."""
     with connection():
-        return [migration.name for migration in _runner().status() if not migration.applied]
+        return _missing(_runner())
+
+
+def _missing(runner: Runner) -> list[str]:
+    return [migration.name for migration in runner.status() if not migration.applied]
 
 
 def _runner() -> Runner:

@@ -15,6 +15,7 @@ from models.events import Event, Receipt
 from models.incidents import Incident, IncidentLog
 from models.loading import display_name
 from models.notices import Attempt, Message, Notice
+from models.routers import GlobalRouter
 from models.services import Integration, Service
 from models.timers import Timer
 from models.users import ContactMethod
@@ -28,52 +29,80 @@ STATE_NAMES = {WorkState.WAITING: "queued", WorkState.DONE: "completed", WorkSta
 def receipt_of(trace_id: str) -> Receipt | None:
     """The receipt with its integration and service, or None."""
     query = (
-        Receipt.select(Receipt, Integration, Service)
+        Receipt.select(Receipt, Integration, Service, GlobalRouter)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
         .switch(Receipt)
         .join(Service, peewee.JOIN.LEFT_OUTER)
+        .switch(Receipt)
+        .join(GlobalRouter, peewee.JOIN.LEFT_OUTER)
         .where(Receipt.trace_id == trace_id)
     )
     found: Receipt | None = query.get_or_none()
     return found
 
 
-def events_of(receipt: Receipt) -> list[Event]:
-    """The alerts of a receipt in their order, each with its incident."""
-    return list(_events(receipt))
+def events_of(receipt: Receipt, services: Any = None) -> list[Event]:
+    """The alerts of a receipt in their order, each with its incident, integration and service.
+
+    `services`, a query of service rows, leaves out what a router sent elsewhere; None shows all.
+    """
+    return list(_events(receipt, services))
 
 
-def first_event_of(receipt: Receipt) -> Event | None:
+def first_event_of(receipt: Receipt, services: Any = None) -> Event | None:
     """The one that the alert status operation answers for."""
-    found: Event | None = _events(receipt).first()
+    found: Event | None = _events(receipt, services).first()
     return found
 
 
-def _events(receipt: Receipt) -> Any:
-    query = Event.select(Event, Incident).join(Incident, peewee.JOIN.LEFT_OUTER)
-    return query.where(Event.receipt == receipt.id).order_by(Event.position, Event.id)
+def _events(receipt: Receipt, services: Any) -> Any:
+    query = (
+        Event.select(Event, Incident, Integration, Service)
+        .join(Incident, peewee.JOIN.LEFT_OUTER)
+        .switch(Event)
+        .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .switch(Event)
+        .join(Service, peewee.JOIN.LEFT_OUTER, on=Event.service)
+    )
+    mine = (
+        (Event.receipt == receipt.id)
+        if services is None
+        else ((Event.receipt == receipt.id) & Event.service.in_(services))
+    )
+    return query.where(mine).order_by(Event.position, Event.id)
 
 
 def state_of(receipt: Receipt, events: Collection[Event]) -> str:
     """queued, completed or failed: a receipt is as far as the slowest of its alerts."""
-    states = {WorkState(receipt.state), *(WorkState(event.state) for event in events)}
+    states = {_state(row) for row in (receipt, *events)}
     for state in (WorkState.ASIDE, WorkState.WAITING):
         if state in states:
             return STATE_NAMES[state]
     return STATE_NAMES[WorkState.DONE]
 
 
-def story(receipt: Receipt) -> Told:
-    """The road of a receipt's alerts stage by stage, and all that became of their incidents."""
-    events = events_of(receipt)
+def _state(row: Receipt | Event) -> WorkState:
+    """Work is done on what was dropped, and yet it never came to its end: only that keeps an error."""
+    state = WorkState(row.state)
+    return WorkState.ASIDE if state is WorkState.DONE and row.error else state
+
+
+def story(receipt: Receipt, services: Any = None) -> Told:
+    """The road of a receipt's alerts stage by stage, and all that became of their incidents.
+
+    `services`, a query of service rows, leaves out what a router sent elsewhere; None shows all.
+    """
+    events = events_of(receipt, services)
     incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
     return {
         "trace_id": receipt.trace_id,
         "status": state_of(receipt, events),
         "received_at": receipt.received_at,
+        "replayed_at": receipt.replayed_at,
         "source": receipt.source,
         "integration": _named(receipt.integration),
         "service": _named(receipt.service),
+        "router": _named(receipt.router),
         "error": receipt.error,
         "alerts": [_alert(event) for event in events],
         "incidents": _incidents(incidents),
@@ -88,13 +117,17 @@ def _alert(event: Event) -> Told:
     incident = event.incident
     return {
         "unique_id": event.unique_id,
+        "integration": _named(event.integration),
+        "service": _named(event.service),
         "message": event.message,
         "alert_type": AlertType(event.alert_type).name.lower(),
         "entity_id": event.entity_id,
         "suppressed": event.suppressed,
-        "waits_at": event.stage or None,
+        "status": STATE_NAMES[_state(event)],
+        "waits_at": event.stage if event.state == WorkState.WAITING else None,
         "error": event.error,
         "road": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
+        "rules": event.rules,
         "incident": incident.incident_number if incident else None,
         "incident_created": event.incident_created,
     }

@@ -45,6 +45,14 @@ class Priority(Table):
     creation_date = UtcField()
 
 
+class Tag(Table):
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    color = peewee.CharField(max_length=64, default="")
+    creation_date = UtcField()
+
+
 class Sla(Table):
     """Times in seconds; `escalations` as contract 3.11 gives them (type, time, responders)."""
 

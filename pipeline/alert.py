@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from models.enums import AlertType
+from models.enums import AlertType, Urgency
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,27 @@ class Parsed:
 
 
 @dataclass(frozen=True, slots=True)
+class Plan:
+    """What the sender and the rules want of the incident that the alert belongs to.
+
+    References are row numbers (`assigned_to` is a username); None leaves it to the service. Notes and
+    tags are added to an incident that is open already too; the rest is for a new one (contract 4.2).
+    """
+
+    escalation_policy: int | None = None
+    assigned_to: str | None = None
+    urgency: Urgency | None = None
+    sla: int | None = None
+    team_priority: int | None = None
+    delay_s: int = 0
+    notes: tuple[str, ...] = ()
+    tags: tuple[int, ...] = ()
+
+
+NO_PLAN = Plan()
+
+
+@dataclass(frozen=True, slots=True)
 class Alert:
     """A parsed alert with its identity: where it came in, when, and in which order.
 
@@ -46,6 +67,7 @@ class Alert:
     accepted_at: datetime
     entity_id: str
     parsed: Parsed
+    plan: Plan = NO_PLAN
 
     @property
     def message(self) -> str:
@@ -65,4 +87,9 @@ class Alert:
 
     def but(self, *, entity_id: str | None = None, **changes: Any) -> "Alert":
         """This alert with other contents, as a rule's actions make it."""
-        return replace(self, entity_id=entity_id or self.entity_id, parsed=replace(self.parsed, **changes))
+        parsed = replace(self.parsed, **changes) if changes else self.parsed
+        return replace(self, entity_id=entity_id or self.entity_id, parsed=parsed)
+
+    def wanting(self, **changes: Any) -> "Alert":
+        """This alert with another plan."""
+        return replace(self, plan=replace(self.plan, **changes))

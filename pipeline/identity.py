@@ -25,6 +25,21 @@ def generated_entity_id(trace_id: str, position: int) -> str:
     return str(uuid.UUID(int=_derived("entity", trace_id, position), version=4))[:32]
 
 
+def fresh_entity_id(event_id: str) -> str:
+    """An entity_id that no other alert has."""
+    return str(uuid.UUID(int=_derived("fresh entity", event_id), version=4))[:32]
+
+
+def note_id(event_id: str, place: int) -> str:
+    """The unique_id of a note that an alert's rules put on its incident."""
+    return short(_derived("note", event_id, place))
+
+
+def incident_tag_id(incident: str, tag: int) -> str:
+    """The unique_id of a team's tag on an incident: a UUID, since a published client parses it."""
+    return str(uuid.UUID(int=_derived("incident tag", incident, tag), version=4))
+
+
 def part_id(event_id: str, kind: str, place: int) -> str:
     """The unique_id of a url, image or note of an alert: a UUID, version 4 in form."""
     return str(uuid.UUID(int=_derived("part", event_id, kind, place), version=4))

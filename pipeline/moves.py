@@ -52,6 +52,28 @@ def start(
     return (*effects, *rearm(incident, service, directory, now, "first step taken"))
 
 
+def start_assigned(
+    incident: IncidentState,
+    person: PersonFacts | None,
+    service: ServiceFacts | None,
+    directory: Directory,
+    actor: Actor,
+    now: datetime,
+) -> tuple[Effect, ...]:
+    """Begin the chain of a new incident that somebody was chosen for: they are told, by it or besides it."""
+    effects = start(incident, service, directory, actor, now)
+    if person is None:
+        return effects
+    # A chain that begins later tells its first people then.
+    at = max(now, incident.chain_started_at)
+    _, first = escalation.advance(incident, directory, actor, at)
+    if any(effect.notice.user == person.row for effect in first if isinstance(effect, OweNotice)):
+        return effects
+    reason = f"assigned by {actor.name}"
+    notices = escalation.notices_for(incident, person, NoticeKind.ASSIGNMENT, "0", reason, at)
+    return (*effects, *(OweNotice(notice) for notice in notices))
+
+
 def move(
     incident: IncidentState,
     to: IncidentStatus,

@@ -1,21 +1,26 @@
 """The fold: alerts in their order through the stages of a segment, each seeing what the earlier did."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from models.effects import EventState, Outcome
-from models.enums import WorkState
-from pipeline.alert import Alert
+from models.enums import Urgency, WorkState
+from models.facts import Nameable, Named
+from pipeline.alert import NO_PLAN, Alert, Plan
 from pipeline.state import LaneState
 from pipeline.topology import Segment, Stage
 
 
 @dataclass(frozen=True, slots=True)
 class Traveller:
-    """An alert and the road it has behind it."""
+    """An alert and the road it has behind it; `next` is the stage still to come, if it is not the first
+    of the segment that takes it up."""
 
     alert: Alert
     reasons: tuple[tuple[str, str], ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()
+    next: str | None = None
     incident: str | None = None
     opened: bool = False
     ended: bool = False
@@ -29,12 +34,43 @@ def walk(travellers: Iterable[Traveller], segment: Segment, state: LaneState) ->
     """
     outcome = Outcome()
     for traveller in travellers:
-        for stage in segment.stages:
-            traveller = _step(traveller, stage, state, outcome)
-            if traveller.ended:
-                break
+        traveller = _through(traveller, segment, state, outcome)
         outcome.events.append(event_of(traveller, segment, state))
     return outcome
+
+
+def _through(traveller: Traveller, segment: Segment, state: LaneState, outcome: Outcome) -> Traveller:
+    stages = segment.from_stage(traveller.next)
+    traveller = replace(_with_what_is_left(traveller, state.facts.nameable), next=None)
+    for stage in stages:
+        if segment.then and stage.looks_back and stage.looks_back(traveller.alert, state):
+            return replace(traveller, next=stage.name)
+        traveller = _step(traveller, stage, state, outcome)
+        if traveller.ended:
+            break
+    return traveller
+
+
+def _with_what_is_left(traveller: Traveller, nameable: Nameable) -> Traveller:
+    """Without what was planned before a seam of the road and has been deleted since; says so."""
+    plan = traveller.alert.plan
+    if plan is NO_PLAN:
+        return traveller
+    left = {
+        "escalation_policy": _left(plan.escalation_policy, nameable.policies),
+        "sla": _left(plan.sla, nameable.slas),
+        "team_priority": _left(plan.team_priority, nameable.priorities),
+        "tags": tuple(tag for tag in plan.tags if _left(tag, nameable.tags)),
+    }
+    gone = [name for name, value in left.items() if value != getattr(plan, name)]
+    if not gone:
+        return traveller
+    reason = ("rules", f"deleted before it was its turn: {', '.join(gone)}")
+    return replace(traveller, alert=traveller.alert.wanting(**left), reasons=(*traveller.reasons, reason))
+
+
+def _left(row: int | None, named: Mapping[str, Named]) -> int | None:
+    return row if any(each.row == row for each in named.values()) else None
 
 
 def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome) -> Traveller:
@@ -45,6 +81,7 @@ def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome
         traveller,
         alert=decision.alert or traveller.alert,
         reasons=(*traveller.reasons, (stage.name, decision.reason)),
+        rules=(*traveller.rules, *decision.rules),
         incident=decision.incident or traveller.incident,
         opened=traveller.opened or decision.opened,
         ended=not decision.goes_on,
@@ -53,14 +90,19 @@ def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome
 
 def event_of(traveller: Traveller, segment: Segment, state: LaneState) -> EventState:
     """The row of an alert as it leaves a segment: its road is over, or its next stage is named."""
-    alert, parsed = traveller.alert, traveller.alert.parsed
     goes_on = segment.then is not None and not traveller.ended
+    return row_of(traveller, state.facts.service.row, segment.then if goes_on else None)
+
+
+def row_of(traveller: Traveller, service: int | None, waits_at: str | None) -> EventState:
+    """The row of an alert in a service's lane: it waits at a stage, or its road is over."""
+    alert, parsed = traveller.alert, traveller.alert.parsed
     return EventState(
         unique_id=alert.event_id,
         receipt=alert.receipt,
         position=alert.position,
         integration=alert.integration,
-        service=state.facts.service.row,
+        service=service,
         message=parsed.message,
         summary=parsed.summary,
         alert_type=parsed.alert_type,
@@ -73,15 +115,27 @@ def event_of(traveller: Traveller, segment: Segment, state: LaneState) -> EventS
             "notes": parsed.notes,
             "wishes": parsed.wishes,
             "entity_given": parsed.entity_id is not None,
+            **({} if alert.plan is NO_PLAN else {"plan": asdict(alert.plan)}),
+            **({"next": traveller.next} if traveller.next else {}),
         },
         source_at=parsed.source_at,
         creation_date=alert.accepted_at,
         incident=traveller.incident,
         incident_created=traveller.opened,
-        stage=segment.then or "" if goes_on else "",
-        state=WorkState.WAITING if goes_on else WorkState.DONE,
+        stage=waits_at or "",
+        state=WorkState.WAITING if waits_at else WorkState.DONE,
         reasons=traveller.reasons,
+        rules=traveller.rules,
     )
+
+
+def plan_of(kept: Mapping[str, Any] | None) -> Plan:
+    """A plan as `row_of` kept it in the alert's row."""
+    if not kept:
+        return NO_PLAN
+    urgency = None if kept["urgency"] is None else Urgency(kept["urgency"])
+    lists = {name: tuple(kept[name]) for name in ("notes", "tags")}
+    return Plan(**{**kept, **lists, "urgency": urgency})
 
 
 def entities_of(alerts: Sequence[Alert]) -> list[tuple[int, str]]:

@@ -1,24 +1,47 @@
 """What a lane's alerts see while a batch of them is folded: the world as the earlier ones left it."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 
 from models.effects import (
+    AddNote,
+    AddTag,
+    ArmTimers,
     Effect,
     EntityState,
     IncidentState,
+    OweNotice,
     ReclaimEntities,
+    RecordLog,
     ReleaseEntities,
     SaveEntity,
     SaveIncident,
+    VoidNotices,
 )
 from models.facts import LaneFacts
+from pipeline.alert import Alert
+from pipeline.rulesets import RuleSet
+
+Key = tuple[int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """The last incident of an entity that none holds now: its row, and when it was over."""
+
+    row: int
+    ended_at: datetime
 
 
 class LaneState:
     """Entities and open incidents of one service, kept up to date by the effects of each decision.
 
     Stages read it; only the road's fold calls `absorb`. `firing` counts for each incident the
-    entities that still fire, including those that no alert of this batch is about.
+    entities that still fire, including those that no alert of this batch is about; `past` has the last
+    incident of entities whose incident is over. `asked` are the keys of entities that were looked for in
+    the store (None: all that there are): asking for another notes it in `missing`, since a rule may give
+    an alert an entity_id that nobody foresaw. What was decided with any missing must be decided anew.
     """
 
     def __init__(
@@ -27,15 +50,41 @@ class LaneState:
         entities: Iterable[EntityState] = (),
         incidents: Iterable[IncidentState] = (),
         firing: dict[str, int] | None = None,
+        *,
+        rulesets: Mapping[int, RuleSet] | None = None,
+        past: Mapping[str, Past] | None = None,
+        asked: Collection[Key] | None = None,
     ) -> None:
         self.facts = facts
+        self.rulesets = rulesets or {}
+        self.past = past or {}
+        self.asked = None if asked is None else set(asked)
+        self.missing: set[Key] = set()
         self.entities = {entity.key: entity for entity in entities}
         self.incidents = {incident.unique_id: incident for incident in incidents}
         self.firing = dict(firing or {})
 
     def entity(self, integration: int, entity_id: str) -> EntityState:
         key = (integration, entity_id)
-        return self.entities.get(key) or EntityState(integration, entity_id)
+        known = self.entities.get(key)
+        if known is None and self.asked is not None and key not in self.asked:
+            self.missing.add(key)
+        return known or EntityState(integration, entity_id)
+
+    def seconds_since_last(self, alert: Alert, now: datetime) -> float | None:
+        """Since the last incident of the alert's entity was over or, while it is open, began (contract
+        4.2); None when there was none."""
+        last = self.entity(alert.integration, alert.entity_id).last_incident
+        if last is None:
+            return None
+        incident = self.incidents.get(last)
+        if incident is not None:
+            since = incident.resolved_date or incident.creation_date
+        elif last in self.past:
+            since = self.past[last].ended_at
+        else:
+            return None
+        return max((now - since).total_seconds(), 0.0)
 
     def holder(self, entity: EntityState) -> IncidentState | None:
         """The open incident that holds an entity."""
@@ -62,7 +111,7 @@ class LaneState:
                     self._release(unique_id)
                 case ReclaimEntities():
                     raise ValueError("an alert never reopens an incident")
-                case _:
+                case RecordLog() | ArmTimers() | OweNotice() | VoidNotices() | AddNote() | AddTag():
                     pass
 
     def _put(self, entity: EntityState) -> None:

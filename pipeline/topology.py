@@ -12,11 +12,16 @@ from pipeline.state import LaneState
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`cut_after`: whether operators may give what follows a queue of its own (TOCSIN_ROAD_CUTS)."""
+    """`cut_after`: whether operators may give what follows a queue of its own (TOCSIN_ROAD_CUTS).
+
+    `looks_back`: whether the stage needs to know what became of earlier alerts to decide about this one.
+    It then decides in the last segment, where that is known, wherever the road is cut.
+    """
 
     name: str
     decide: Callable[[Alert, LaneState, datetime], Decision]
     cut_after: bool = False
+    looks_back: Callable[[Alert, LaneState], bool] | None = None
 
 
 # The order is the road. dedupe, incident and notify read and write the same rows, so they are one
@@ -24,7 +29,7 @@ class Stage:
 STAGES = (
     Stage("normalize", normalize.decide, cut_after=True),
     Stage("route", route.decide, cut_after=True),
-    Stage("rules", rules.decide, cut_after=True),
+    Stage("rules", rules.decide, cut_after=True, looks_back=rules.looks_back),
     Stage("dedupe", dedupe.decide),
     Stage("incident", incident.decide),
     Stage("notify", notify.decide),
@@ -46,6 +51,22 @@ class Segment:
     def queue(self) -> str:
         return f"road.{self.name}"
 
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """The names of its stages: what waits at any of them waits for this segment."""
+        return tuple(stage.name for stage in self.stages)
+
+    def from_stage(self, name: str | None) -> tuple[Stage, ...]:
+        """The stages up to the segment's end, from the named one, which may lie before the segment."""
+        if name is None:
+            return self.stages
+        names = [stage.name for stage in STAGES]
+        return STAGES[names.index(name) : names.index(self.stages[-1].name) + 1]
+
+
+# Where an alert goes on that a router has sent to an integration.
+AFTER_ROUTING = "rules"
+
 
 def segments(cuts: Iterable[str] = ()) -> tuple[Segment, ...]:
     """The road, cut after the named stages. ValueError names a stage that may not be cut after."""
@@ -63,3 +84,8 @@ def segments(cuts: Iterable[str] = ()) -> tuple[Segment, ...]:
             parts.append([])
     names = [part[0].name for part in parts] + [None]
     return tuple(Segment(tuple(part), names[i + 1]) for i, part in enumerate(parts))
+
+
+def covering(road: Iterable[Segment], stage: str) -> Segment:
+    """The segment of a road that a stage belongs to."""
+    return next(segment for segment in road if stage in segment.covers)

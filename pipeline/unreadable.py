@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from models.effects import EntityState, IncidentState, Outcome, SaveEntity
-from models.enums import IncidentStatus, Urgency
+from models.effects import Actor, Effect, IncidentState, Outcome, SaveEntity
+from models.enums import ActorKind, IncidentStatus, Urgency
 from pipeline import identity, moves
 from pipeline.alert import Alert, Parsed
 from pipeline.stages.dedupe import actor_of
@@ -16,12 +16,18 @@ SUMMARY = (
     "An alert was accepted but could not be processed. It is set aside with its error and can be replayed;"
     " later alerts are not held up by it."
 )
+LOST_MESSAGE = "Tocsin set aside alerts of a deleted integration"
+LOST_SUMMARY = (
+    "The integration was deleted while alerts of it were still waiting. They are kept and listed by"
+    " `tocsin aside`; without their integration they cannot be processed."
+)
 
 
 def alert_for(trace_id: str, receipt: int, integration: int, accepted_at: datetime) -> Alert:
-    """The alert that Tocsin raises about one that it could not read."""
+    """The alert that Tocsin raises about one that it could not read; another one each time that it is
+    taken up again."""
     return Alert(
-        event_id=identity.event_id(trace_id, -1, integration),
+        event_id=identity.event_id(f"{trace_id} {accepted_at.isoformat()}", -1, integration),
         trace_id=trace_id,
         receipt=receipt,
         position=-1,
@@ -37,18 +43,37 @@ def tell(alert: Alert, state: LaneState) -> Outcome:
     entity = state.entity(alert.integration, ENTITY_ID)
     if state.holder(entity) is not None:
         return Outcome()
-    facts = state.facts
-    service, directory, now = facts.service, facts.directory, alert.accepted_at
+    integrations = state.facts.integrations
+    name = integrations[alert.integration].name if alert.integration in integrations else "?"
+    incident = _incident(
+        alert.event_id,
+        f"{MESSAGE} from {name}",
+        f"{SUMMARY} Its trace_id is {alert.trace_id}.",
+        state,
+        alert.accepted_at,
+    )
+    held = SaveEntity(entity.held_by(incident.unique_id))
+    return _opened(incident, actor_of(alert), state, alert.accepted_at, held)
+
+
+def tell_lost(name: str, count: int, state: LaneState, now: datetime) -> Outcome:
+    """An incident about alerts whose integration was deleted before they were worked on."""
+    incident = _incident(name, LOST_MESSAGE, f"{LOST_SUMMARY} Set aside: {count}.", state, now)
+    actor = Actor(ActorKind.ALERT, "alerts of a deleted integration")
+    return _opened(incident, actor, state, now)
+
+
+def _incident(name: str, title: str, summary: str, state: LaneState, now: datetime) -> IncidentState:
+    service, directory = state.facts.service, state.facts.directory
     person = escalation.first_person(directory.policies.get(service.escalation_policy or 0), directory)
-    name = facts.integrations[alert.integration].name if alert.integration in facts.integrations else "?"
-    incident = IncidentState(
-        unique_id=identity.incident_id(alert.event_id),
+    return IncidentState(
+        unique_id=identity.incident_id(name),
         account=service.account,
         team=service.team,
         service=service.row,
-        incident_key=identity.incident_key(alert.event_id),
-        title=f"{MESSAGE} from {name}",
-        summary=f"{SUMMARY} Its trace_id is {alert.trace_id}.",
+        incident_key=identity.incident_key(name),
+        title=title,
+        summary=summary,
         status=IncidentStatus.TRIGGERED,
         urgency=Urgency.HIGH,
         creation_date=now,
@@ -56,8 +81,9 @@ def tell(alert: Alert, state: LaneState) -> Outcome:
         assigned_to=person.row if person else None,
         escalation_policy=service.escalation_policy,
     )
-    actor = actor_of(alert)
+
+
+def _opened(incident: IncidentState, actor: Actor, state: LaneState, now: datetime, *more: Effect) -> Outcome:
     opened = moves.open_incident(incident, actor, now, "an alert was set aside")
-    held = EntityState(alert.integration, ENTITY_ID, firing=True, incident=incident.unique_id)
-    effects = [*opened, SaveEntity(held), *moves.start(incident, service, directory, actor, now)]
-    return Outcome(effects=effects)
+    started = moves.start(incident, state.facts.service, state.facts.directory, actor, now)
+    return Outcome(effects=[*opened, *more, *started])

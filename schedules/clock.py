@@ -6,7 +6,7 @@ way for several clocks to share the ticks, and is made anew whenever it is found
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -171,10 +171,10 @@ def attempt(job: Periodic) -> None:
         log.exception("a periodic job failed", job=job.name)
 
 
-def run(redis_url: str) -> None:
-    """Tick until the process is asked to stop."""
+def run(redis_url: str, cuts: Iterable[str] = ()) -> None:
+    """Tick until the process is asked to stop; `cuts` are where the road is cut into queues."""
     signals = Signals()
-    bell.connect(redis_url)
+    bell.connect(redis_url, cuts)
     clock = Clock(bell.client_for(redis_url))
     log.info("ticking")
     clock.run_until_stopped(signals)

@@ -11,7 +11,7 @@ from models.effects import Actor, Effect, IncidentState
 from models.enums import ActorKind, IncidentStatus, TimerKind
 from models.facts import Directory, ServiceFacts
 from pipeline import moves
-from schedules import escalation
+from schedules import escalation, timers
 
 Decided = tuple[str, tuple[Effect, ...]]
 
@@ -66,7 +66,7 @@ def auto_resolve(
         return "incident is resolved", ()
     if service is None or not service.auto_resolve_s:
         return "the service's auto-resolve timeout is off", ()
-    if now < incident.chain_started_at + timedelta(seconds=service.auto_resolve_s):
+    if now < timers.resolves_itself_at(incident, service):
         return "not yet due by the service as it is now", moves.rearm(incident, service, directory, now)
     reason = f"open for {service.auto_resolve_s} s"
     effects = moves.move(incident, IncidentStatus.RESOLVED, service, directory, actor, now, reason)

@@ -118,11 +118,13 @@ def tell_somebody(incident: IncidentState, directory: Directory, actor: Actor, n
     owner = directory.people.get(directory.owner or "")
     people = managers or ([owner] if owner else [])
     whom = "the team's managers" if managers else "the account's owner"
+    # A chain that is to begin later has its last resort later too.
+    at = max(now, incident.chain_started_at)
     notices = [
         notice
         for person in people
         for notice in notices_for(
-            incident, person, NoticeKind.NOBODY_REACHED, str(incident.chain), f"{why}: {whom} told", now
+            incident, person, NoticeKind.NOBODY_REACHED, str(incident.chain), f"{why}: {whom} told", at
         )
     ]
     log = RecordLog(incident.unique_id, now, "escalated", f"{why}: {whom} told", actor)

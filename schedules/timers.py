@@ -3,7 +3,7 @@
 What is decided when one is due stands in schedules/due.py.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from models.effects import IncidentState, TimerState
 from models.enums import IncidentStatus, TimerKind
@@ -47,7 +47,15 @@ def _acknowledgement_timeout(incident: IncidentState, service: ServiceFacts | No
 def _auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
     if not incident.is_open or service is None or not service.auto_resolve_s:
         return None
-    # A reopened incident gets its whole time again: its chain began anew.
     key = f"{TimerKind.AUTO_RESOLVE}:{incident.chain}"
-    due_at = incident.chain_started_at + timedelta(seconds=service.auto_resolve_s)
-    return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, due_at)
+    return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, resolves_itself_at(incident, service))
+
+
+def resolves_itself_at(incident: IncidentState, service: ServiceFacts) -> datetime:
+    """When an open incident is as old as the service says (contract 4.3).
+
+    A reopened one gets its whole time again: its chain began anew. The first chain may begin later than its
+    incident, where a rule puts off the first word of it.
+    """
+    begun_at = incident.creation_date if incident.chain == 1 else incident.chain_started_at
+    return begun_at + timedelta(seconds=service.auto_resolve_s)

@@ -1,6 +1,7 @@
 """Accepted alerts, written as the web process writes them, and rows as comparable values."""
 
 import json
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -40,19 +41,16 @@ def accept(
     )
 
 
-def rows(*tables: type[Table]) -> dict[str, list[dict[str, Any]]]:
-    """Every row of these tables without what may differ between equal histories.
+def rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[str]]:
+    """Every row of these tables without what may differ between equal histories, and without these columns.
 
     Row numbers follow from the order of inserts, and which notices share a message from how alerts
     fell into batches; references to incidents are told by the incident's unique_id.
     """
-    return {table.__name__: sorted(map(repr, map(_told, table.select()))) for table in tables}
+    return {table.__name__: sorted(repr(_told(row, without)) for row in table.select()) for table in tables}
 
 
-def _told(row: Any) -> dict[str, Any]:
-    values = {
-        name: getattr(row, name)
-        for name in row._meta.sorted_field_names
-        if name not in ("id", "receipt") and not (name == "message" and row._meta.table_name == "notice")
-    }
+def _told(row: Any, without: Collection[str]) -> dict[str, Any]:
+    hidden = {"id", "receipt", *without, *(["message"] if row._meta.table_name == "notice" else [])}
+    values = {name: getattr(row, name) for name in row._meta.sorted_field_names if name not in hidden}
     return {name: getattr(value, "unique_id", value) for name, value in values.items()}

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from models.base import connection, db, open_store
+from tests import stores
 from tests.people import World, found_world
-from tests.stores import Migrated, database_url, make_empty
-from workers import road
+from workers import configuration, road, routing
+from workers.pace import Pace
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
@@ -25,28 +26,35 @@ def now() -> datetime:
     return NOON
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _databases():
+    """No database outlives the tests that it was made for."""
+    yield
+    stores.forget_all()
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def home(tmp_path: Path):
     """The data folder of this test."""
-    return tmp_path / "home"
+    yield tmp_path / "home"
+    stores.forget(tmp_path / "home")
 
 
 @pytest.fixture
 def empty_store(home: Path):
     """A store without a schema."""
-    make_empty()
-    opened = open_store(database_url(), home)
-    yield opened
+    yield open_store(stores.url_of(home), home)
     db.close_all()
-    Migrated.made = None
 
 
 @pytest.fixture
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
-    """A store with the schema and a connection, no rows, and lanes that remember no earlier pace."""
-    monkeypatch.setattr(road, "_pace", road.Pace())
-    Migrated.made = Migrated.made or Migrated(tmp_path_factory.mktemp("schema"))
-    opened = Migrated.made.give(home)
+    """A store with the schema and a connection, no rows, and lanes that remember nothing earlier."""
+    monkeypatch.setattr(road, "_pace", Pace())
+    monkeypatch.setattr(routing, "_pace", Pace())
+    configuration.forget()
+    made = stores.Migrated.made = stores.Migrated.made or stores.Migrated(tmp_path_factory.mktemp("schema"))
+    opened = made.give(home)
     with connection():
         yield opened
     db.close_all()

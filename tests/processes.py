@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.stores import settings_of
 from tests.waiting import until
 from tocsin.embedded_redis import Keeper
 
@@ -24,9 +25,9 @@ def free_port() -> int:
 
 
 def environment(home: Path, port: int = 0, **settings: str) -> dict[str, str]:
-    """This environment without the settings of whoever runs the tests."""
+    """This environment without the settings of whoever runs the tests, and with the store of this folder."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
-    return {**kept, "TOCSIN_HOME": str(home), **({"TOCSIN_PORT": str(port)} if port else {}), **settings}
+    return {**kept, **settings_of(home), **({"TOCSIN_PORT": str(port)} if port else {}), **settings}
 
 
 def tocsin(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:

@@ -1,13 +1,17 @@
-"""The store that the tests run on: a SQLite file for each, or one PostgreSQL database that is emptied.
+"""The store that the tests run on: a SQLite file for each, or PostgreSQL databases that are dropped again.
 
 TEST_DATABASE_URL names a PostgreSQL server on which the tests may make databases of their own, for
 example postgresql:///postgres; unset means SQLite.
 """
 
 import os
+import secrets
 import shutil
+from functools import cache
 from pathlib import Path
+from urllib.parse import urlsplit
 
+import peewee
 import psycopg
 
 from models.base import Store, connection, db, open_store
@@ -16,35 +20,73 @@ from models.tables import TABLES
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "")
 
+# Two runs of the tests at once, and the processes of one, must not meet.
+PREFIX = f"tocsin_test_{secrets.token_hex(5)}"
 
-def database_url() -> str:
-    """The database of this test process; empty on SQLite, where a data folder is a database."""
+# The databases of this test process, by the data folder that each belongs to.
+_databases: dict[Path, str] = {}
+_shared: str = ""
+
+
+def url_of(home: Path) -> str:
+    """The database of a data folder, made when it is first asked for; empty on SQLite, where the folder
+    holds it.
+    """
     if not SERVER:
         return ""
-    name = f"tocsin_test_{os.environ.get('PYTEST_XDIST_WORKER', 'main')}"
-    return f"{SERVER.rpartition('/')[0]}/{name}"
+    if home not in _databases:
+        _databases[home] = create_database()
+    return _databases[home]
 
 
-def make_empty() -> None:
-    """A database without a schema."""
-    if not SERVER:
-        return
-    name = database_url().rpartition("/")[2]
+def settings_of(home: Path) -> dict[str, str]:
+    """The settings that lead a process to this folder and its database."""
+    url = url_of(home)
+    return {"TOCSIN_HOME": str(home), **({"TOCSIN_DATABASE_URL": url} if url else {})}
+
+
+def create_database() -> str:
+    """The URL of a new, empty database."""
+    name = f"{PREFIX}_{secrets.token_hex(4)}"
+    with psycopg.connect(SERVER, autocommit=True) as server:
+        server.execute(f'create database "{name}"')
+    base, mark, options = SERVER.partition("?")
+    return f"{base.rpartition('/')[0]}/{name}{mark}{options}"
+
+
+def drop_database(url: str) -> None:
+    """Drop a database of ours, whoever is still connected to it."""
+    name = urlsplit(url).path.lstrip("/")
+    assert name.startswith(PREFIX)
     with psycopg.connect(SERVER, autocommit=True) as server:
         server.execute(f'drop database if exists "{name}" with (force)')
-        server.execute(f'create database "{name}"')
+
+
+def forget(home: Path) -> None:
+    """Drop the database that was made for a data folder, if any."""
+    url = _databases.pop(home, _shared)
+    if url != _shared:
+        drop_database(url)
+
+
+def forget_all() -> None:
+    """Drop every database of this test process."""
+    for url in {*_databases.values(), _shared} - {""}:
+        drop_database(url)
+    _databases.clear()
 
 
 class Migrated:
     """A schema that is made once and given to each test without rows."""
 
-    # The one of this process; None until it is needed, or after a test has taken it down.
+    # The one of this process; None until it is needed.
     made: "Migrated | None" = None
 
     def __init__(self, folder: Path) -> None:
+        global _shared
         self._folder = folder
-        make_empty()
-        open_store(database_url(), folder)
+        _shared = url_of(folder)
+        open_store(_shared, folder)
         migrate(folder)
         db.close_all()
 
@@ -54,8 +96,22 @@ class Migrated:
         if not SERVER:
             shutil.copy(self._folder / "tocsin.db", home / "tocsin.db")
             return open_store("", home)
-        opened = open_store(database_url(), home)
-        names = ", ".join(f'"{table._meta.table_name}"' for table in TABLES)
+        _databases[home] = _shared
+        opened = open_store(_shared, home)
         with connection():
-            db.execute_sql(f"truncate {names} restart identity cascade")
+            db.execute_sql(_emptying())
         return opened
+
+
+@cache
+def _emptying() -> str:
+    """A statement that takes all rows and begins every number anew.
+
+    A truncate of all tables makes their files anew, which took 0.4 s where this takes 2 ms.
+    """
+    tables = [table._meta.table_name for table in peewee.sort_models(TABLES)]
+    found = db.execute_sql("select sequencename from pg_sequences where schemaname = current_schema()")
+    numbers = [name for (name,) in found if name.rpartition("_id_seq")[0] in tables]
+    deletes = "; ".join(f'delete from "{table}"' for table in reversed(tables))
+    restarts = ", ".join(f"setval('\"{name}\"', 1, false)" for name in numbers)
+    return f"begin; {deletes}; select {restarts}; commit"

@@ -19,9 +19,11 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "models.facts": (VOCABULARY, set()),
     "models.shortid": (set(), set()),
     "models.links": ({"models"}, {"itsdangerous"}),
+    "models.postgresql": (set(), {"peewee", "playhouse", "psycopg"}),
     "models": ({"models"}, {"peewee", "playhouse", "orjson"}),
     "pipeline.sources": (PURE, {"msgspec"}),
     "pipeline.conditions": (PURE, {"datalogic_py", "re2", "msgspec"}),
+    "pipeline.rulesets": (PURE, {"msgspec"}),
     "pipeline": (PURE, set()),
     "schedules": (PURE, {"zoneinfo", "dateutil"}),
     "schedules.clock": (

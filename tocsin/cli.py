@@ -6,8 +6,6 @@ from typing import Any
 
 import click
 
-from tocsin.settings import BadSetting
-
 # Name -> where its click command stands, and what `tocsin --help` says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": ("tocsin.processes:up", "Run everything: web, worker, clock, and Redis unless there is one."),
@@ -21,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "test-message": ("tocsin.test_message:test_message", "Send a test message to somebody's contacts."),
     "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
     "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
+    "aside": ("tocsin.aside:aside", "See what was set aside with its error; take it up again, or drop it."),
 }
 
 
@@ -58,21 +57,27 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except BadSetting as error:
+    except _loaded(UNUSABLE) as error:
         _end(error, 2)
-    except _mendable() as error:
+    except _loaded(MENDABLE) as error:
         _end(error, 1)
 
 
-def _mendable() -> tuple[type[Exception], ...]:
-    """Errors of what Tocsin stands on, loaded only when there is one."""
-    known: list[type[Exception]] = [PermissionError, NotADirectoryError, FileExistsError]
-    if "peewee" in sys.modules:
-        known.append(sys.modules["peewee"].OperationalError)
-    for name, attribute in (("tocsin.embedded_redis", "NoServer"), ("tocsin.supervisor", "AlreadyUp")):
-        if name in sys.modules:
-            known.append(getattr(sys.modules[name], attribute))
-    return tuple(known)
+# Errors by their module, which is loaded wherever they can come from.
+UNUSABLE = (("tocsin.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
+MENDABLE = (
+    ("builtins", "PermissionError"),
+    ("builtins", "NotADirectoryError"),
+    ("builtins", "FileExistsError"),
+    ("peewee", "OperationalError"),
+    ("models.migrate", "SchemaBehind"),
+    ("tocsin.embedded_redis", "NoServer"),
+    ("tocsin.supervisor", "AlreadyUp"),
+)
+
+
+def _loaded(errors: tuple[tuple[str, str], ...]) -> tuple[type[Exception], ...]:
+    return tuple(getattr(sys.modules[name], error) for name, error in errors if name in sys.modules)
 
 
 def _end(error: Any, code: int) -> None:

@@ -6,8 +6,8 @@ import json
 import os
 import secrets
 import shlex
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 import structlog
@@ -16,7 +16,7 @@ from models import founding
 from models.accounts import Account, Secret, User
 from models.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.base import connection, db, open_store, store
-from models.migrate import migrate
+from models.migrate import make_schema
 from models.services import Integration
 from models.teams import EscalationPolicy
 from tocsin.settings import Settings
@@ -51,15 +51,16 @@ def credentials_file(settings: Settings) -> Path:
     return settings.home / "credentials.json"
 
 
-def prepare(settings: Settings) -> Credentials | None:
-    """Bring the store up to date; returns credentials if this was the first start, None at all later ones.
+def prepare(settings: Settings, schema: Callable[[Path], list[str]] = make_schema) -> Credentials | None:
+    """Open the store; returns credentials if this was the first start, None at all later ones.
 
-    Any process may come first: they wait for each other, and one of them does it.
+    Any process may come first: they wait for each other, and one of them does it. `schema` is what to do
+    about a database that lacks migrations: make_schema refuses all but an empty one, migrate applies them.
     """
     os.umask(0o077)
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     open_store(settings.database_url, settings.home)
-    if applied := migrate(settings.home):
+    if applied := schema(settings.home):
         log.info("the database is brought up to date", applied=applied)
     with connection():
         if _is_founded():
@@ -85,7 +86,7 @@ def _found(settings: Settings) -> Credentials | None:
     Secret.create(name=LINKS, value=secrets.token_urlsafe(32))
     if Account.select().exists():
         return None
-    now = datetime.now(UTC)
+    now = store().now()
     account, owner = founding.new_account("Default", settings.owner_email, now)
     team = founding.new_team(account, "First team", owner, now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
@@ -106,7 +107,7 @@ def _credentials(
 ) -> Credentials:
     return Credentials(
         base_url=settings.public_url,
-        token=founding.new_token_for(owner, "first start", datetime.now(UTC)),
+        token=founding.new_token_for(owner, "first start", store().now()),
         account_id=account.account_identifier,
         username=owner.username,
         integration_key=integrations[GENERIC].integration_key,

@@ -1,14 +1,16 @@
 """One line per event, for people at a terminal and as JSON elsewhere, without anything secret in it."""
 
+import errno
 import logging
 import re
 import sys
 import threading
+import traceback
 from types import TracebackType
 from typing import Any
 
 import structlog
-from structlog.types import EventDict, Processor, WrappedLogger
+from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 HIDDEN = "[hidden]"
 
@@ -69,7 +71,7 @@ def configure(level: str, process: str) -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
+                structlog.processors.ExceptionRenderer(where_it_happened),
                 redact,
                 renderer,
             ],
@@ -84,6 +86,27 @@ def configure(level: str, process: str) -> None:
     threading.excepthook = lambda args: _log_uncaught(
         args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback
     )
+
+
+def where_it_happened(exc_info: ExcInfo) -> str:
+    """The classes of an error and of what led to it, and where; not their texts, which quote what users wrote
+    (a database says which value was in the way)."""
+    parts: list[str] = []
+    told = traceback.TracebackException(*exc_info, compact=True)
+    error: traceback.TracebackException | None = told
+    real: BaseException | None = exc_info[1]
+    while error is not None and real is not None:
+        parts.append(f"{type(real).__name__}{_errno(real)}\n{''.join(error.stack.format())}".rstrip())
+        cause = error.__cause__ is not None
+        error = error.__cause__ if cause else None if error.__suppress_context__ else error.__context__
+        real = real.__cause__ if cause else real.__context__
+    return "\nafter ".join(parts)
+
+
+def _errno(error: BaseException) -> str:
+    """What the system itself has to say is nobody's text."""
+    number = getattr(error, "errno", None)
+    return f" ({errno.errorcode[number]})" if isinstance(number, int) and number in errno.errorcode else ""
 
 
 def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:

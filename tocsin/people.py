@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import click
 
@@ -11,7 +11,7 @@ from models import founding
 from models.accounts import Account, Token, User
 from models.base import connection, open_store, store
 from models.enums import AccountRole
-from models.migrate import migrate
+from models.migrate import make_schema
 from tocsin.settings import load
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
@@ -32,7 +32,7 @@ def account() -> None:
 def add_account(name: str, email: str, as_json: bool) -> None:
     """Add an account with its owner, and a token for the owner, which is shown once."""
     with _rows():
-        now = datetime.now(UTC)
+        now = store().now()
         made, owner = founding.new_account(name, _address(email), now)
         token = founding.new_token_for(owner, "command line", now)
     _tell({"account_id": made.account_identifier, "username": owner.username, "token": token}, as_json)
@@ -58,7 +58,7 @@ def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> No
             .exists()
         ):
             raise click.ClickException(f"{email} is a user of {found.name} already")
-        now = datetime.now(UTC)
+        now = store().now()
         made = founding.new_user(found, _address(email), AccountRole[role.upper()], now, is_verified=True)
     _tell({"account_id": found.account_identifier, "username": made.username, "role": role}, as_json)
 
@@ -77,7 +77,7 @@ def token() -> None:
 def create_token(email: str, account_id: str | None, name: str, days: int | None, as_json: bool) -> None:
     """Create a token that acts as a user. It is shown once."""
     with _rows():
-        now = datetime.now(UTC)
+        now = store().now()
         expires_at = now + timedelta(days=days) if days else None
         made = founding.new_token_for(_user(email, account_id), name, now, expires_at)
     _tell({"token": made}, as_json)
@@ -115,9 +115,7 @@ def list_tokens(as_json: bool) -> None:
 def revoke_token(number: int) -> None:
     """Revoke a token by its number in the list."""
     with _rows():
-        query = Token.update(revoked_at=datetime.now(UTC)).where(
-            Token.id == number, Token.revoked_at.is_null()
-        )
+        query = Token.update(revoked_at=store().now()).where(Token.id == number, Token.revoked_at.is_null())
         if not query.execute():
             raise click.ClickException(f"no token {number} that works")
     click.echo(f"revoked {number}")
@@ -125,10 +123,10 @@ def revoke_token(number: int) -> None:
 
 @contextmanager
 def _rows() -> Iterator[None]:
-    """The database, up to date, in a write transaction."""
+    """The database, in a write transaction."""
     settings = load()
     open_store(settings.database_url, settings.home)
-    migrate(settings.home)
+    make_schema(settings.home)
     with connection(), store().writing():
         yield
 

@@ -19,6 +19,7 @@ parent_option = click.option("--parent", type=int, hidden=True, help="The proces
 @click.command()
 def up() -> None:
     """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
+    from models.migrate import migrate as bring_up_to_date
     from tocsin import listening, supervisor
     from tocsin.first_start import prepare, welcome
 
@@ -26,7 +27,7 @@ def up() -> None:
     logs.configure(settings.log_level, "up")
     supervisor.claim(settings.home)
     listening.check_free(settings)
-    credentials = prepare(settings)
+    credentials = prepare(settings, bring_up_to_date)
     text = welcome(settings, credentials, to_terminal=sys.stdout.isatty())
     sys.exit(supervisor.Supervisor(settings, lambda: click.echo(text)).run())
 
@@ -40,7 +41,7 @@ def web(parent: int | None) -> None:
         from web.app import create_app
         from workers import bell
 
-        bell.connect(redis_url)
+        bell.connect(redis_url, settings.road_cuts)
         serve(create_app(settings), settings)
 
 
@@ -61,10 +62,10 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
 @parent_option
 def clock(parent: int | None) -> None:
     """Run a clock process."""
-    with _process("clock", parent) as (_, redis_url):
+    with _process("clock", parent) as (settings, redis_url):
         from schedules.clock import run
 
-        run(redis_url)
+        run(redis_url, settings.road_cuts)
 
 
 @click.command()
@@ -85,7 +86,7 @@ def migrate(as_json: bool) -> None:
 
 @contextmanager
 def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
-    """What every process does before and after its work: settings, logs, the first start, a Redis.
+    """What every process does before and after its work: settings, logs, the first start, a Redis, metrics.
 
     Alone it keeps a Redis for the data folder, unless there is one or another process does; under
     `tocsin up` that is the supervisor's work.
@@ -94,6 +95,7 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
         liveness.end_with(parent)
     from tocsin.embedded_redis import Keeper, url_of
     from tocsin.first_start import prepare, welcome
+    from tocsin.metrics import kept_for
 
     settings = load()
     logs.configure(settings.log_level, kind)
@@ -101,11 +103,13 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     if credentials is not None:
         click.echo(welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
     if settings.redis_url or parent is not None:
-        yield settings, settings.redis_url or url_of(settings.home)
+        with kept_for(kind):
+            yield settings, settings.redis_url or url_of(settings.home)
         return
     keeper = Keeper(settings.home)
     keeper.start()
     try:
-        yield settings, url_of(settings.home)
+        with kept_for(kind):
+            yield settings, url_of(settings.home)
     finally:
         keeper.stop()

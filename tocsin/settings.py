@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pipeline.topology import segments
 
@@ -62,6 +63,16 @@ def _url(*schemes: str) -> Callable[[str], str]:
     return read
 
 
+def _redis_url(text: str) -> str:
+    url = _url("redis", "rediss", "unix")(text)
+    try:
+        _ = urlsplit(url).port
+    except ValueError:
+        # What cannot be read as a port may be a part of the password.
+        raise ValueError("its host and port cannot be read; in a password %2F stands for /") from None
+    return url
+
+
 def _file(text: str) -> str:
     if text and not Path(text).is_file():
         raise ValueError("there is no such file")
@@ -96,7 +107,7 @@ SETTINGS = (
     Setting("port", "8080", _port, "port that web listens on"),
     Setting("public_url", "", _url("http", "https"), "how users reach web; default http://HOST:PORT"),
     Setting("database_url", "", _url("postgresql", "postgres"), "PostgreSQL; empty: SQLite in the data folder", secret=True),
-    Setting("redis_url", "", _url("redis", "rediss", "unix"), "Redis; empty: Tocsin runs its own", secret=True),
+    Setting("redis_url", "", _redis_url, "Redis; empty: Tocsin runs its own", secret=True),
     Setting("owner_email", "owner@localhost", str, "e-mail address of the first account's owner"),
     Setting("web_threads", "64", _count, "requests that web works on at once"),
     Setting("worker_threads", "8", _count, "messages that a worker works on at once"),

@@ -10,7 +10,7 @@ import click
 from models.accounts import User
 from models.base import connection, open_store, store
 from models.enums import DELIVERABLE, MessageState
-from models.migrate import migrate
+from models.migrate import make_schema
 from models.notices import Message
 from models.trials import new_trial
 from models.users import ContactMethod
@@ -33,7 +33,7 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
     settings = load()
     logs.configure("error", "test-message")
     open_store(settings.database_url, settings.home)
-    migrate(settings.home)
+    make_schema(settings.home)
     deliver.configure(settings)
     with connection():
         told = [_try(contact) for contact in _contacts(_user(who, account_id))]

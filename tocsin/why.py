@@ -8,9 +8,9 @@ from typing import Any
 import click
 import orjson
 
-from models import recorder
+from models import aside, recorder
 from models.base import connection, open_store
-from models.migrate import migrate
+from models.migrate import make_schema
 from tocsin.settings import load
 
 Told = dict[str, Any]
@@ -23,7 +23,7 @@ def why(trace_id: str, as_json: bool) -> None:
     """Tell the road of an alert, its incident, timers and deliveries."""
     settings = load()
     open_store(settings.database_url, settings.home)
-    migrate(settings.home)
+    make_schema(settings.home)
     with connection():
         receipt = recorder.receipt_of(trace_id.strip().lower())
         story = recorder.story(receipt) if receipt else None
@@ -39,12 +39,17 @@ def why(trace_id: str, as_json: bool) -> None:
 
 def lines(story: Told) -> Iterator[str]:
     """A story as lines of text; moments in UTC."""
+    router = story["router"]
+    whose = f"router {router['name']}" if router else _name(story["integration"])
+    where = "" if router else f" for service {_name(story['service'])}"
     yield (
-        f"{story['status']}: accepted {_moment(story['received_at'])} UTC by {_name(story['integration'])}"
-        f" ({story['source']}) for service {_name(story['service'])}"
+        f"{story['status']}: accepted {_moment(story['received_at'])} UTC by {whose}"
+        f" ({story['source']}){where}"
     )
+    if story["replayed_at"]:
+        yield f"taken up again {_moment(story['replayed_at'])} UTC"
     if story["error"]:
-        yield f"set aside: {story['error']}"
+        yield story["error"] if story["error"].startswith(aside.DROPPED) else f"set aside: {story['error']}"
     for alert in story["alerts"]:
         yield ""
         yield from _alert(alert)
@@ -55,8 +60,12 @@ def lines(story: Told) -> Iterator[str]:
 
 def _alert(alert: Told) -> Iterator[str]:
     yield f"alert {alert['alert_type']}: {alert['message']}  [{alert['entity_id']}]"
+    if alert["integration"]:
+        yield f"  to {_name(alert['integration'])} of service {_name(alert['service'])}"
     for step in alert["road"]:
         yield f"  {step['stage']:<10} {step['reason']}"
+    for rule in alert["rules"]:
+        yield from _rule(rule)
     if alert["waits_at"]:
         yield f"  waits at {alert['waits_at']}"
     if alert["error"]:
@@ -64,6 +73,30 @@ def _alert(alert: Told) -> Iterator[str]:
     if alert["incident"]:
         verb = "opened" if alert["incident_created"] else "belongs to"
         yield f"  {verb} incident #{alert['incident']}"
+
+
+def _rule(rule: Told) -> Iterator[str]:
+    """What a rule said of an alert, what it read of it, and what its actions changed."""
+    if "more" in rule:
+        yield f"  {'rule':<10} and {rule['more']} more"
+        return
+    verdict = "matches" if rule["matches"] else "does not match"
+    read = ", ".join(f"{name} = {value!r}" for name, value in rule["read"].items())
+    note = f" ({rule['note']})" if "note" in rule else ""
+    stopped = "; no later rule is looked at" if rule.get("stop") else ""
+    yield f"  {'rule':<10} {rule['description'] or rule['rule']}: {verdict}{note}{stopped}"
+    if read:
+        yield f"  {'':<10}   it read {read}"
+    for action in rule.get("actions", ()):
+        yield f"  {'':<10}   {action['action'].replace('_', ' ')}{_changed(action)}"
+
+
+def _changed(action: Told) -> str:
+    if "to" not in action:
+        return f": {action['note']}" if "note" in action else ""
+    note = f" ({action['note']})" if "note" in action else ""
+    before = f" from {action['from']!r}" if "from" in action else ""
+    return f":{before} to {action['to']!r}{note}"
 
 
 def _incident(incident: Told) -> Iterator[str]:

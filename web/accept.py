@@ -5,6 +5,8 @@ all. An alert that comes alone waits for nobody.
 """
 
 import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -13,20 +15,25 @@ from models.accounts import Account
 from models.base import STORE_ERRORS, connection, store
 from models.enums import IntegrationType
 from models.events import Receipt
+from models.prepared import Prepared, among
+from models.routers import GlobalRouter
 from models.services import Integration, Service
 from models.teams import Team
+from tocsin import metrics
 from workers import bell
 
 
 @dataclass(frozen=True, slots=True)
 class Entrance:
-    """Where a key leads: the integration with what an answer shows of it, and the lane behind it."""
+    """Where a key leads: an integration with what an answer shows of it, and the lane behind it; or a
+    router, whose lane decides which integrations it leads to."""
 
     account: int
     account_identifier: str
-    integration: int
-    service: int
-    shown: dict[str, object]
+    integration: int | None = None
+    service: int | None = None
+    shown: Mapping[str, object] = field(default_factory=dict)
+    router: int | None = None
 
 
 @dataclass(slots=True)
@@ -34,7 +41,8 @@ class Offer:
     """One request's alerts on their way into the store.
 
     After `GroupCommit.take` either `entrance` is set and the receipt is committed, or it is None and
-    the key is unknown, disabled, or not of the account in the path (contract 4.1, rows 12 and 16).
+    the key is unknown, disabled, or not of the account in the path (contract 4.1, rows 12 and 16). A body
+    that only a router takes is not committed for an integration's key: `entrance` says which it was.
     """
 
     key: str
@@ -43,6 +51,7 @@ class Offer:
     body: bytes
     alerts: int
     trace_id: str
+    only_for_router: bool = False
     entrance: Entrance | None = None
     received_at: datetime | None = None
     settled: bool = False
@@ -115,13 +124,28 @@ class GroupCommit:
         for offer in group:
             offer.settled = True
             offer.called.set()
-        for service in {offer.entrance.service for offer in group if offer.entrance and not offer.error}:
-            bell.ring_road(service)
+        _ring([offer.entrance for offer in group if offer.entrance and not offer.error])
+        _count(group)
 
     def _next_group(self) -> list[Offer]:
         with self._lock:
             group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
         return group
+
+
+def _count(group: Sequence[Offer]) -> None:
+    kept: Counter[str] = Counter()
+    for offer in group:
+        if offer.entrance and not offer.error and (offer.entrance.router or not offer.only_for_router):
+            kept[offer.source] += offer.alerts
+    metrics.count_accepted(kept)
+
+
+def _ring(entrances: Sequence[Entrance]) -> None:
+    for service in {entrance.service for entrance in entrances if entrance.service is not None}:
+        bell.ring_road(service)
+    for router in {entrance.router for entrance in entrances if entrance.router is not None}:
+        bell.ring_router(router)
 
 
 def _keep_alone(offer: Offer) -> None:
@@ -149,7 +173,8 @@ def _keep(group: list[Offer]) -> None:
             if entrance is None or offer.account_identifier not in (None, entrance.account_identifier):
                 continue
             offer.entrance, offer.received_at = entrance, received_at
-            records.append(_record(offer, entrance, received_at))
+            if entrance.router is not None or not offer.only_for_router:
+                records.append(_record(offer, entrance, received_at))
         bulk.insert(Receipt, records)
 
 
@@ -159,6 +184,7 @@ def _record(offer: Offer, entrance: Entrance, received_at: datetime) -> dict[str
         "account": entrance.account,
         "integration": entrance.integration,
         "service": entrance.service,
+        "router": entrance.router,
         "source": offer.source,
         "body": offer.body,
         "alerts": offer.alerts,
@@ -167,32 +193,75 @@ def _record(offer: Offer, entrance: Entrance, received_at: datetime) -> dict[str
 
 
 def _entrances(keys: set[str]) -> dict[str, Entrance]:
-    """The enabled integrations behind these keys; outbound ones take no alerts (contract 4.1, row 17)."""
-    query = (
-        Integration.select(Integration, Service, Team, Account)
+    """What is open behind these keys: integrations that take alerts (contract 4.1, row 17), or routers."""
+    found = {row[0]: _entrance(*row) for row in _INTEGRATIONS.rows(keys=keys)}
+    others = keys - found.keys()
+    return found | _routers(others) if others else found
+
+
+_INTEGRATIONS = Prepared(
+    lambda: (
+        Integration.select(
+            Integration.integration_key,
+            Integration.id,
+            Integration.name,
+            Integration.creation_date,
+            Integration.summary,
+            Integration.unique_id,
+            Integration.integration_type,
+            Service.id,
+            Service.unique_id,
+            Team.unique_id,
+            Account.id,
+            Account.account_identifier,
+        )
         .join(Service)
         .join(Team)
         .join(Account)
         .where(
-            Integration.integration_key.in_(keys),
+            among(Integration.integration_key, "keys"),
             Integration.is_enabled,
             Integration.integration_type == IntegrationType.ALERT,
         )
     )
-    return {row.integration_key: _entrance(row) for row in query}
+)
 
 
-def _entrance(row: Integration) -> Entrance:
-    service, account = row.service, row.service.team.account
-    shown = {
-        "name": row.name,
-        "creation_date": row.creation_date,
-        "summary": row.summary,
-        "unique_id": row.unique_id,
-        "service": service.unique_id,
-        "team": service.team.unique_id,
-        "integration_key": row.integration_key,
-        "is_enabled": row.is_enabled,
-        "integration_type": row.integration_type,
+def _routers(keys: set[str]) -> dict[str, Entrance]:
+    query = (
+        GlobalRouter.select(GlobalRouter, Account)
+        .join(Account)
+        .where(GlobalRouter.integration_key.in_(keys), GlobalRouter.is_enabled)
+    )
+    return {
+        row.integration_key: Entrance(row.account_id, row.account.account_identifier, router=row.id)
+        for row in query
     }
-    return Entrance(account.id, account.account_identifier, row.id, service.id, shown)
+
+
+def _entrance(
+    key: str,
+    row: int,
+    name: str,
+    creation_date: datetime,
+    summary: str,
+    unique_id: str,
+    kind: int,
+    service: int,
+    service_id: str,
+    team_id: str,
+    account: int,
+    account_identifier: str,
+) -> Entrance:
+    shown = {
+        "name": name,
+        "creation_date": creation_date,
+        "summary": summary,
+        "unique_id": unique_id,
+        "service": service_id,
+        "team": team_id,
+        "integration_key": key,
+        "is_enabled": True,
+        "integration_type": kind,
+    }
+    return Entrance(account, account_identifier, row, service, shown)

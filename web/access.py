@@ -37,6 +37,10 @@ def is_uuid(text: str) -> bool:
     return UUID.fullmatch(text) is not None
 
 
+def is_username(text: str) -> bool:
+    return _USERNAME.fullmatch(text) is not None
+
+
 def find(query: Any, field: peewee.Field, unique_id: str) -> Any:
     """The row of this query with this id, or NotFound."""
     if not is_uuid(unique_id):
@@ -130,7 +134,7 @@ def see_user(viewer: Viewer, username: str) -> User:
 
 def member_named(account: Account, username: str) -> User | None:
     """A present member of this account, or None."""
-    if not _USERNAME.fullmatch(username):
+    if not is_username(username):
         return None
     user: User | None = (
         User.select()

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from datetime import UTC, datetime
 from typing import Any
 
 from flask import Flask, Response, current_app, g, request
@@ -11,11 +10,14 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from models.base import connection
 from tocsin.settings import Settings
-from web import auth, failures, health, openapi, wire
+from web import auth, events, failures, health, metrics, openapi, wire
+from web.front import Front
 from web.routes import ROUTES, Route
 
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
+
+TAKE_ALERTS = (events.create_by_key, events.create, events.create_by_application)
 
 # Asked for by name so that every method reaches the dispatcher, which answers for those not served.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -37,6 +39,8 @@ def create_app(settings: Settings) -> Flask:
     for path, routes in by_path(ROUTES).items():
         view = dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
+    app.wsgi_app = Front(app.wsgi_app, events.commits)  # type: ignore[assignment,method-assign]
+    metrics.count_refusals(app, {route.path for route in ROUTES if route.view in TAKE_ALERTS})
     return app
 
 
@@ -63,10 +67,10 @@ def dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
 
 def serve(route: Route, ids: dict[str, str]) -> Response:
     """Authenticate, call the view, and answer with what it gives, in the route's shape."""
-    g.route, g.now = route, datetime.now(UTC)
+    g.route = route
     with connection() if route.stored else nullcontext():
         if route.auth == "token":
-            g.viewer = auth.authenticate(g.now)
+            g.viewer = auth.authenticate(auth.now())
         result = route.view(**ids)
         if isinstance(result, Response | tuple):
             return current_app.make_response(result)

@@ -42,7 +42,11 @@ def viewer() -> Viewer:
 
 
 def now() -> datetime:
-    """The moment of this request."""
+    """The moment of this request, by the clock that due work is judged by: what is decided here falls due
+    by it, and hosts need not agree on the time.
+    """
+    if "now" not in g:
+        g.now = store().now()
     moment: datetime = g.now
     return moment
 

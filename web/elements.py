@@ -5,8 +5,9 @@ from typing import Any
 from marshmallow import fields, pre_load, validate
 
 from models.ids import new_uuid
-from models.teams import Priority, Sla, Team
-from web.resource import Resource
+from models.services import Service
+from models.teams import Priority, Sla, Tag, Team
+from web.resource import Resource, wait_for_lanes
 from web.shapes import (
     LONG_TEXT,
     Flag,
@@ -44,9 +45,30 @@ class Priorities(Resource):
     schema = PriorityShape()
     parent_field = Priority.team
     id_arg = "priority_id"
+    defaults = {"name": ""}
 
-    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
-        return super().insert(parent, {"name": "", **values})
+    def remove(self, row: Priority) -> None:
+        wait_for_lanes(Service.team == row.team_id)
+        super().remove(row)
+
+
+class TagShape(Shape):
+    unique_id = Text(dump_only=True)
+    team = TeamLabel(dump_only=True)
+    name = Text()
+    creation_date = Moment(dump_only=True)
+    color = Text(limit=64)
+
+
+class Tags(Resource):
+    """Words by which incidents are found again."""
+
+    model = Tag
+    noun = "tag"
+    schema = TagShape()
+    parent_field = Tag.team
+    id_arg = "tag_id"
+    defaults = {"name": ""}
 
 
 class ResponderShape(Shape):
@@ -94,6 +116,7 @@ class Slas(Resource):
     schema = SlaShape()
     parent_field = Sla.team
     id_arg = "sla_id"
+    defaults = {"name": ""}
 
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
         if "escalations" in values:
@@ -101,8 +124,9 @@ class Slas(Resource):
             values["escalations"] = [_escalation(given) for given in values["escalations"]]
         return values
 
-    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
-        return super().insert(parent, {"name": "", **values})
+    def remove(self, row: Sla) -> None:
+        wait_for_lanes(Service.team == row.team_id)
+        super().remove(row)
 
 
 def _require_people(team: Team, escalations: list[dict[str, Any]]) -> None:
@@ -125,4 +149,5 @@ def _escalation(given: dict[str, Any]) -> dict[str, Any]:
 
 
 PRIORITIES = Priorities()
+TAGS = Tags()
 SLAS = Slas()

@@ -8,6 +8,8 @@ them as a second member `errors` with a Token, under /api/tocsin/, and after `Pr
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
 
+from marshmallow.exceptions import SCHEMA
+
 Fields = Mapping[str, list[str]]
 
 
@@ -71,7 +73,9 @@ def flat(messages: Any, name: str = "") -> dict[str, list[str]]:
 def _named(messages: Any, name: str) -> Iterator[tuple[str, list[str]]]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
-            yield from _named(inner, f"{name}.{key}" if name else str(key))
+            # What is wrong with an object as a whole goes by the object's own name.
+            named = ".".join(part for part in (name, str(key)) if part and part != SCHEMA)
+            yield from _named(inner, named)
         return
     texts = messages if isinstance(messages, list) else [messages]
     yield name or "body", [str(text) for text in texts]

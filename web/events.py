@@ -14,16 +14,17 @@ from models import recorder
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.loading import team_of_service
+from models.services import Service
 from pipeline import identity
 from pipeline.alert import Parsed
-from pipeline.sources import SOURCES, Source
+from pipeline.sources import SOURCES, Source, generic
 from pipeline.sources.body import BadBody
-from web import access, alerts, auth, incident_alerts, profile, wire
+from web import access, alerts, auth, front, incident_alerts, profile, wire
 from web.accept import Entrance, GroupCommit, NotKeptError, Offer
-from web.errors import BadRequest, NotFound, Unavailable
+from web.errors import BadRequest, Forbidden, NotFound, Unavailable
 from web.shapes import Flag, Number, Shape, Text
 
-_commits = GroupCommit()
+commits = GroupCommit()
 
 
 # What the answers below hold, for the documentation alone: they are made without a schema.
@@ -66,8 +67,11 @@ STATUS = StatusShape()
 
 def create_by_key(integration_key: str) -> Response:
     """Create an event, the deprecated way: by the integration key alone."""
-    offer, parsed = _take("generic", integration_key)
+    offer, parsed = _take(generic.EXTENSION, integration_key)
     assert offer.entrance is not None
+    if offer.entrance.router is not None:
+        # Which integrations it reaches is not known yet (contract 4.1, row 15).
+        return wire.answer({"message": "success", "trace_id": offer.trace_id}, 201)
     event = _event(offer, offer.entrance, parsed[0])
     if not profile.current().shows_payload:
         del event["payload"]
@@ -85,37 +89,66 @@ def create_by_application(extension: str, integration_key: str) -> Response:
 
 
 def _accepted(offer: Offer) -> Response:
-    body = b'{"message":"success","trace_id":"%s"}' % offer.trace_id.encode()
-    return Response(body, 200, mimetype=wire.JSON)
+    return Response(front.accepted(offer.trace_id), 200, mimetype=wire.JSON)
 
 
 def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offer, list[Parsed]]:
     """Read, check and keep this request's alerts; returns once they are committed."""
+    refused = request.environ.get(front.REFUSED)
+    if refused is not None:
+        raise refused
     source = SOURCES.get(extension)
     if source is None or not access.is_uuid(key):
         raise NotFound
-    parsed, body = _read(source)
-    offer = Offer(key, account_id, extension, body, len(parsed), str(uuid.uuid4()))
+    body = _body(source)
+    parsed, problem = _read(source, body)
+    offer = Offer(
+        key,
+        account_id,
+        extension,
+        body,
+        len(parsed) or 1,
+        str(uuid.uuid4()),
+        only_for_router=problem is not None,
+    )
     try:
-        _commits.take(offer)
+        commits.take(offer)
     except NotKeptError:
         raise Unavailable from None
     if offer.entrance is None:
         raise NotFound
+    if problem is not None and offer.entrance.router is None:
+        raise BadRequest(problem.errors)
     return offer, parsed
 
 
-def _read(source: Source) -> tuple[list[Parsed], bytes]:
+def _body(source: Source) -> bytes:
     request.max_content_length = source.max_bytes
-    body = wire.raw_bytes()
+    return wire.raw_bytes()
+
+
+def _read(source: Source, body: bytes) -> tuple[list[Parsed], BadBody | None]:
+    """The body's alerts; or what is wrong with a generic form that a router's key takes all the same: any
+    JSON object (contract 4.1, row 11)."""
     try:
-        return source.parse(body), body
+        return source.parse(body), None
     except BadBody as error:
+        if source.extension == generic.EXTENSION and _is_object(body):
+            return [], error
         raise BadRequest(error.errors) from None
+
+
+def _is_object(body: bytes) -> bool:
+    try:
+        generic.posted(body)
+    except BadBody:
+        return False
+    return True
 
 
 def _event(offer: Offer, entrance: Entrance, parsed: Parsed) -> dict[str, Any]:
     """The event as it stands right after acceptance: no incident yet, but its names are final."""
+    assert entrance.integration is not None
     event_id = identity.event_id(offer.trace_id, 0, entrance.integration)
     entity_id = parsed.entity_id or identity.generated_entity_id(offer.trace_id, 0)
     return {
@@ -143,18 +176,21 @@ def status_as_allowed(trace_id: str) -> Response:
     """
     anonymous = "Authorization" not in request.headers
     if anonymous and current_app.config["SETTINGS"].open_alert_status:
-        told = _status(_any_receipt(trace_id))
+        told = _status(_any_receipt(trace_id), None)
         return wire.answer({name: told[name] for name in ("status", "suppressed", "is_incident_created")})
     g.viewer = auth.authenticate(auth.now())
-    return wire.answer(_status(_visible_receipt(trace_id)))
+    receipt = _visible_receipt(trace_id)
+    return wire.answer(_status(receipt, _visible_services(receipt)))
 
 
-def _status(receipt: Receipt) -> dict[str, Any]:
-    event = recorder.first_event_of(receipt)
+def _status(receipt: Receipt, services: Any) -> dict[str, Any]:
+    event = recorder.first_event_of(receipt, services)
+    integration = event.integration if event else receipt.integration
     told: dict[str, Any] = {
         "status": recorder.state_of(receipt, [event] if event else []),
-        "alert": event.unique_id if event else None,
-        "integration": {"name": receipt.integration.name} if receipt.integration else None,
+        # What a router sent nowhere is no alert of anybody's (contract 4.7).
+        "alert": event.unique_id if event and integration else None,
+        "integration": {"name": integration.name} if integration else None,
         "incident": _incident(event),
         "suppressed": bool(event and event.suppressed),
         "is_incident_created": bool(event and event.incident_created),
@@ -186,11 +222,21 @@ def _visible_receipt(trace_id: str) -> Receipt:
         raise NotFound
     if receipt.service_id is not None:
         access.require_member(viewer, team_of_service(receipt.service_id))
-    elif not viewer.is_admin:
-        raise NotFound
+    elif not viewer.is_admin and recorder.first_event_of(receipt, _visible_services(receipt)) is None:
+        raise Forbidden if receipt.router_id is not None else NotFound
     return receipt
+
+
+def _visible_services(receipt: Receipt) -> Any:
+    """The services whose part in it the viewer may see; None for all. What came by a router's key, or to a
+    service or router that is gone, may belong to several teams, or to none any more."""
+    viewer = auth.viewer()
+    if receipt.service_id is not None or viewer.is_admin:
+        return None
+    return Service.select(Service.id).where(Service.team.in_(access.visible_teams(viewer)))
 
 
 def story(trace_id: str) -> dict[str, Any]:
     """The road of an alert: each stage with its reason, incident, timers and deliveries."""
-    return recorder.story(_visible_receipt(trace_id))
+    receipt = _visible_receipt(trace_id)
+    return recorder.story(receipt, _visible_services(receipt))

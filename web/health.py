@@ -3,11 +3,13 @@
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify
 
+from models import aside
 from models.accounts import Heartbeat
 from models.base import connection, store
 from workers import bell
@@ -30,16 +32,25 @@ def healthz() -> Response:
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
     """200 whenever alerts can be committed; the rest is told, and does not count."""
-    database, clock = probe.look()
+    found = probe.look()
     parts = {
-        "database": database,
+        "database": found.database,
         "broker": "ok" if bell.reachable() else "away",
-        "clock": clock,
+        "clock": found.clock,
         "mail": "ok" if current_app.config["SETTINGS"].smtp_host else "not set",
     }
-    ready = database == "ok"
+    ready = found.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
-    return jsonify({"status": status, **parts}), 200 if ready else 503
+    return jsonify({"status": status, **parts, "aside": found.aside}), 200 if ready else 503
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The state of the database and of the clock, in a word each, and how much is set aside."""
+
+    database: str
+    clock: str = "unknown"
+    aside: int | None = None
 
 
 class Probe:
@@ -48,11 +59,11 @@ class Probe:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="probe")
         self._lock = threading.Lock()
-        self._running: Future[str] | None = None
-        self._last: tuple[float, tuple[str, str]] | None = None
+        self._running: Future[Found] | None = None
+        self._last: tuple[float, Found] | None = None
 
-    def look(self) -> tuple[str, str]:
-        """The state of the database and of the clock, in a word each."""
+    def look(self) -> Found:
+        """What was found just now, or by whoever asked a moment ago."""
         with self._lock:
             if self._last is None or time.monotonic() - self._last[0] > FRESH_S:
                 found = self._looked()
@@ -62,29 +73,30 @@ class Probe:
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _looked(self) -> tuple[str, str]:
+    def _looked(self) -> Found:
         if self._running is None or self._running.done():
             self._running = self._pool.submit(commit)
         if not wait([self._running], PATIENCE_S).done:
-            return "busy", "unknown"
+            return Found("busy")
         try:
-            return "ok", self._running.result()
+            return self._running.result()
         except Exception as error:  # any failure means the same: alerts cannot be committed
             current_app.logger.warning("the database cannot be written to: %s", type(error).__name__)
-            return "failed", "unknown"
+            return Found("failed")
         finally:
             self._running = None
 
 
-def commit() -> str:
-    """Write and commit; returns the clock's state while at it."""
+def commit() -> Found:
+    """Write and commit; tells of the clock, and of what is set aside, while at it."""
     with connection():
         with store().writing():
             now = store().now()
             query: Any = Heartbeat.insert(process="probe", at=now, detail={})
             query.on_conflict(conflict_target=[Heartbeat.process], update={Heartbeat.at: now}).execute()
         beat = Heartbeat.get_or_none(Heartbeat.process == "clock")
-        return "ok" if beat is not None and now - beat.at <= CLOCK_LATE else "degraded"
+        clock = "ok" if beat is not None and now - beat.at <= CLOCK_LATE else "degraded"
+        return Found("ok", clock, aside.count())
 
 
 probe = Probe()

@@ -9,9 +9,9 @@ from marshmallow import validate
 
 from models.accounts import User
 from models.enums import IncidentStatus
-from models.incidents import Incident
+from models.incidents import Incident, IncidentTag
 from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla, Team
+from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from web import access, paging, wire
 from web.auth import viewer
 from web.incident_shapes import IncidentPageShape, PlainPageShape, filled
@@ -117,8 +117,16 @@ def _date(compare: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else compare(Incident.creation_date, value)
 
 
+def _tagged(values: list[str]) -> Any:
+    """Incidents that have at least one of these tags."""
+    if not values:
+        return None
+    tagged = IncidentTag.select(IncidentTag.incident).join(Tag).where(Tag.unique_id.in_(values))
+    return Incident.id.in_(tagged)
+
+
 def _nothing_has(some: bool) -> Any:
-    """Incidents have neither tags nor postmortems yet, so who asks for one finds none."""
+    """Incidents have no postmortems yet, so who asks for one finds none."""
     return peewee.SQL("1 = 0") if some else None
 
 
@@ -130,7 +138,7 @@ CONDITIONS: dict[str, Callable[[Any], Any]] = {
     "user_ids": _among(Incident.assigned_to, User, "username"),
     "priority_ids": _among(Incident.team_priority, Priority),
     "priority_name": _priority_name,
-    "tag_ids": lambda value: _nothing_has(bool(value)),
+    "tag_ids": _tagged,
     "sla_ids": _among(Incident.sla, Sla),
     "escalation_policy_ids": _among(Incident.escalation_policy, EscalationPolicy),
     "from_date": _date(operator.gt),

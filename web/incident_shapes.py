@@ -7,10 +7,10 @@ from marshmallow import fields, missing
 
 from models.accounts import User
 from models.enums import IncidentStatus, Urgency
-from models.incidents import Incident
+from models.incidents import Incident, IncidentTag
 from models.loading import display_name
 from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla, Team
+from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web import profile
 from web.services import SERVICE_COLUMNS, ServiceShape, with_references
@@ -76,6 +76,18 @@ class PriorityObject(Shape):
     color = Text(dump_only=True)
 
 
+class IncidentTagShape(Shape):
+    """A team's tag on an incident, which it names by number; the tag has two names (contract 3.8)."""
+
+    unique_id = Text(dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True)
+    team_tag = Reference(dump_only=True)
+    name = Text(attribute="team_tag.name", dump_only=True)
+    color = Text(attribute="team_tag.color", dump_only=True)
+    tag_id = Reference(attribute="team_tag", dump_only=True)
+    creation_date = Moment(dump_only=True)
+
+
 class NestedPriority(fields.Nested):
     """Nothing for a client that cannot read an object there."""
 
@@ -128,7 +140,7 @@ class IncidentShape(Shape):
     acknowledged_date = Moment(dump_only=True, allow_none=True)
     context_window_start = Moment(dump_only=True, allow_none=True)
     context_window_end = Moment(dump_only=True, allow_none=True)
-    tags = fields.Function(lambda incident: [])
+    tags = Several(fields.Nested(IncidentTagShape), attribute="incidenttag_set", dump_only=True)
     sla = Reference(dump_only=True)
     sla_object = fields.Nested(SlaObject, attribute="sla", dump_only=True, allow_none=True)
     team_priority = Reference(dump_only=True)
@@ -175,7 +187,19 @@ def filled(incidents: list[Incident]) -> list[Incident]:
         found = {row.id: row for row in load(wanted)} if wanted else {}
         for incident in incidents:
             setattr(incident, name, found.get(getattr(incident, f"{name}_id")))
+    _attach_tags(incidents)
     return incidents
+
+
+def _attach_tags(incidents: list[Incident]) -> None:
+    """Give each incident its tags, oldest first."""
+    by_row = {incident.id: incident for incident in incidents}
+    for incident in incidents:
+        incident.incidenttag_set = []
+    tags = IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident.in_(list(by_row)))
+    for tag in tags.order_by(IncidentTag.creation_date, IncidentTag.id):
+        tag.incident = by_row[tag.incident_id]
+        tag.incident.incidenttag_set.append(tag)
 
 
 def _services(rows: Iterable[int]) -> Any:

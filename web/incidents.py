@@ -9,9 +9,9 @@ from typing import Any
 
 from models.apply import apply
 from models.base import store
-from models.effects import Actor, Effect, IncidentState, Outcome, OweNotice, RecordLog, SaveIncident
-from models.enums import ActorKind, IncidentStatus, NoticeKind, Urgency
-from models.facts import Directory, PersonFacts, ServiceFacts
+from models.effects import Actor, Effect, IncidentState, Outcome, RecordLog, SaveIncident
+from models.enums import ActorKind, IncidentStatus, Urgency
+from models.facts import Directory, ServiceFacts
 from models.ids import new_short_id
 from models.incidents import Incident
 from models.loading import (
@@ -148,16 +148,7 @@ def _opening(
     if state.status is not IncidentStatus.TRIGGERED:
         yield from moves.rearm(state, service, directory, at)
         return
-    told = set()
-    for effect in moves.start(state, service, directory, actor, at):
-        if isinstance(effect, OweNotice):
-            told.add(effect.notice.user)
-        yield effect
-    person: PersonFacts | None = wanted.get("assigned_to")
-    if person is not None and person.row not in told:
-        reason = f"assigned by {actor.name}"
-        for notice in escalation.notices_for(state, person, NoticeKind.ASSIGNMENT, "0", reason, at):
-            yield OweNotice(notice)
+    yield from moves.start_assigned(state, wanted.get("assigned_to"), service, directory, actor, at)
 
 
 def _changes(found: Surroundings, wanted: dict[str, Any], actor: Actor, at: datetime) -> list[Effect]:

@@ -13,7 +13,7 @@ from models.teams import Team
 from web import access, wire
 from web.auth import viewer
 from web.errors import NotFound, bad
-from web.resource import Resource, configuring
+from web.resource import Resource, configuring, wait_for_lanes
 from web.shapes import LONG_TEXT, Choice, Flag, Moment, Number, Reference, Shape, Text, Username
 
 
@@ -87,6 +87,10 @@ class Integrations(Resource):
     def insert(self, parent: Service, values: dict[str, Any]) -> Any:
         made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
         return super().insert(parent, {**made, **values})
+
+    def remove(self, row: Integration) -> None:
+        wait_for_lanes(Service.id == row.service_id)
+        super().remove(row)
 
 
 class KeyOwnerShape(Shape):

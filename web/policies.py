@@ -12,7 +12,7 @@ from models.ids import new_uuid
 from models.services import Service
 from models.teams import EscalationPolicy, Team
 from web.errors import bad
-from web.resource import Resource
+from web.resource import Resource, wait_for_lanes
 from web.shapes import (
     LONG_TEXT,
     MINUTES_LIMIT,
@@ -92,6 +92,7 @@ class EscalationPolicies(Resource):
     def remove(self, row: Any) -> None:
         if Service.select().where(Service.escalation_policy == row.id).exists():
             bad("escalation_policy", "A service uses this policy.")
+        wait_for_lanes(Service.team == row.team_id)
         super().remove(row)
 
 

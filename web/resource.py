@@ -5,19 +5,20 @@ accessed. A resource with consequences overrides `checked`, `insert`, `change` o
 asks which resource it is. Declare it in routes.py with `*crud(path, RESOURCE)`.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import peewee
 from flask import request
 
-from models.accounts import Configuration
+from models.accounts import raise_version
 from models.base import store
 from models.ids import new_uuid
+from models.services import Service
 from web import access, profile, wire
 from web.auth import now, viewer
-from web.errors import NotFound
+from web.errors import NotFound, bad
 from web.shapes import Shape
 
 
@@ -26,10 +27,7 @@ def configuring() -> Iterator[None]:
     """A write transaction that raises the version of the account's configuration with it."""
     with store().writing():
         yield
-        # Last, as the number of a new incident is: who locks the account's row first and a service's row
-        # second waits for a lane that does it the other way round, for ever.
-        raised = Configuration.update(version=Configuration.version + 1)
-        raised.where(Configuration.account == viewer().account.id).execute()
+        raise_version(viewer().account.id)
 
 
 class Resource:
@@ -46,6 +44,8 @@ class Resource:
     order: tuple[str, ...] = ("creation_date", "id")
     # Fields that a create requires and a PUT does not, whoever asks.
     put_may_omit: Collection[str] = ()
+    # What a create that leaves it out gets, where the table itself has no default.
+    defaults: Mapping[str, Any] = {}
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
 
@@ -66,8 +66,8 @@ class Resource:
         return values
 
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
-        names = {self.parent_field.name: parent, "creation_date": now()}
-        return self.model.create(unique_id=new_uuid(), **names, **values)
+        given = {**self.defaults, "creation_date": now(), **values}
+        return self.model.create(unique_id=new_uuid(), **{self.parent_field.name: parent}, **given)
 
     def change(self, row: Any, values: dict[str, Any]) -> None:
         if values and not self.model.update(values).where(self.model.id == row.id).execute():
@@ -119,10 +119,7 @@ class Resource:
 
     def _locked(self, row: Any) -> Any:
         """The row as it is now, kept so until the transaction ends: rules between fields depend on it."""
-        found = store().for_update(self.model.select().where(self.model.id == row.id)).first()
-        if found is None:
-            raise NotFound
-        return found
+        return locked(row)
 
     def _under(self, parent: Any, row: Any) -> Any:
         """Spare each row the query for a parent that is already here."""
@@ -135,3 +132,38 @@ class Resource:
         if profile.current().lets_put_omit and not self.put_is_strict:
             return True
         return self.put_may_omit
+
+
+class Ordered(Resource):
+    """Rows that stand in an order under their parent, by `position` from 1; a new one comes last."""
+
+    order = ("position", "id")
+    # How many rows a parent may have: each of them is looked at for every alert.
+    most: int
+
+    def insert(self, parent: Any, values: dict[str, Any]) -> Any:
+        """Under the parent's lock, or two at once would come to stand in the same place."""
+        locked(parent)
+        standing = self.model.select(peewee.fn.COUNT(self.model.id), peewee.fn.MAX(self.model.position))
+        count, last = standing.where(self.parent_field == parent).tuples().get()
+        if count >= self.most:
+            bad(self.noun, f"There may be {self.most} of them.")
+        return super().insert(parent, {"position": (last or 0) + 1, **values})
+
+
+def locked(row: Any) -> Any:
+    """A row as it is now, kept so until the transaction ends; NotFound when it is gone."""
+    table = type(row)
+    found = store().for_update(table.select().where(table.id == row.id)).first()
+    if found is None:
+        raise NotFound
+    return found
+
+
+def wait_for_lanes(services: Any) -> None:
+    """Lock these services (a condition), in the order in which everybody locks them.
+
+    Before what their lanes refer to is deleted: else a lane waits for the deletion, and that for the lane,
+    whose rows are to lose the reference. One of the two would be ended by the store.
+    """
+    list(store().for_update(Service.select(Service.id).where(services).order_by(Service.id)))

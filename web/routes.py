@@ -14,6 +14,8 @@ from typing import Any
 
 from web import (
     accounts,
+    alert_rules,
+    aside,
     contact_test,
     elements,
     events,
@@ -21,9 +23,12 @@ from web import (
     incident_lists,
     incidents,
     integrations,
+    metrics,
     openapi,
     page,
     policies,
+    routers,
+    rules_try,
     services,
     teams,
     users,
@@ -120,8 +125,14 @@ ROUTES: tuple[Route, ...] = (
     one("PATCH", f"{I}/", incidents.update, takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
     one("GET", f"{I}/alerts/", incident_alerts.index, shows=incident_alerts.ALERT, many=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
+    *crud(f"{T}/tags/", elements.TAGS),
     *crud(f"{T}/priority/", elements.PRIORITIES),
     *crud(f"{T}/sla/", elements.SLAS),
+    # --- routing (contract 2.7) ----------------------------------------------------------------------
+    *crud(f"{T}/services/<service_id>/integrations/<integration_id>/transformers/", alert_rules.ALERT_RULES),
+    *crud("/api/v2/account/events/router/", routers.ROUTERS),
+    *crud("/api/v2/account/events/router/<router_id>/rulesets/", routers.RULES),
+    one("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, takes=routers.MOVE, gives=routers.RULES.schema, many=True),
     # --- extras (contract 2.8) -----------------------------------------------------------------------
     one("GET", "/api/account/users/", accounts.users, gives=accounts.MEMBER, many=True),
     one("GET", "/api/account/users/<username>/", accounts.user, gives=accounts.MEMBER),
@@ -137,8 +148,15 @@ ROUTES: tuple[Route, ...] = (
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
     one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, gives=contact_test.STARTED),
     one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, gives=contact_test.TRIAL, many=True),
+    one("POST", "/api/tocsin/rules/try/", rules_try.attempt, takes=rules_try.TRY, gives=rules_try.TRIED),
+    one("GET", "/api/tocsin/aside/", aside.index, gives=aside.PAGE),
+    one("GET", "/api/tocsin/aside/<aside_id>/", aside.retrieve, gives=aside.SET_ASIDE),
+    one("POST", "/api/tocsin/aside/<aside_id>/replay/", aside.replay, gives=aside.TAKEN_UP),
+    one("DELETE", "/api/tocsin/aside/<aside_id>/", aside.destroy, status=204),
     # --- the interface about itself ------------------------------------------------------------------
     one("GET", openapi.PATH, openapi.view, auth=None, stored=False, documented=False),
+    # --- for whoever runs the installation ------------------------------------------------------------
+    one("GET", "/metrics", metrics.show, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
     one("GET", "/i/<token>", page.show, auth=None, documented=False),
     one("POST", "/i/<token>", page.act, auth=None, documented=False),

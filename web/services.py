@@ -1,5 +1,6 @@
 """Services: what is watched. Contract section 3.6."""
 
+from collections.abc import Collection
 from typing import Any
 
 import peewee
@@ -113,15 +114,20 @@ def team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
 
 def usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
     """A policy that this team may use: its own, a global one, or one whose team lets others attach it."""
-    policy: EscalationPolicy | None = (
+    found = usable_policies(team, [unique_id])
+    if not found:
+        bad(field, "The team has no such escalation policy.")
+    return found[0]
+
+
+def usable_policies(team: Team, unique_ids: Collection[str]) -> list[EscalationPolicy]:
+    """Those of these policies that this team may use."""
+    found = (
         EscalationPolicy.select(EscalationPolicy, Team)
         .join(Team)
-        .where(Team.account == team.account_id, EscalationPolicy.unique_id == unique_id)
-        .first()
+        .where(Team.account == team.account_id, EscalationPolicy.unique_id.in_(unique_ids))
     )
-    if policy is None or not _may_use(team, policy):
-        bad(field, "The team has no such escalation policy.")
-    return policy
+    return [policy for policy in found if _may_use(team, policy)]
 
 
 def _may_use(team: Team, policy: EscalationPolicy) -> bool:

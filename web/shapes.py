@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
 
-from marshmallow import EXCLUDE, Schema, fields, missing, validate
+from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing, validate
 
+from pipeline.conditions import BadRule, compile_rule
 from web import profile
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -38,7 +39,9 @@ class Text(fields.String):
 
     def __init__(self, *, limit: int = 255, **options: Any) -> None:
         least = 1 if options.get("required") else None
-        options.setdefault("validate", validate.Length(min=least, max=limit))
+        # What is only given may be longer, and the description must not deny it.
+        if not options.get("dump_only"):
+            options.setdefault("validate", validate.Length(min=least, max=limit))
         super().__init__(**options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
@@ -50,6 +53,30 @@ class Text(fields.String):
         text: str = super()._deserialize(value, attr, data, **kwargs)
         text = text.replace("\x00", "")
         return text.strip() if self.required else text
+
+
+class Said(Text):
+    """Text that is kept as it came; a number counts as its digits."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        return super()._deserialize(value, attr, data, **kwargs)
+
+
+class RuleJson(Text):
+    """A condition in either syntax of contract 3.10, refused when it cannot be evaluated; kept as it came."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(validate=None, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            compile_rule(text)
+        except BadRule as error:
+            raise ValidationError(error.problem) from None
+        return text
 
 
 class Email(Text):

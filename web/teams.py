@@ -9,11 +9,12 @@ from models import founding
 from models.accounts import Account, User
 from models.enums import TeamRole
 from models.ids import new_uuid
+from models.services import Service
 from models.teams import IncidentRole, Team, TeamMember
 from web import access
 from web.auth import now, viewer
 from web.errors import bad
-from web.resource import Resource
+from web.resource import Resource, wait_for_lanes
 from web.shapes import Choice, Day, Moment, Number, Reference, Several, Shape, Text, Username, UserShape
 
 
@@ -96,6 +97,10 @@ class Teams(Resource):
         self.found(**ids)
         access.access_account(viewer())
         super().destroy(**ids)
+
+    def remove(self, row: Team) -> None:
+        wait_for_lanes(Service.team == row)
+        super().remove(row)
 
 
 def _attach(teams: list[Team], name: str, query: Any, key: peewee.Field, order: peewee.Field) -> None:

@@ -14,12 +14,13 @@ import structlog
 from models.base import STORE_ERRORS, connection, store
 from models.enums import ContactType
 from models.notices import Message
+from tocsin import metrics
 from tocsin.settings import Settings
 from workers.channels.base import Channel, Line, NotNow, Refused, RelayTrouble
 from workers.channels.email import Email
 from workers.channels.relay import Relay
 from workers.letters import Contents, contents
-from workers.outbox import Claimed, Ending, Try, claim, is_due, settle
+from workers.outbox import ATTEMPTS, Claimed, Ended, Ending, Try, claim, is_due, settle
 
 log = structlog.get_logger()
 
@@ -72,7 +73,7 @@ def send_now(message: Message) -> Try:
         done = _deliver(post, line, Claimed(message.id), None)
     finally:
         line.close()
-    _write(done)
+    _write(message.channel, done)
     return done
 
 
@@ -86,7 +87,7 @@ def _send_due(post: Post, channel: int, now: datetime | None) -> int:
             done = _deliver(post, line, taken, now)
             worked_on += 1
             if done.ending is Ending.TROUBLE:
-                _write(done)
+                _write(channel, done)
                 break
     finally:
         line.close()
@@ -98,14 +99,25 @@ def _next(channel: int, done: Try | None, now: datetime | None) -> Claimed | Non
     if done is None and not is_due(channel, now or store().now()):
         return None
     with store().writing():
-        if done is not None:
-            settle(done)
-        return claim(channel, now or store().now())
+        ended = settle(done) if done is not None else {}
+        claimed = claim(channel, now or store().now())
+    if done is not None:
+        _count(channel, done, ended)
+    return claimed
 
 
-def _write(done: Try) -> None:
+def _write(channel: int, done: Try) -> None:
     with store().writing():
-        settle(done)
+        ended = settle(done)
+    _count(channel, done, ended)
+
+
+def _count(channel: int, done: Try, ended: Ended) -> None:
+    name = ContactType(channel).name.lower()
+    if done.ending in ATTEMPTS:
+        metrics.count_attempt(name, ATTEMPTS[done.ending].value)
+    for state, count in ended.items():
+        metrics.count_notices(name, state.name.lower(), count)
 
 
 def _deliver(post: Post, line: Line, taken: Claimed, now: datetime | None) -> Try:

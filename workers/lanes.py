@@ -1,37 +1,105 @@
 """One thread at a time for each thing to look at, so that one busy lane does not hold all threads."""
 
 import threading
+from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from time import monotonic
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How much was taken from a lane; `more` when it was left before it was empty."""
+
+    taken: int
+    more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    at: float
+    rest_s: float = 0.0
+
+
+class Linger:
+    """Lets alerts that follow each other closely gather: a batch costs the same statements, however small.
+
+    Only while a lane is busy with small batches; an alert that comes alone waits for nobody (design,
+    section 5). The more lanes are busy, the longer each of them rests, so that all together cost no more
+    than so many batches a second.
+    """
+
+    # A lane that has work again so soon after its last turn, and the rest after that, is busy.
+    BUSY_S = 0.15
+    # Batches of fewer alerts are small.
+    SMALL = 50
+    SHORTEST_S = 0.015
+    LONGEST_S = 0.25
+    FOR_EACH_LANE_S = 0.01
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        # In their order.
+        self._turns: OrderedDict[Hashable, _Turn] = OrderedDict()
+
+    def after(self, lane: Hashable, taken: int) -> float:
+        """How many seconds a lane that so many alerts were taken from should rest; 0 for not at all."""
+        now = monotonic()
+        with self._lock:
+            last = self._turns.pop(lane, None)
+            self._forget(now)
+            if not taken:
+                return 0.0
+            busy = last is not None and now - last.at < last.rest_s + self.BUSY_S
+            rest_s = self._rest_s() if busy and taken < self.SMALL else 0.0
+            self._turns[lane] = _Turn(now, rest_s)
+            return rest_s
+
+    def _rest_s(self) -> float:
+        resting = 1 + sum(turn.rest_s > 0 for turn in self._turns.values())
+        return min(max(resting * self.FOR_EACH_LANE_S, self.SHORTEST_S), self.LONGEST_S)
+
+    def _forget(self, now: float) -> None:
+        while self._turns:
+            lane, turn = next(iter(self._turns.items()))
+            if now - turn.at < self.LONGEST_S + self.BUSY_S:
+                return
+            del self._turns[lane]
+
+
+def run_batches(
+    batch: Callable[[], int], seconds: float | None = None, is_enough: Callable[[int], bool] | None = None
+) -> Ran:
+    """Take batch after batch until nothing waits, the time is over (None is no limit), or one was enough."""
+    ends_at = None if seconds is None else monotonic() + seconds
+    taken = 0
+    while count := batch():
+        taken += count
+        if (is_enough and is_enough(count)) or (ends_at is not None and monotonic() > ends_at):
+            return Ran(taken, more=True)
+    return Ran(taken)
 
 
 class Lanes:
-    """Work that is asked for while it is being done is done once more by the thread that does it."""
+    """Work that is asked for while it is being done is noted, and asked for again by whoever does it."""
 
     def __init__(self) -> None:
-        self._again: dict[Hashable, bool] = {}
+        self._asked_again: dict[Hashable, bool] = {}
         self._lock = threading.Lock()
 
-    def work(self, lane: Hashable, work: Callable[[], object]) -> None:
-        """Do `work`, or have it done again by whoever does it now. Its errors go to that one's caller."""
+    def work(self, lane: Hashable, work: Callable[[], object]) -> bool:
+        """Do `work`, unless somebody does it now; whether it was asked for again meanwhile.
+
+        Asking and leaving are one step: whoever asks later finds the lane free.
+        """
         with self._lock:
-            if lane in self._again:
-                self._again[lane] = True
-                return
-            self._again[lane] = False
+            if lane in self._asked_again:
+                self._asked_again[lane] = True
+                return False
+            self._asked_again[lane] = False
         try:
             work()
-            while self._is_wanted_again(lane):
-                work()
-        except BaseException:
+        finally:
             with self._lock:
-                self._again.pop(lane, None)
-            raise
-
-    def _is_wanted_again(self, lane: Hashable) -> bool:
-        """Asking and leaving are one step: whoever asks later finds the lane free."""
-        with self._lock:
-            if not self._again[lane]:
-                del self._again[lane]
-                return False
-            self._again[lane] = False
-            return True
+                asked_again = self._asked_again.pop(lane)
+        return asked_again

@@ -6,6 +6,7 @@ A notice whose incident has moved on, or whose person has left, is told no more,
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any, NamedTuple, cast
 
 import peewee
 
@@ -17,6 +18,7 @@ from models.incidents import Incident
 from models.links import Link
 from models.loading import display_name
 from models.notices import Message, Notice
+from models.prepared import Prepared, given
 from models.services import Service
 from models.users import ContactMethod
 from pipeline.wording import Reader, Told, trial_wording, wording
@@ -36,102 +38,135 @@ class Contents:
     void: Mapping[int, str] = field(default_factory=dict)
 
 
-# Only what is needed: building the whole rows costs more than sending.
-_MESSAGE = (
-    Message.id, Message.message_id, Message.reason, Message.user, Message.contact, User.id, User.first_name,
-    User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.id, ContactMethod.value,
+class _Addressee(NamedTuple):
+    """A message and whom it is for, by the account's address if the contact is gone."""
+
+    message_id: str
+    trial: str | None
+    first_name: str
+    last_name: str
+    email: str
+    time_zone: str
+    removed_at: datetime | None
+    contact: str | None
+
+    @property
+    def address(self) -> str:
+        return self.contact if self.contact is not None else self.email
+
+    @property
+    def reader(self) -> Reader:
+        return Reader(display_name(cast(Any, self)), self.time_zone)
+
+
+_ADDRESSEE = Prepared(
+    lambda: (
+        Message.select(
+            Message.message_id, Message.reason, User.first_name, User.last_name, User.email, User.time_zone,
+            User.removed_at, ContactMethod.value,
+        )
+        .join(User)
+        .switch(Message)
+        .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
+        .where(Message.id == given("message"))
+    )
 )  # fmt: skip
-_NOTICE = (
-    Notice.id, Notice.incident, Notice.user, Notice.reason, Incident.id, Incident.service,
-    Incident.incident_number, Incident.title, Incident.summary, Incident.status, Incident.urgency,
-    Incident.creation_date, Service.id, Service.name,
+
+
+class _Owed(NamedTuple):
+    """A pending notice with its incident as it is now."""
+
+    notice: int
+    kind: str
+    reason: str
+    user: int
+    incident: int
+    number: int
+    title: str
+    summary: str
+    status: int
+    urgency: int
+    since: datetime
+    service: str | None
+
+
+_OWED = Prepared(
+    lambda: (
+        Notice.select(
+            Notice.id, Notice.kind, Notice.reason, Notice.user, Incident.id, Incident.incident_number,
+            Incident.title, Incident.summary, Incident.status, Incident.urgency, Incident.creation_date,
+            Service.name,
+        )
+        .join(Incident)
+        .join(Service, peewee.JOIN.LEFT_OUTER)
+        .where(Notice.message == given("message"), Notice.state == NoticeState.PENDING)
+        .order_by(Incident.incident_number, Notice.id)
+    )
 )  # fmt: skip
+
+# How bad the alerts were that opened a message's incidents; one made by hand has none.
+_LEVELS = Prepared(
+    lambda: (
+        Event.select(Event.incident, Event.alert_type)
+        .join(Notice, on=(Notice.incident == Event.incident))
+        .where(Notice.message == given("message"), Event.incident_created)
+    )
+)
 
 
 def contents(message_row: int, public_url: str, now: datetime) -> Contents:
     """Read a message with its notices; needs a connection, no transaction."""
-    message = _message(message_row)
-    if message.reason is not None:
-        return _trial(message, now)
-    notices = _pending(message)
-    void = {notice.id: why for notice in notices if (why := _why_void(notice, message.user))}
-    living = [notice for notice in notices if notice.id not in void]
+    found = _ADDRESSEE.first(message=message_row)
+    if found is None:
+        return Contents(None)
+    whom = _Addressee(*found)
+    if whom.trial is not None:
+        return _trial(whom, whom.trial, now)
+    owed = [_Owed(*row) for row in _OWED.rows(message=message_row)]
+    void = {one.notice: why for one in owed if (why := _why_void(one, whom))}
+    living = [one for one in owed if one.notice not in void]
     if not living:
         return Contents(None, void=void)
-    words = wording(_told(living, public_url, now), _reader(message.user))
-    letter = Letter(message.message_id, _address(message), words.subject, words.text, now)
-    return Contents(letter, tuple(notice.id for notice in living), void)
+    words = wording(_told(living, message_row, public_url, now), whom.reader)
+    letter = Letter(whom.message_id, whom.address, words.subject, words.text, now)
+    return Contents(letter, tuple(one.notice for one in living), void)
 
 
-def _message(row: int) -> Message:
-    query = Message.select(*_MESSAGE).join(User).switch(Message)
-    found: Message = query.join(ContactMethod, peewee.JOIN.LEFT_OUTER).where(Message.id == row).get()
-    return found
-
-
-def _trial(message: Message, now: datetime) -> Contents:
-    if message.user.removed_at is not None:
+def _trial(whom: _Addressee, reason: str, now: datetime) -> Contents:
+    if whom.removed_at is not None:
         return Contents(None)
-    words = trial_wording(message.reason or "", _reader(message.user), now)
-    return Contents(Letter(message.message_id, _address(message), words.subject, words.text, now))
+    words = trial_wording(reason, whom.reader, now)
+    return Contents(Letter(whom.message_id, whom.address, words.subject, words.text, now))
 
 
-def _pending(message: Message) -> list[Notice]:
-    query = (
-        Notice.select(*_NOTICE)
-        .join(Incident)
-        .join(Service, peewee.JOIN.LEFT_OUTER)
-        .where(Notice.message == message.id, Notice.state == NoticeState.PENDING)
-    )
-    return list(query.order_by(Incident.incident_number, Notice.id))
-
-
-def _why_void(notice: Notice, user: User) -> str | None:
-    if user.removed_at is not None:
+def _why_void(one: _Owed, whom: _Addressee) -> str | None:
+    if whom.removed_at is not None:
         return "the person is no member any more"
-    status = IncidentStatus(notice.incident.status)
+    status = IncidentStatus(one.status)
     # Somebody may be given an incident that another has acknowledged.
-    living = OPEN if notice.kind == NoticeKind.ASSIGNMENT else {IncidentStatus.TRIGGERED}
+    living = OPEN if one.kind == NoticeKind.ASSIGNMENT else {IncidentStatus.TRIGGERED}
     return None if status in living else f"incident is {status.name.lower()}"
 
 
-def _address(message: Message) -> str:
-    """Without a contact (it may have been deleted since): the address of the account."""
-    address: str = message.contact.value if message.contact is not None else message.user.email
-    return address
-
-
-def _reader(user: User) -> Reader:
-    return Reader(display_name(user), user.time_zone)
-
-
-def _told(notices: Iterable[Notice], public_url: str, now: datetime) -> list[Told]:
+def _told(owed: Iterable[_Owed], message_row: int, public_url: str, now: datetime) -> list[Told]:
     """Each incident once, though two rules of a person may lead to the same contact."""
-    firsts = {notice.incident_id: notice for notice in reversed(list(notices))}
-    levels, signer = _levels(list(firsts)), links.signer()
+    firsts = {one.incident: one for one in reversed(list(owed))}
+    levels, signer = dict(_LEVELS.rows(message=message_row)), links.signer()
     return [
         Told(
-            number=notice.incident.incident_number,
-            title=notice.incident.title,
-            service=notice.incident.service.name if notice.incident.service else None,
-            urgency=Urgency(notice.incident.urgency),
-            level=levels.get(notice.incident_id),
-            since=notice.incident.creation_date,
-            reason=notice.reason,
-            link=_link(signer, notice, public_url, now),
-            summary=notice.incident.summary,
+            number=one.number,
+            title=one.title,
+            service=one.service,
+            urgency=Urgency(one.urgency),
+            level=AlertType(levels[one.incident]) if one.incident in levels else None,
+            since=one.since,
+            reason=one.reason,
+            link=_link(signer, one, public_url, now),
+            summary=one.summary,
         )
-        for notice in sorted(firsts.values(), key=lambda one: one.incident.incident_number)
+        for one in sorted(firsts.values(), key=lambda one: one.number)
     ]
 
 
-def _link(signer: links.Signer, notice: Notice, public_url: str, now: datetime) -> str:
-    return f"{public_url}/i/{signer.sign(Link(notice.incident_id, notice.user_id, notice.id), now)}"
-
-
-def _levels(incidents: list[int]) -> dict[int, AlertType]:
-    """How bad the alerts that opened them were; an incident made by hand has none."""
-    query = Event.select(Event.incident, Event.alert_type).where(
-        Event.incident.in_(incidents), Event.incident_created
-    )
-    return {incident: AlertType(level) for incident, level in query.tuples()}
+def _link(signer: links.Signer, one: _Owed, public_url: str, now: datetime) -> str:
+    return f"{public_url}/i/{signer.sign(Link(one.incident, one.user, one.notice), now)}"

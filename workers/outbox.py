@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-import peewee
-
+from models import bulk
 from models.base import store
 from models.enums import AttemptOutcome, MessageState, NoticeState
 from models.notices import Attempt, Message, Notice
+from models.prepared import Prepared, given
 from schedules.retries import next_try
 from workers.fallback import tell_account
 
@@ -61,79 +61,106 @@ class Try:
     void: Mapping[int, str] = field(default_factory=dict)
 
 
+# How many notices came to which end.
+Ended = Mapping[NoticeState, int]
+
+
 def is_due(channel: int, now: datetime) -> bool:
     """Whether there is anything to claim: a look that takes no lock."""
-    found: bool = _due(channel, now).exists()
-    return found
+    return _FIRST_DUE.first(channel=channel, now=now) is not None
 
 
 def claim(channel: int, now: datetime) -> Claimed | None:
     """The message that has been due for longest, or None. Inside a write transaction."""
-    query = _due(channel, now).order_by(Message.next_at).limit(1)
-    row = store().for_update(query, skip_locked=True).first()
-    if row is None:
+    found = _CLAIMABLE.first(channel=channel, now=now)
+    if found is None:
         return None
-    Message.update(claimed_until=now + CLAIM).where(Message.id == row.id).execute()
-    return Claimed(row.id, row.tries, row.first_tried_at)
+    row, tries, first_tried_at = found
+    _CLAIM.run(until=now + CLAIM, message=row)
+    return Claimed(row, tries, first_tried_at)
 
 
-def _due(channel: int, now: datetime) -> Any:
-    return Message.select(Message.id, Message.tries, Message.first_tried_at).where(
-        # Spelled out, not a parameter: SQLite uses the index of pending messages only then.
-        peewee.SQL("state = 0"),
-        Message.channel == channel,
-        Message.next_at <= now,
-        Message.claimed_until.is_null() | (Message.claimed_until <= now),
+def _due() -> Any:
+    due = Message.select(Message.id, Message.tries, Message.first_tried_at).where(
+        Message.state == MessageState.PENDING,
+        Message.channel == given("channel"),
+        Message.next_at <= given("now"),
+        Message.claimed_until.is_null() | (Message.claimed_until <= given("now")),
     )
+    return due.limit(1)
 
 
-def settle(done: Try) -> None:
-    """Write down a try, and what it means for the message and its notices. Inside a write transaction."""
+_FIRST_DUE = Prepared(_due)
+_CLAIMABLE = Prepared(lambda: store().for_update(_due().order_by(Message.next_at), skip_locked=True))
+_CLAIM = Prepared(lambda: Message.update(claimed_until=given("until")).where(Message.id == given("message")))
+
+
+# In the order in which a lane takes notices back, or each would wait for the other.
+_OF_MESSAGE = Prepared(
+    lambda: store().for_update(
+        Notice.select(Notice.id).where(Notice.message == given("message")).order_by(Notice.id)
+    )
+)
+
+
+def settle(done: Try) -> Ended:
+    """Write down a try, and what it means for the message and its notices, which is returned. Inside a write
+    transaction.
+    """
     if done.ending in ATTEMPTS:
-        Attempt.create(
-            message=done.message.row,
-            at=done.at,
-            outcome=ATTEMPTS[done.ending].value,
-            detail=done.detail,
-            milliseconds=done.milliseconds,
-        )
-    for notice, why in done.void.items():
-        _end_notices(Notice.id == notice, NoticeState.VOID, why, done.at)
-    _MEANING[done.ending](done)
+        attempt = {
+            "message": done.message.row,
+            "at": done.at,
+            "outcome": ATTEMPTS[done.ending].value,
+            "detail": done.detail,
+            "milliseconds": done.milliseconds,
+        }
+        bulk.insert(Attempt, [attempt])
+    if len(done.told) + len(done.void) != 1:
+        _OF_MESSAGE.rows(message=done.message.row)
+    void = sum(
+        _end_notices(Notice.id == notice, NoticeState.VOID, why, done.at) for notice, why in done.void.items()
+    )
+    return {NoticeState.VOID: void, **_MEANING[done.ending](done)}
 
 
-def _sent(done: Try) -> None:
+def _sent(done: Try) -> Ended:
     _end(done, MessageState.SENT, done.detail)
     # Also those that were taken back while the letter was on its way: it tells of them.
-    query = Notice.update(state=NoticeState.SENT, outcome=done.detail, done_at=done.at)
-    query.where(Notice.id.in_(done.told)).execute()
+    sent = {"state": NoticeState.SENT, "outcome": done.detail, "done_at": done.at}
+    bulk.update(Notice, [{"id": notice, **sent} for notice in done.told])
+    return {NoticeState.SENT: len(done.told)}
 
 
-def _retry(done: Try) -> None:
+def _retry(done: Try) -> Ended:
     tries = done.message.tries + 1
     again = next_try(tries, done.message.first_tried_at or done.at, done.at)
     if again is None:
-        _failed(done, f"given up after {tries} tries: {done.detail}")
-    else:
-        _update(done, next_at=again, outcome=f"not sent yet: {done.detail}")
+        return _failed(done, f"given up after {tries} tries: {done.detail}")
+    _update(done, next_at=again, outcome=f"not sent yet: {done.detail}")
+    return {}
 
 
-def _refused(done: Try) -> None:
+def _refused(done: Try) -> Ended:
     told_instead = tell_account(done.message.row, done.at)
-    _failed(done, f"{done.detail}; the account's address is told instead" if told_instead else done.detail)
+    return _failed(
+        done, f"{done.detail}; the account's address is told instead" if told_instead else done.detail
+    )
 
 
-def _unsendable(done: Try) -> None:
-    _failed(done, done.detail)
+def _unsendable(done: Try) -> Ended:
+    return _failed(done, done.detail)
 
 
-def _failed(done: Try, why: str) -> None:
+def _failed(done: Try, why: str) -> Ended:
     _end(done, MessageState.FAILED, why)
-    _end_notices(Notice.message == done.message.row, NoticeState.FAILED, why, done.at)
+    failed = _end_notices(Notice.message == done.message.row, NoticeState.FAILED, why, done.at)
+    return {NoticeState.FAILED: failed}
 
 
-def _void(done: Try) -> None:
+def _void(done: Try) -> Ended:
     _end(done, MessageState.VOID, done.detail)
+    return {}
 
 
 _MEANING = {
@@ -159,6 +186,7 @@ def _update(done: Try, **columns: Any) -> None:
     query.where(Message.id == done.message.row, Message.state == MessageState.PENDING).execute()
 
 
-def _end_notices(which: Any, state: NoticeState, outcome: str, at: datetime) -> None:
+def _end_notices(which: Any, state: NoticeState, outcome: str, at: datetime) -> int:
     query = Notice.update(state=state, outcome=outcome, done_at=at)
-    query.where(which, Notice.state == NoticeState.PENDING).execute()
+    ended: int = query.where(which, Notice.state == NoticeState.PENDING).execute()
+    return ended

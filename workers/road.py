@@ -5,9 +5,10 @@ taken again one by one, and what still fails is set aside with its error (law 9)
 is tried again later and counts against nobody.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from time import monotonic
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from time import thread_time
 
 import structlog
 
@@ -16,18 +17,20 @@ from models.base import STORE_ERRORS, connection, db, store
 from models.effects import Outcome
 from models.enums import WorkState
 from models.events import Event, Receipt
-from models.loading import entity_states, firing_counts, lane_facts, lock_service, open_incidents
+from models.loading import lock_service
+from models.prepared import Prepared, among
 from models.services import Service
-from pipeline import unreadable
-from pipeline.alert import Alert
 from pipeline.road import Traveller, entities_of, event_of, walk
 from pipeline.stages.normalize import alerts_of
 from pipeline.state import LaneState
-from pipeline.topology import Segment, segments
-from workers import bell
+from pipeline.topology import Segment, covering, segments
+from tocsin import metrics
+from workers import anew, bell, configuration, lane_state, orphans, telling
+from workers.lanes import Ran, run_batches
+from workers.pace import Pace
 from workers.waiting import (
     Waiting,
-    abandon_orphans,
+    in_order,
     waiting_events,
     waiting_lanes,
     waiting_receipts,
@@ -44,24 +47,29 @@ def configure(cuts: Sequence[str]) -> None:
     _road = segments(cuts)
 
 
-def segment_named(name: str) -> Segment:
-    return next(segment for segment in _road if segment.name == name)
+def segment_of(stage: str) -> Segment:
+    """The segment of the road, as it is cut, that a stage belongs to."""
+    return covering(_road, stage)
 
 
-def run(service_row: int, segment_name: str = "normalize") -> int:
-    """Work until nothing waits in a service's lane at this segment; returns how much was taken.
+def run(
+    service_row: int,
+    stage: str = "normalize",
+    seconds: float | None = None,
+    is_enough: Callable[[int], bool] | None = None,
+) -> Ran:
+    """Work until nothing waits in a service's lane at this stage's segment, the time is over, or a batch of
+    so many was enough.
 
     Between batches the lane is free, so that others get their turn. Rings the next segment, and the
     channels that have messages to send.
     """
-    segment = segment_named(segment_name)
-    taken = 0
+    segment = segment_of(stage)
     with connection():
-        while count := _batch(service_row, segment):
-            taken += count
-    if taken and segment.then:
+        ran = run_batches(lambda: _batch(service_row, segment), seconds, is_enough)
+    if ran.taken and segment.then:
         bell.ring_road(service_row, segment.then)
-    return taken
+    return ran
 
 
 def sweep() -> int:
@@ -72,27 +80,13 @@ def sweep() -> int:
     taken = 0
     with connection():
         lanes = waiting_lanes(_road[0].name)
-        abandon_orphans()
-    for service_row, segment_name in lanes:
+        orphans.abandon()
+    for service_row, name in sorted({(row, segment_of(stage).name) for row, stage in lanes}):
         try:
-            taken += run(service_row, segment_name)
+            taken += run(service_row, name).taken
         except Exception:
-            log.exception("a lane failed", service=service_row, segment=segment_name)
+            log.exception("a lane failed", service=service_row, segment=name)
     return taken
-
-
-@dataclass(slots=True)
-class Pace:
-    """How many alerts to take at once: a batch holds the lane (on SQLite: the store) about `target_s`."""
-
-    target_s: float = 0.04
-    limit: int = 50
-
-    def took(self, count: int, seconds: float) -> None:
-        if count < self.limit // 2 and seconds < self.target_s:
-            return
-        fitting = int(count * self.target_s / max(seconds, 1e-4))
-        self.limit = max(10, min(store().lane_batch, (self.limit + fitting) // 2))
 
 
 _pace = Pace()
@@ -101,12 +95,13 @@ _pace = Pace()
 def _batch(service_row: int, segment: Segment) -> int:
     """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
     try:
-        return _transaction(service_row, segment, _pace.limit)
+        return _transaction(service_row, segment, _pace.most())
     except STORE_ERRORS:
+        _pace.failed()
         raise
     except Exception:
         log.exception("a batch failed and is taken one by one", service=service_row, segment=segment.name)
-        return _one_by_one(service_row, segment, _pace.limit)
+        return _one_by_one(service_row, segment, _pace.most())
 
 
 def _one_by_one(service_row: int, segment: Segment, limit: int) -> int:
@@ -117,31 +112,42 @@ def _one_by_one(service_row: int, segment: Segment, limit: int) -> int:
             waiting = _take(service_row, segment, 1) if service else []
             if service is None or not waiting:
                 break
-            channels = _apart(service, segment, waiting[0])
+            tally = metrics.Tally()
+            channels = _apart(service, segment, waiting[0], tally)
         bell.ring_deliveries(channels)
+        _count(tally, segment)
         dealt += 1
     return dealt
 
 
-def _apart(service: Service, segment: Segment, one: Waiting) -> set[int]:
+def _apart(service: Service, segment: Segment, one: Waiting, tally: metrics.Tally) -> frozenset[int]:
     """Each alert of one receipt by itself; what fails is set aside with its error, and told (law 9)."""
     _finish([one])
-    channels: set[int] = set()
+    channels: frozenset[int] = frozenset()
     try:
         travellers = _travellers(one)
     except Exception as error:
         _set_receipt_aside(one, segment, error)
+        tally.aside += 1
         return _tell(service, one, error, segment)
+    made = _made(one)
     for traveller in travellers:
+        if traveller.alert.event_id in made:
+            continue
         try:
-            with db.atomic():
-                channels |= _walk(service, segment, [traveller])
+            channels |= anew.within(partial(_walk, service, segment, [traveller], tally))
         except STORE_ERRORS:
             raise
         except Exception as error:
             _set_aside(traveller, service, segment, one, error)
+            tally.aside += 1
             channels |= _tell(service, one, error, segment)
     return channels
+
+
+def _made(one: Waiting) -> set[str]:
+    """Alerts of a receipt that were written before it was set aside as a whole, and taken up again."""
+    return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == one.receipt).tuples()}
 
 
 def _set_aside(
@@ -159,57 +165,50 @@ def _set_aside(
 
 
 def _set_receipt_aside(one: Waiting, segment: Segment, error: Exception) -> None:
-    receipt = Receipt.update(state=WorkState.ASIDE, error=_named(error, segment))
+    receipt = Receipt.update(state=WorkState.ASIDE, error=telling.name_of(error, segment.name))
     receipt.where(Receipt.id == one.receipt).execute()
 
 
 def _insert_aside(traveller: Traveller, service: Service, segment: Segment, error: Exception) -> None:
-    state = LaneState(lane_facts(service))
+    state = LaneState(configuration.of_service(service).facts)
     event = event_of(traveller, segment, state)
-    event = replace(event, state=WorkState.ASIDE, stage=segment.name, error=_named(error, segment))
+    event = replace(
+        event, state=WorkState.ASIDE, stage=segment.name, error=telling.name_of(error, segment.name)
+    )
     apply(Outcome(events=[replace(event, incident=None, incident_created=False)]))
 
 
-def _named(error: Exception, segment: Segment) -> str:
-    """An error by its class alone: its text may quote what users wrote."""
-    return f"{type(error).__name__} at {segment.name}"
-
-
-def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) -> set[int]:
-    log.error("an alert is set aside", trace_id=one.trace_id, error=_named(error, segment))
-    alert = unreadable.alert_for(one.trace_id, one.receipt, one.integration, one.accepted_at)
-    try:
-        with db.atomic():
-            state = _state(service, [alert])
-            return set(apply(unreadable.tell(alert, state), _rows_of(state)).channels)
-    except STORE_ERRORS:
-        raise
-    except Exception:
-        # What broke the alert may break this as well; the alerts behind it must go on all the same.
-        log.exception("nobody could be told of an alert that was set aside", trace_id=one.trace_id)
-        return set()
+def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) -> frozenset[int]:
+    what = telling.name_of(error, segment.name)
+    return telling.tell(service, one.integration, one.trace_id, one.receipt, one.accepted_at, what)
 
 
 def _transaction(service_row: int, segment: Segment, limit: int) -> int:
     with store().writing():
         # Not before: waiting for others must not make our batches small.
-        held_from = monotonic()
+        held_from = thread_time()
         service = lock_service(service_row)
         waiting = _take(service_row, segment, limit) if service else []
         if service is None or not waiting:
             return 0
         _finish(waiting)
         travellers = [each for one in waiting for each in _travellers(one)]
-        channels = _walk(service, segment, travellers)
-    _pace.took(len(travellers), monotonic() - held_from)
+        tally = metrics.Tally()
+        channels = _walk(service, segment, travellers, tally)
+    _pace.took(len(travellers), thread_time() - held_from)
     bell.ring_deliveries(channels)
+    _count(tally, segment)
     return len(waiting)
 
 
+def _count(tally: metrics.Tally, segment: Segment) -> None:
+    metrics.count_batch(tally, segment.covers, is_last=segment.then is None)
+
+
 def _take(service_row: int, segment: Segment, limit: int) -> list[Waiting]:
-    if segment is _road[0]:
-        return waiting_receipts(service_row, limit)
-    return waiting_events(service_row, segment.name, limit)
+    events = waiting_events(service_row, segment, _road, limit)
+    receipts = waiting_receipts(service_row, limit) if segment is _road[0] else []
+    return in_order(receipts, events, limit)
 
 
 # Alerts that are decided and written together: a group of 8 MiB holds more than a statement can name
@@ -217,13 +216,28 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[Waiting]:
 PIECE = 2_000
 
 
-def _walk(service: Service, segment: Segment, travellers: Sequence[Traveller]) -> set[int]:
-    channels: set[int] = set()
+def _walk(
+    service: Service, segment: Segment, travellers: Sequence[Traveller], tally: metrics.Tally
+) -> frozenset[int]:
+    channels: frozenset[int] = frozenset()
     for start in range(0, len(travellers), PIECE):
-        piece = travellers[start : start + PIECE]
-        state = _state(service, [traveller.alert for traveller in piece])
-        channels |= apply(walk(piece, segment, state), _rows_of(state)).channels
+        channels |= _walk_piece(service, segment, travellers[start : start + PIECE], tally)
     return channels
+
+
+def _walk_piece(
+    service: Service, segment: Segment, piece: Sequence[Traveller], tally: metrics.Tally
+) -> frozenset[int]:
+    """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
+    asked = set(entities_of([traveller.alert for traveller in piece]))
+    while True:
+        state = lane_state.load(service, asked)
+        outcome = walk(piece, segment, state)
+        if not state.missing:
+            channels = apply(outcome, lane_state.rows_of(state)).channels
+            tally.saw(outcome.events)
+            return channels
+        asked |= state.missing
 
 
 def _travellers(one: Waiting) -> Sequence[Traveller]:
@@ -233,21 +247,14 @@ def _travellers(one: Waiting) -> Sequence[Traveller]:
     return [Traveller(alert) for alert in alerts]
 
 
-def _state(service: Service, alerts: list[Alert]) -> LaneState:
-    entities = entity_states(entities_of(alerts))
-    incidents = open_incidents(service.id, {e.incident for e in entities if e.incident})
-    return LaneState(lane_facts(service), entities, incidents, firing_counts(incidents))
-
-
-def _rows_of(state: LaneState) -> dict[str, int]:
-    return {i.unique_id: i.row for i in state.incidents.values() if i.row is not None}
+_DONE = Prepared(lambda: Receipt.update(state=WorkState.DONE).where(among(Receipt.id, "receipts")))
 
 
 def _finish(waiting: list[Waiting]) -> None:
     """What was taken is done: receipts are marked; waiting events are replaced by what they become."""
     receipts = [one.receipt for one in waiting if one.event is None]
     if receipts:
-        Receipt.update(state=WorkState.DONE).where(Receipt.id.in_(receipts)).execute()
+        _DONE.run(receipts=receipts)
     events = [one.event for one in waiting if one.event is not None]
     if events:
         Event.delete().where(Event.id.in_(events)).execute()

@@ -18,6 +18,7 @@ from models.loading import lock_incident
 from models.notices import Message
 from models.timers import Timer
 from schedules import due
+from tocsin import metrics
 from workers import bell
 
 log = structlog.get_logger()
@@ -54,19 +55,23 @@ def _fire(incident_row: int, now: datetime | None) -> bool:
 
     A timer that cannot be decided must not stop the others: it stays due and is tried at each pass.
     """
+    fired: list[tuple[str, float]] = []
     try:
         with store().writing():
-            channels = _decide(incident_row, now or store().now())
+            channels = _decide(incident_row, now or store().now(), fired)
     except STORE_ERRORS:
         raise
     except Exception:
         log.exception("a timer failed", incident=incident_row)
         return False
+    for kind, late_s in fired:
+        metrics.count_timer(kind, late_s)
     bell.ring_deliveries(channels)
     return True
 
 
-def _decide(incident_row: int, now: datetime) -> set[int]:
+def _decide(incident_row: int, now: datetime, fired: list[tuple[str, float]]) -> set[int]:
+    """The channels with something to send; `fired` gets each timer's kind and its lateness in seconds."""
     found = lock_incident(incident_row)
     channels: set[int] = set()
     if found is None:
@@ -77,6 +82,7 @@ def _decide(incident_row: int, now: datetime) -> set[int]:
         )
         channels |= apply(Outcome(effects=list(effects))).channels
         _finish(timer, outcome, now)
+        fired.append((timer.kind, (now - timer.due_at).total_seconds()))
         found = lock_incident(incident_row) or found
     return channels
 
@@ -127,6 +133,18 @@ def ring_stale() -> None:
             .distinct()
         )
         lanes += list(events.tuples())
+        routers = (
+            Receipt.select(Receipt.router)
+            .where(
+                Receipt.state == WorkState.WAITING,
+                Receipt.router.is_null(False),
+                Receipt.received_at < before,
+            )
+            .distinct()
+        )
+        waiting_routers = [row for (row,) in routers.tuples()]
+    for router_row in waiting_routers:
+        bell.ring_router(router_row)
     for service_row, stage in lanes:
         if service_row is not None:
             bell.ring_road(service_row, stage)

@@ -11,7 +11,7 @@ import structlog
 
 from models.base import STORE_ERRORS
 from models.enums import DELIVERABLE
-from workers import bell, deliver, road, timers
+from workers import bell, deliver, road, routing, timers
 
 log = structlog.get_logger()
 
@@ -50,6 +50,7 @@ class Watch:
 
     def _passes(self) -> None:
         while not self._stopping.wait(PASS_S if bell.line.up else PASS_WITHOUT_REDIS_S):
+            attempt("routers", routing.sweep)
             attempt("road", road.sweep)
             attempt("timers", timers.run_due)
             for wanted in self._wanted.values():

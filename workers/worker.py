@@ -24,7 +24,7 @@ def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     signals = Signals()
     road.configure(settings.road_cuts)
     deliver.configure(settings)
-    bell.connect(redis_url)
+    bell.connect(redis_url, settings.road_cuts)
     broker = Broker(redis_url)
     dramatiq.set_broker(broker)
     actors.declare(broker, settings)

@@ -6,10 +6,20 @@ candidate and alert. Everything here is pure; only engine.py and patterns.py kno
 
 from pipeline.conditions.bad import BadRule
 from pipeline.conditions.index import Equality, Index, required_equalities
-from pipeline.conditions.rule import Compiled, Step, Verdict, compile_rule, evaluate, trace, translated
-from pipeline.conditions.subject import NEVER, Subject, subject_of
+from pipeline.conditions.rule import (
+    Compiled,
+    Step,
+    Verdict,
+    compile_rule,
+    evaluate,
+    reads_history,
+    trace,
+    translated,
+)
+from pipeline.conditions.subject import HISTORY, NEVER, Subject, subject_of
 
 __all__ = [
+    "HISTORY",
     "NEVER",
     "BadRule",
     "Compiled",
@@ -20,6 +30,7 @@ __all__ = [
     "Verdict",
     "compile_rule",
     "evaluate",
+    "reads_history",
     "required_equalities",
     "subject_of",
     "trace",

@@ -10,7 +10,7 @@ from pipeline import paths
 from pipeline.conditions import codes, engine, guards, tree
 from pipeline.conditions.bad import BadRule
 from pipeline.conditions.catalogue import Logic
-from pipeline.conditions.subject import Picker, Subject
+from pipeline.conditions.subject import HISTORY, Picker, Subject, own_name
 
 # Each may walk the whole payload: measured 3 ms for one that makes text of half a megabyte.
 MOST_SEARCHES = 100
@@ -43,10 +43,24 @@ class Compiled:
         return self.logic is True
 
 
-def compile_rule(rule_json: str) -> Compiled:
-    """Compile a stored condition of either syntax; "" and {} are always true. Raises BadRule."""
-    logic, notes = translated(rule_json)
-    return _compiled(rule_json, logic, notes)
+def compile_rule(*rule_jsons: str) -> Compiled:
+    """Compile stored conditions of either syntax, which must all hold; "" and {} are always true.
+
+    Raises BadRule.
+    """
+    parts = [translated(text) for text in rule_jsons]
+    logics = [logic for logic, _ in parts if logic is not True]
+    notes = tuple(note for _, some in parts for note in some)
+    whole: Logic = {"and": logics} if len(logics) > 1 else logics[0] if logics else True
+    return _compiled("".join(rule_jsons), whole, notes)
+
+
+def reads_history(compiled: Compiled) -> bool:
+    """Whether a verdict depends on what became of earlier alerts (seconds since the last incident)."""
+    reads = compiled.program.reads
+    if reads is None:
+        return True
+    return any(not each or each == ("alert",) or own_name(each)[0] == HISTORY for each in reads)
 
 
 def translated(rule_json: str) -> tuple[Logic, tuple[str, ...]]:
@@ -98,15 +112,14 @@ LONGEST_TEXT = 300
 _GROUPS = {"and": None, "or": None, "!": 1, "!!": 1}
 
 
-def trace(compiled: Compiled, subject: Subject) -> list[Step]:
+def trace(compiled: Compiled, subject: Subject) -> Iterator[Step]:
     """Every group and every comparison of a condition with its own verdict, for people who try it.
 
-    Each is evaluated by itself, also those that the whole would not have looked at.
+    Each is evaluated by itself, also those that the whole would not have looked at: who has no more time
+    for them takes no more of them.
     """
-    return [
-        Step(depth, _shown(logic), evaluate(_compiled("", logic), subject))
-        for depth, logic in _nodes(compiled.logic, 0)
-    ]
+    for depth, logic in _nodes(compiled.logic, 0):
+        yield Step(depth, _shown(logic), evaluate(_compiled("", logic), subject))
 
 
 def _nodes(logic: Logic, depth: int) -> Iterator[tuple[int, Logic]]:

@@ -11,6 +11,8 @@ from pipeline.conditions import catalogue
 
 Subject = Mapping[str, Any]
 
+# The one variable that depends on what became of earlier alerts.
+HISTORY = "seconds_since_last"
 # Seconds since the last similar incident when there was none: for comparisons it was long ago.
 NEVER = 10**12
 
@@ -40,7 +42,7 @@ def subject_of(alert: Alert, urgency: Urgency, now: datetime, seconds_since_last
         "day_of_week": str(moment.isoweekday()),
         "alert_time": f"{moment:%H:%M:%S}",
         "alert_date": f"{moment:%Y-%m-%d}",
-        "seconds_since_last": NEVER if seconds_since_last is None else seconds_since_last,
+        HISTORY: NEVER if seconds_since_last is None else seconds_since_last,
     }
     return fields | {"alert": fields}
 

@@ -21,7 +21,7 @@ class Source:
 SOURCES: dict[str, Source] = {
     source.extension: source
     for source in (
-        Source("generic", generic.parse, 512 * KIB),
+        Source(generic.EXTENSION, generic.parse, 512 * KIB),
         Source("prometheus", prometheus.parse, 8192 * KIB),
     )
 }

@@ -1,6 +1,7 @@
 """The generic body of the event operations: contract section 3.9."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -9,6 +10,8 @@ from models.enums import AlertType
 from pipeline.alert import Parsed
 from pipeline.sources.body import BadBody, decode, payload_of
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
+
+EXTENSION = "generic"
 
 WISHES = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
 
@@ -56,6 +59,50 @@ def parse(body: bytes) -> list[Parsed]:
             wishes=_wishes(said),
         )
     ]
+
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any], strict=False)
+
+NO_MESSAGE = "alert without a message"
+
+
+def posted(body: bytes) -> Mapping[str, Any]:
+    """Any JSON object, made fit to keep. BadBody for anything else."""
+    return dict(payload_of(decode(body, _OBJECT), "body"))
+
+
+def any_form(body: bytes) -> Parsed:
+    """Any JSON object as an alert: as `parse` reads it, else by the names that most tools use.
+
+    The payload is the whole body, unless it has one in it, so that rules can make more of it. BadBody for
+    what is no object.
+    """
+    said = posted(body)
+    try:
+        parsed = parse(body)[0]
+    except BadBody:
+        return _guessed(said)
+    return parsed if parsed.payload else replace(parsed, payload=said)
+
+
+def _guessed(said: Mapping[str, Any]) -> Parsed:
+    entity_id = said.get("entity_id")
+    known = isinstance(entity_id, str | int) and not isinstance(entity_id, bool)
+    return Parsed(
+        message=_text(said, "message", "title", "subject", "name") or NO_MESSAGE,
+        summary=clean_text(_text(said, "summary", "description", "text", "body")),
+        alert_type=_level_or_info(said.get("alert_type")),
+        entity_id=(clean_entity_id(str(entity_id)) or None) if known else None,
+        payload=said,
+        suppressed=said.get("suppressed") is True,
+    )
+
+
+def _level_or_info(said: Any) -> AlertType:
+    try:
+        return level(said if isinstance(said, str | int) else None)
+    except BadBody:
+        return AlertType.INFO
 
 
 def level(said: str | int | None) -> AlertType:

@@ -27,6 +27,10 @@ Labels = dict[str, Any]
 # More than fit into 8 MiB of real alerts; empty ones would be millions.
 MOST_ALERTS = 40_000
 
+# What a group says of all its alerts is kept with each of them: so many bytes in all. Alertmanager only
+# repeats there what stands in every alert, and sends less than that by far.
+MOST_SHARED = 16 * 1024 * 1024
+
 
 class Item(msgspec.Struct):
     status: str | None = None
@@ -41,6 +45,10 @@ class Item(msgspec.Struct):
 class Group(msgspec.Struct):
     alerts: Annotated[list[Item], msgspec.Meta(max_length=MOST_ALERTS)]
     status: str | None = None
+    receiver: Any = None
+    groupLabels: Labels | None = None  # noqa: N815
+    commonLabels: Labels | None = None  # noqa: N815
+    commonAnnotations: Labels | None = None  # noqa: N815
     externalURL: Any = None  # noqa: N815
 
 
@@ -52,10 +60,28 @@ def parse(body: bytes) -> list[Parsed]:
     group = decode(body, _DECODER)
     if not group.alerts:
         raise BadBody("alerts", "may not be empty")
-    return [_alert(item, group) for item in group.alerts]
+    shared = _shared(group)
+    return [_alert(item, group, shared) for item in group.alerts]
 
 
-def _alert(item: Item, group: Group) -> Parsed:
+def _shared(group: Group) -> Labels:
+    """What each alert's payload has of the group. BadBody when that would swell beyond all measure."""
+    shared: Labels = payload_of(
+        {
+            "externalURL": group.externalURL,
+            "receiver": group.receiver,
+            "groupLabels": group.groupLabels or {},
+            "commonLabels": group.commonLabels or {},
+            "commonAnnotations": group.commonAnnotations or {},
+        },
+        "alerts",
+    )
+    if len(msgspec.json.encode(shared)) * len(group.alerts) > MOST_SHARED:
+        raise BadBody("alerts", "are too many for all that the group says of each of them")
+    return shared
+
+
+def _alert(item: Item, group: Group, shared: Labels) -> Parsed:
     labels, annotations = item.labels or {}, item.annotations or {}
     name = _text(labels, "alertname")
     resolved = (item.status or group.status) == "resolved"
@@ -71,12 +97,12 @@ def _alert(item: Item, group: Group) -> Parsed:
                 "startsAt": item.startsAt,
                 "endsAt": item.endsAt,
                 "generatorURL": item.generatorURL,
-                "externalURL": group.externalURL,
                 "fingerprint": item.fingerprint,
                 "status": item.status,
             },
             "alerts",
-        ),
+        )
+        | shared,
         urls=tuple(_urls(item, annotations)),
         # A repeated firing keeps its startsAt; a resolve says when it ended.
         source_at=as_moment(item.endsAt if resolved else item.startsAt),

@@ -3,9 +3,20 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from models.effects import Actor, Decision, Effect, EntityState, IncidentState, SaveEntity, go_on, stop
+from models.effects import (
+    Actor,
+    AddNote,
+    AddTag,
+    Decision,
+    Effect,
+    EntityState,
+    IncidentState,
+    SaveEntity,
+    go_on,
+    stop,
+)
 from models.enums import ActorKind, AlertType, Collation, IncidentStatus, ServiceStatus
-from pipeline import moves
+from pipeline import identity, moves
 from pipeline.alert import Alert
 from pipeline.coverage import covers
 from pipeline.state import LaneState
@@ -18,22 +29,23 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Suppress it, move the open incident of its entity, attach it there, or let it go on as new."""
     service = state.facts.service
     if alert.suppressed:
-        return stop("suppressed by its sender")
+        return stop("suppressed: stored, no incident")
     if service.status is ServiceStatus.DISABLED:
         return stop("the service is disabled: stored, no incident")
-    if service.under_maintenance:
-        return stop("the service is under maintenance", alert=alert.but(suppressed=True))
     entity = state.entity(alert.integration, alert.entity_id)
     if alert.alert_type is AlertType.RESOLVED:
         return _resolved(alert, entity, state, now)
     held = state.holder(entity)
     if alert.alert_type is AlertType.ACKNOWLEDGED:
         return _acknowledged(alert, held, state, now)
+    if service.under_maintenance:
+        return stop("the service is under maintenance", alert=alert.but(suppressed=True))
     if _older_than_resolve(alert, entity, now):
         return stop("older than the last resolve of its entity, by its source's own time")
     if held is not None:
-        fires = () if entity.firing else (SaveEntity(_firing(entity, held)),)
-        return stop("its entity has an open incident", *fires, incident=held.unique_id)
+        fires = () if entity.firing else (SaveEntity(entity.held_by(held.unique_id)),)
+        added = additions(alert, held.unique_id, now)
+        return stop("its entity has an open incident", *fires, *added, incident=held.unique_id)
     return _collated(alert, entity, state, now) or go_on("its entity has no open incident")
 
 
@@ -41,22 +53,29 @@ def actor_of(alert: Alert) -> Actor:
     return Actor(ActorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)
 
 
-def _firing(entity: EntityState, incident: IncidentState) -> EntityState:
-    return replace(entity, firing=True, incident=incident.unique_id)
+def additions(alert: Alert, incident: str, now: datetime) -> tuple[Effect, ...]:
+    """The notes and tags that an alert brings to its incident, new or open (contract 4.2)."""
+    notes = [
+        AddNote(incident, identity.note_id(alert.event_id, place), text, now)
+        for place, text in enumerate(alert.plan.notes)
+    ]
+    tags = [AddTag(incident, identity.incident_tag_id(incident, tag), tag, now) for tag in alert.plan.tags]
+    return (*notes, *tags)
 
 
 def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
     said_at = min(alert.parsed.source_at, now) if alert.parsed.source_at else None
-    cleared = EntityState(entity.integration, entity.entity_id, resolved_source_at=said_at, resolved_at=now)
+    cleared = replace(entity.released(), resolved_source_at=said_at, resolved_at=now)
     held = state.holder(entity)
     if held is None:
         return stop("nothing open to resolve", SaveEntity(cleared))
+    added = additions(alert, held.unique_id, now)
     others = state.others_firing(held, entity)
     if others > 0:
         reason = f"its entity is resolved, {others} more of the incident still fire{'s' * (others == 1)}"
-        return stop(reason, SaveEntity(cleared), incident=held.unique_id)
+        return stop(reason, SaveEntity(cleared), *added, incident=held.unique_id)
     moved = _move(alert, held, IncidentStatus.RESOLVED, state, now)
-    return stop("resolves the incident", SaveEntity(cleared), *moved, incident=held.unique_id)
+    return stop("resolves the incident", SaveEntity(cleared), *moved, *added, incident=held.unique_id)
 
 
 def _acknowledged(alert: Alert, held: IncidentState | None, state: LaneState, now: datetime) -> Decision:
@@ -64,7 +83,7 @@ def _acknowledged(alert: Alert, held: IncidentState | None, state: LaneState, no
         return stop("nothing open to acknowledge")
     moved = _move(alert, held, IncidentStatus.ACKNOWLEDGED, state, now)
     reason = "acknowledges the incident" if moved else "the incident is acknowledged already"
-    return stop(reason, *moved, incident=held.unique_id)
+    return stop(reason, *moved, *additions(alert, held.unique_id, now), incident=held.unique_id)
 
 
 def _move(
@@ -97,6 +116,7 @@ def _collated(alert: Alert, entity: EntityState, state: LaneState, now: datetime
         return None
     return stop(
         "joins the incident that the service is collecting into",
-        SaveEntity(_firing(entity, latest)),
+        SaveEntity(entity.held_by(latest.unique_id)),
+        *additions(alert, latest.unique_id, now),
         incident=latest.unique_id,
     )

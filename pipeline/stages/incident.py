@@ -1,15 +1,14 @@
 """Stage 5: does this alert open an incident, and with what? Contract section 4.1."""
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.effects import Decision, IncidentState, SaveEntity, SaveIncident, go_on, stop
 from models.enums import Collation, IncidentStatus
 from models.facts import ServiceFacts
-from pipeline import identity, moves
+from pipeline import actions, identity, moves
 from pipeline.alert import Alert
 from pipeline.coverage import covers, described
-from pipeline.stages.dedupe import actor_of
+from pipeline.stages.dedupe import actor_of, additions
 from pipeline.state import LaneState
 from schedules import escalation
 
@@ -28,23 +27,24 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     incident = _new_incident(alert, state, now)
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     opened = moves.open_incident(incident, actor_of(alert), now, reason)
-    before = state.entity(alert.integration, alert.entity_id)
-    entity = replace(before, firing=True, incident=incident.unique_id)
+    entity = state.entity(alert.integration, alert.entity_id)
     return go_on(
         "opens an incident",
         *_closed_collection(facts.service, state),
         *opened,
-        SaveEntity(entity),
+        SaveEntity(entity.held_by(incident.unique_id)),
+        *additions(alert, incident.unique_id, now),
         incident=incident.unique_id,
         opened=True,
     )
 
 
 def _new_incident(alert: Alert, state: LaneState, now: datetime) -> IncidentState:
-    service = state.facts.service
-    directory = state.facts.directory
-    policy = directory.policies.get(service.escalation_policy or 0)
-    assignee = escalation.first_person(policy, directory)
+    service, directory, plan = state.facts.service, state.facts.directory, alert.plan
+    policy = plan.escalation_policy or service.escalation_policy
+    assignee = directory.people.get(plan.assigned_to or "") or escalation.first_person(
+        directory.policies.get(policy or 0), directory
+    )
     return IncidentState(
         unique_id=identity.incident_id(alert.event_id),
         account=service.account,
@@ -54,13 +54,13 @@ def _new_incident(alert: Alert, state: LaneState, now: datetime) -> IncidentStat
         title=alert.message,
         summary=alert.summary,
         status=IncidentStatus.TRIGGERED,
-        urgency=state.facts.integrations[alert.integration].default_urgency,
+        urgency=actions.urgency_of(alert, state.facts),
         creation_date=now,
-        chain_started_at=now,
+        chain_started_at=now + timedelta(seconds=plan.delay_s),
         assigned_to=assignee.row if assignee else None,
-        escalation_policy=service.escalation_policy,
-        sla=service.sla,
-        team_priority=service.team_priority,
+        escalation_policy=policy,
+        sla=plan.sla or service.sla,
+        team_priority=plan.team_priority or service.team_priority,
         context_window_start=now - CONTEXT,
         context_window_end=now,
         collecting=service.collation is Collation.TIME_BASED,

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from models.effects import Decision, go_on
 from pipeline import identity
-from pipeline.alert import Alert
+from pipeline.alert import Alert, Parsed
 from pipeline.sources import SOURCES
 from pipeline.state import LaneState
 
@@ -18,21 +18,31 @@ def alerts_of(
     Raises BadBody if the body cannot be read, which acceptance has already ruled out.
     """
     for position, parsed in enumerate(SOURCES[source].parse(body)):
-        yield Alert(
-            event_id=identity.event_id(trace_id, position, integration),
-            trace_id=trace_id,
-            receipt=receipt,
-            position=position,
-            integration=integration,
-            accepted_at=accepted_at,
-            entity_id=identity.fitting_entity_id(
-                parsed.entity_id or identity.generated_entity_id(trace_id, position)
-            ),
-            parsed=parsed,
-        )
+        yield identified(trace_id, receipt, position, integration, accepted_at, parsed)
+
+
+def identified(
+    trace_id: str, receipt: int, position: int, integration: int, accepted_at: datetime, parsed: Parsed
+) -> Alert:
+    """What was parsed at a place of a receipt's body, as an alert of this integration."""
+    generated = identity.generated_entity_id(trace_id, position)
+    return Alert(
+        event_id=identity.event_id(trace_id, position, integration),
+        trace_id=trace_id,
+        receipt=receipt,
+        position=position,
+        integration=integration,
+        accepted_at=accepted_at,
+        entity_id=identity.fitting_entity_id(parsed.entity_id or generated),
+        parsed=parsed,
+    )
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Say what was understood; the reading itself is `alerts_of`."""
+    return go_on(understood(alert))
+
+
+def understood(alert: Alert) -> str:
     given = "given" if alert.parsed.entity_id else "generated"
-    return go_on(f"{alert.alert_type.name.lower()}, entity_id {given}")
+    return f"{alert.alert_type.name.lower()}, entity_id {given}"

@@ -13,8 +13,11 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Take the steps that are due at once; the later ones are timers."""
     incident = state.incidents[identity.incident_id(alert.event_id)]
     facts = state.facts
-    effects = moves.start(incident, facts.service, facts.directory, actor_of(alert), now)
+    chosen = facts.directory.people.get(alert.plan.assigned_to or "")
+    actor = actor_of(alert)
+    effects = moves.start_assigned(incident, chosen, facts.service, facts.directory, actor, now)
     owed = [effect.notice for effect in effects if isinstance(effect, OweNotice)]
     names = {person.row: person.name for person in facts.directory.people.values()}
     people = ", ".join(dict.fromkeys(names.get(notice.user, "?") for notice in owed))
-    return stop(f"to be told now: {people}" if owed else "nobody is to be told yet", *effects)
+    when = f"in {alert.plan.delay_s} s" if alert.plan.delay_s else "now"
+    return stop(f"to be told {when}: {people}" if owed else "nobody is to be told yet", *effects)

@@ -1,4 +1,8 @@
-"""Stage 2: a global router's rules send the alert to integrations. No routers exist yet."""
+"""Stage 2: whom a global router sends an alert to. Contract section 4.7.
+
+Alerts that came by an integration's own key pass. Those of a router's key were routed before any service
+was looked at, in a transaction of their own (pipeline/routing.py), and go on behind this stage.
+"""
 
 from datetime import datetime
 

@@ -34,6 +34,7 @@ APPLICATION = keys(
     "name icon_url summary description unique_id availability_plan_id setup_instructions extension"
     " application_type categories documentation_link"
 )
+TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")
 SLA = keys(
     "unique_id name is_active acknowledge_time resolve_time creation_date escalations description conditions"
@@ -46,6 +47,9 @@ INCIDENT = keys(
     " team_priority_object parent_incident is_parent_incident snooze_time snoozed_till postmortems"
     " postmortem_assignee"
 )
+ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
+ROUTER_RULE = keys("unique_id name position rule_json actions router")
+ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
 PAGE = keys("count next previous results")
 ALERT = keys(
     "integration_object summary incident creation_date message integration suppressed entity_id alert_type"
@@ -79,6 +83,22 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("escalations.0.responders.0", keys("user unique_id")),
     ),
     "Integration": (("application_reference", APPLICATION),),
+    "AlertRule": (
+        (
+            "actions.0",
+            keys(
+                "unique_id action_type key value value_reference_name escalation_policy"
+                " escalation_policy_name assign_to assign_to_name schedule sla team_priority task_template"
+            ),
+        ),
+        ("conditions.0", keys("unique_id alert_condition_type alert_field pattern position")),
+    ),
+    "RouterRule": (
+        ("actions.0", keys("unique_id action_type service team integration_obj")),
+        ("actions.0.service", keys("name unique_id")),
+        ("actions.0.team", keys("name unique_id")),
+        ("actions.0.integration_obj", keys("name unique_id")),
+    ),
 }
 
 
@@ -111,6 +131,7 @@ def five(path: str, id_arg: str, noun: str, shape: frozenset[str], nested: str =
 
 T = "/api/account/teams/<team_id>"
 U = "/api/account/users/<username>"
+ROUTERS = "/api/v2/account/events/router/"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
 
 OPERATIONS = (
@@ -141,8 +162,19 @@ OPERATIONS = (
     Row("PUT", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
     Row("PATCH", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
     Row("GET", f"{I}/alerts/", 200, ALERT, many=True, client=PAGE),
+    *five(f"{T}/tags/", "tag_id", "tag", TAG),
     *five(f"{T}/priority/", "priority_id", "priority", PRIORITY),
     *five(f"{T}/sla/", "sla_id", "sla", SLA, "Sla"),
+    *five(
+        f"{T}/services/<service_id>/integrations/<integration_id>/transformers/",
+        "transformers_id",
+        "alert_rule",
+        ALERT_RULE,
+        "AlertRule",
+    ),
+    *five(ROUTERS, "router_id", "router", ROUTER),
+    *five(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
+    Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", many=True, noun="RouterRule"),
     Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, many=True),
     Row("GET", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER),
     Row("POST", "/api/account/invite/", 201, MEMBER, "invitations", many=True),

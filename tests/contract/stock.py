@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from models.applications import GENERIC
+from models.enums import WorkState
+from models.events import Receipt
 from tests.people import World
 
 
@@ -26,6 +28,7 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     return {
         "team": {"name": "Search"},
         "member": {"user": world.charlie.username, "role": 2},
+        "tag": {"name": "database", "color": "red"},
         "priority": {"name": "P1", "description": "Everything is down", "color": "red"},
         "sla": {
             "name": "Gold",
@@ -42,6 +45,22 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         },
         "integration": {"name": "Probe", "application": GENERIC},
         "key_owner": {"integration_unique_id": ids.get("integration_id")},
+        "alert_rule": {
+            "description": "Databases to those who know them",
+            "rule_json": '{"==": [{"var": "payload.kind"}, "database"]}',
+            "conditions": [{"alert_condition_type": 1, "pattern": "critical"}],
+            "actions": [
+                {"action_type": 4, "escalation_policy": ids.get("escalation_policy_id")},
+                {"action_type": 8, "value": "{{payload.host}}: {{message}}"},
+            ],
+        },
+        "router": {"name": "Front door", "description": "For all tools"},
+        "router_rule": {
+            "name": "Databases",
+            "rule_json": '{"==": [{"var": "payload.kind"}, "database"]}',
+            "actions": [{"action_type": 0, "integration": ids.get("integration_id")}],
+        },
+        "move": {"rule": ids.get("ruleset_id"), "position": 1},
         "contact": {"name": "Home", "contact_type": 1, "value": "bob@home.example.org"},
         "rule": {"contact": ids.get("contact_id"), "start_delay": 5, "urgency": 1},
         "incident": {"title": "Disk full", "service": ids.get("service_id")},
@@ -80,14 +99,22 @@ def stock(ask: Any, world: World) -> Stock:
 
     ids["member_id"] = ask("GET", f"{team}members/").json[1]["unique_id"]
     make("priority_id", f"{team}priority/", "priority")
+    make("tag_id", f"{team}tags/", "tag")
     make("sla_id", f"{team}sla/", "sla")
     make("escalation_policy_id", f"{team}escalation_policies/", "policy")
     make("service_id", f"{team}services/", "service")
     made = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
     ids["integration_key"] = made["integration_key"]
+    integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"
+    make("transformers_id", f"{integration}transformers/", "alert_rule")
+    make("router_id", "/api/v2/account/events/router/", "router")
+    make("ruleset_id", f"/api/v2/account/events/router/{ids['router_id']}/rulesets/", "router_rule")
     make("contact_id", f"{user}contacts/", "contact")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("incident_id", "/api/incidents/", "incident")
     current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
     ids["trace_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
+    ids["aside_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
+    aside = Receipt.update(state=WorkState.ASIDE, error="ZeroDivisionError at normalize")
+    aside.where(Receipt.trace_id == ids["aside_id"]).execute()
     return Stock(ids, bodies_for(world, ids))

@@ -17,11 +17,16 @@ OPEN = {
     "/integration/<account_id>/<extension>/<integration_key>/",
     "/api/integration/<extension>/<integration_key>/",
     "/api/openapi.json",
+    # Of the whole installation, and names nobody: tests/web/test_metrics.py.
+    "/metrics",
     # Open to whoever holds the signed link, which names nobody: tests/web/test_page.py.
     "/i/<token>",
 }
 # Every member of an account may see every other.
 SEEN_BY_ALL = {"/api/account/members/<username>/", "/api/account/users/<username>/"}
+
+# Owners and admins only, whoever asks within the account.
+FOR_ADMINS = {"/api/v2/account/events/router/"}
 
 GUARDED = [route for route in ROUTES if route.path not in OPEN]
 WITH_IDS = [route for route in GUARDED if "<" in route.path]
@@ -90,7 +95,8 @@ def test_another_teams_objects_are_forbidden(ask, stock, route):
 def test_lists_show_nothing_of_others(ask, stock, world, route, who):
     listed = ask("GET", route.path, who=who)
 
-    assert listed.status_code == 200
+    refused = who == "charlie" and route.path in FOR_ADMINS
+    assert listed.status_code == (403 if refused else 200)
     hidden = {key: one for key, one in stock.ids.items() if key.endswith("_id") and key != "account_id"}
     if who == "mallory":
         hidden |= {"alice": world.alice.username, "bob": world.bob.username}
@@ -98,7 +104,7 @@ def test_lists_show_nothing_of_others(ask, stock, world, route, who):
 
 
 # Their bodies name nothing of anybody's.
-NAME_NOTHING = ("/api/account/teams/", "/api/incidents/filter/")
+NAME_NOTHING = ("/api/account/teams/", "/api/incidents/filter/", "/api/v2/account/events/router/")
 NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in NAME_NOTHING]
 
 
@@ -140,12 +146,14 @@ def foreign(ask, world) -> dict[str, dict[str, str]]:
             "priority": ask("POST", f"{path}/priority/", {}, who=who).json["unique_id"],
             "service": ask("POST", f"{path}/services/", service, who=who).json["unique_id"],
             "contact": contacts[0]["unique_id"],
+            "tag": ask("POST", f"{path}/tags/", {"name": "x"}, who=who).json["unique_id"],
             "team": team.unique_id,
             "user": user,
         }
     return found
 
 
+ROUTER = "/api/v2/account/events/router/{router_id}"
 TEAM = "/api/account/teams/{team_id}"
 USER = "/api/account/users/{username}"
 SERVICE = TEAM + "/services/{service_id}/"
@@ -188,6 +196,53 @@ def test_people_and_teams_of_another_account_are_refused(ask, stock, foreign, me
     assert everything() == before
 
 
+RULES = SERVICE + "integrations/{integration_id}/transformers/"
+# type of action, kind of the foreign thing
+NAMED_BY_RULES = ((4, "policy"), (12, "tag"), (14, "sla"), (15, "priority"))
+
+
+@pytest.mark.parametrize("who", ["mallory", "charlie"])
+@pytest.mark.parametrize(("action_type", "kind"), NAMED_BY_RULES)
+def test_a_rule_refers_to_nothing_of_another_team(ask, stock, foreign, who, action_type, kind):
+    action = {"action_type": action_type, "value": foreign[who][kind]}
+
+    assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == 400
+
+
+def test_a_rule_assigns_nobody_of_another_account(ask, stock, foreign):
+    for who, status in (("mallory", 400), ("charlie", 201)):
+        action = {"action_type": 6, "assign_to": foreign[who]["user"]}
+        assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == status
+
+
+def test_names_of_what_is_anothers_are_not_told(ask, stock, foreign):
+    """A responder is kept whoever it is; only those of the account have a name."""
+    for kind in ("user", "policy"):
+        action = {"action_type": 17, "value": foreign["mallory"][kind]}
+        made = ask("POST", RULES.format(**stock.ids), {"actions": [action]}).json
+
+        assert made["actions"][0]["value_reference_name"] is None
+
+
+def test_a_router_sends_nothing_to_another_account(ask, stock, foreign, world):
+    """Its owner may name any integration of the account, whatever the team."""
+    rules = f"{ROUTER.format(**stock.ids)}/rulesets/"
+    for who, status in (("mallory", 400), ("charlie", 201)):
+        team = f"/api/account/teams/{foreign[who]['team']}/services/{foreign[who]['service']}"
+        theirs = ask("POST", f"{team}/integrations/", stock.bodies["integration"], who=who).json
+        for name in ("unique_id", "integration_key"):
+            rule = {"actions": [{"action_type": 0, "integration": theirs[name]}]}
+            assert ask("POST", rules, rule).status_code == status
+
+
+def test_a_rule_of_another_router_is_not_moved(ask, stock):
+    other = ask("POST", "/api/v2/account/events/router/", {}).json["unique_id"]
+    path = ROUTER.format(router_id=other)
+
+    assert ask("PUT", f"{path}/rulesets/", stock.bodies["move"]).status_code == 400
+    assert ask("GET", f"{path}/rulesets/{stock.ids['ruleset_id']}/").status_code == 404
+
+
 def test_a_chain_or_a_promise_names_nobody_of_another_account(ask, stock, world):
     team = TEAM.format(**stock.ids)
     policy = {"name": "x", "rules": [step(0, world.mallory.username)]}
@@ -221,11 +276,13 @@ def test_ids_of_one_team_are_not_found_under_another(ask, stock, world):
 
     for path in (
         f"{other}/services/{ids['service_id']}/",
+        f"{other}/tags/{ids['tag_id']}/",
         f"{other}/priority/{ids['priority_id']}/",
         f"{other}/sla/{ids['sla_id']}/",
         f"{other}/escalation_policies/{ids['escalation_policy_id']}/",
         f"{other}/members/{ids['member_id']}/",
         f"{other}/services/{ids['service_id']}/integrations/{ids['integration_id']}/",
+        f"{other}/services/{ids['service_id']}/integrations/{ids['integration_id']}/transformers/",
     ):
         assert ask("GET", path).status_code == 404
 

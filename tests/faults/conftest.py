@@ -12,6 +12,8 @@ import redis
 from bench.instance import Instance
 from bench.sink import Sink
 from models.base import db, open_store
+from tests import stores
+from tests.faults.installation import Installation
 from tests.faults.ledger import OWNER
 from tocsin.embedded_redis import socket_path
 
@@ -49,21 +51,22 @@ def sink() -> Iterator[Sink]:
 
 
 @pytest.fixture
-def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Instance]]:
+def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Installation]]:
     """Starts the instance of this test; its tables are open to the test, too."""
-    started: list[Instance] = []
+    started: list[Installation] = []
 
-    def launched(**settings: Any) -> Instance:
-        instance = Instance(tmp_path, settings.pop("relay", sink.port), owner_email=OWNER, **settings)
+    def launched(**settings: Any) -> Installation:
+        instance = Installation(tmp_path, settings.pop("relay", sink.port), owner_email=OWNER, **settings)
         started.append(instance)
         instance.start()
-        open_store("", instance.home)
+        open_store(instance.database_url, instance.home)
         return instance
 
     yield launched
     for instance in started:
         instance.stop()
     db.close_all()
+    stores.forget(tmp_path / "home")
 
 
 @pytest.fixture

@@ -36,21 +36,33 @@ class Ledger:
             query = Notice.select(Notice, Message.message_id).join(Message)
             self.notices = [(row, row.message.message_id) for row in query]
             self.numbers = dict(_numbers())
+            self.services = dict(Incident.select(Incident.id, Incident.service).tuples())
 
-    def unprocessed(self, accepted: Mapping[str, str]) -> list[str]:
-        """Accepted alerts that did not come to the end of their road, as exactly one event."""
-        return [trace_id for trace_id, entity in accepted.items() if not self._processed(trace_id, entity)]
+    def unprocessed(self, accepted: Mapping[str, str], stories: Mapping[str, Story]) -> list[str]:
+        """Accepted alerts that did not come to the end of their road, as exactly one event a target."""
+        return [
+            trace_id
+            for trace_id, entity in accepted.items()
+            if not self._processed(trace_id, entity, stories[entity].targets)
+        ]
 
-    def _processed(self, trace_id: str, entity: str) -> bool:
+    def _processed(self, trace_id: str, entity: str, targets: int) -> bool:
         row, state = self.books.receipts.get(trace_id, (0, -1))
-        return state == WorkState.DONE and self.books.events.get(row) == [(entity, WorkState.DONE)]
+        return state == WorkState.DONE and self.books.events.get(row) == [(entity, WorkState.DONE)] * targets
 
     def disordered(self, stories: Mapping[str, Story]) -> list[str]:
         """Entities whose incidents are not what their sender's order of words makes of them."""
         return [entity for entity, story in stories.items() if not self._in_order(entity, story)]
 
     def _in_order(self, entity: str, story: Story) -> bool:
-        opened = self.books.opened.get(entity, [])
+        """At each of the services that it was told to."""
+        by_service: dict[int, list[int]] = {}
+        for incident in self.books.opened.get(entity, []):
+            by_service.setdefault(self.services[incident], []).append(incident)
+        told = [*by_service.values(), *[[]] * (story.targets - len(by_service))]
+        return len(told) == story.targets and all(self._as_told(opened, story) for opened in told)
+
+    def _as_told(self, opened: list[int], story: Story) -> bool:
         still_open = [incident for incident in opened if incident in self.books.open_incidents]
         if len(opened) not in story.incidents or len(still_open) > 1:
             return False

@@ -20,8 +20,10 @@ class Unknown(Exception):
 
 @dataclass
 class Story:
-    """What was said about one entity, in order, and taken. `unknown` is what may have been said last."""
+    """What was said about one entity, in order, and taken. `unknown` is what may have been said last;
+    `targets` is to how many services it was said."""
 
+    targets: int = 1
     levels: list[str] = field(default_factory=list)
     unknown: str | None = None
 
@@ -54,7 +56,9 @@ class Line:
         if self._connection.sock is None:
             try:
                 self._connection.connect()
-            except (ConnectionRefusedError, TimeoutError):
+            except OSError:
+                # Refused, or reset by a listener that was killed: nothing was said yet.
+                self._connection.close()
                 return None
         try:
             self._connection.request("POST", self._path, json.dumps(alert))
@@ -79,7 +83,15 @@ class Sender(threading.Thread):
     What was accepted is never sent again; an entity with an unknown outcome is never spoken of again.
     """
 
-    def __init__(self, name: str, url: str, seed: int, stopping: threading.Event, pause_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        url: str,
+        seed: int,
+        stopping: threading.Event,
+        pause_s: float,
+        targets: int = 1,
+    ) -> None:
         super().__init__(name=name, daemon=True)
         self.stories: dict[str, Story] = {}
         self.accepted: dict[str, str] = {}
@@ -89,11 +101,12 @@ class Sender(threading.Thread):
         self._chance = random.Random(f"{seed} {name}")
         self._stopping = stopping
         self._pause_s = pause_s
+        self._targets = targets
         self._live = [self._fresh() for _ in range(LIVE_ENTITIES)]
 
     def _fresh(self) -> str:
         name = f"{self.name}-{len(self.stories)}"
-        self.stories[name] = Story()
+        self.stories[name] = Story(self._targets)
         return name
 
     def run(self) -> None:

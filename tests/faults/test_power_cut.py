@@ -51,7 +51,7 @@ def test_after_kill_9_of_every_process_a_start_is_all_it_takes(
     tell(f"{len(accepted)} accepted; {ledger.told()}; all done {seconds:.1f} s after the next start")
     assert [sender.failure for sender in senders] == [None] * 4
     assert len(accepted) > 100
-    assert ledger.unprocessed(accepted) == []
+    assert ledger.unprocessed(accepted, stories) == []
     assert ledger.disordered(stories) == []
     assert ledger.untold() == []
     assert ledger.told_twice() <= RELAY_LINES

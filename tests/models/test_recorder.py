@@ -1,7 +1,8 @@
 """From a trace_id alone one can tell why someone was, or was not, told (law 5)."""
 
-from models import recorder
+from models import aside, recorder
 from tests.alerts import accept
+from tests.set_aside import set_aside_alert, set_aside_body
 from workers import road
 
 
@@ -36,6 +37,33 @@ def test_an_alert_that_waits_is_queued(world, now):
     receipt = accept(world, now, message="Disk full", alert_type="critical")
 
     assert recorder.story(recorder.receipt_of(receipt.trace_id))["status"] == "queued"
+
+
+def told_of(receipt):
+    return recorder.story(recorder.receipt_of(receipt.trace_id))
+
+
+def test_what_was_set_aside_has_failed_until_it_is_taken_up_again(world, now):
+    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
+    before = [told_of(one) for one in (body, alert.receipt)]
+    aside.replay(aside.within(), "Bob")
+    after = [told_of(one) for one in (body, alert.receipt)]
+
+    assert [told["status"] for told in (*before, *after)] == ["failed", "failed", "queued", "queued"]
+    assert (before[0]["replayed_at"], before[1]["alerts"][0]["waits_at"]) == (None, None)
+    assert after[0]["replayed_at"] > body.received_at
+    assert (after[1]["alerts"][0]["status"], after[1]["alerts"][0]["waits_at"]) == ("queued", "normalize")
+    assert after[1]["alerts"][0]["road"][-1]["stage"] == "replay"
+
+
+def test_what_was_dropped_has_failed_and_says_who_dropped_it(world, now):
+    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
+    aside.drop(aside.within(), "Bob")
+    told, told_alert = (told_of(one) for one in (body, alert.receipt))
+
+    assert (told["status"], told_alert["status"]) == ("failed", "failed")
+    assert told["error"] == "dropped: ZeroDivisionError at normalize, by Bob"
+    assert told_alert["alerts"][0]["road"][-1]["reason"] == "dropped by Bob"
 
 
 def test_the_number_of_statements_does_not_grow_with_the_receipt(world, now, statements):

@@ -277,7 +277,7 @@ def test_constants_that_take_too_much_work_are_stopped_when_compiled_or_run():
 def test_the_trace_has_a_verdict_for_each_node():
     tree = group(rule("alert.message", "like", "disk"), group(search("equal", "$.host", "db2"), negated=True))
 
-    steps = trace(compile_rule(json.dumps(tree)), subject(payload={"host": "db2"}))
+    steps = list(trace(compile_rule(json.dumps(tree)), subject(payload={"host": "db2"})))
 
     assert [(step.depth, step.verdict.matches) for step in steps] == [
         (0, False),

@@ -50,7 +50,7 @@ def decide(given, *, entities=(), incidents=(), firing=None, facts=None):
             {"entities": [HELD], "incidents": [ACKNOWLEDGED]},
             "the incident is acknowledged already",
         ),
-        (alert(suppressed=True), {}, "suppressed by its sender"),
+        (alert(suppressed=True), {}, "suppressed: stored, no incident"),
         (alert(), {"facts": lane(status=DISABLED)}, "the service is disabled: stored, no incident"),
         (alert(), {"facts": lane(under_maintenance=True)}, "the service is under maintenance"),
     ],

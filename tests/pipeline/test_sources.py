@@ -219,3 +219,21 @@ def test_a_number_beyond_all_ranges_refuses_no_page(number, kept):
 def test_a_group_of_millions_of_nothing_is_refused():
     with pytest.raises(BadBody):
         PROMETHEUS.parse(b'{"alerts": [' + b"{}," * 40_000 + b"{}]}")
+
+
+def test_what_a_group_says_of_all_its_alerts_may_not_swell_it():
+    labels = {f"label{n}": "" for n in range(20_000)}
+    group = {"commonLabels": labels, "alerts": [{"labels": {"alertname": str(n)}} for n in range(800)]}
+
+    with pytest.raises(BadBody, match="too many"):
+        PROMETHEUS.parse(json.dumps(group).encode())
+
+
+def test_a_large_group_may_say_of_all_its_alerts_what_stands_in_each_of_them():
+    labels = {f"label{n}": "x" * 20 for n in range(20)}
+    group = {"commonLabels": labels, "groupLabels": labels, "alerts": [{"labels": labels}] * 8_000}
+
+    parsed = PROMETHEUS.parse(json.dumps(group).encode())
+
+    assert len(parsed) == 8_000
+    assert parsed[-1].payload["commonLabels"] == labels

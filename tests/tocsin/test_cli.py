@@ -1,10 +1,11 @@
 """The command: what it prints, and how it fails."""
 
 import json
+import re
 
 import pytest
 
-from tests.processes import tocsin
+from tests.processes import free_port, tocsin
 
 
 def told(home, *words):
@@ -48,6 +49,9 @@ def test_settings_hide_secrets(home):
     ("settings", "text"),
     [
         pytest.param({"TOCSIN_PORT": "x"}, "TOCSIN_PORT cannot be used", id="bad value"),
+        pytest.param(
+            {"TOCSIN_REDIS_URL": "redis://:hun/ter2@h"}, "TOCSIN_REDIS_URL cannot be used", id="bare /"
+        ),
         pytest.param({"TOCSIN_PROT": "80"}, "unknown setting TOCSIN_PROT", id="unknown name"),
     ],
 )
@@ -58,23 +62,48 @@ def test_a_bad_setting_is_one_line(home, command, settings, text):
     assert ended.returncode == 2
     assert ended.stderr.startswith(f"tocsin: {text}")
     assert ended.stderr.count("\n") == 1
+    assert "hun" not in ended.stderr
 
 
 def test_a_data_folder_that_cannot_be_is_one_line(tmp_path):
     (tmp_path / "file").write_text("")
 
-    ended = tocsin(tmp_path / "file" / "home", "migrate")
+    ended = tocsin(tmp_path / "file" / "home", "migrate", TOCSIN_DATABASE_URL="")
 
     assert ended.returncode == 1
     assert ended.stderr.count("\n") == 1
 
 
-def test_a_database_that_is_away_is_one_line(home):
-    ended = tocsin(home, "migrate", TOCSIN_DATABASE_URL="postgresql://tocsin:hunter2@127.0.0.1:1/none")
+@pytest.mark.parametrize(
+    ("url", "code", "text"),
+    [
+        pytest.param("127.0.0.1:1/none", 1, "see TOCSIN_DATABASE_URL: .*Connection refused", id="away"),
+        pytest.param(
+            "nowhere.invalid/none", 1, "see TOCSIN_DATABASE_URL: .*nowhere.invalid", id="no such host"
+        ),
+        pytest.param("127.0.0.1:x/none", 2, "TOCSIN_DATABASE_URL cannot be used", id="bad port"),
+        pytest.param("a@b@127.0.0.1:1/none", 2, "TOCSIN_DATABASE_URL cannot be used", id="bare @"),
+        pytest.param("127.0.0.1:1/none?word=1", 2, "TOCSIN_DATABASE_URL cannot be used", id="unknown word"),
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_one_line(home, url, code, text):
+    ended = tocsin(home, "migrate", TOCSIN_DATABASE_URL=f"postgresql://tocsin:hunter2@{url}")
+
+    assert ended.returncode == code
+    assert re.match(f"tocsin: .*{text}", ended.stderr)
+    assert ended.stderr.count("\n") == 1
+    assert "hunter2" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "why x", "token list", "test-message x"])
+def test_every_command_says_so(home, command):
+    away = "postgresql://tocsin:hunter2@127.0.0.1:1/none"
+
+    ended = tocsin(home, *command.split(), TOCSIN_DATABASE_URL=away, TOCSIN_PORT=str(free_port()))
 
     assert ended.returncode == 1
-    assert ended.stderr.startswith("tocsin: ")
-    assert "Traceback" not in ended.stderr
+    assert ended.stderr.startswith("tocsin: cannot connect to the database")
+    assert ended.stderr.count("\n") == 1
     assert "hunter2" not in ended.stderr
 
 

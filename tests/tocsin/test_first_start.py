@@ -16,18 +16,27 @@ from models.base import connection, db, open_store
 from models.ids import digest
 from models.services import Integration
 from tests.processes import environment, free_port
+from tests.stores import settings_of, url_of
 from tocsin import first_start
 from tocsin.settings import load
 
 
 @pytest.fixture
 def settings(home):
-    yield load({"TOCSIN_HOME": str(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"})
+    yield load({**settings_of(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"})
     db.close_all()
 
 
+def start(settings):
+    """What a process does first; its connections end with it."""
+    try:
+        return first_start.prepare(settings)
+    finally:
+        db.close_all()
+
+
 def test_it_makes_all_that_a_first_alert_needs(settings, home):
-    made = first_start.prepare(settings)
+    made = start(settings)
 
     file = home / "credentials.json"
     kept = json.loads(file.read_text())
@@ -47,10 +56,10 @@ def test_it_makes_all_that_a_first_alert_needs(settings, home):
 
 
 def test_a_second_start_makes_nothing(settings, home):
-    first_start.prepare(settings)
+    start(settings)
     before = (home / "credentials.json").read_text()
 
-    assert first_start.prepare(settings) is None
+    assert start(settings) is None
     assert (home / "credentials.json").read_text() == before
 
 
@@ -68,10 +77,10 @@ def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatc
 
     monkeypatch.setattr(first_start, "_write", write_and_crash)
     with pytest.raises(PowerCut):
-        first_start.prepare(settings)
+        start(settings)
     monkeypatch.undo()
 
-    made = first_start.prepare(settings)
+    made = start(settings)
 
     assert json.loads((home / "credentials.json").read_text())["token"] == made.token
     with connection():
@@ -83,7 +92,7 @@ def test_several_first_processes_make_one_account(home):
     racing = [subprocess.Popen([sys.executable, "-c", code], env=environment(home)) for _ in range(4)]
 
     assert [process.wait(30) for process in racing] == [0, 0, 0, 0]
-    open_store("", home)
+    open_store(url_of(home), home)
     with connection():
         assert Account.select().count() == 1
     db.close_all()

@@ -89,3 +89,27 @@ def test_every_line_of_a_process_is_json_without_secrets():
     ]
     assert not [secret for secret in (KEY, TOKEN, "alice@", "+4917") if secret in ended.stderr]
     assert {line["process"] for line in lines} == {"test"}
+
+
+FAILING = """
+import structlog
+from tocsin import logs
+logs.configure("info", "test")
+try:
+    try:
+        open("/dev/null/what a user wrote")
+    except OSError as error:
+        raise ValueError("what a user wrote") from error
+except ValueError:
+    structlog.get_logger().exception("failed")
+"""
+
+
+def test_an_error_is_told_by_its_class_and_place_and_not_by_its_text():
+    ended = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=20)
+
+    (line,) = map(json.loads, ended.stderr.splitlines())
+    assert "what a user wrote" not in ended.stderr
+    assert line["exception"].startswith("ValueError\n")
+    assert "after NotADirectoryError (ENOTDIR)\n" in line["exception"]
+    assert 'File "<string>", line 7' in line["exception"]

@@ -5,8 +5,13 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from models import recorder
+from models import aside, recorder
+from models.accounts import raise_version
+from models.ids import new_uuid
+from models.rules import AlertRule
 from tests.alerts import accept
+from tests.set_aside import set_aside_body
+from tests.stores import settings_of
 from tocsin.why import lines, why
 from workers import road
 
@@ -27,9 +32,57 @@ def test_it_tells_every_stage_the_incident_and_the_people(receipt):
     assert "Alice by Primary Email: named by step 1" in text
 
 
+def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now):
+    actions = [
+        {"action_type": 7, "value": "0"},
+        {"action_type": 14, "value": "", "sla": "00000000-0000-4000-8000-000000000000"},
+    ]
+    for position, (wanted, done) in enumerate([("Disk", actions), ("Fire", [])], start=1):
+        AlertRule.create(
+            unique_id=new_uuid(),
+            integration=world.integration,
+            description=f"{wanted} rule",
+            position=position,
+            rule_json=json.dumps({"in": [wanted, {"var": "message"}]}),
+            actions=done,
+            creation_date=now,
+        )
+    raise_version(world.account.id)
+    receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    road.run(world.service.id)
+
+    text = "\n".join(lines(recorder.story(recorder.receipt_of(receipt.trace_id))))
+
+    assert "  rules      1 of 2 alert rules matched\n" in text
+    assert "  rule       Disk rule: matches\n" in text
+    assert "    it read message = 'Disk full'\n" in text
+    assert "    change urgency: from 'high' to 'low'\n" in text
+    assert "    assign sla: without effect: there is no such SLA\n" in text
+    assert "  rule       Fire rule: does not match\n" in text
+    assert "low urgency" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        pytest.param(None, "set aside: ZeroDivisionError at normalize", id="set aside"),
+        pytest.param(aside.replay, "taken up again ", id="taken up again"),
+        pytest.param(aside.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"),
+    ],
+)
+def test_it_tells_what_became_of_what_was_set_aside(world, now, change, line):
+    receipt = set_aside_body(world, now)
+    if change:
+        change(aside.within(), "Bob")
+    told = list(lines(recorder.story(recorder.receipt_of(receipt.trace_id))))
+
+    assert told[1].startswith(line)
+
+
 @pytest.fixture
 def run(home, monkeypatch):
-    monkeypatch.setenv("TOCSIN_HOME", str(home))
+    for name, value in settings_of(home).items():
+        monkeypatch.setenv(name, value)
     return lambda *arguments: CliRunner().invoke(why, arguments)
 
 

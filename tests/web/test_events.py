@@ -149,13 +149,15 @@ def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
     threads = [threading.Thread(target=send) for _ in range(20)]
     for thread in threads:
         thread.start()
-    until(lambda: groups and groups[0] + len(events._commits._waiting) == 20)
+    until(lambda: groups and groups[0] + len(events.commits._waiting) == 20)
     held.set()
     for thread in threads:
         thread.join()
 
     assert codes == [200] * 20
-    assert (len(groups), sum(groups)) == (2, 20)
+    # One, where all of them came before the first could begin.
+    assert len(groups) <= 2
+    assert sum(groups) == 20
     assert Receipt.select().count() == 20
 
 
@@ -178,7 +180,7 @@ def test_who_is_kept_is_answered_though_the_next_commit_hangs(app, world, monkey
     for more, waiting in ((threads[:1], 0), (threads[1:6], 5), (threads[6:], 1)):
         for thread in more:
             thread.start()
-        until(lambda waiting=waiting: len(events._commits._waiting) == waiting)
+        until(lambda waiting=waiting: len(events.commits._waiting) == waiting)
         if waiting:
             may_end.release()
         assert started.acquire(timeout=10)

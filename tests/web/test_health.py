@@ -1,11 +1,16 @@
 """Alive, and ready whenever alerts can be committed."""
 
 import fcntl
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 
+import psycopg
 import pytest
 
 from models.accounts import Heartbeat
+from tests.set_aside import set_aside_body
+from tests.stores import url_of
 from tocsin.settings import load
 from web import health
 from web.app import create_app
@@ -26,6 +31,25 @@ def client(store, home, probe):
     return create_app(load({"TOCSIN_HOME": str(home)})).test_client()
 
 
+@pytest.fixture
+def nobody_can_write(store, home) -> Callable[[], AbstractContextManager[None]]:
+    """A context in which every write waits for somebody else's."""
+
+    @contextmanager
+    def sqlite():
+        with (home / "write.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def postgresql():
+        with psycopg.connect(url_of(home)) as other:
+            other.execute("lock table heartbeat in exclusive mode")
+            yield
+
+    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+
+
 def test_alive(client):
     answer = client.get("/healthz")
 
@@ -42,7 +66,16 @@ def test_ready_without_redis_clock_and_mail(client):
         "broker": "away",
         "clock": "degraded",
         "mail": "not set",
+        "aside": 0,
     }
+
+
+def test_what_is_set_aside_is_told_and_does_not_count(client, world, now):
+    before = client.get("/readyz").json
+    set_aside_body(world, now)
+    after = client.get("/readyz").json
+
+    assert after == {**before, "aside": 1}
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, "ok"), (16, "degraded")])
@@ -53,7 +86,7 @@ def test_a_clock_without_heartbeat_for_15_seconds_is_told(client, store, age, st
     assert client.get("/readyz").json["clock"] == state
 
 
-def test_an_answer_is_fresh_from_when_it_was_found(client, home, probe, monkeypatch):
+def test_an_answer_is_fresh_from_when_it_was_found(client, nobody_can_write, probe, monkeypatch):
     """Else each of those that wait for a busy store would look again, one after the other."""
     monkeypatch.setattr(health, "PATIENCE_S", 0.5)
     monkeypatch.setattr(health, "FRESH_S", 0.4)
@@ -61,27 +94,25 @@ def test_an_answer_is_fresh_from_when_it_was_found(client, home, probe, monkeypa
     looked = probe._looked
     monkeypatch.setattr(probe, "_looked", lambda: looks.append(1) or looked())
 
-    with (home / "write.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with nobody_can_write():
         answers = [client.get("/readyz").status_code for _ in range(2)]
 
     assert (answers, len(looks)) == ([503, 503], 1)
 
 
-def test_not_ready_while_nobody_can_write(client, home):
-    with (home / "write.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+def test_not_ready_while_nobody_can_write(client, nobody_can_write):
+    with nobody_can_write():
         refused = client.get("/readyz")
         again = client.get("/readyz")
-        fcntl.flock(lock, fcntl.LOCK_UN)
 
     assert (refused.status_code, refused.json["database"]) == (503, "busy")
     assert (again.status_code, again.json["status"]) == (503, "unavailable")
 
 
-def test_not_ready_when_writing_fails(client, store):
-    with store.writing():
-        store.database.execute_sql("drop table heartbeat")
+def test_not_ready_when_writing_fails(empty_store, home, probe):
+    """Nothing can be written to a database without tables."""
+    home.mkdir(exist_ok=True)
+    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
 
     answer = client.get("/readyz")
 

@@ -7,13 +7,16 @@ from playhouse.test_utils import count_queries
 
 from models import founding
 from models.applications import GENERIC
-from models.enums import AccountRole, ContactType, TeamRole
+from models.enums import AccountRole, ContactType, RuleAction, TeamRole
 from models.events import Event, Receipt
 from models.ids import new_short_id, new_uuid
-from models.incidents import Incident
+from models.incidents import Incident, IncidentTag
+from models.routers import GlobalRouter, RouterRule
+from models.rules import AlertRule
 from models.services import Service
-from models.teams import Priority, Sla, TeamMember
+from models.teams import Priority, Sla, Tag, TeamMember
 from models.users import NotificationRule
+from web import rule_actions
 
 TEAM = "/api/account/teams/{team}/"
 
@@ -29,6 +32,10 @@ def a_member(world, now):
 
 def a_priority(world, now):
     return Priority.create(unique_id=new_uuid(), team=world.team, name="P1", creation_date=now)
+
+
+def a_tag(world, now):
+    return Tag.create(unique_id=new_uuid(), team=world.team, name="database", creation_date=now)
 
 
 def an_sla(world, now):
@@ -61,15 +68,51 @@ def a_contact(world, now):
     )
 
 
+def a_router(world, now):
+    return GlobalRouter.create(
+        unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
+    )
+
+
+def a_router_rule(world, now):
+    """Of the first router, to an integration of its own."""
+    router = GlobalRouter.get_or_none() or a_router(world, now)
+    integration = founding.new_integration(world.service, "Probe", GENERIC, world.bob, now)
+    action = {"unique_id": new_uuid(), "action_type": 0, "integration": integration.unique_id}
+    RouterRule.create(
+        unique_id=new_uuid(), router=router, name="x", position=RouterRule.select().count() + 1,
+        actions=[action], creation_date=now,
+    )  # fmt: skip
+
+
+def an_alert_rule(world, now):
+    """That refers to something of each kind, each of its own."""
+    user = founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+    found = {
+        RuleAction.ROUTE_TO_ESCALATION_POLICY: a_policy(world, now).unique_id,
+        RuleAction.ASSIGN_USER: user.username,
+        RuleAction.ADD_TAGS: a_tag(world, now).unique_id,
+        RuleAction.ASSIGN_SLA: an_sla(world, now).unique_id,
+        RuleAction.ASSIGN_PRIORITY: a_priority(world, now).unique_id,
+    }
+    actions = rule_actions.kept(
+        [{"action_type": kind, "value": id_} for kind, id_ in found.items()], world.team
+    )
+    AlertRule.create(
+        unique_id=new_uuid(), integration=world.integration, position=1, actions=actions, creation_date=now
+    )
+
+
 def an_incident(world, now):
     number = Incident.select().count() + 1
     service = a_service(world, now)
-    Incident.create(
+    incident = Incident.create(
         unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
         service=service, team=world.team, title="Disk", status=1, urgency=1, assigned_to=world.bob,
         escalation_policy=service.escalation_policy, sla=service.sla, team_priority=service.team_priority,
         creation_date=now + timedelta(minutes=number), chain_started_at=now,
     )  # fmt: skip
+    IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=a_tag(world, now), creation_date=now)
 
 
 def an_alert(world, now):
@@ -88,6 +131,7 @@ LISTS = (
     ("GET", "/api/account/teams/", a_team),
     ("GET", "/api/account/members/", a_member),
     ("GET", TEAM + "members/", a_member),
+    ("GET", TEAM + "tags/", a_tag),
     ("GET", TEAM + "priority/", a_priority),
     ("GET", TEAM + "sla/", an_sla),
     ("GET", TEAM + "escalation_policies/", a_policy),
@@ -95,6 +139,13 @@ LISTS = (
     ("GET", TEAM + "services/{service}/integrations/", an_integration),
     ("GET", "/api/account/users/{bob}/contacts/", a_contact),
     ("GET", "/api/account/users/{bob}/notification_rules/", a_contact),
+    (
+        "GET",
+        TEAM + "services/{service}/integrations/{integration}/transformers/",
+        an_alert_rule,
+    ),
+    ("GET", "/api/v2/account/events/router/", a_router),
+    ("GET", "/api/v2/account/events/router/{router}/rulesets/", a_router_rule),
     ("GET", "/api/incidents/?page_size=100", an_incident),
     ("POST", "/api/incidents/filter/?page_size=100", an_incident),
     ("GET", "/api/incidents/1/alerts/?page_size=100", an_alert),
@@ -106,9 +157,15 @@ LISTS = (
     ("method", "path", "one_more"), LISTS, ids=lambda value: getattr(value, "__name__", value)
 )
 def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, path, one_more, word):
-    place = path.format(team=world.team.unique_id, service=world.service.unique_id, bob=world.bob.username)
-
     def cost() -> tuple[int, int]:
+        router = GlobalRouter.get_or_none()
+        place = path.format(
+            team=world.team.unique_id,
+            service=world.service.unique_id,
+            integration=world.integration.unique_id,
+            bob=world.bob.username,
+            router=router and router.unique_id,
+        )
         with count_queries() as counted:
             listed = ask(method, place, {} if method == "POST" else None, word=word)
         body = listed.json

@@ -8,6 +8,7 @@ import dramatiq
 import pytest
 import structlog
 
+from pipeline.topology import segments
 from tests.processes import free_port, running_redis
 from tests.waiting import until
 from tocsin.embedded_redis import url_of
@@ -78,11 +79,72 @@ def test_a_bell_is_heard_at_once(ringer, heard):
 def test_bells_for_a_lane_that_waits_are_one(ringer, client):
     for _ in range(100):
         bell.ring_road(7)
-        bell.ring_road(8, "rules")
+        bell.ring_router(8)
 
     assert ringer.flush(5)
     assert client.zcard(bell.key_of("road.normalize")) == 1
-    assert client.zcard(bell.key_of("road.rules")) == 1
+    assert client.zcard(bell.key_of("routers")) == 1
+
+
+@pytest.mark.parametrize(("cuts", "queue"), [((), "road.normalize"), (("route",), "road.rules")], ids=str)
+def test_what_waits_at_a_stage_is_rung_for_the_queue_of_its_segment(ringer, client, monkeypatch, cuts, queue):
+    monkeypatch.setattr(bell, "_road", segments(cuts))
+    bell.ring_road(8, "rules")
+
+    assert ringer.flush(5)
+    assert client.zcard(bell.key_of(queue)) == 1
+
+
+def test_a_lane_that_rests_is_silent_and_then_heard_once_for_all_its_bells(ringer, heard, client):
+    rested_at = time.monotonic()
+    ringer.rest(0.3, "lane", 7)
+    assert ringer.flush(5)
+    for _ in range(5):
+        bell.ring("lane", 7)
+    bell.ring("lane", 8)
+
+    assert heard.get(timeout=5)[0] == (8,)
+    args, at = heard.get(timeout=5)
+    assert args == (7,)
+    assert at - rested_at >= 0.3
+    assert heard.empty()
+    assert client.zcard(bell.key_of("lane")) == 0
+
+
+def test_a_lane_that_was_rung_after_its_rest_is_silent_no_longer(ringer, heard, client):
+    """The server heard of the rest later than it began, and would have kept to it for longer."""
+    ringer.rest(0.5, "lane", 7)
+    assert ringer.flush(5)
+    client.zadd(bell.resting_key_of("lane"), {"[7]": time.time() + 60})
+    assert heard.get(timeout=5)[0] == (7,)
+    bell.ring("lane", 7)
+
+    assert heard.get(timeout=5)[0] == (7,)
+
+
+def test_rests_that_are_over_are_forgotten(ringer, heard, client):
+    for lane in range(3):
+        ringer.rest(0.01, "lane", lane)
+        assert ringer.flush(5)
+        heard.get(timeout=5)
+
+    assert client.zcard(bell.resting_key_of("lane")) == 0
+
+
+def test_rests_whose_process_ended_are_forgotten(ringer, client):
+    client.zadd(bell.resting_key_of("lane"), {"[1]": time.time() - 1})
+    ringer.rest(60, "lane", 2)
+    assert ringer.flush(5)
+
+    assert client.zrange(bell.resting_key_of("lane"), 0, -1) == [b"[2]"]
+
+
+def test_a_flushed_server_forgets_rests_and_loses_no_lane(ringer, heard, client):
+    ringer.rest(0.2, "lane", 7)
+    assert ringer.flush(5)
+    client.flushall()
+
+    assert heard.get(timeout=5)[0] == (7,)
 
 
 def test_lanes_are_heard_in_the_order_of_their_first_bell(ringer, client):

@@ -12,7 +12,7 @@ from models.base import connection
 from models.effects import Actor, Outcome
 from models.enums import ActorKind, ContactType, IncidentStatus, MessageState, NoticeState
 from models.incidents import Incident
-from models.loading import lock_incident
+from models.loading import lock_incident, people
 from models.notices import Attempt, Message, Notice
 from models.users import ContactMethod, NotificationRule
 from pipeline import moves
@@ -70,6 +70,15 @@ def move(incident, to, user, now):
         apply(Outcome(effects=list(effects)))
 
 
+def assign(incident, person, by, now):
+    with deliver.store().writing():
+        found = lock_incident(incident.id)
+        whom = people([person.username])[person.username]
+        actor = Actor(ActorKind.USER, by.first_name, user=by.id)
+        effects = moves.assign(found.incident, whom, found.service, found.directory, actor, now)
+        apply(Outcome(effects=list(effects)))
+
+
 def outcomes():
     return [(one.outcome, one.detail) for one in Attempt.select().order_by(Attempt.id)]
 
@@ -105,6 +114,17 @@ def test_a_group_is_one_message_that_lists_each(world, now, posted):
     assert mail["Subject"].startswith("[Checkout] 50 incidents: Disk 0, Disk 1")
     assert mail.get_content().count("https://tocsin.example.org/i/") == 50
     assert Notice.select().where(Notice.state == NoticeState.SENT).count() == 50
+
+
+def test_somebody_is_told_of_being_given_what_another_has_acknowledged(world, now, posted):
+    with relay() as box:
+        posted(box.port)
+        incident = alert(world, now)
+        move(incident, IncidentStatus.ACKNOWLEDGED, world.alice, now)
+        assign(incident, world.bob, world.alice, now)
+        deliver.drain(MAIL, now + SECOND)
+
+    assert [to for to, _ in box.mails] == ["bob@example.org"]
 
 
 def test_nothing_is_sent_before_its_time(world, now, posted):

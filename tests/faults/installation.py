@@ -1,0 +1,72 @@
+"""The instance that is hurt; on PostgreSQL with a second worker beside it, as on another host."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.instance import START_S, Instance
+from bench.processes import Process, family
+from tests.stores import url_of
+from tests.waiting import until
+
+
+class Installation(Instance):
+    """`tocsin up` and, where the store serves several hosts, one more worker, which is started again, too."""
+
+    def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
+        self.database_url = settings.pop("database_url", "") or url_of(folder / "home")
+        if self.database_url:
+            settings["database_url"] = self.database_url
+        super().__init__(folder, relay_port, **settings)
+        self._starts = 0
+        self._second: subprocess.Popen[bytes] | None = None
+
+    def start(self, timeout: float = START_S) -> "Installation":
+        super().start(timeout)
+        self._start_second()
+        if self.database_url:
+            until(lambda: self._told().read_text().count('"working"') == self._starts)
+        return self
+
+    def _told(self) -> Path:
+        return self.home / "second-worker.log"
+
+    def _start_second(self) -> None:
+        if not self.database_url:
+            return
+        self._starts += 1
+        with self._told().open("ab") as told:
+            self._second = subprocess.Popen(
+                [sys.executable, "-P", "-m", "tocsin", "worker", "--parent", str(os.getpid())],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=told,
+                stderr=told,
+                start_new_session=True,
+            )
+
+    def _end(self, processes: list[Process]) -> None:
+        super()._end(processes)
+        if self._second is not None:
+            self._second.wait()
+            self._second = None
+
+    def processes(self) -> list[Process]:
+        return super().processes() + (family(self._second.pid) if self._second is not None else [])
+
+    def kill_one(self, kind: str, chance: random.Random) -> bool:
+        """SIGKILL one process of a kind; False when there is none at the moment."""
+        living = [one.pid for one in self.processes() if one.kind == kind]
+        if not living:
+            return False
+        if self._second is not None:
+            assert self._second.poll() is None, "the second worker has ended by itself"
+        struck = chance.choice(living)
+        os.kill(struck, signal.SIGKILL)
+        if self._second is not None and struck == self._second.pid:
+            self._second.wait()
+            self._start_second()
+        return True

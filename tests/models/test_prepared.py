@@ -1,0 +1,72 @@
+"""What is written once says the same as what peewee writes each time."""
+
+from models.accounts import User
+from models.enums import AccountRole
+from models.events import Entity
+from models.prepared import Prepared, among, given
+from models.teams import EscalationPolicy
+
+NAMED = Prepared(lambda: User.select(User.id, User.first_name).where(User.email == given("email")))
+SOME = Prepared(lambda: User.select(User.first_name).where(among(User.email, "emails")).order_by(User.id))
+
+
+def test_it_finds_what_the_query_finds_for_each_value_given(world):
+    assert NAMED.rows(email="alice@example.org") == [(world.alice.id, "Alice")]
+    assert NAMED.first(email="bob@example.org") == (world.bob.id, "Bob")
+    assert NAMED.rows(email="nobody@example.org") == []
+    assert NAMED.first(email="nobody@example.org") is None
+
+
+def test_any_number_of_values_is_one_parameter(world, statements):
+    with statements() as seen:
+        for emails in ([], ["bob@example.org"], ["bob@example.org", "x", "alice@example.org"]):
+            found = [name for (name,) in SOME.rows(emails=emails)]
+            assert found == [name for name in ("Alice", "Bob") if f"{name.lower()}@example.org" in emails]
+
+    assert len({text for text, _ in seen}) == 1
+
+
+def test_moments_json_and_truth_come_and_go_as_the_fields_have_them(world, now):
+    policy = Prepared(
+        lambda: EscalationPolicy.select(
+            EscalationPolicy.creation_date, EscalationPolicy.rules, EscalationPolicy.move_to_next
+        ).where(EscalationPolicy.creation_date == given("at"), EscalationPolicy.id == given("row"))
+    )
+    (at, rules, moves_on) = policy.first(at=now, row=world.policy.id)
+
+    assert (at, rules) == (now, world.policy.rules)
+    assert moves_on is True
+
+
+def test_it_tells_how_many_rows_were_changed(world, now):
+    removed = Prepared(lambda: User.update(removed_at=given("at")).where(User.email == given("email")))
+
+    assert removed.run(at=now, email="bob@example.org") == 1
+    assert removed.run(at=now, email="nobody@example.org") == 0
+    assert User.get_by_id(world.bob.id).removed_at == now
+
+
+def test_it_is_written_once_and_numbers_that_never_differ_stand_in_the_text(world, statements):
+    written = []
+
+    def write():
+        written.append(1)
+        owners = User.select(User.email).where(User.role == AccountRole.OWNER, User.id < given("row"))
+        return owners.order_by(User.id).limit(5)
+
+    prepared = Prepared(write)
+    with statements() as seen:
+        for _ in range(3):
+            assert prepared.rows(row=2**40) == [("alice@example.org",), ("mallory@example.net",)]
+
+    assert written == [1]
+    text, values = seen[0]
+    assert list(values) == [2**40]
+    assert "= 1" in text
+    assert "LIMIT 5" in text
+
+
+def test_conditions_on_truth_are_written_as_the_store_says_it(world):
+    firing = Prepared(lambda: Entity.select(Entity.id).where(Entity.firing == False))  # noqa: E712
+
+    assert firing.rows() == []

@@ -1,0 +1,102 @@
+"""A night with a router, alert rules and collation, told to a real mailbox."""
+
+import pytest
+
+from models import founding
+from models.accounts import raise_version
+from models.applications import GENERIC
+from models.enums import IncidentStatus, RuleAction
+from models.incidents import Incident
+from models.services import Integration, Service
+from tests.rules import accept_by, action, add_router, add_router_rule, add_rule, equals, var
+from tests.workers.test_timers import set_policy
+from workers import road, routing
+
+A = RuleAction
+
+
+@pytest.fixture
+def routed(night, world, now):
+    """routed("Disk full", "db1"): one alert by the router's key.
+
+    Alerts about hosts go to Checkout, which collects them for ten minutes and does not wake anybody again
+    for a host within half an hour of its last incident; alerts about builds go to Builds, whose rules put
+    off the first word by two minutes and have Bob told; what is only a test reaches nobody.
+    """
+    Service.update(collation=1, collation_time=10).where(Service.id == world.service.id).execute()
+    set_policy(world, (0, world.alice), (15, world.bob))
+    builds = founding.new_service(world.team, "Builds", world.policy, world.alice, now)
+    door = founding.new_integration(builds, "Builds door", GENERIC, world.alice, now)
+    Integration.update(create_incidents_for=2).where(Integration.id == door.id).execute()
+    recent = {"and": [{"<": [var("seconds_since_last"), 1800]}, equals("alert_type", "3")]}
+    add_rule(world, action(A.CHANGE_ENTITY_ID, "{{payload.host}}"))
+    add_rule(world, action(A.SUPPRESS), when=recent)
+    add_rule(
+        world,
+        action(A.CHANGE_ENTITY_ID, "build {{payload.build}}"),
+        action(A.CHANGE_MESSAGE, "Build {{payload.build}} failed"),
+        action(A.ASSIGN_USER, world.bob.username),
+        action(A.DELAY_NOTIFICATIONS, "120"),
+        integration=door,
+    )
+    router = add_router(world)
+    add_router_rule(router, when=equals("payload.environment", "test"), suppress=True)
+    add_router_rule(router, world.integration, when={"!!": [var("payload.payload.host")]})
+    add_router_rule(router, door, when={"!!": [var("payload.payload.build")]})
+    raise_version(world.account.id)
+
+    def sent(message, level="critical", environment="live", **payload):
+        body = {"message": message, "alert_type": level, "environment": environment, "payload": payload}
+        accept_by(router, night.now, exactly=True, body=body)
+        routing.run(router.id)
+        road.run(builds.id, "rules")
+        night._settle()
+
+    return sent
+
+
+def status(number):
+    return Incident.get(Incident.incident_number == number).status
+
+
+def test_a_night_behind_a_router(night, routed):
+    routed("Disk full", host="db1")
+    assert night.mails() == [("alice", "[Checkout] #1 Disk full (critical)")]
+
+    # The other hosts follow within minutes: one incident, and nobody hears of it twice.
+    night.after(minutes=2)
+    routed("Disk full", host="db2")
+    routed("Disk full", host="db1")
+    routed("Load is high", host="web1", environment="test")
+    assert night.mails() == []
+
+    # A build fails and is repaired before its two minutes are over; the next one is not.
+    routed("failed", "error", build="41")
+    night.after(minutes=1)
+    routed("ok", "resolved", build="41")
+    routed("failed", "error", build="42")
+    night.after(minutes=1, seconds=59)
+    assert night.mails() == []
+    night.after(seconds=1)
+    assert sorted(night.mails()) == [
+        ("alice", "[Builds] #3 Build 42 failed (error)"),
+        ("bob", "[Builds] #3 Build 42 failed (error)"),
+    ]
+    routed("ok", "resolved", build="42")
+
+    # Nobody acknowledges the disks; Bob is woken a quarter of an hour after they began.
+    night.after(minutes=10)
+    assert night.mails() == [("bob", "[Checkout] #1 Disk full (critical)")]
+    routed("fine", "resolved", host="db1")
+    assert status(1) == IncidentStatus.TRIGGERED
+    routed("fine", "resolved", host="db2")
+    assert status(1) == IncidentStatus.RESOLVED
+
+    # It flaps within the half hour, which wakes nobody; after it, it does.
+    night.after(minutes=20)
+    routed("Disk full", host="db1")
+    assert night.mails() == []
+    night.after(minutes=11)
+    routed("Disk full", host="db1")
+    assert night.mails() == [("alice", "[Checkout] #4 Disk full (critical)")]
+    assert Incident.select().count() == 4

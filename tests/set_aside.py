@@ -1,0 +1,51 @@
+"""What the road has set aside, written as the road writes it."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from models.enums import WorkState
+from models.events import Event, Receipt
+from pipeline.identity import event_id
+from tests.alerts import accept
+from tests.people import World
+
+ERROR = "ZeroDivisionError at normalize"
+
+
+def set_aside_body(world: World, now: datetime, *, message: str = "poison", **more: Any) -> Receipt:
+    """A whole body that could not be worked on."""
+    receipt = accept(world, now, message=message, alert_type="critical", entity_id=message, **more)
+    Receipt.update(state=WorkState.ASIDE, error=ERROR).where(Receipt.id == receipt.id).execute()
+    return Receipt.get_by_id(receipt.id)
+
+
+def set_aside_alert(
+    world: World, now: datetime, *, message: str = "poison", stage: str = "normalize"
+) -> Event:
+    """A single alert that could not be worked on, of a body that was."""
+    receipt = accept(world, now, message=message, alert_type="critical", entity_id=message)
+    Receipt.update(state=WorkState.DONE).where(Receipt.id == receipt.id).execute()
+    return Event.create(
+        unique_id=event_id(receipt.trace_id, 0, world.integration.id),
+        receipt=receipt,
+        position=0,
+        integration=world.integration,
+        service=world.service,
+        message=message,
+        alert_type=3,
+        entity_id=message,
+        alert={
+            "payload": json.loads(receipt.body),
+            "urls": [],
+            "images": [],
+            "notes": [],
+            "wishes": {},
+            "entity_given": True,
+        },
+        creation_date=receipt.received_at,
+        stage=stage,
+        state=WorkState.ASIDE,
+        reasons=[["normalize", "critical, entity_id given"]] if stage != "normalize" else [],
+        error=ERROR.replace("normalize", stage),
+    )

@@ -1,0 +1,102 @@
+"""The accepting path before Flask: what it takes, and what it leaves to the application."""
+
+import io
+import json
+
+import pytest
+
+from models.events import Receipt
+from web import accept, events, front
+
+ALERT = json.dumps({"message": "Disk full", "alert_type": "critical"}).encode()
+GROUP = json.dumps({"alerts": [{"fingerprint": "a"}, {"fingerprint": "b"}]}).encode()
+
+
+def forms(world):
+    key = world.integration.integration_key
+    identifier = world.account.account_identifier
+    return {
+        "application": (f"/api/integration/generic/{key}/", ALERT),
+        "current": (f"/integration/{identifier}/generic/{key}/", ALERT),
+        "prometheus": (f"/api/integration/prometheus/{key}/", GROUP),
+    }
+
+
+@pytest.fixture
+def before_flask(app, monkeypatch):
+    """The client of an application in which Flask answers everything with 599."""
+
+    def other(environ, start):
+        start("599 FLASK", [("Content-Type", "text/plain")])
+        return [environ["wsgi.input"].read()]
+
+    monkeypatch.setattr(app, "wsgi_app", front.Front(other, events.commits))
+    return app.test_client()
+
+
+@pytest.mark.parametrize("form", ["application", "current", "prometheus"])
+def test_good_alerts_are_taken_before_flask(before_flask, world, form):
+    path, body = forms(world)[form]
+    answer = before_flask.post(path, data=body)
+
+    assert answer.status_code == 200
+    receipt = Receipt.get()
+    assert answer.json == {"message": "success", "trace_id": receipt.trace_id}
+    assert (bytes(receipt.body), receipt.alerts) == (body, 2 if form == "prometheus" else 1)
+
+
+LEFT = {
+    "another method": {"method": "PUT"},
+    "no last slash": {"cut": 1},
+    "an unknown source": {"swap": ("generic", "nagios")},
+    "no key": {"swap": ("generic/", "generic/x")},
+    "no JSON": {"data": b"{"},
+    "no message": {"data": b"{}"},
+    "nothing": {"data": b""},
+    "an answer in XML": {"headers": {"Accept": "application/xml"}},
+}
+
+
+@pytest.mark.parametrize("how", LEFT.values(), ids=LEFT)
+def test_the_rest_is_left_to_flask_with_its_body(before_flask, world, how):
+    path = f"/api/integration/generic/{world.integration.integration_key}/"
+    path = path.replace(*how.get("swap", ("", "")))[: -how.get("cut", 0) or None]
+    body = how.get("data", ALERT)
+    answer = before_flask.open(
+        path, method=how.get("method", "POST"), data=body, headers=how.get("headers", {})
+    )
+
+    assert (answer.status_code, answer.data) == (599, body)
+    assert not Receipt.select().exists()
+
+
+def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, before_flask, world):
+    path = f"/api/integration/generic/{world.integration.integration_key}/"
+    for length in ("", "9999", "-1", "٣", str(1024 * 1024)):
+        environ = {"CONTENT_LENGTH": length}
+        answer = before_flask.post(path, input_stream=io.BytesIO(ALERT), environ_overrides=environ)
+        assert answer.status_code == 599
+
+    assert not Receipt.select().exists()
+
+
+def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, world, monkeypatch):
+    client, groups = app.test_client(), []
+    keep = accept._keep
+    monkeypatch.setattr(accept, "_keep", lambda group: (groups.append(len(group)), keep(group)))
+    for key in ("00000000-0000-4000-8000-000000000000", world.integration.integration_key):
+        answer = client.post(f"/integration/zzzzz/generic/{key}/", data=ALERT)
+        assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
+
+    assert groups == [1, 1]
+
+
+def test_a_store_that_does_not_take_it_is_a_503_in_the_shape_of_the_contract(app, world, monkeypatch):
+    def fails(_):
+        raise accept.NotKeptError
+
+    monkeypatch.setattr(events.commits, "take", fails)
+    answer = app.test_client().post(forms(world)["application"][0], data=ALERT)
+
+    assert answer.status_code == 503
+    assert answer.json == {"detail": "The service is temporarily unavailable."}

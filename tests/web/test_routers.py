@@ -1,0 +1,296 @@
+"""Global routers and their rules."""
+
+import json
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from models.accounts import Configuration
+from models.routers import RouterRule
+from models.services import Integration
+from web import routers
+
+ROUTERS = "/api/v2/account/events/router/"
+# Written out: processes that share the tests must name each by the same words.
+NOBODYS = "00000000-0000-4000-8000-00000000dead"
+
+TREE = json.dumps(
+    {
+        "type": "group",
+        "id": "1",
+        "children1": {
+            "2": {
+                "type": "rule",
+                "id": "2",
+                "properties": {
+                    "field": "alert.payload",
+                    "operator": "payloadsearch",
+                    "value": ["$.labels.team", "data"],
+                    "operatorOptions": {"ploperator": "equal"},
+                    "valueSrc": ["value", "value"],
+                    "valueType": ["text", "text"],
+                },
+            }
+        },
+        "properties": {"conjunction": "AND", "not": False},
+    }
+)
+
+
+@pytest.fixture
+def router(ask) -> str:
+    """The path of a router."""
+    made = ask("POST", ROUTERS, {"name": "Front door"})
+    return f"{ROUTERS}{made.json['unique_id']}/"
+
+
+@pytest.fixture
+def rules(router) -> str:
+    return f"{router}rulesets/"
+
+
+@pytest.fixture
+def add(ask, rules):
+    """add("name") -> the unique_id of one more rule."""
+
+    def one_more(name: str) -> str:
+        made = ask("POST", rules, {"name": name})
+        assert made.status_code == 201
+        return made.json["unique_id"]
+
+    return one_more
+
+
+@pytest.fixture
+def names(ask, rules):
+    """The names of the rules in their order; their positions are 1 to their number."""
+
+    def listed() -> list[str]:
+        shown = ask("GET", rules).json
+        assert [rule["position"] for rule in shown] == list(range(1, len(shown) + 1))
+        return [rule["name"] for rule in shown]
+
+    return listed
+
+
+def to(integration: str) -> dict:
+    return {"action_type": 0, "integration": integration}
+
+
+def test_a_router_lives(ask, world):
+    made = ask("POST", ROUTERS, {"name": "Front door", "description": "All tools", "account": "x"})
+    shown = made.json
+    one = f"{ROUTERS}{shown['unique_id']}/"
+
+    assert made.status_code == 201
+    assert (shown["name"], shown["description"], shown["is_enabled"]) == ("Front door", "All tools", True)
+    assert shown["account"] == world.account.unique_id
+    assert shown["account_identifier"] == world.account.account_identifier
+    assert ask("PATCH", one, {"is_enabled": "false"}).json == {**shown, "is_enabled": False}
+    assert ask("PUT", one, {"name": "Gate"}).json == {**shown, "is_enabled": False, "name": "Gate"}
+    assert [each["unique_id"] for each in ask("GET", ROUTERS).json] == [shown["unique_id"]]
+    assert ask("DELETE", one).status_code == 204
+    assert ask("GET", one).status_code == 404
+
+
+def test_only_owners_and_admins_see_routers(ask, router):
+    for who in ("bob", "charlie"):
+        assert ask("GET", ROUTERS, who=who).status_code == 403
+        assert ask("POST", ROUTERS, {}, who=who).status_code == 403
+        assert ask("GET", router, who=who).status_code == 403
+    assert ask("GET", ROUTERS, who="mallory").json == []
+    assert ask("GET", router, who="mallory").status_code == 404
+
+
+@pytest.mark.parametrize("name", ["integration", "integration_obj"])
+def test_a_rule_names_its_target_as_clients_do(ask, rules, world, name):
+    target = world.integration
+    for said in (target.unique_id, target.integration_key, {"unique_id": target.unique_id, "name": "x"}):
+        action = {"action_type": "0", name: said}
+
+        made = ask("POST", rules, {"name": "x", "actions": [action]}).json["actions"][0]
+
+        assert made.pop("unique_id")
+        assert made == {
+            "action_type": 0,
+            "integration_obj": {"name": "Probe", "unique_id": target.unique_id},
+            "service": {"name": "Checkout", "unique_id": world.service.unique_id},
+            "team": {"name": "Payments", "unique_id": world.team.unique_id},
+        }
+
+
+def test_an_alert_may_go_to_nobody(ask, rules):
+    made = ask("POST", rules, {"actions": [{"action_type": 1, "integration": ""}]}).json["actions"][0]
+
+    assert (made["action_type"], made["integration_obj"], made["team"]) == (1, None, None)
+
+
+@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("actions.0.integration", [{"action_type": 0}]),
+        ("actions.0.integration", [{"action_type": 0, "integration": ""}]),
+        ("actions.1.integration", [{"action_type": 1}, to(NOBODYS)]),
+        ("actions.0.action_type", [{"action_type": 2}]),
+        ("actions.0.action_type", [{}]),
+        ("actions", {"action_type": 1}),
+        ("actions", [{"action_type": 1}] * (routers.MOST_ACTIONS + 1)),
+        ("actions.0", ["x"]),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_actions_that_cannot_be(ask, rules, word, field, wrong):
+    refused = ask("POST", rules, {"actions": wrong}, word=word, headers={"Prefer": "errors"})
+
+    assert refused.status_code == 400
+    assert set(refused.json["errors"]) == {field}
+    assert ask("GET", rules).json == []
+
+
+def test_an_outbound_integration_takes_no_alerts(ask, rules, world):
+    Integration.update(integration_type=1).execute()
+
+    assert ask("POST", rules, {"actions": [to(world.integration.unique_id)]}).status_code == 400
+
+
+def test_a_target_that_was_deleted_reads_back_as_nothing(ask, rules, world):
+    made = ask("POST", rules, {"actions": [to(world.integration.unique_id)]}).json
+    world.integration.delete_instance()
+
+    shown = ask("GET", f"{rules}{made['unique_id']}/").json["actions"][0]
+
+    assert shown == {
+        "unique_id": made["actions"][0]["unique_id"],
+        "action_type": 0,
+        "integration_obj": None,
+        "service": None,
+        "team": None,
+    }
+    assert ask("PATCH", f"{rules}{made['unique_id']}/", {"name": "still here"}).status_code == 200
+
+
+@pytest.mark.parametrize("text", ["", "{}", " ", TREE, '{"==": [{"var":"message"},  "x"]}'])
+def test_a_condition_is_kept_as_it_came(ask, rules, text):
+    made = ask("POST", rules, {"rule_json": text}).json
+
+    assert made["rule_json"] == text
+    assert ask("GET", f"{rules}{made['unique_id']}/").json["rule_json"] == text
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "3", '{"nosuch": []}', '{"a": 1, "b": 2}', "[" * 100_000, {}, 7])
+def test_a_condition_that_cannot_be_evaluated_is_refused(ask, rules, add, text):
+    one = f"{rules}{add('x')}/"
+
+    for method, path in (("POST", rules), ("PUT", one), ("PATCH", one)):
+        refused = ask(method, path, {"rule_json": text}, word="Token")
+        assert refused.status_code == 400
+        assert set(refused.json["errors"]) == {"rule_json"}
+
+
+def test_an_update_changes_only_what_it_says(ask, rules, world):
+    body = {"name": "x", "rule_json": TREE, "actions": [to(world.integration.unique_id)]}
+    made = ask("POST", rules, body).json
+    one = f"{rules}{made['unique_id']}/"
+
+    assert ask("PUT", one, {"name": "y", "position": 7}).json == {**made, "name": "y"}
+    again = ask("PATCH", one, {"actions": made["actions"]}).json["actions"][0]
+    assert again["integration_obj"] == made["actions"][0]["integration_obj"]
+    assert again["unique_id"] != made["actions"][0]["unique_id"]
+    assert ask("PATCH", one, {"actions": None}).json["actions"] == []
+
+
+def test_new_rules_come_last(add, names):
+    for name in "abc":
+        add(name)
+
+    assert names() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "position", "after"),
+    [
+        ("a", 1, "abcd"), ("a", 2, "bacd"), ("a", "4", "bcda"), ("a", 99, "bcda"),
+        ("d", 1, "dabc"), ("c", 2, "acbd"), ("d", 4, "abcd"), ("b", 3.0, "acbd"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_rule_is_moved(ask, rules, add, names, rule, position, after):
+    ids = {name: add(name) for name in "abcd"}
+
+    moved = ask("PUT", rules, {"rule": ids[rule], "position": position})
+
+    assert moved.status_code == 200
+    assert [each["name"] for each in moved.json] == list(after)
+    assert names() == list(after)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rule": None}, {"rule": "x"}, {"rule": NOBODYS}, {"position": 0}, {"position": "x"}],
+    ids=str,
+)
+def test_moves_that_cannot_be(ask, rules, add, names, wrong):
+    body = {"rule": add("a"), "position": 1}
+
+    assert ask("PUT", rules, {**body, **wrong}).status_code == 400
+    assert ask("PUT", rules, {"rule": body["rule"]}).status_code == 400
+    assert names() == ["a"]
+
+
+def test_behind_a_deleted_rule_the_others_move_up(ask, rules, add, names):
+    ids = {name: add(name) for name in "abc"}
+
+    assert ask("DELETE", f"{rules}{ids['b']}/").status_code == 204
+
+    assert names() == ["a", "c"]
+    add("d")
+    assert names() == ["a", "c", "d"]
+
+
+def test_a_router_has_no_more_rules_than_it_may(ask, rules, add, monkeypatch):
+    monkeypatch.setattr(routers.RULES, "most", 2)
+    add("a")
+    add("b")
+
+    assert ask("POST", rules, {"name": "c"}).status_code == 400
+
+
+def test_rules_die_with_their_router(ask, router, add):
+    add("a")
+
+    assert ask("DELETE", router).status_code == 204
+    assert RouterRule.select().count() == 0
+
+
+def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules, names):
+    start = threading.Barrier(4)
+
+    def one_more(name: str) -> int:
+        start.wait()
+        return ask("POST", rules, {"name": name}).status_code
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(one_more, "abcd")) == {201}
+    assert sorted(names()) == list("abcd")
+
+
+def test_each_write_raises_the_version_of_the_configuration(ask, router, rules, add, world):
+    def version() -> int:
+        return Configuration.get(Configuration.account == world.account).version
+
+    rule = add("a")
+    seen = [version()]
+    for method, path, body in (
+        ("POST", rules, {"name": "b"}),
+        ("PUT", rules, {"rule": rule, "position": 2}),
+        ("PATCH", f"{rules}{rule}/", {"name": "c"}),
+        ("DELETE", f"{rules}{rule}/", None),
+        ("PATCH", router, {"is_enabled": False}),
+        ("DELETE", router, None),
+    ):
+        assert ask(method, path, body).status_code in (200, 201, 204)
+        seen.append(version())
+
+    assert seen == sorted(set(seen))

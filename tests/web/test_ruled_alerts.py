@@ -1,0 +1,176 @@
+"""Alert rules that came in by the interface, at work on alerts that came in by it, seen by it again."""
+
+import pytest
+
+from models.enums import RuleAction, WorkState
+from models.events import Event
+from models.ids import new_uuid
+from models.incidents import Incident
+from models.teams import Priority, Sla, Tag
+from workers import road
+
+CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1", "payload": {"host": "db1"}}
+
+
+@pytest.fixture
+def rules(world) -> str:
+    team, service = world.team.unique_id, world.service.unique_id
+    integration = world.integration.unique_id
+    return f"/api/account/teams/{team}/services/{service}/integrations/{integration}/transformers/"
+
+
+@pytest.fixture
+def send(ask, world):
+    """send({...}): the answer to an alert, which is then worked on."""
+
+    def sent(body):
+        account, key = world.account.account_identifier, world.integration.integration_key
+        answer = ask("POST", f"/integration/{account}/generic/{key}/", body, who=None)
+        road.run(world.service.id)
+        return answer
+
+    return sent
+
+
+@pytest.fixture
+def things(world, now):
+    """One of each thing that a team's rules can name, by the action that names it."""
+    made = {
+        table: table.create(unique_id=new_uuid(), team=world.team, name="x", creation_date=now)
+        for table in (Sla, Priority, Tag)
+    }
+    anything = new_uuid()
+    return {
+        RuleAction.CHANGE_ALERT_TYPE: "error",
+        RuleAction.ADD_NOTE: "look at {{payload.host}}",
+        RuleAction.ROUTE_TO_ESCALATION_POLICY: world.policy.unique_id,
+        RuleAction.ASSIGN_SCHEDULE: anything,
+        RuleAction.ASSIGN_USER: world.bob.username,
+        RuleAction.CHANGE_URGENCY: "0",
+        RuleAction.CHANGE_MESSAGE: "{{message}} on {{payload.host}}",
+        RuleAction.CHANGE_SUMMARY: "{{alert.message}}!",
+        RuleAction.CHANGE_ENTITY_ID: "",
+        RuleAction.ASSIGN_ROLE: world.bob.username,
+        RuleAction.ADD_TAGS: made[Tag].unique_id,
+        RuleAction.CREATE_TASK: "clean up",
+        RuleAction.ASSIGN_SLA: made[Sla].unique_id.upper(),
+        RuleAction.ASSIGN_PRIORITY: made[Priority].unique_id,
+        RuleAction.APPLY_TASK_TEMPLATE: anything,
+        RuleAction.ADD_RESPONDER: world.bob.username,
+        RuleAction.DELAY_NOTIFICATIONS: "60",
+    }
+
+
+WITHOUT_EFFECT = {
+    "assign_schedule", "assign_role", "create_task", "apply_task_template", "add_responder",
+}  # fmt: skip
+
+
+def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, things):
+    given = {**things, RuleAction.HASH_ENTITY_ID: "", RuleAction.SUPPRESS: ""}
+    assert set(given) == set(RuleAction)
+    keys = {RuleAction.ASSIGN_ROLE: new_uuid()}
+    actions = [
+        {"action_type": int(kind), "value": value, "key": keys.get(kind, "")} for kind, value in given.items()
+    ]
+    made = ask("POST", rules, {"description": "all of it", "actions": actions})
+    assert made.status_code == 201, made.json
+    trace = send(CRITICAL).json["trace_id"]
+
+    (alert,) = ask("GET", f"/api/tocsin/alerts/{trace}/").json["alerts"]
+    (record,) = alert["rules"]
+    assert (alert["status"], alert["suppressed"]) == ("completed", True)
+    assert alert["message"] == "Disk full on db1"
+    assert {done["action"] for done in record["actions"] if "note" in done} == WITHOUT_EFFECT
+    assert len(record["actions"]) == len(RuleAction)
+
+
+def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, things):
+    for kind in (RuleAction.CHANGE_ALERT_TYPE, RuleAction.DELAY_NOTIFICATIONS):
+        things.pop(kind)
+    keys = {RuleAction.ASSIGN_ROLE: new_uuid()}
+    for kind, value in things.items():
+        action = {"action_type": int(kind), "value": value, "key": keys.get(kind, "")}
+        assert ask("POST", rules, {"actions": [action]}).status_code == 201
+    send(CRITICAL)
+
+    shown = ask("GET", "/api/incidents/1/").json
+    assert (shown["title"], shown["summary"], shown["urgency"]) == (
+        "Disk full on db1",
+        "Disk full on db1!",
+        0,
+    )
+    assert shown["assigned_to"] == world.bob.username
+    assert (shown["sla_object"]["name"], shown["team_priority_object"]["name"]) == ("x", "x")
+    assert [tag["name"] for tag in shown["tags"]] == ["x"]
+
+
+def test_what_a_rule_changed_is_shown_and_what_it_did_not_is_echoed(ask, world, rules, send):
+    ask("POST", rules, {"actions": [{"action_type": 8, "value": "ruled"}]})
+    more = {
+        "urls": [{"link_url": "https://example.org/a", "link_text": "Runbook"}],
+        "images": [{"image_src": "https://example.org/i.png", "image_text": "graph"}],
+        "notes": [{"note_title": "t", "note_text": "n"}],
+    }
+    key = world.integration.integration_key
+    answer = ask("POST", f"/api/events/{key}/", {**CRITICAL, **more}, who=None).json
+    road.run(world.service.id)
+    shown = ask("GET", "/api/incidents/1/alerts/").json
+    (alert,) = shown["results"] if isinstance(shown, dict) else shown
+
+    assert (answer["message"], alert["message"]) == ("Disk full", "ruled")
+    for kind in more:
+        assert answer[kind] == alert[kind]
+    assert answer["unique_id"] == alert["unique_id"]
+    assert answer["urls"][0]["link_text"] == "Runbook"
+
+
+def test_an_incident_of_an_alert_has_a_context_window_and_one_made_by_hand_has_none(ask, world, send):
+    send(CRITICAL)
+    ask("POST", "/api/incidents/", {"title": "by hand", "service": world.service.unique_id})
+
+    alerted, by_hand = (ask("GET", f"/api/incidents/{number}/").json for number in (1, 2))
+    assert alerted["context_window_end"] == alerted["creation_date"]
+    assert alerted["context_window_start"] < alerted["context_window_end"]
+    assert (by_hand["context_window_start"], by_hand["context_window_end"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"sla": 5, "escalation_policy": [], "priority": {"a": 1}, "tags": "x", "stakeholders": 7},
+        {"tags": [None, {}, []], "stakeholder_comms": "x", "sla": "gone"},
+        {"tags": {"a": "b"}, "priority": "\u0000"},
+    ],
+    ids=str,
+)
+def test_wishes_that_make_no_sense_are_ignored_without_an_error(send, wishes):
+    assert send({**CRITICAL, **wishes}).status_code == 200
+
+    assert Incident.select().count() == 1
+    assert Event.get().state == WorkState.DONE
+
+
+def test_a_draft_says_what_the_rule_then_does(ask, world, rules, send):
+    """The endpoint that tries rules, and the road, agree on a rule that gives the alert another entity."""
+    rule = {
+        "rule_json": '{"==": [{"var": "payload.host"}, "db1"]}',
+        "actions": [
+            {"action_type": 10, "value": "{{payload.host}}-disk"},
+            {"action_type": 8, "value": "on {{entity_id}}"},
+        ],
+    }
+    integration = world.integration.unique_id
+    tried = ask(
+        "POST", "/api/tocsin/rules/try/", {**rule, "payload": CRITICAL, "integration": integration}
+    ).json
+    ask("POST", rules, rule)
+    trace = send(CRITICAL).json["trace_id"]
+
+    (alert,) = ask("GET", f"/api/tocsin/alerts/{trace}/").json["alerts"]
+    done = alert["rules"][0]["actions"]
+    assert (
+        [each["to"] for each in tried["actions"]]
+        == [each["to"] for each in done]
+        == ["db1-disk", "on db1-disk"]
+    )

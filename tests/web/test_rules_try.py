@@ -1,0 +1,345 @@
+"""Trying a draft of an alert rule: what it says, whom it tells nothing, and that it takes no time."""
+
+import json
+import time
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from models.applications import APPLICATIONS
+from models.base import db
+from models.events import Event, Receipt
+from models.ids import new_short_id, new_uuid
+from models.routers import GlobalRouter
+from models.services import Integration
+from models.tables import TABLES
+from models.teams import EscalationPolicy, Priority, Sla, Tag
+from tests.contract.test_description import described, problems
+from tests.pipeline.test_conditions_fuzz import JSON, TREEISH
+
+__all__ = ["described"]
+
+TRY = "/api/tocsin/rules/try/"
+
+DISK = {
+    "message": "Disk full",
+    "alert_type": "critical",
+    "entity_id": "db1",
+    "payload": {"host": "db1", "used": 97},
+}
+ON_DB1 = json.dumps({"and": [{"==": [{"var": "payload.host"}, "db1"]}, {">": [{"var": "payload.used"}, 90]}]})
+NEVER_SEEN = json.dumps({">": [{"var": "seconds_since_last"}, 3600]})
+
+
+@pytest.fixture
+def attempt(ask):
+    """attempt(rule_json, payload=...) -> what a draft would do."""
+
+    def tried(rule_json="", *, who="alice", **more):
+        answer = ask("POST", TRY, {"rule_json": rule_json, **more}, who=who)
+        assert answer.status_code == 200, answer.json
+        return answer.json
+
+    return tried
+
+
+@pytest.fixture
+def alert(world, now):
+    """alert(body, message="x", ...) -> the id of an alert of the past; what the row says came of rules."""
+
+    def make(body=DISK, **values) -> str:
+        receipt = Receipt.create(
+            trace_id=new_uuid(), account=world.account, source=values.pop("source", "generic"),
+            body=json.dumps(body).encode(), received_at=now, router=values.pop("router", None),
+        )  # fmt: skip
+        known = {
+            "unique_id": new_short_id(), "receipt": receipt, "position": 0, "integration": world.integration,
+            "message": "As a rule made it", "alert_type": 0, "entity_id": "x", "creation_date": now,
+        }  # fmt: skip
+        return Event.create(**{**known, **values}).unique_id
+
+    return make
+
+
+def test_it_tells_whether_and_why(attempt):
+    tried = attempt(ON_DB1, payload=DISK)
+
+    assert (tried["matches"], tried["note"]) == (True, None)
+    assert tried["read"] == {"payload.host": "db1", "payload.used": 97}
+    assert json.loads(tried["logic"]) == json.loads(ON_DB1)
+    assert [(step["depth"], step["matches"]) for step in tried["trace"]] == [(0, True), (1, True), (1, True)]
+    assert tried["trace"][2]["read"] == {"payload.used": 97}
+    assert (tried["trace_is_cut"], tried["actions"]) == (False, [])
+
+
+def test_it_tells_why_not(attempt):
+    tried = attempt(ON_DB1, payload={**DISK, "payload": {"host": "db1"}})
+
+    assert tried["matches"] is False
+    assert tried["read"] == {"payload.host": "db1", "payload.used": None}
+    assert [step["matches"] for step in tried["trace"]] == [False, True, False]
+
+
+def test_a_draft_without_conditions_matches_everything(attempt):
+    tried = attempt("", payload={})
+
+    assert (tried["matches"], tried["read"], tried["logic"]) == (True, {}, "true")
+
+
+def test_both_kinds_of_conditions_must_hold(attempt):
+    search = {"alert_condition_type": 2, "alert_field": "$.host", "pattern": "^db"}
+    level = {"alert_condition_type": 1, "pattern": "warning"}
+
+    assert attempt(ON_DB1, payload=DISK, conditions=[search])["matches"] is True
+    assert attempt(ON_DB1, payload=DISK, conditions=[search, level])["matches"] is False
+    assert attempt(ON_DB1, payload=DISK, conditions=[search, level], rule_type=1)["matches"] is True
+
+
+def test_a_payload_needs_no_message(attempt):
+    tried = attempt('{"==": [{"var": "payload.host"}, "db1"]}', payload={"host": "db1"})
+
+    assert tried["matches"] is True
+
+
+def test_a_payload_is_read_as_its_source_sends_it(attempt):
+    group = {"alerts": [{"labels": {"alertname": "Full", "severity": "warning"}, "fingerprint": "f1"}]}
+
+    tried = attempt('{"==": [{"var": "alert_type"}, "1"]}', payload=group, source="prometheus")
+
+    assert tried["matches"] is True
+
+
+def test_what_was_never_before_is_never(attempt):
+    never = attempt(NEVER_SEEN, payload=DISK)
+    before = attempt(NEVER_SEEN, payload=DISK, seconds_since_last=60.5)
+
+    assert (never["matches"], never["read"]) == (True, {"seconds_since_last": "never"})
+    assert (before["matches"], before["read"]) == (False, {"seconds_since_last": 60.5})
+
+
+def test_nor_does_all_of_an_alert_tell_a_number_for_never(attempt):
+    tried = attempt(
+        '{"!!": [{"var": "alert"}]}', payload={"message": "x", "entity_id": "y", "payload": {"z": 1}}
+    )
+
+    assert tried["read"]["alert"].endswith('"seconds_since_last":"never"}')
+
+
+def test_the_moment_may_be_said(attempt):
+    at_night = '{"<": [{"var": "alert_time"}, "06:00:00"]}'
+
+    assert attempt(at_night, payload=DISK, at="2026-03-04T03:00:00Z")["matches"] is True
+    assert attempt(at_night, payload=DISK, at="2026-03-04T03:00:00-06:00")["matches"] is False
+
+
+def test_the_urgency_is_the_integrations(attempt, world):
+    Integration.update(default_urgency=0).execute()
+    low = '{"==": [{"var": "urgency"}, "0"]}'
+
+    assert attempt(low, payload=DISK)["matches"] is False
+    assert attempt(low, payload=DISK, integration=world.integration.unique_id)["matches"] is True
+
+
+def test_answers_are_as_described(attempt, described):
+    level = {"action_type": 1, "value": "info"}
+    long = json.dumps({"or": [{"==": [{"var": "payload.used"}, place]} for place in range(100)]})
+    schema = described["paths"][TRY]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+
+    for tried in (attempt(ON_DB1, payload=DISK, actions=[level]), attempt(long, payload=DISK)):
+        assert problems(described, schema, tried) == []
+
+
+def test_long_values_are_cut(attempt):
+    body = {"message": "x", "payload": {"text": "y" * 5_000, "list": ["z" * 5_000]}}
+
+    tried = attempt('{"==": [{"var": "payload.text"}, {"var": "payload.list"}]}', payload=body)
+
+    for read in (tried["read"], tried["trace"][0]["read"]):
+        assert {name: len(value) for name, value in read.items()} == {
+            "payload.text": 203,
+            "payload.list": 203,
+        }
+
+
+def test_it_tells_what_each_action_would_change(attempt, world, now):
+    known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
+    sla, tag = Sla.create(name="Gold", **known), Tag.create(name="database", **known)
+    Priority.create(name="P1", **known)
+    theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
+    theirs.global_ep = True
+    theirs.name = "Charlie's"
+    theirs.save()
+    drafted = [
+        {"action_type": 1, "value": "warning"},
+        {"action_type": 8, "value": "{{payload.host}}: {{message}} ({{alert_type}})"},
+        {"action_type": 6, "assign_to": world.charlie.username},
+        {"action_type": 4, "escalation_policy": theirs.unique_id},
+        {"action_type": 14, "sla": sla.unique_id},
+        {"action_type": 12, "value": f"{tag.unique_id}, {{{{payload.none}}}}"},
+        {"action_type": 5, "schedule": new_uuid()},
+        {"action_type": 7, "value": "0"},
+        {"action_type": 3},
+    ]
+
+    tried = attempt(ON_DB1, payload=DISK, integration=world.integration.unique_id, actions=drafted)
+
+    assert [each["action_type"] for each in tried["actions"]] == [1, 8, 6, 4, 14, 12, 5, 7, 3]
+    assert [(each["from"], each["to"]) for each in tried["actions"]] == [
+        ("critical", "warning"),
+        ("Disk full", "db1: Disk full (1)"),
+        (None, "Charlie"),
+        ("Default Escalation Policy", "Charlie's"),
+        (None, "Gold"),
+        (None, "database"),
+        (None, None),
+        ("high", "low"),
+        ("not suppressed", "suppressed"),
+    ]
+    assert tried["actions"][6]["note"] == "without effect: there is no such schedule"
+    assert attempt('{"==": [1, 2]}', payload=DISK, actions=[{"action_type": 3}])["actions"] == []
+
+
+def test_an_alert_is_tried_as_it_came_in(attempt, alert):
+    tried = attempt(ON_DB1, alert=alert(), actions=[{"action_type": 8, "value": "x"}])
+
+    assert tried["matches"] is True
+    assert tried["actions"][0]["from"] == "Disk full"
+
+
+def test_an_alert_of_a_group_is_the_one_that_was_named(attempt, alert):
+    group = {"alerts": [{"labels": {"alertname": name}} for name in ("a", "b")]}
+
+    tried = attempt('{"==": [{"var": "message"}, "b"]}', alert=alert(group, source="prometheus", position=1))
+
+    assert tried["matches"] is True
+
+
+def test_an_alert_that_a_router_sent_on_is_read_by_its_target(attempt, alert, world, now):
+    router = GlobalRouter.create(
+        unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
+    )
+    prometheus = next(one for one in APPLICATIONS.values() if one.extension == "prometheus")
+    Integration.update(application=prometheus.unique_id).execute()
+    group = {"alerts": [{"labels": {"alertname": "Full"}}]}
+
+    named = attempt('{"==": [{"var": "message"}, "Full"]}', alert=alert(group, router=router))
+    plain = attempt('{"==": [{"var": "payload.a"}, 1]}', alert=alert({"a": 1}, router=router))
+
+    assert (named["matches"], plain["matches"]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("rule_json", {"rule_json": "{"}),
+        ("rule_json", {"rule_json": '{"nosuch": []}'}),
+        ("conditions.0.pattern", {"conditions": [{"alert_condition_type": 1, "pattern": "x"}]}),
+        ("actions.0.value", {"actions": [{"action_type": 7, "value": "x"}]}),
+        ("actions.0.sla", {"actions": [{"action_type": 14, "sla": "6a3a1b8e-21a4-4f2b-9a6d-5f4c7f0b1c11"}]}),
+        ("payload", {"payload": None}),
+        ("payload", {"payload": "x"}),
+        ("payload", {"alert": "uJVWfdAeoPDm3pk2gG2URn"}),
+        ("payload", {"source": "prometheus"}),
+        ("payload.alerts", {"source": "prometheus", "payload": {"alerts": []}}),
+        ("payload", {"payload": json.loads('{"a":' * 150 + "1" + "}" * 150)}),
+        ("source", {"source": "nosuch"}),
+        ("seconds_since_last", {"seconds_since_last": -1}),
+        ("at", {"at": "noon"}),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_drafts_that_cannot_be(ask, field, wrong):
+    refused = ask("POST", TRY, {"rule_json": "", "payload": {"a": 1}, **wrong})
+
+    assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
+
+
+def test_a_draft_refers_to_nothing_unless_a_team_is_known(ask, world, now):
+    sla = Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
+    body = {"payload": DISK, "actions": [{"action_type": 14, "sla": sla.unique_id}]}
+
+    assert ask("POST", TRY, body).status_code == 400
+    assert ask("POST", TRY, {**body, "integration": world.integration.unique_id}).status_code == 200
+
+
+def test_only_those_who_may_see_an_alert_or_integration_try_on_it(ask, world, alert):
+    for named in ({"alert": alert()}, {"payload": DISK, "integration": world.integration.unique_id}):
+        body = {"rule_json": ON_DB1, **named}
+        status = {who: ask("POST", TRY, body, who=who).status_code for who in world.tokens}
+        assert status == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
+
+
+def test_an_alert_that_belongs_to_nobody_is_for_admins(ask, alert):
+    body = {"alert": alert(integration=None)}
+
+    assert ask("POST", TRY, body).status_code == 200
+    assert ask("POST", TRY, body, who="bob").status_code == 404
+
+
+@pytest.mark.parametrize("named", [{"alert": "x"}, {"alert": "\u00e9"}, {"payload": {}, "integration": "x"}])
+def test_ids_that_are_none_are_not_found(ask, named):
+    assert ask("POST", TRY, named).status_code == 404
+
+
+def test_nothing_is_written(ask, attempt, world, alert):
+    def rows() -> list:
+        tables = [table for table in TABLES if table._meta.table_name != "token"]
+        return [sorted(map(repr, table.select().tuples().execute(db))) for table in tables]
+
+    named = alert()
+    before = rows()
+    attempt(
+        ON_DB1, alert=named, actions=[{"action_type": 3}, {"action_type": 6, "assign_to": world.bob.username}]
+    )
+
+    assert rows() == before
+
+
+def worst() -> dict[str, str]:
+    """Conditions that are as much work as they may be."""
+    greedy = {"matches": [{"var": "payload.text"}, "(?:x?){300}y"]}
+    many = {"or": [{"==": [{"var": f"payload.a{place}"}, place]} for place in range(900)]}
+    nested: object = {"var": "message"}
+    for _ in range(20):
+        nested = {"!": [nested]}
+    return {
+        "patterns": json.dumps({"or": [greedy] * 40}),
+        "many": json.dumps(many),
+        "literals": json.dumps({"or": [0] * 20_000}),
+        "deep": json.dumps({"and": [nested] * 40}),
+    }
+
+
+@pytest.mark.parametrize("name", list(worst()))
+def test_the_worst_condition_takes_no_time(ask, name):
+    text = "x" * 100_000
+    began = time.thread_time()
+
+    answer = ask(
+        "POST", TRY, {"rule_json": worst()[name], "payload": {"message": "x", "payload": {"text": text}}}
+    )
+
+    assert answer.status_code in (200, 400)
+    assert timedelta(seconds=time.thread_time() - began) < timedelta(seconds=5)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(JSON | TREEISH)
+def test_whatever_a_rule_says_it_is_kept_or_refused_and_tried_soon(ask, world, value):
+    team, service = world.team.unique_id, world.service.unique_id
+    integration = f"services/{service}/integrations/{world.integration.unique_id}"
+    rules = f"/api/account/teams/{team}/{integration}/transformers/"
+    text = json.dumps(value)
+    payload = {"list": [{"x": n, "text": "ab" * n} for n in range(200)], "a": {"b": "c"}}
+    began = time.thread_time()
+
+    made = ask("POST", rules, {"rule_json": text})
+    tried = ask("POST", TRY, {"rule_json": text, "payload": {"message": "x", "payload": payload}})
+
+    assert (made.status_code, tried.status_code) in ((201, 200), (400, 400))
+    assert timedelta(seconds=time.thread_time() - began) < timedelta(seconds=5)

@@ -1,0 +1,135 @@
+"""What was set aside and is taken up again is worked on as if it had just come in, and never made twice."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from models import aside, recorder
+from models.enums import WorkState
+from models.events import Event, Receipt
+from models.incidents import Incident
+from models.timers import Timer
+from pipeline import topology
+from pipeline.stages import dedupe
+from pipeline.topology import segments
+from tests.alerts import accept
+from tests.set_aside import set_aside_alert, set_aside_body
+from tests.workers.test_timers import set_policy
+from workers import road
+
+
+@pytest.fixture
+def poisoned():
+    """A context in which alerts that say "poison" cannot be decided on."""
+    decide = dedupe.decide
+
+    def fails_on_poison(alert, state, at):
+        if alert.message == "poison":
+            raise ZeroDivisionError
+        return decide(alert, state, at)
+
+    @contextmanager
+    def poisoned():
+        stages = tuple(
+            replace(stage, decide=fails_on_poison) if stage.name == "dedupe" else stage
+            for stage in topology.STAGES
+        )
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(topology, "STAGES", stages)
+            patched.setattr(road, "_road", segments())
+            yield patched
+
+    return poisoned
+
+
+def titles():
+    return sorted(incident.title for incident in Incident.select())
+
+
+def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    set_aside_body(world, now, message="late")
+    before = store.now()
+    aside.replay(aside.within(), "Bob")
+    road.run(world.service.id)
+
+    assert titles() == ["late"]
+    assert Receipt.get().state == WorkState.DONE
+    assert Incident.get().creation_date >= before
+    assert Timer.get().due_at >= before
+
+
+@pytest.mark.parametrize("cuts", [(), ("normalize",), ("rules",)], ids=str)
+@pytest.mark.parametrize("stage", ["normalize", "route", "dedupe"])
+def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, cuts, stage):
+    monkeypatch.setattr(road, "_road", segments(cuts))
+    alert = set_aside_alert(world, now, message="late", stage=stage)
+    aside.replay(aside.within(), "Bob")
+    while road.sweep():
+        pass
+
+    assert titles() == ["late"]
+    event = Event.get(Event.unique_id == alert.unique_id)
+    assert (event.state, event.error) == (WorkState.DONE, None)
+    assert any(step[0] == "replay" for step in event.reasons)
+    assert event.reasons[-1][0] == "notify"
+
+
+def test_what_fails_again_is_set_aside_again(world, now, poisoned):
+    accept(world, now, message="poison", alert_type="critical")
+    with poisoned():
+        road.run(world.service.id)
+        aside.replay(aside.within(), "Bob")
+        road.run(world.service.id)
+
+        assert aside.count() == 1
+    aside.replay(aside.within(), "Bob")
+    road.run(world.service.id)
+
+    assert titles() == ["Tocsin could not read an alert from Probe", "poison"]
+    assert aside.count() == 0
+
+
+def test_one_alert_of_a_group_is_taken_up_without_the_others(world, now, poisoned):
+    receipt = accept(world, now, source="prometheus", body=group("first", "poison", "last"))
+    with poisoned():
+        road.run(world.service.id)
+    aside.replay(aside.within(), "Bob")
+    road.run(world.service.id)
+
+    assert titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
+    assert Event.select().count() == 3
+    assert recorder.story(recorder.receipt_of(receipt.trace_id))["status"] == "completed"
+
+
+def group(*names):
+    alerts = [
+        {"status": "firing", "labels": {"alertname": name}, "fingerprint": name, "startsAt": ""}
+        for name in names
+    ]
+    return json.dumps({"version": "4", "alerts": alerts}).encode()
+
+
+def test_a_body_of_which_some_alerts_were_made_brings_only_the_others(world, now, poisoned):
+    """Its poison could not even be set aside by itself, so the whole body was."""
+    accept(world, now, source="prometheus", body=group("first", "poison", "last"))
+    with poisoned() as patched:
+        patched.setattr(road, "_insert_aside", raising)
+        road.run(world.service.id)
+    assert aside.listed(aside.within())[0].position is None
+    told = "Tocsin could not read an alert from Probe"
+    assert titles() == [told, "first", "last"]
+    Incident.update(status=3).where(Incident.title == told).execute()
+
+    aside.replay(aside.within(), "Bob")
+    road.run(world.service.id)
+
+    assert titles() == [told, "first", "last", "poison"]
+    assert Event.select().count() == 3
+    assert (aside.count(), Receipt.get().state) == (0, WorkState.DONE)
+
+
+def raising(*_):
+    raise ZeroDivisionError

@@ -1,0 +1,485 @@
+"""What alert rules and a sender's wishes do to alerts and incidents, against a real store."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models import founding
+from models.accounts import raise_version
+from models.applications import GENERIC
+from models.enums import RuleAction, Urgency, WorkState
+from models.events import Event
+from models.ids import new_uuid
+from models.incidents import Incident, IncidentNote, IncidentTag
+from models.notices import Message, Notice
+from models.rules import AlertRule
+from models.services import Integration, Service
+from models.teams import EscalationPolicy, Priority, Sla, Tag
+from models.timers import Timer
+from pipeline.topology import segments
+from tests.alerts import accept
+from tests.models.test_indexes import scans
+from tests.rules import action, add_rule, equals, var
+from tests.workers.test_timers import set_policy
+from workers import lane_state, road, timers
+
+A = RuleAction
+MINUTE = timedelta(minutes=1)
+
+
+def come(world, at, entity="db1", level="critical", **more):
+    """One alert, worked on."""
+    accept(world, at, message=more.pop("message", "Disk full"), alert_type=level, entity_id=entity, **more)
+    road.run(world.service.id)
+    return Event.select().order_by(Event.id.desc()).get()
+
+
+def change(world, row, **columns):
+    """Configuration as an operation writes it."""
+    type(row).update(columns).where(type(row).id == row.id).execute()
+    raise_version(world.account.id)
+
+
+def named(world, table, name):
+    return table.create(
+        unique_id=new_uuid(), team=world.team, name=name, creation_date=world.team.creation_date
+    )
+
+
+def told():
+    query = Notice.select().order_by(Notice.not_before, Notice.id)
+    return [(notice.user.first_name, notice.not_before) for notice in query]
+
+
+def test_a_new_incident_is_made_as_the_rules_say(world, now):
+    sla, priority, tag = (named(world, table, "x") for table in (Sla, Priority, Tag))
+    policy = EscalationPolicy.create(
+        unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
+    )
+    add_rule(
+        world,
+        action(A.CHANGE_MESSAGE, "{{payload.host}}: {{message}}"),
+        action(A.CHANGE_SUMMARY, "by a rule"),
+        action(A.CHANGE_URGENCY, "0"),
+        action(A.ASSIGN_SLA, sla=sla.unique_id),
+        action(A.ASSIGN_PRIORITY, team_priority=priority.unique_id),
+        action(A.ROUTE_TO_ESCALATION_POLICY, escalation_policy=policy.unique_id),
+        action(A.ADD_TAGS, tag.unique_id),
+        action(A.ADD_NOTE, "look at {{payload.host}}"),
+    )
+    come(world, now, payload={"host": "db1"})
+
+    incident = Incident.get()
+    assert (incident.title, incident.summary, incident.urgency) == (
+        "db1: Disk full",
+        "by a rule",
+        Urgency.LOW,
+    )
+    assert (incident.sla, incident.team_priority, incident.escalation_policy) == (sla, priority, policy)
+    assert IncidentTag.get().team_tag == tag
+    note = IncidentNote.get()
+    assert (note.note, note.user) == ("look at db1", None)
+
+
+def test_an_open_incident_gets_notes_and_tags_and_nothing_else(world, now):
+    tag = named(world, Tag, "Disk")
+    come(world, now)
+    before = Incident.get()
+    add_rule(
+        world,
+        *(
+            action(A.CHANGE_MESSAGE, "x"),
+            action(A.CHANGE_URGENCY, "0"),
+            action(A.ASSIGN_USER, world.bob.username),
+        ),
+        *(
+            action(A.DELAY_NOTIFICATIONS, "60"),
+            action(A.ADD_NOTE, "again"),
+            action(A.ADD_TAGS, tag.unique_id),
+        ),
+    )
+    for level in ("critical", "acknowledged", "critical"):
+        come(world, now, level=level)
+
+    after = Incident.get()
+    for name in ("title", "urgency", "assigned_to", "escalation_policy", "chain_started_at"):
+        assert getattr(after, name) == getattr(before, name), name
+    assert [note.note for note in IncidentNote.select()] == ["again"] * 3
+    assert IncidentTag.select().count() == 1
+    assert [name for name, _ in told()] == ["Alice"]
+
+
+@pytest.mark.parametrize(
+    ("said", "becomes", "statuses"),
+    [("error", "critical", [1]), ("critical", "info", []), ("info", "resolved", [])],
+)
+def test_a_changed_level_decides_whether_an_incident_is_opened(world, now, said, becomes, statuses):
+    add_rule(world, action(A.CHANGE_ALERT_TYPE, becomes))
+    come(world, now, level=said)
+
+    assert [incident.status for incident in Incident.select()] == statuses
+
+
+def test_a_changed_level_resolves(world, now):
+    add_rule(world, action(A.CHANGE_ALERT_TYPE, "resolved"), when=equals("message", "all is well"))
+    come(world, now)
+    come(world, now, level="info", message="all is well")
+
+    assert Incident.get().status == 3
+
+
+def test_alerts_that_a_rule_gives_one_entity_id_are_one_incident(world, now):
+    add_rule(world, action(A.CHANGE_ENTITY_ID, "{{payload.rack}}"))
+    for entity in ("db1", "db2"):
+        come(world, now, entity, payload={"rack": "r1"})
+    come(world, now, "db3", payload={"rack": "r2"})
+
+    assert Incident.select().count() == 2
+    assert [event.entity_id for event in Event.select().order_by(Event.id)] == ["r1", "r1", "r2"]
+
+
+def test_a_fresh_id_is_an_incident_for_every_alert(world, now):
+    add_rule(world, action(A.CHANGE_ENTITY_ID, ""))
+    for _ in range(3):
+        come(world, now)
+
+    assert Incident.select().count() == 3
+
+
+def test_a_hashed_entity_id_is_the_same_for_the_resolve(world, now):
+    add_rule(world, action(A.HASH_ENTITY_ID))
+    come(world, now)
+    come(world, now, level="resolved")
+
+    assert Incident.get().status == 3
+
+
+def test_an_incident_within_some_minutes_of_the_last_ones_end_is_suppressed(world, now):
+    """The example of contract 4.2."""
+    recent = {"and": [{"<": [var("seconds_since_last"), 600]}, equals("alert_type", "3")]}
+    come(world, now)
+    come(world, now + MINUTE, level="resolved")
+    add_rule(world, action(A.SUPPRESS), when=recent)
+
+    soon, later = come(world, now + 10 * MINUTE), come(world, now + 12 * MINUTE)
+
+    assert (soon.suppressed, soon.incident) == (True, None)
+    assert (later.suppressed, later.incident_created) == (False, True)
+
+
+def test_what_is_suppressed_is_stored_and_touches_nothing(world, now):
+    come(world, now)
+    event = come(world, now, level="resolved", suppressed=True)
+
+    assert (event.suppressed, event.incident) == (True, None)
+    assert event.reasons[-1] == ["dedupe", "suppressed: stored, no incident"]
+    assert Incident.get().status == 1
+
+
+@pytest.mark.parametrize("covers", [0, 1, 2, 3])
+def test_an_integration_covers_the_levels_that_it_says(world, now, covers):
+    change(world, world.integration, create_incidents_for=covers)
+    for level in ("info", "warning", "error", "critical"):
+        come(world, now, level, level)
+
+    opened = [incident.title for incident in Incident.select()]
+    assert len(opened) == covers
+    created = {e.entity_id for e in Event.select() if e.incident_created}
+    assert created == set(["critical", "error", "warning"][:covers])
+
+
+def test_a_level_that_is_not_covered_joins_the_open_incident_of_its_entity(world, now):
+    come(world, now)
+    event = come(world, now, level="info")
+
+    assert (event.incident, event.incident_created) == (Incident.get(), False)
+
+
+def test_a_disabled_service_stores_and_opens_nothing_and_says_so(world, now):
+    change(world, world.service, status=0)
+    event = come(world, now)
+
+    assert event.incident is None
+    assert event.reasons[-1] == ["dedupe", "the service is disabled: stored, no incident"]
+
+
+def test_an_incident_has_the_urgency_of_its_integration(world, now):
+    change(world, world.integration, default_urgency=0)
+    come(world, now)
+
+    assert Incident.get().urgency == Urgency.LOW
+
+
+def test_the_context_window_reaches_half_an_hour_back(world, now):
+    come(world, now)
+
+    incident = Incident.get()
+    assert incident.context_window_end == incident.creation_date
+    assert incident.context_window_start == incident.creation_date - 30 * MINUTE
+
+
+def test_a_resolve_that_came_first_counts_by_the_sources_own_time(world, now):
+    """Law 4, with a rule that changes the entity_id on the way."""
+    add_rule(world, action(A.CHANGE_ENTITY_ID, "all of it"))
+    for status, minutes in (("resolved", 5), ("firing", 1)):
+        moment = (now - 10 * MINUTE + minutes * MINUTE).isoformat()
+        one = {"status": status, "labels": {"alertname": "A"}, "fingerprint": status, "startsAt": moment}
+        body = f'{{"alerts": [{json.dumps({**one, "endsAt": moment})}]}}'.encode()
+        accept(world, now, source="prometheus", body=body)
+    road.run(world.service.id)
+
+    assert not Incident.select().exists()
+    told_why = Event.select().order_by(Event.id.desc()).get().reasons[-1][1]
+    assert told_why == "older than the last resolve of its entity, by its source's own time"
+
+
+def test_wishes_are_granted_and_rules_have_the_last_word(world, now):
+    gold, silver = named(world, Sla, "Gold"), named(world, Sla, "Silver")
+    priority, tag = named(world, Priority, "P1"), named(world, Tag, "Disk")
+    add_rule(world, action(A.ASSIGN_SLA, silver.unique_id), when=equals("message", "ruled"))
+    wishes = {"sla": gold.unique_id, "priority": "p1", "tags": ["disk", "none"], "escalation_policy": "none"}
+    come(world, now, "a", **wishes)
+    come(world, now, "b", message="ruled", **wishes)
+
+    first, second = Incident.select().order_by(Incident.id)
+    assert (first.sla, first.team_priority, first.escalation_policy) == (gold, priority, world.policy)
+    assert second.sla == silver
+    assert [row.team_tag for row in IncidentTag.select()] == [tag, tag]
+    reasons = dict(Event.select().order_by(Event.id).get().reasons)
+    assert reasons["rules"] == (
+        "its sender asked for sla, tags, team_priority; "
+        "ignored as unknown: escalation_policy, 1 of the tags; 0 of 1 alert rules matched"
+    )
+
+
+def test_nobody_is_told_before_the_delay_is_over(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
+    come(world, now)
+    timers.run_due(now + timedelta(seconds=89))
+    assert told() == []
+
+    timers.run_due(now + timedelta(seconds=90))
+    timers.run_due(now + timedelta(seconds=390))
+
+    assert told() == [("Alice", now + timedelta(seconds=90)), ("Bob", now + timedelta(seconds=390))]
+
+
+@pytest.mark.parametrize("reaches", ["alice", "nobody", "no policy"])
+def test_nobody_is_told_of_what_was_resolved_before_the_delay_was_over(world, now, reaches):
+    reach(world, reaches)
+    add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"), action(A.ASSIGN_USER, world.bob.username))
+    come(world, now)
+    come(world, now + MINUTE, level="resolved")
+    timers.run_due(now + 60 * MINUTE)
+
+    assert {notice.state for notice in Notice.select()} <= {2}
+    assert not Timer.select().where(Timer.done_at.is_null()).exists()
+
+
+def reach(world, whom):
+    if whom == "nobody":
+        set_policy(world, (0,), (5,))
+    elif whom == "no policy":
+        Service.update(escalation_policy=None).execute()
+    raise_version(world.account.id)
+
+
+@pytest.mark.parametrize("reaches", ["nobody", "no policy"])
+def test_the_last_resort_is_told_once_when_the_delay_is_over(world, now, reaches):
+    reach(world, reaches)
+    add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
+    come(world, now)
+    timers.run_due(now + timedelta(seconds=89))
+    assert [message.next_at for message in Message.select()] in ([], [now + timedelta(seconds=90)])
+
+    for minutes in (2, 10, 60):
+        timers.run_due(now + minutes * MINUTE)
+
+    assert told() == [("Alice", now + timedelta(seconds=90))]
+    assert len(list(Incident.get().incidentlog_set)) <= 5
+
+
+def test_a_delay_puts_off_no_time_out(world, now):
+    """Contract 4.3: an incident is resolved when it is older than the service says."""
+    change(world, world.service, auto_resolve_timeout=600)
+    add_rule(world, action(A.DELAY_NOTIFICATIONS, "3600"))
+    come(world, now)
+    timers.run_due(now + 10 * MINUTE)
+    timers.run_due(now + 100 * MINUTE)
+
+    assert Incident.get().status == 3
+    assert told() == []
+
+
+@pytest.mark.parametrize("delay", ["0", "90"])
+@pytest.mark.parametrize("steps", ["bob is the first", "bob comes later", "bob is in none"])
+def test_an_assigned_person_is_told_once_at_the_beginning(world, now, delay, steps):
+    first, later = {
+        "bob is the first": (world.bob, world.alice),
+        "bob comes later": (world.alice, world.bob),
+        "bob is in none": (world.alice, world.alice),
+    }[steps]
+    set_policy(world, (0, first), (30, later))
+    add_rule(world, action(A.ASSIGN_USER, world.bob.username), action(A.DELAY_NOTIFICATIONS, delay))
+    come(world, now)
+    begin = now + timedelta(seconds=int(delay))
+    timers.run_due(begin)
+
+    assert [at for name, at in told() if name == "Bob"] == [begin]
+    assert Incident.get().assigned_to == world.bob
+
+
+def test_a_rule_counts_for_what_is_accepted_after_the_change_and_ends_with_it(world, now):
+    rule = add_rule(world, action(A.CHANGE_MESSAGE, "one"))
+    titles = [come(world, now, "a").message]
+    change(world, rule, actions=[action(A.CHANGE_MESSAGE, "two")])
+    titles.append(come(world, now, "b").message)
+    change(world, rule, is_enabled=False)
+    titles.append(come(world, now, "c").message)
+    AlertRule.delete().execute()
+    raise_version(world.account.id)
+    titles.append(come(world, now, "d").message)
+
+    assert titles == ["one", "two", "Disk full", "Disk full"]
+    assert (
+        Event.select().order_by(Event.id.desc()).get().reasons[-4][1] == "the integration has no alert rules"
+    )
+
+
+def test_rules_act_by_position_and_those_at_one_position_by_age(world, now):
+    for text, position in (("c", 2), ("a", 1), ("d", 2), ("b", 1)):
+        add_rule(world, action(A.CHANGE_SUMMARY, "{{summary}}" + text), position=position)
+
+    assert come(world, now).summary == "abcd"
+
+
+def test_an_integration_has_its_own_rules(world, now):
+    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    add_rule(world, action(A.CHANGE_MESSAGE, "ruled"), integration=other)
+
+    assert come(world, now).message == "Disk full"
+    assert come(replace(world, integration=other), now).message == "ruled"
+
+
+def test_what_a_rule_changed_leaves_links_images_and_notes_as_they_were(world, now):
+    add_rule(world, action(A.CHANGE_MESSAGE, "x"), action(A.CHANGE_ENTITY_ID, "y"))
+    event = come(
+        world,
+        now,
+        urls=["https://example.org/a"],
+        images=[{"image_src": "https://example.org/i.png", "image_text": "graph"}],
+        notes=[{"note_title": "t", "note_text": "n"}],
+        payload={"a": 1},
+    )
+
+    assert event.alert["urls"] == [
+        {"link_url": "https://example.org/a", "link_text": "https://example.org/a"}
+    ]
+    assert event.alert["images"][0]["image_text"] == "graph"
+    assert event.alert["notes"] == [{"note_title": "t", "note_text": "n"}]
+    assert (event.alert["payload"], event.message, event.entity_id) == ({"a": 1}, "x", "y")
+
+
+def test_a_tag_or_policy_that_is_deleted_is_said_to_be_gone(world, now):
+    tag = named(world, Tag, "Disk")
+    add_rule(world, action(A.ADD_TAGS, tag.unique_id))
+    come(world, now, "a")
+    tag.delete_instance()
+    raise_version(world.account.id)
+    event = come(world, now, "b")
+
+    assert event.rules[0]["actions"] == [{"action": "add_tags", "note": "1 of 1 tags do not exist"}]
+
+
+def test_what_is_deleted_while_a_lane_decides_keeps_no_alert_from_its_incident(world, now, monkeypatch):
+    """As when somebody deletes the tag between the look at the configuration and the writing."""
+    add_rule(world, action(A.ADD_TAGS, named(world, Tag, "Disk").unique_id))
+    load, looked = lane_state.load, []
+
+    def load_before_a_deletion(*given):
+        state = load(*given)
+        looked.append(state)
+        if len(looked) < 4:
+            Tag.delete().execute()
+        return state
+
+    monkeypatch.setattr(lane_state, "load", load_before_a_deletion)
+    event = come(world, now)
+
+    assert (event.state, event.incident_created) == (WorkState.DONE, True)
+    assert len(looked) == 4
+
+
+BUSY = [
+    (action(A.CHANGE_ENTITY_ID, "{{payload.to}}"),),
+    (action(A.ADD_NOTE, "n"), action(A.ADD_TAGS, "Disk"), action(A.CHANGE_URGENCY, "0")),
+    (action(A.CHANGE_MESSAGE, "{{message}}!"),),
+]
+
+
+@pytest.fixture
+def ruled(world):
+    named(world, Tag, "Disk")
+    for actions in BUSY:
+        add_rule(world, *actions)
+    add_rule(world, action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 1]})
+
+
+def test_statements_do_not_grow_with_the_batch(world, now, ruled, statements):
+    def count(alerts):
+        for number in range(alerts):
+            body = {"payload": {"to": f"{alerts}-{number}"}, "entity_id": f"e{number}"}
+            accept(world, now, message="m", alert_type="critical", **body)
+        with statements() as seen:
+            road._transaction(world.service.id, road.segment_of("normalize"), 1000)
+        return len(seen)
+
+    count(2)
+    assert count(300) == count(1)
+
+
+def test_a_lane_with_rules_scans_no_large_table(world, now, ruled, statements):
+    Service.update(collation=1, collation_time=5).execute()
+    for level in ("critical", "critical", "resolved", "critical"):
+        accept(world, now, message="m", alert_type=level, payload={"to": "x"})
+    with statements() as seen:
+        road.run(world.service.id)
+
+    assert scans(seen) == []
+
+
+def test_rules_of_a_deleted_integration_go_with_it(world, now):
+    add_rule(world, action(A.SUPPRESS))
+    Integration.delete().execute()
+
+    assert not AlertRule.select().exists()
+
+
+def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_no_incident(
+    world, now, monkeypatch
+):
+    monkeypatch.setattr(road, "_road", segments(["rules"]))
+    sla, priority, tag, other = (named(world, table, "x") for table in (Sla, Priority, Tag, Tag))
+    policy = EscalationPolicy.create(
+        unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
+    )
+    add_rule(
+        world,
+        action(A.ASSIGN_SLA, sla=sla.unique_id),
+        action(A.ASSIGN_PRIORITY, team_priority=priority.unique_id),
+        action(A.ROUTE_TO_ESCALATION_POLICY, escalation_policy=policy.unique_id),
+        action(A.ADD_TAGS, f"{tag.unique_id}, {other.unique_id}"),
+    )
+    come(world, now)
+    for row in (sla, priority, tag, policy):
+        row.delete_instance()
+    raise_version(world.account.id)
+    road.run(world.service.id, "dedupe")
+
+    incident = Incident.get()
+    assert (incident.sla, incident.team_priority, incident.escalation_policy) == (None, None, world.policy)
+    assert [row.team_tag for row in IncidentTag.select()] == [other]
+    assert Notice.select().exists()

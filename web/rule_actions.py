@@ -1,0 +1,232 @@
+"""What an alert rule may do: how its actions look, what each must say, and what they refer to.
+
+Contract section 3.10; what each does stands in pipeline/actions.py.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from models.accounts import User
+from models.enums import RuleAction
+from models.ids import new_uuid
+from models.loading import display_name
+from models.teams import Priority, Sla, Tag, Team
+from pipeline.actions import REFERENCES
+from pipeline.conditions.literals import ALERT_TYPES, code_of
+from web import access
+from web.errors import bad
+from web.services import usable_policies
+from web.shapes import LONG_TEXT, Choice, Reference, Said, Shape, Text, Username
+
+LONGEST_DELAY_S = 24 * 60 * 60
+
+
+class ActionShape(Shape):
+    """What a rule does. What it refers to stands in `value` or in the field of its kind."""
+
+    unique_id = Text(dump_only=True)
+    action_type = Choice(RuleAction, required=True)
+    key = Said()
+    value = Said(limit=LONG_TEXT)
+    value_reference_name = Text(dump_only=True, allow_none=True)
+    escalation_policy = Reference()
+    escalation_policy_name = Text(dump_only=True, allow_none=True)
+    assign_to = Username()
+    assign_to_name = Text(dump_only=True, allow_none=True)
+    schedule = Reference()
+    sla = Reference()
+    team_priority = Reference()
+    task_template = Reference()
+
+
+# The fields that stand for `value` in actions that refer to something.
+TYPED = tuple(REFERENCES.values())
+
+Action = Mapping[str, Any]
+
+
+def kept(given: Iterable[dict[str, Any]], team: Team | None) -> list[dict[str, Any]]:
+    """A rule's actions as they are kept. BadRequest for what has no meaning, or this team may not name;
+    without a team, nothing can be named."""
+    actions = [_kept(action) for action in given]
+    _require_sense(actions, team)
+    return actions
+
+
+def _kept(given: dict[str, Any]) -> dict[str, Any]:
+    """As it is kept: `value` as it was sent, and what it refers to also in the field of its kind."""
+    made = {
+        "unique_id": new_uuid(),
+        "action_type": given["action_type"],
+        "key": given.get("key", ""),
+        "value": given.get("value", ""),
+        **dict.fromkeys(TYPED),
+    }
+    typed = REFERENCES.get(given["action_type"])
+    if typed is not None:
+        made[typed] = given.get(typed) or made["value"].strip().lower() or None
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Something that actions refer to: what its ids look like, and the names of those that a team may
+    name, by id. `find` is None while there are no such objects: then any id is kept, and has no name."""
+
+    words: str
+    is_id: Callable[[str], bool]
+    find: Callable[[Team, list[str]], dict[str, str]] | None = None
+
+
+def _of_team(table: Any) -> Callable[[Team, list[str]], dict[str, str]]:
+    def find(team: Team, ids: list[str]) -> dict[str, str]:
+        rows = table.select(table.unique_id, table.name)
+        return dict(rows.where(table.team == team, table.unique_id.in_(ids)).tuples())
+
+    return find
+
+
+def _policies(team: Team, ids: list[str]) -> dict[str, str]:
+    return {policy.unique_id: policy.name for policy in usable_policies(team, ids)}
+
+
+def _people(team: Team, usernames: list[str]) -> dict[str, str]:
+    present = User.select().where(
+        User.account == team.account_id, User.removed_at.is_null(), User.username.in_(usernames)
+    )
+    return {user.username: display_name(user) for user in present}
+
+
+def _responders(team: Team, ids: list[str]) -> dict[str, str]:
+    return _people(team, ids) | _policies(team, ids)
+
+
+POLICY = Kind("escalation policy", access.is_uuid, _policies)
+USER = Kind("user", access.is_username, _people)
+SLA = Kind("SLA", access.is_uuid, _of_team(Sla))
+PRIORITY = Kind("priority", access.is_uuid, _of_team(Priority))
+TAG = Kind("tag", access.is_uuid, _of_team(Tag))
+SCHEDULE = Kind("schedule", access.is_uuid)
+TASK_TEMPLATE = Kind("task template", access.is_uuid)
+RESPONDER = Kind("responder", lambda text: access.is_username(text) or access.is_uuid(text), _responders)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What an action must say: `check` raises ValueError for a value that has no meaning; `refers` is
+    what it names, which must exist if `must_exist`."""
+
+    check: Callable[[str], Any] | None = None
+    refers: Kind | None = None
+    must_exist: bool = False
+
+
+def _urgency(value: str) -> None:
+    if value.strip() not in ("0", "1"):
+        raise ValueError("Must be 0 (low) or 1 (high).")
+
+
+def _delay(value: str) -> None:
+    if not re.fullmatch("[0-9]{1,6}", value.strip()) or int(value) > LONGEST_DELAY_S:
+        raise ValueError(f"Must be a number of seconds, up to {LONGEST_DELAY_S}.")
+
+
+# Templates, and what is not looked at, may be any text within the limit of the field.
+TEXT = Form()
+
+FORMS: dict[RuleAction, Form] = {
+    RuleAction.CHANGE_ALERT_TYPE: Form(code_of(ALERT_TYPES)),
+    RuleAction.ADD_NOTE: TEXT,
+    RuleAction.SUPPRESS: TEXT,
+    RuleAction.ROUTE_TO_ESCALATION_POLICY: Form(refers=POLICY, must_exist=True),
+    RuleAction.ASSIGN_SCHEDULE: Form(refers=SCHEDULE),
+    RuleAction.ASSIGN_USER: Form(refers=USER, must_exist=True),
+    RuleAction.CHANGE_URGENCY: Form(_urgency),
+    RuleAction.CHANGE_MESSAGE: TEXT,
+    RuleAction.CHANGE_SUMMARY: TEXT,
+    RuleAction.CHANGE_ENTITY_ID: TEXT,
+    RuleAction.ASSIGN_ROLE: Form(refers=USER),
+    RuleAction.ADD_TAGS: Form(refers=TAG, must_exist=True),
+    RuleAction.CREATE_TASK: TEXT,
+    RuleAction.ASSIGN_SLA: Form(refers=SLA, must_exist=True),
+    RuleAction.ASSIGN_PRIORITY: Form(refers=PRIORITY, must_exist=True),
+    RuleAction.APPLY_TASK_TEMPLATE: Form(refers=TASK_TEMPLATE),
+    RuleAction.ADD_RESPONDER: Form(refers=RESPONDER),
+    RuleAction.HASH_ENTITY_ID: TEXT,
+    RuleAction.DELAY_NOTIFICATIONS: Form(_delay),
+}
+
+Names = Mapping[Kind, Mapping[str, str]]
+
+_PLACEHOLDER = re.compile(r"\{\{[^{}]*\}\}")
+
+
+def _form(action: Action) -> Form:
+    return FORMS[RuleAction(action["action_type"])]
+
+
+def _field(action: Action) -> str:
+    """Where an action says what it refers to."""
+    typed = REFERENCES.get(RuleAction(action["action_type"]), "value")
+    said = action["value"].strip().lower()
+    return "value" if typed == "value" or (said and action[typed] == said) else typed
+
+
+def _ids(action: Action) -> list[str]:
+    """What an action refers to. Tags are several; those that a placeholder will name are nobody's yet."""
+    typed = REFERENCES.get(RuleAction(action["action_type"]))
+    if typed is not None:
+        return [action[typed] or ""]
+    if action["action_type"] != RuleAction.ADD_TAGS:
+        return [action["value"].strip().lower()]
+    said = [text.strip().lower() for text in _PLACEHOLDER.sub("{{}}", action["value"]).split(",")]
+    return [text for text in said if text and "{{}}" not in text] if any(said) else [""]
+
+
+def names_of(team: Team, actions: Iterable[Action]) -> Names:
+    """The names of all that these actions refer to and this team may name: a query a kind."""
+    wanted: dict[Kind, set[str]] = {}
+    for action in actions:
+        kind = _form(action).refers
+        if kind is not None:
+            wanted.setdefault(kind, set()).update(id_ for id_ in _ids(action) if kind.is_id(id_))
+    return {kind: kind.find(team, list(ids)) for kind, ids in wanted.items() if kind.find and ids}
+
+
+def _require_sense(actions: list[dict[str, Any]], team: Team | None) -> None:
+    for place, action in enumerate(actions):
+        _require_form(f"actions.{place}", action)
+    names = names_of(team, actions) if team else {}
+    for place, action in enumerate(actions):
+        form = _form(action)
+        known = names.get(form.refers, {}) if form.refers else {}
+        if form.refers and form.must_exist and not known.keys() >= set(_ids(action)):
+            bad(f"actions.{place}.{_field(action)}", f"The team has no such {form.refers.words}.")
+
+
+def _require_form(where: str, action: Action) -> None:
+    form = _form(action)
+    if form.check is not None:
+        try:
+            form.check(action["value"])
+        except ValueError as error:
+            bad(f"{where}.value", str(error))
+    if form.refers is not None and not all(map(form.refers.is_id, _ids(action))):
+        bad(f"{where}.{_field(action)}", f"This is no id of a {form.refers.words}.")
+    if action["action_type"] == RuleAction.ASSIGN_ROLE and not access.is_uuid(action["key"].strip().lower()):
+        bad(f"{where}.key", "Must be the id of an incident role.")
+
+
+def shown(action: Action, names: Names) -> dict[str, Any]:
+    """An action as answers show it; what was deleted since has its id and no name."""
+    kind = _form(action).refers
+    known = names.get(kind, {}) if kind else {}
+    name = ", ".join(known[id_] for id_ in _ids(action) if id_ in known) or None
+    return {
+        **action,
+        "value_reference_name": name,
+        "escalation_policy_name": name if kind is POLICY else None,
+        "assign_to_name": name if action["action_type"] == RuleAction.ASSIGN_USER else None,
+    }
