@@ -1,34 +1,31 @@
-"""`python -m bench`: measure a running instance, or with --own one that is started for it."""
+"""`python -m bench`: measure a running instance, or with --own all of it, beside its peers."""
 
 import json
+import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 import click
 
 from bench import processes
-from bench.instance import NotUp, own_instance
-from bench.load import NobodyAnswers
-from bench.report import as_json, machine_line, table, this_machine
-from bench.run import Figures, Lost, Plan, Target, credentials_of, measure
-from bench.sink import Sink
-from models.base import open_store
-
-# What --own runs, in this order, all against one instance: together some two minutes on 2 cores.
-OWN = (
-    Plan("light load", 200, 200, connections=8, rate=20),
-    Plan("unique", 20_000, 20_000),
-    Plan("storm", 20_000, 200),
-    Plan("storm, 16 connections", 20_000, 200, connections=16),
-    Plan("unique, groups of 50", 20_000, 20_000, batch=50, connections=16),
-    Plan("storm, groups of 50", 50_000, 200, batch=50, connections=16),
-)
+from bench.report import as_json, everything, machine_line, table, this_machine
+from bench.run import Plan
+from bench.suite import FAILURES, Results, Suite, named
+from bench.tocsin import running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--own", is_flag=True, help="Start an instance, run the whole table against it, and end it.")
+@click.option("--own", is_flag=True, help="Start instances and peers, measure all of them, and end them.")
+@click.option("--quick", is_flag=True, help="With --own: a tenth of everything, for a short look.")
+@click.option("--peers/--no-peers", default=True, show_default=True, help="With --own: others beside it.")
+@click.option(
+    "--server",
+    envvar="TEST_DATABASE_URL",
+    default="postgresql:///postgres",
+    show_default=True,
+    help="With --own: where databases may be made.",
+)
 @click.option("--home", envvar="TOCSIN_HOME", default="./var", show_default=True, help="Its data folder.")
 @click.option("--database-url", envvar="TOCSIN_DATABASE_URL", default="", help="Its PostgreSQL, if any.")
 @click.option("--alerts", default=20_000, show_default=True, help="How many alerts to send.")
@@ -41,6 +38,9 @@ OWN = (
 @click.option("--quiet", is_flag=True, help="No line of progress.")
 def main(
     own: bool,
+    quick: bool,
+    peers: bool,
+    server: str,
     home: str,
     database_url: str,
     alerts: int,
@@ -57,48 +57,36 @@ def main(
     Exit code 1, and no figures, for a run in which an accepted alert was lost or not told of once.
     Without --sink a notice counts as out when the instance says that its relay took it.
     """
-    plan = Plan("load", alerts, entities or alerts, batch, connections, rate)
-    source = _own() if own else _running(Path(home), database_url, sink_port)
-    plans = OWN if own else (plan,)
+    for asked in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(asked, _stop)
     machine = this_machine()
     try:
-        with source as target:
-            runs = [_told(plan, target, quiet) for plan in plans]
-    except (Lost, NobodyAnswers, NotUp) as error:
+        if own:
+            results = Suite(server, quick, peers, quiet).run()
+        else:
+            plan = Plan("load", alerts, entities or alerts, batch, connections, rate)
+            results = _of_running(plan, Path(home), database_url, sink_port, quiet)
+    except FAILURES as error:
         click.echo(f"not reported: {error}", err=True)
         sys.exit(1)
     if as_machine:
-        click.echo(json.dumps(as_json(runs, machine), indent=2))
+        click.echo(json.dumps(as_json(results, machine), indent=2))
     else:
-        click.echo(f"{table(runs)}\n\n{machine_line(machine)}")
+        click.echo(
+            everything(results, machine) if own else f"{table(results.runs)}\n\n{machine_line(machine)}"
+        )
 
 
-def _told(plan: Plan, target: Target, quiet: bool) -> Figures:
-    try:
-        return measure(plan, target, quiet)
-    except Lost as error:
-        error.faults.insert(0, f"run {plan.name!r}")
-        raise Lost(error.faults) from None
-
-
-@contextmanager
-def _own() -> Iterator[Target]:
-    with own_instance() as (instance, sink):
-        open_store("", instance.home)
-        yield Target(instance.credentials(), instance.processes, sink)
-
-
-@contextmanager
-def _running(home: Path, database_url: str, sink_port: int | None) -> Iterator[Target]:
+def _of_running(plan: Plan, home: Path, database_url: str, sink_port: int | None, quiet: bool) -> Results:
     if not (home / "credentials.json").exists():
         raise click.ClickException(f"no credentials.json in {home}: set TOCSIN_HOME or --home")
-    open_store(database_url, home)
-    sink = Sink(sink_port).start() if sink_port else None
-    try:
-        yield Target(credentials_of(home), lambda: processes.of_home(home), sink)
-    finally:
-        if sink is not None:
-            sink.stop()
+    with running(home, database_url, sink_port, lambda: processes.of_home(home)) as target:
+        return Results([named(plan, target, quiet)])
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    """Like Ctrl-C: everything that was started is ended on the way out."""
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

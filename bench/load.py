@@ -42,6 +42,12 @@ class Sent:
     seconds: float = 0.0
 
 
+def trace_id_of(answer: bytes) -> str:
+    """The name by which Tocsin knows what it accepted."""
+    name: str = json.loads(answer)["trace_id"]
+    return name
+
+
 class NobodyAnswers(RuntimeError):
     """The instance took no connection, or answered none of several tries of one request."""
 
@@ -95,12 +101,14 @@ class Loader:
         connections: int,
         *,
         rate: float | None = None,
+        name_of: Callable[[bytes], str] = trace_id_of,
         progress: Callable[[int], None] = lambda answered: None,
     ) -> None:
         parts = urlsplit(base_url)
         self._address = (parts.hostname or "127.0.0.1", parts.port or 80)
         self._connections = connections
         self._rate = rate
+        self._name_of = name_of
         self._progress = progress
         self._selector = selectors.DefaultSelector()
         self._idle: deque[Line] = deque()
@@ -188,7 +196,7 @@ class Loader:
         self._busy.discard(line)
         if 200 <= status < 300:
             self._sent.latencies_ms.append((perf_counter() - line.due) * 1000)
-            self._sent.accepted.append(Accepted(json.loads(body)["trace_id"], request.entities, time()))
+            self._sent.accepted.append(Accepted(self._name_of(body), request.entities, time()))
         else:
             self._sent.refused[status] += len(request.entities)
         if ends:

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
@@ -37,6 +38,12 @@ def family(pid: int) -> list[Process]:
     for one in found:
         found += [child for child, parent in parents.items() if parent == one]
     return [Process(one, _command(one)) for one in found]
+
+
+def titled(beginning: str) -> list[Process]:
+    """Every process whose command line, which some servers write anew, begins so."""
+    found = (Process(pid, _command(pid)) for pid, _ in _parents())
+    return [one for one in found if one.command.startswith(beginning)]
 
 
 def of_home(home: Path) -> list[Process]:
@@ -92,6 +99,31 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
 
 
+def busy_seconds() -> float:
+    """What all cores of this machine have worked so far, for whomever; what its host took counts too."""
+    user, nice, system, _idle, _waiting, *rest = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+    return sum(map(int, (user, nice, system, *rest))) / _TICKS
+
+
+class Elsewhere:
+    """Work on this machine since it was made that was done neither for us nor for these processes."""
+
+    def __init__(self, processes: Callable[[], list[Process]]) -> None:
+        self._processes = processes
+        self._began_at = monotonic()
+        self._busy, self._ours = busy_seconds(), self._of_ours()
+
+    def percent(self) -> float:
+        """Of all cores. High: the figures of this time are worth little."""
+        others = busy_seconds() - self._busy - (self._of_ours() - self._ours)
+        cores = os.cpu_count() or 1
+        return max(100 * others / (monotonic() - self._began_at) / cores, 0.0)
+
+    def _of_ours(self) -> float:
+        ours = {one.pid for one in [*family(os.getpid()), *self._processes()]}
+        return sum(map(cpu_seconds, ours))
+
+
 def memory_mib(pid: int) -> float:
     """The proportional share of memory (PSS): what is shared counts once over all who share it."""
     try:
@@ -102,12 +134,16 @@ def memory_mib(pid: int) -> float:
 
 
 class Meter:
-    """CPU and peak memory of a set of processes between start() and stop()."""
+    """CPU and peak memory of a set of processes between start() and stop().
+
+    A process that ends in between counts with what it had used when it was last looked at.
+    """
 
     def __init__(self, processes: Callable[[], list[Process]]) -> None:
         self._processes = processes
         self._stopping = threading.Event()
         self._before: dict[int, float] = {}
+        self._used: dict[int, float] = {}
         self._thread = threading.Thread(target=self._watch, name="meter", daemon=True)
         self.cpu_s = 0.0
         self.peak_mib = 0.0
@@ -121,11 +157,14 @@ class Meter:
         self._stopping.set()
         self._thread.join()
         self._look()
-        self.cpu_s = sum(cpu_seconds(one.pid) - self._before.get(one.pid, 0.0) for one in self._processes())
+        self.cpu_s = sum(used - self._before.get(pid, 0.0) for pid, used in self._used.items())
 
     def _watch(self) -> None:
         while not self._stopping.wait(1.0):
             self._look()
 
     def _look(self) -> None:
-        self.peak_mib = max(self.peak_mib, sum(memory_mib(one.pid) for one in self._processes()))
+        found = [one.pid for one in self._processes()]
+        for pid in found:
+            self._used[pid] = max(cpu_seconds(pid), self._used.get(pid, 0.0))
+        self.peak_mib = max(self.peak_mib, sum(memory_mib(pid) for pid in found))

@@ -1,16 +1,20 @@
-"""Figures as an aligned table, or as JSON, with the machine that they were measured on."""
+"""Results as aligned tables, or as JSON, with the machine that they were measured on."""
 
 import os
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench.budgets import Verdict, verdicts
+from bench.calm import Idle, QuietKey
 from bench.run import Figures
+from bench.suite import Results
 
 # Heading, field, format.
 COLUMNS = (
+    ("target", "target", "{}"),
     ("run", "name", "{}"),
     ("alerts", "alerts", "{:,}"),
     ("entities", "entities", "{:,}"),
@@ -18,39 +22,91 @@ COLUMNS = (
     ("conns", "connections", "{}"),
     ("accept/s", "accept_rate", "{:,.0f}"),
     ("p50 ms", "p50_ms", "{:.1f}"),
-    ("p90 ms", "p90_ms", "{:.1f}"),
     ("p99 ms", "p99_ms", "{:.1f}"),
     ("max ms", "max_ms", "{:.0f}"),
     ("full/s", "full_rate", "{:,.0f}"),
-    ("all told s", "all_told_s", "{:.1f}"),
     ("notices", "notices", "{:,}"),
-    ("mails", "mails", "{:,}"),
+    ("messages", "messages", "{:,}"),
     ("notice p50 ms", "notice_p50_ms", "{:,.0f}"),
     ("notice p99 ms", "notice_p99_ms", "{:,.0f}"),
-    ("CPU s/1000", "cpu_s_per_1000", "{:.2f}"),
+    ("CPU ms/alert", "cpu_ms", "{:.2f}"),
     ("peak MiB", "peak_mib", "{:.0f}"),
+    ("elsewhere %", "elsewhere", "{:.0f}"),
     ("refused", "refused", "{}"),
     ("unknown", "unknown", "{}"),
 )
+# Columns of words; the others are numbers and stand at the right.
+WORDS = frozenset({"target", "run", "what", "verdict", "budget"})
+
+LEGEND = """\
+accept: 2xx answers a second while sending. full: alerts a second until each is stored, counted once under its
+entity, and told of in exactly one message that a sink received (Alerta tells nobody: until its answer).
+CPU: user and system time of all processes of the target per alert, its own database's backends and Redis
+included, read from /proc; not the sender, the sink, and what PostgreSQL does for all databases together.
+Processes are looked at once a second: a backend that lives for less is missed, which flatters Alerta.
+peak: memory (PSS) of the same processes. elsewhere: what others took of all cores meanwhile; a ratio counts
+only where that is low in both of its runs."""
 
 
 def table(runs: Sequence[Figures]) -> str:
-    rows = [[heading for heading, _, _ in COLUMNS]]
-    rows += [[form.format(getattr(run, name)) for _, name, form in COLUMNS] for run in runs]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(_line(row, widths) for row in rows)
+    rows = [[form.format(getattr(run, name)) for _, name, form in COLUMNS] for run in runs]
+    return _aligned([heading for heading, _, _ in COLUMNS], rows)
 
 
-def _line(row: Sequence[str], widths: Sequence[int]) -> str:
-    name, *numbers = (
-        cell.ljust(width) if place == 0 else cell.rjust(width)
-        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+def everything(results: Results, machine: Mapping[str, Any]) -> str:
+    parts = [
+        table(results.runs),
+        *(f"{name}: not measured: {why}" for name, why in results.absent.items()),
+        *map(_quiet_line, results.quiet),
+        *map(_idle_line, results.idle),
+        _verdicts(verdicts(results)),
+        LEGEND,
+        f"{results.server or 'no PostgreSQL'}, {machine_line(machine)}",
+    ]
+    return "\n\n".join(parts)
+
+
+def _quiet_line(one: QuietKey) -> str:
+    return (
+        f"{one.target}, {one.alerts} alerts of a quiet key while {one.waiting_first:,} to "
+        f"{one.waiting_last:,} of another waited: accept p99 {one.accept_p99_ms:.0f} ms, "
+        f"notice p50 {one.notice_p50_ms:.0f} ms, p99 {one.notice_p99_ms:.0f} ms"
     )
-    return "  ".join([name, *numbers])
 
 
-def as_json(runs: Sequence[Figures], machine: Mapping[str, Any]) -> dict[str, Any]:
-    return {"machine": dict(machine), "runs": [asdict(run) for run in runs]}
+def _idle_line(one: Idle) -> str:
+    return f"{one.target}, idle for {one.seconds:.0f} s: {one.cpu_share:.1f} % of a core, {one.mib:.0f} MiB"
+
+
+def _verdicts(found: Iterable[Verdict]) -> str:
+    rows = [
+        [one.what, "-" if one.measured is None else f"{one.measured:,.2f}", one.budget, one.verdict]
+        for one in found
+    ]
+    return _aligned(["what", "measured", "budget", "verdict"], rows)
+
+
+def _aligned(heading: list[str], rows: list[list[str]]) -> str:
+    widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if name in WORDS else cell.rjust(width)
+            for name, cell, width in zip(heading, row, widths, strict=True)
+        ).rstrip()
+        for row in [heading, *rows]
+    )
+
+
+def as_json(results: Results, machine: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "machine": dict(machine),
+        "server": results.server,
+        "runs": [asdict(run) for run in results.runs],
+        "quiet_key": [asdict(one) for one in results.quiet],
+        "idle": [asdict(one) for one in results.idle],
+        "not_measured": results.absent,
+        "budgets": [asdict(one) for one in verdicts(results)],
+    }
 
 
 def this_machine() -> dict[str, Any]:

@@ -1,19 +1,15 @@
 """One measured run: send, wait until all is told, reconcile, and only then report."""
 
-import json
 import secrets
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from time import time
-from typing import Any
+from typing import Protocol
 
-from bench import books
 from bench.instance import until
-from bench.load import Accepted, Loader, Sent
-from bench.processes import Meter, Process
-from bench.sink import Sink
+from bench.load import Loader, Sent
+from bench.processes import Elsewhere, Meter, Process
 from bench.traffic import Traffic
 
 # How long after the last answer everything must be dealt with.
@@ -30,20 +26,6 @@ class Lost(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """A running instance: its credentials, its processes, and where its mail goes, if known."""
-
-    credentials: dict[str, Any]
-    processes: Callable[[], list[Process]]
-    sink: Sink | None = None
-
-    def url(self, batch: int) -> str:
-        urls = self.credentials["webhook_urls"]
-        found: str = urls["generic"][1] if batch == 1 else urls["prometheus"][1]
-        return found
-
-
-@dataclass(frozen=True, slots=True)
 class Plan:
     name: str
     alerts: int
@@ -54,12 +36,55 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """One run in numbers. Rates are alerts a second; a full rate counts until the last mail is out.
+class Told:
+    """What came of a run: how many were told, in how many messages, after how long from each 2xx."""
 
+    notices: int = 0
+    messages: int = 0
+    waits_ms: Sequence[float] = ()
+
+
+class Target(Protocol):
+    """Whatever takes alerts and tells of them."""
+
+    name: str
+    # Its body of a single alert, as bench.traffic.Traffic has it.
+    alone: bytes
+
+    def urls(self, batch: int) -> Sequence[str]:
+        """Where alerts go that come so many in a request."""
+        ...
+
+    def name_of(self, answer: bytes) -> str:
+        """By what it calls an alert that it accepted; empty if it has no name."""
+        ...
+
+    def processes(self) -> list[Process]:
+        """All that work for it, its database's included."""
+        ...
+
+    def begin(self) -> None:
+        """A run begins: what comes from now on belongs to it."""
+        ...
+
+    def settled(self, traffic: Traffic) -> bool:
+        """Whether all that was accepted is dealt with and told."""
+        ...
+
+    def told(self, traffic: Traffic, sent: Sent) -> Told:
+        """Raises Lost when not every accepted alert was kept, counted once, and told of once."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """One run in numbers. Rates are alerts a second; a full rate counts until the last message is out.
+
+    `elsewhere` is the share of the machine, in percent, that others took meanwhile.
     `unknown` requests got no answer and were sent again, `refused` alerts got another answer than 2xx.
     """
 
+    target: str
     name: str
     alerts: int
     entities: int
@@ -73,49 +98,55 @@ class Figures:
     full_rate: float
     all_told_s: float
     notices: int
-    mails: int
+    messages: int
     notice_p50_ms: float
     notice_p99_ms: float
-    cpu_s_per_1000: float
+    cpu_ms: float
+    elsewhere: float
     peak_mib: float
     refused: int
     unknown: int
 
 
+def traffic_of(plan: Plan, target: Target) -> Traffic:
+    return Traffic(f"bench{secrets.token_hex(4)}", plan.alerts, plan.entities, plan.batch, target.alone)
+
+
 def measure(plan: Plan, target: Target, quiet: bool = False) -> Figures:
-    """Run a plan. Raises Lost when the instance's books do not bear out what was accepted."""
-    traffic = Traffic(f"bench{secrets.token_hex(4)}", plan.alerts, plan.entities, plan.batch)
-    since = books.mark()
-    mails_before = len(target.sink.mails) if target.sink else 0
+    """Run a plan. Raises Lost when what was accepted is not borne out by the target."""
+    traffic = traffic_of(plan, target)
+    requests = list(traffic.requests(*target.urls(plan.batch)))
+    say = _progress(f"{target.name}, {plan.name}", plan.alerts, quiet)
+    target.begin()
+    elsewhere = Elsewhere(target.processes)
     meter = Meter(target.processes).start()
-    say = _progress(plan, quiet)
     try:
-        loader = Loader(target.credentials["base_url"], plan.connections, rate=plan.rate, progress=say)
-        sent = loader.run(traffic.requests(target.url(plan.batch)))
-        settled = until(lambda: not books.waiting(), PATIENCE_S, POLL_S)
+        loader = Loader(
+            target.urls(plan.batch)[0],
+            plan.connections,
+            rate=plan.rate,
+            name_of=target.name_of,
+            progress=say,
+        )
+        sent = loader.run(requests)
+        settled = until(lambda: target.settled(traffic), PATIENCE_S, POLL_S)
         settled_at = time()
+        taken_elsewhere = elsewhere.percent()
     finally:
         meter.stop()
         say(-1)
-    arrivals = target.sink.arrivals() if target.sink else None
-    written = books.read(since, traffic.run, arrivals)
-    faults = written.check(sent.accepted)
     if not settled:
-        faults.insert(0, f"{books.waiting()} rows still wait after {PATIENCE_S:.0f} s")
-    if faults:
-        raise Lost(faults)
-    mails = len(target.sink.mails) - mails_before if target.sink else len(written.handed_over)
-    return _figures(plan, sent, written, meter, mails, settled_at)
+        raise Lost([f"after {PATIENCE_S:.0f} s not everything is dealt with"])
+    figures = _figures(plan, target, sent, target.told(traffic, sent), meter, settled_at)
+    return replace(figures, elsewhere=taken_elsewhere)
 
 
-def _figures(
-    plan: Plan, sent: Sent, written: books.Books, meter: Meter, mails: int, settled_at: float
-) -> Figures:
+def _figures(plan: Plan, target: Target, sent: Sent, told: Told, meter: Meter, settled_at: float) -> Figures:
     kept = sum(len(request.entities) for request in sent.accepted)
-    waits = sorted(_notice_waits_ms(sent.accepted, written))
-    answers = sorted(sent.latencies_ms)
+    waits, answers = sorted(told.waits_ms), sorted(sent.latencies_ms)
     all_told_s = settled_at - sent.began_at
     return Figures(
+        target=target.name,
         name=plan.name,
         alerts=kept,
         entities=plan.entities,
@@ -128,27 +159,16 @@ def _figures(
         max_ms=percentile(answers, 100),
         full_rate=kept / all_told_s,
         all_told_s=all_told_s,
-        notices=sum(map(len, written.notices.values())),
-        mails=mails,
+        notices=told.notices,
+        messages=told.messages,
         notice_p50_ms=percentile(waits, 50),
         notice_p99_ms=percentile(waits, 99),
-        cpu_s_per_1000=meter.cpu_s * 1000 / max(kept, 1),
+        cpu_ms=meter.cpu_s * 1000 / max(kept, 1),
+        elsewhere=0.0,
         peak_mib=meter.peak_mib,
         refused=sum(sent.refused.values()),
         unknown=sent.unknown,
     )
-
-
-def _notice_waits_ms(accepted: Iterable[Accepted], written: books.Books) -> Iterable[float]:
-    """From the 2xx of the alert that opened an incident to its mail in the sink.
-
-    A mail may overtake the answer on its way to the sender: that counts as no wait.
-    """
-    answered = {written.receipts[request.trace_id][0]: request.at for request in accepted}
-    for incident, receipt in written.opened_by.items():
-        told_at = written.told_at(incident)
-        if told_at is not None and receipt in answered:
-            yield max(told_at - answered[receipt], 0.0) * 1000
 
 
 def percentile(ordered: list[float], share: int) -> float:
@@ -158,19 +178,17 @@ def percentile(ordered: list[float], share: int) -> float:
     return ordered[max(-(-len(ordered) * share // 100) - 1, 0)]
 
 
-def _progress(plan: Plan, quiet: bool) -> Callable[[int], None]:
-    """Tells on a terminal how many alerts are answered; -1 clears the line."""
-    if quiet or not sys.stderr.isatty():
+def _progress(what: str, alerts: int, quiet: bool) -> Callable[[int], None]:
+    """Tells on a terminal how many alerts are answered; -1 clears the line. Elsewhere only what begins."""
+    if quiet:
+        return lambda answered: None
+    if not sys.stderr.isatty():
+        print(f"{what} ...", file=sys.stderr, flush=True)
         return lambda answered: None
 
     def say(answered: int) -> None:
-        line = f"{plan.name}: {answered:,} of {plan.alerts:,}" if answered >= 0 else ""
+        line = f"{what}: {answered:,} of {alerts:,}" if answered >= 0 else ""
         sys.stderr.write(f"\r\033[K{line}")
         sys.stderr.flush()
 
     return say
-
-
-def credentials_of(home: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((home / "credentials.json").read_text())
-    return found

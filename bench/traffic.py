@@ -19,10 +19,13 @@ _GENERIC = {
         "mountpoint": "/var/lib/postgresql",
         "labels": {"team": "payments", "env": "production", "region": "eu-central", "severity": "critical"},
         "values": {"used_bytes": 180388626432, "size_bytes": 193273528320, "inodes_free": 11534336},
+        "runbook": "https://runbooks.example.org/disk-almost-full#grow-the-volume-or-remove-old-base-backups",
         "query": 'node_filesystem_avail_bytes{mountpoint="/var/lib/postgresql"} / node_filesystem_size_bytes',
     },
     "urls": [{"link_url": "https://grafana.example.org/d/disk?var-host=db1", "link_text": "Dashboard"}],
 }
+
+GENERIC = json.dumps(_GENERIC).encode()
 
 _GROUPED = {
     "status": "firing",
@@ -59,21 +62,26 @@ class Request:
 class Traffic:
     """So many alerts about so many entities, `batch` of them in a request.
 
-    `run` is in every entity's name, so that runs on one instance do not meet.
+    `run` is in every entity's name, so that runs on one instance do not meet. `alone` is the body of an
+    alert that comes alone, with ENTITY where its own words come.
     """
 
     run: str
     alerts: int
     entities: int
     batch: int = 1
+    alone: bytes = GENERIC
 
-    def requests(self, url: str) -> Iterator[Request]:
-        """To the generic webhook when alerts come alone, else to Alertmanager's."""
-        head = _head(url)
-        alone = json.dumps(_GENERIC).encode()
+    def requests(self, *urls: str) -> Iterator[Request]:
+        """To the generic webhook when alerts come alone, else to Alertmanager's.
+
+        Of several addresses each entity keeps to one; groups go to the first.
+        """
+        heads = [_head(url) for url in urls]
         for first in range(0, self.alerts, self.batch):
             names = self._names(first, min(first + self.batch, self.alerts))
-            body = alone.replace(ENTITY, names[0].encode()) if self.batch == 1 else _group(names)
+            head = heads[first % self.entities % len(heads)] if self.batch == 1 else heads[0]
+            body = self.alone.replace(ENTITY, names[0].encode()) if self.batch == 1 else _group(names)
             yield Request(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body), names)
 
     def _names(self, first: int, end: int) -> tuple[str, ...]:
