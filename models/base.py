@@ -124,11 +124,6 @@ class Store(ABC):
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         """Lock the rows that a select finds until the transaction ends."""
 
-    @contextmanager
-    def by_index(self) -> Iterator[None]:
-        """Reading that walks over no whole table where there is an index of just what is wanted."""
-        yield
-
     @abstractmethod
     def now(self) -> datetime:
         """The clock by which due work is judged: one clock for all hosts where the store has one."""
@@ -246,13 +241,6 @@ class PostgresStore(Store):
         # Not plain FOR UPDATE: rows that refer to a locked one may be inserted all the same. An alert for a
         # service whose lane is at work must not wait for it, and the group commit with it.
         return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
-
-    @contextmanager
-    def by_index(self) -> Iterator[None]:
-        # To the planner a storm that waits looks like so much of the table that it would read all of it.
-        with self.database.atomic():
-            self.database.execute_sql("set local enable_seqscan = off")
-            yield
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]

@@ -28,7 +28,7 @@ def write_notices(owed: Mapping[str, Owed], known: Mapping[str, int]) -> frozens
     What one transaction owes to one contact for the same reason and step is one message. A message
     whose notices are void already is written as it is: the delivery says so.
     """
-    fresh = _fresh(owed)
+    fresh = _fresh(owed) if owed else []
     if not fresh:
         return frozenset()
     bundles = _bundled(fresh)

@@ -9,7 +9,7 @@ import peewee
 
 from models import aside, bulk
 from models.accounts import Heartbeat
-from models.base import Table, store
+from models.base import Table
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.notices import Message
@@ -74,11 +74,6 @@ _WAITING = peewee.SQL(str(int(WorkState.WAITING)))
 
 def backlog(now: datetime) -> Backlog:
     """By indexes that hold only what waits; of the rows behind these only the first of a lane is read."""
-    with store().by_index():
-        return _backlog(now)
-
-
-def _backlog(now: datetime) -> Backlog:
     received = _lanes(Receipt, Receipt.service, Receipt.id)
     routed = _lanes(Receipt, Receipt.router, Receipt.id)
     on_road = _lanes(Event, Event.service, Event.receipt)

@@ -34,9 +34,17 @@ DEFAULTS = {
     "application_name": "tocsin",
 }
 
-# A host that vanishes in the middle of a transaction must not keep its locks. No transaction of ours rests.
-AT_FIRST = "set idle_in_transaction_session_timeout = '60s'"
-
+# What each connection is told first.
+SESSION = {
+    # A host that vanishes within a transaction must not keep its locks. No transaction of ours rests.
+    "idle_in_transaction_session_timeout": "60s",
+    # A plan that was made while a table was small, or before anybody had counted its rows, reads all of it
+    # for each batch of the first storm (decision 0009). Where there is no index it still may.
+    "enable_seqscan": "off",
+    # It would be used for whatever has no index now, and costs more than all of our queries.
+    "jit": "off",
+}
+AT_FIRST = "; ".join(f"set {name} = '{value}'" for name, value in SESSION.items())
 
 # Characters and bytes of all rows of one statement, about. The server ends a connection that sends it a
 # gigabyte at once, and sending costs with the square of it: measured, 12 s for 200 MiB.

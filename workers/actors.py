@@ -42,6 +42,8 @@ SLICE_S = 0.1
 def _road_actor(segment: str) -> Callable[[int], None]:
     def work(service_row: int) -> None:
         lane, rest_s = (service_row, segment), 0.0
+        if _linger.rests(lane):
+            return
 
         def is_enough(taken: int) -> bool:
             nonlocal rest_s

@@ -55,6 +55,12 @@ class Linger:
             self._turns[lane] = _Turn(now, rest_s)
             return rest_s
 
+    def rests(self, lane: Hashable) -> bool:
+        """Whether a lane rests now: who rang for it meanwhile need not be heard, it is rung afterwards."""
+        with self._lock:
+            turn = self._turns.get(lane)
+            return turn is not None and monotonic() < turn.at + turn.rest_s
+
     def _rest_s(self) -> float:
         resting = 1 + sum(turn.rest_s > 0 for turn in self._turns.values())
         return min(max(resting * self.FOR_EACH_LANE_S, self.SHORTEST_S), self.LONGEST_S)

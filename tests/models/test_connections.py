@@ -48,6 +48,13 @@ def test_idle_connections_that_were_ended_cost_no_request_anything(empty_store, 
             assert db.execute_sql("select 1").fetchone() == (1,)
 
 
+def test_a_table_that_nobody_has_counted_yet_is_looked_into_by_its_index(store):
+    with connection():
+        plan = db.execute_sql("explain select * from receipt where trace_id = 'x'").fetchall()
+
+    assert "Index Scan" in str(plan)
+
+
 def test_a_connection_that_is_ended_at_work_is_an_error_of_the_store(empty_store, home):
     def work():
         with connection(), empty_store.writing():

@@ -61,6 +61,21 @@ def test_a_lane_that_is_busy_with_small_batches_rests_and_one_that_was_quiet_doe
     assert linger.after("lane", 1) == 0, "it was empty, so nothing had gathered"
 
 
+def test_a_lane_rests_only_as_long_as_it_was_told_to(monkeypatch):
+    clock = [100.0]
+    monkeypatch.setattr("workers.lanes.monotonic", lambda: clock[0])
+    linger = Linger()
+    linger.after("lane", 1)
+    assert not linger.rests("lane")
+
+    rest_s = linger.after("lane", 1)
+
+    assert linger.rests("lane")
+    assert not linger.rests("other")
+    clock[0] += rest_s
+    assert not linger.rests("lane")
+
+
 def test_the_more_lanes_are_busy_the_longer_each_rests():
     linger = Linger()
     rests = []
