@@ -36,6 +36,20 @@ def raise_version(account_row: int) -> None:
     raised.where(Configuration.account == account_row).execute()
 
 
+class CustomRole(Table):
+    """What a user may do in all teams of the account, by the names of web/permissions.py."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    name = peewee.CharField(max_length=255)
+    description = peewee.TextField(default="")
+    permissions = JsonField(default=list)
+    creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("account", "name"), True),)
+
+
 class User(Table):
     """A member of one account. `unique_id` is the membership's id, `username` the person's."""
 
@@ -47,6 +61,8 @@ class User(Table):
     email = peewee.CharField(max_length=254)
     time_zone = peewee.CharField(max_length=64, default="UTC")
     role = peewee.SmallIntegerField()
+    # Counts only while `role` is that of a plain user (contract 4.9).
+    custom_role = peewee.ForeignKeyField(CustomRole, null=True, on_delete="SET NULL")
     is_verified = peewee.BooleanField(default=False)
     joining_date = UtcField()
     # Rows about the past keep pointing here, so a removed member stays as a row.

@@ -110,6 +110,30 @@ class RuleAction(IntEnum):
     DELAY_NOTIFICATIONS = 19
 
 
+class TaskStatus(IntEnum):
+    """Contract section 3.12."""
+
+    TO_DO = 0
+    IN_PROGRESS = 1
+    DONE = 2
+
+
+class ResponseStatus(IntEnum):
+    """What somebody who was asked to help said: contract section 3.8."""
+
+    ACCEPTED = 1
+    DECLINED = 2
+    PENDING = 3
+
+
+class RestrictionType(IntEnum):
+    """When a layer of a schedule counts: contract section 3.4."""
+
+    NONE = 0
+    DAILY = 1
+    WEEKLY = 2
+
+
 class RuleType(IntEnum):
     """How many of an alert rule's `conditions` must hold."""
 

@@ -5,7 +5,7 @@ import peewee
 from models.accounts import Account, User
 from models.base import Table, UtcField
 from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 
 
 class Incident(Table):
@@ -31,6 +31,11 @@ class Incident(Table):
     context_window_end = UtcField(null=True)
     # Opened while time-based collation was on: gathers alerts of other entities for a while.
     collecting = peewee.BooleanField(default=False)
+    # Merged into another incident: this one is its child, silent, and ends with it.
+    parent = peewee.ForeignKeyField("self", null=True, on_delete="SET NULL", index=False)
+    # Asleep, from when until when; both None when awake.
+    snoozed_at = UtcField(null=True)
+    snoozed_till = UtcField(null=True)
     # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together.
     escalating = peewee.BooleanField(default=True)
     chain = peewee.IntegerField(default=1)
@@ -47,6 +52,9 @@ class Incident(Table):
 
 Incident.add_index(
     Incident.index(Incident.service, where=peewee.SQL("status < 3"), name="incident_open_of_service")
+)
+Incident.add_index(
+    Incident.index(Incident.parent, where=peewee.SQL("parent_id IS NOT NULL"), name="incident_merged")
 )
 Incident.add_index(
     Incident.index(
@@ -90,4 +98,44 @@ class IncidentNote(Table):
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
     user = peewee.ForeignKeyField(User, null=True)
     note = peewee.TextField()
+    creation_date = UtcField()
+
+
+class IncidentResponder(Table):
+    """Somebody, or whom a policy names, who was asked to help; `response_status` as in contract 3.8."""
+
+    unique_id = peewee.CharField(max_length=22, unique=True)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    user = peewee.ForeignKeyField(User, null=True)
+    escalation_policy = peewee.ForeignKeyField(EscalationPolicy, null=True, on_delete="SET NULL")
+    subject = peewee.TextField(null=True)
+    message = peewee.TextField(null=True)
+    response_status = peewee.SmallIntegerField(default=3)
+    creation_date = UtcField()
+
+
+class IncidentAssignment(Table):
+    """Who has a role of the team's in an incident: one person for each role."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
+    role = peewee.ForeignKeyField(IncidentRole, on_delete="CASCADE")
+    user = peewee.ForeignKeyField(User)
+    creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("incident", "role"), True),)
+
+
+class IncidentTask(Table):
+    """Something to do about an incident; `status` as models.enums.TaskStatus."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    title = peewee.TextField()
+    description = peewee.TextField(default="")
+    status = peewee.SmallIntegerField(default=0)
+    due_at = UtcField(null=True)
+    assigned_to = peewee.ForeignKeyField(User, null=True)
+    role = peewee.ForeignKeyField(IncidentRole, null=True, on_delete="SET NULL")
     creation_date = UtcField()

@@ -3,7 +3,7 @@
 import peewee
 
 from models.base import JsonField, Table, UtcField
-from models.services import Integration
+from models.services import Integration, Service
 
 
 class AlertRule(Table):
@@ -25,3 +25,26 @@ class AlertRule(Table):
     conditions = JsonField(default=list)
     actions = JsonField(default=list)
     creation_date = UtcField()
+
+
+class OutgoingRule(Table):
+    """Which incidents an outbound integration is told of (contract sections 3.12 and 4.8)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
+    is_enabled = peewee.BooleanField(default=True)
+    rule_json = peewee.TextField(default="")
+    creation_date = UtcField()
+
+
+class AlertGroupingPolicy(Table):
+    """By what a service groups its alerts; `match_fields` as contract 3.12 shows it, in minutes."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
+    match_mode = peewee.SmallIntegerField(default=1)
+    match_fields = JsonField(default=dict)
+    time_window = peewee.IntegerField(default=5)
+    is_active = peewee.BooleanField(default=True)
+    created_at = UtcField()
+    updated_at = UtcField()

@@ -4,6 +4,7 @@ import peewee
 
 from models.accounts import User
 from models.base import Table, UtcField
+from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, Priority, Sla, Team
 
 
@@ -22,8 +23,7 @@ class Service(Table):
     escalation_policy = peewee.ForeignKeyField(EscalationPolicy, null=True)
     sla = peewee.ForeignKeyField(Sla, null=True, on_delete="SET NULL")
     team_priority = peewee.ForeignKeyField(Priority, null=True, on_delete="SET NULL")
-    # Task templates come with a later release; the id is kept as given.
-    task_template = peewee.CharField(max_length=36, null=True)
+    task_template = peewee.ForeignKeyField(TaskTemplate, null=True, on_delete="SET NULL")
     auto_resolve_timeout = peewee.IntegerField(default=0)
     acknowledgement_timeout_enabled = peewee.BooleanField(default=False)
     acknowledgement_timeout = peewee.IntegerField(default=600)

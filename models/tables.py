@@ -1,23 +1,38 @@
 """All tables, in the order in which they may be created: what migrations and tests walk."""
 
-from models.accounts import Account, Configuration, Heartbeat, Secret, Token, User
+from models.accounts import Account, Configuration, CustomRole, Heartbeat, Secret, Token, User
 from models.events import Entity, Event, Receipt
-from models.incidents import Incident, IncidentLog, IncidentNote, IncidentTag
+from models.incidents import (
+    Incident,
+    IncidentAssignment,
+    IncidentLog,
+    IncidentNote,
+    IncidentResponder,
+    IncidentTag,
+    IncidentTask,
+)
+from models.maintenance import Maintenance, MaintenanceService
 from models.metrics import Sample
 from models.notices import Attempt, Message, Notice
+from models.postmortems import Postmortem, PostmortemIncident
 from models.routers import GlobalRouter, RouterRule
-from models.rules import AlertRule
+from models.rules import AlertGroupingPolicy, AlertRule, OutgoingRule
+from models.schedules import Schedule, ScheduleOverride
 from models.services import Integration, Service
+from models.tasks import PostIncidentTask, TaskTemplate, TemplateTask
 from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
 from models.timers import Timer
-from models.users import ContactMethod, NotificationRule
+from models.users import ContactMethod, ForwardingRule, NotificationRule
 
 TABLES = (
-    Account, Configuration, User, Token, Secret, Heartbeat,
-    ContactMethod, NotificationRule,
+    Account, Configuration, CustomRole, User, Token, Secret, Heartbeat,
+    ContactMethod, NotificationRule, ForwardingRule,
     Team, TeamMember, IncidentRole, Priority, Sla, Tag, EscalationPolicy,
-    Service, Integration, AlertRule, GlobalRouter, RouterRule,
-    Incident, IncidentLog, IncidentTag, IncidentNote,
+    TaskTemplate, TemplateTask, PostIncidentTask, Schedule, ScheduleOverride,
+    Service, Integration, AlertRule, OutgoingRule, AlertGroupingPolicy, GlobalRouter, RouterRule,
+    Maintenance, MaintenanceService,
+    Incident, IncidentLog, IncidentTag, IncidentNote, IncidentResponder, IncidentAssignment, IncidentTask,
+    Postmortem, PostmortemIncident,
     Receipt, Event, Entity,
     Timer, Message, Notice, Attempt,
     Sample,

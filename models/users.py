@@ -24,3 +24,16 @@ class NotificationRule(Table):
     start_delay = peewee.IntegerField(default=0)
     urgency = peewee.SmallIntegerField()
     creation_date = UtcField()
+
+
+class ForwardingRule(Table):
+    """What would tell `user` between these moments tells `to_user` instead (contract section 4.4)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    to_user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    created_by = peewee.ForeignKeyField(User, on_delete="CASCADE", index=False)
+    from_date = UtcField()
+    to_date = UtcField()
+    time_zone = peewee.CharField(max_length=64, default="UTC")
+    creation_date = UtcField()

@@ -14,8 +14,9 @@ from models.teams import EscalationPolicy, Team, TeamMember
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Alice owns the account and the team, Bob is a plain member of the team; Charlie has a team of
-    his own in the same account; Mallory owns another account. `tokens` are by first name, lower case.
+    """Alice owns the account and the team, which lets nobody else in; Bob is a plain member of the team;
+    Charlie has a team of his own in the same account; Mallory owns another account. `tokens` are by first
+    name, lower case.
     """
 
     account: Account
@@ -40,6 +41,8 @@ def found_world(now: datetime) -> World:
     User.update(first_name="Alice").where(User.id == alice.id).execute()
     alice.first_name = "Alice"
     team = founding.new_team(account, "Payments", alice, now)
+    team.account_permissions = []
+    team.save()
     TeamMember.create(unique_id=new_uuid(), team=team, user=bob, role=TeamRole.USER, joining_date=now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
     service = founding.new_service(team, "Checkout", policy, alice, now)

@@ -1,16 +1,16 @@
 """Fetch a row and authorise its viewer, in one call: the row, or NotFound, or Forbidden.
 
-Another account's objects, ids of another team in the path, and ids that are none are NotFound; what
-belongs to a team of the account that the viewer is not in is Forbidden. Owners and admins may do
-everything in their account, members what is their team's.
+Another account's objects, ids of another team in the path, and ids that are none are NotFound; what the
+viewer may not do within the account is Forbidden. What is asked for is what the operation needs, see
+web/permissions.py.
 
     access_team(viewer, team_id), access_service(viewer, team_id, service_id),
     access_integration(viewer, team_id, service_id, integration_id),
     access_incident(viewer, reference)    by number or unique_id
     access_user(viewer, username)         oneself, or anybody for an admin
-    access_account(viewer)                for what only owners and admins may change
-    require_member(viewer, team_row)      for a row that knows its team
-    visible_teams(viewer)                 a query of team rows, for lists
+    access_account(viewer)                for what is of the account, and of no team
+    require(viewer, team_row)             for a row that knows its team
+    permitted_teams(viewer)               a query of team rows, for lists
 """
 
 import re
@@ -19,12 +19,14 @@ from typing import Any
 import peewee
 
 from models.accounts import Account, User
+from models.enums import TeamRole
 from models.incidents import Incident
 from models.services import Integration, Service
 from models.shortid import ALPHABET
 from models.teams import Team, TeamMember
 from web.auth import Viewer
 from web.errors import Forbidden, NotFound
+from web.permissions import OWN, Standing, allows
 from web.shapes import LARGEST, UUID
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
@@ -51,8 +53,9 @@ def find(query: Any, field: peewee.Field, unique_id: str) -> Any:
     return row
 
 
-def access_account(viewer: Viewer) -> Account:
-    if not viewer.is_admin:
+def access_account(viewer: Viewer, needs: str | None = None) -> Account:
+    """The viewer's account, for those who may do in all of it what is asked for."""
+    if not allows(Standing(viewer.role, viewer.role_gives), needs or viewer.needs):
         raise Forbidden
     return viewer.account
 
@@ -60,23 +63,41 @@ def access_account(viewer: Viewer) -> Account:
 def access_team(viewer: Viewer, team_id: str) -> Team:
     teams = Team.select(Team, User).join(User, on=Team.owner).where(Team.account == viewer.account)
     team: Team = find(teams, Team.unique_id, team_id)
-    require_member(viewer, team.id)
+    require(viewer, team.id)
     return team
 
 
-def require_member(viewer: Viewer, team_row: int) -> None:
-    """Forbidden for those who are neither in this team of their account nor its admins."""
-    if viewer.is_admin:
-        return
-    member = TeamMember.select().where(TeamMember.team == team_row, TeamMember.user == viewer.user)
-    if not member.exists():
+def require(viewer: Viewer, team_row: int, needs: str | None = None) -> None:
+    """Forbidden for those who may not do in this team of their account what is asked for."""
+    if not allows(_standing(viewer, team_row), needs or viewer.needs):
         raise Forbidden
 
 
-def visible_teams(viewer: Viewer) -> Any:
-    """The row numbers of the teams whose objects the viewer may see, oldest first."""
+def _standing(viewer: Viewer, team_row: int) -> Standing:
+    if viewer.is_admin:
+        return Standing(viewer.role)
+    here = (TeamMember.team == Team.id) & (TeamMember.user == viewer.user)
+    role, gives = (
+        Team.select(TeamMember.role, Team.account_permissions)
+        .join(TeamMember, peewee.JOIN.LEFT_OUTER, on=here)
+        .where(Team.id == team_row)
+        .tuples()
+        .first()
+    ) or (None, ())
+    return Standing(viewer.role, viewer.role_gives, TeamRole(role) if role else None, gives)
+
+
+def permitted_teams(viewer: Viewer, needs: str | None = None) -> Any:
+    """The row numbers of the teams in which the viewer may do what is asked for."""
+    needs = needs or viewer.needs
     teams = Team.select(Team.id).where(Team.account == viewer.account)
-    return teams if viewer.is_admin else teams.where(Team.id.in_(own_teams(viewer)))
+    if allows(Standing(viewer.role, viewer.role_gives), needs):
+        return teams
+    roles = [role for role in TeamRole if allows(Standing(viewer.role, team=role), needs)]
+    own = TeamMember.select(TeamMember.team).where(TeamMember.user == viewer.user, TeamMember.role.in_(roles))
+    # The names of permissions are ours, so that each stands in the text of such a list as itself alone.
+    open_to_all = Team.account_permissions.cast("TEXT").contains(f'"{needs}"')
+    return teams.where(Team.id.in_(own) | open_to_all)
 
 
 def own_teams(viewer: Viewer) -> Any:
@@ -111,7 +132,7 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
         row = None
     if row is None:
         raise NotFound
-    require_member(viewer, row.team_id)
+    require(viewer, row.team_id)
     incident: Incident = row
     return incident
 
@@ -119,8 +140,8 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
 def access_user(viewer: Viewer, username: str) -> User:
     """A member's own things: for that member, and for owners and admins."""
     user = see_user(viewer, username)
-    if user.id != viewer.user.id and not viewer.is_admin:
-        raise Forbidden
+    if not (viewer.needs == OWN and user.id == viewer.user.id):
+        access_account(viewer)
     return user
 
 

@@ -16,6 +16,7 @@ from pipeline.conditions.literals import ALERT_TYPES, code_of
 from web import access, rule_actions
 from web.auth import viewer
 from web.errors import bad
+from web.permissions import named
 from web.resource import Ordered
 from web.rule_actions import ActionShape
 from web.shapes import (
@@ -94,6 +95,7 @@ class AlertRules(Ordered):
     schema = AlertRuleShape()
     parent_field = AlertRule.integration
     id_arg = "transformers_id"
+    needs = named("integration")
     most = MOST_RULES
 
     def parent(self, **ids: str) -> Integration:

@@ -70,7 +70,7 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
     g.route = route
     with connection() if route.stored else nullcontext():
         if route.auth == "token":
-            g.viewer = auth.authenticate(auth.now())
+            g.viewer = auth.authenticate(auth.now(), route.needs)
         result = route.view(**ids)
         if isinstance(result, Response | tuple):
             return current_app.make_response(result)

@@ -20,6 +20,7 @@ from pipeline.topology import covering, segments
 from web import access, paging
 from web.auth import viewer
 from web.errors import NotFound, bad
+from web.permissions import ADMIN
 from web.shapes import Moment, Number, Shape, Text
 from workers import bell
 
@@ -77,7 +78,7 @@ TAKEN_UP = TakenUpShape()
 def index() -> dict[str, Any]:
     """List what was set aside, newest first, page by page."""
     who = viewer()
-    scope = Scope(who.account.id, teams=None if who.is_admin else access.visible_teams(who))
+    scope = Scope(who.account.id, teams=None if who.is_admin else access.permitted_teams(who))
     total = aside.ordered(scope).count()
     return paging.envelope(
         aside.ordered(scope, newest_first=True),
@@ -118,9 +119,9 @@ def _found(aside_id: str) -> SetAside:
     if found is None or found.account != viewer().account.id:
         raise NotFound
     if found.team is None:
-        access.access_account(viewer())
+        access.access_account(viewer(), ADMIN)
     else:
-        access.require_member(viewer(), found.team)
+        access.require(viewer(), found.team)
     return found
 
 

@@ -8,12 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import peewee
 from flask import g, request
 
-from models.accounts import Account, Token, User
+from models.accounts import Account, CustomRole, Token, User
 from models.base import STORE_ERRORS, store
 from models.enums import AccountRole
 from models.ids import digest
+from web import permissions
 from web.errors import NotAuthenticated
 
 # How exact the last use of a token is known: a write per request would cost more than it tells.
@@ -22,8 +24,11 @@ USE_NOTED_EVERY = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
+    """Who asks, and what for: `needs` is what the operation needs (web/permissions.py)."""
+
     user: User
     account: Account
+    needs: str
 
     @property
     def role(self) -> AccountRole:
@@ -33,6 +38,13 @@ class Viewer:
     def is_admin(self) -> bool:
         """Owners and admins may do everything in their account."""
         return self.role in (AccountRole.OWNER, AccountRole.ADMIN)
+
+    @property
+    def role_gives(self) -> frozenset[str]:
+        """What the custom role allows in all teams; it counts for plain users only (contract 4.9)."""
+        if self.role is not AccountRole.USER or self.user.custom_role is None:
+            return frozenset()
+        return permissions.IMPLIED.union(self.user.custom_role.permissions)
 
 
 def viewer() -> Viewer:
@@ -51,11 +63,11 @@ def now() -> datetime:
     return moment
 
 
-def authenticate(at: datetime) -> Viewer:
+def authenticate(at: datetime, needs: str) -> Viewer:
     """The viewer behind this request's token, or NotAuthenticated."""
     token = _find(_presented(), at)
     _note_use(token, at)
-    return Viewer(token.user, token.user.account)
+    return Viewer(token.user, token.user.account, needs)
 
 
 def _presented() -> str:
@@ -69,9 +81,10 @@ def _presented() -> str:
 def _find(presented: str, at: datetime) -> Token:
     """The living token of a present member; one query."""
     token = (
-        Token.select(Token, User, Account)
+        Token.select(Token, User, Account, CustomRole)
         .join(User)
         .join(Account)
+        .join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
         .where(
             # The header comes as Latin-1 text; anything else than ours just matches no digest.
             Token.digest == digest(presented),

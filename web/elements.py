@@ -7,6 +7,7 @@ from marshmallow import fields, pre_load, validate
 from models.ids import new_uuid
 from models.services import Service
 from models.teams import Priority, Sla, Tag, Team
+from web.permissions import named
 from web.resource import Resource, wait_for_lanes
 from web.shapes import (
     LONG_TEXT,
@@ -45,6 +46,7 @@ class Priorities(Resource):
     schema = PriorityShape()
     parent_field = Priority.team
     id_arg = "priority_id"
+    needs = named("priority")
     defaults = {"name": ""}
 
     def remove(self, row: Priority) -> None:
@@ -68,6 +70,7 @@ class Tags(Resource):
     schema = TagShape()
     parent_field = Tag.team
     id_arg = "tag_id"
+    needs = named("tag")
     defaults = {"name": ""}
 
 
@@ -116,6 +119,7 @@ class Slas(Resource):
     schema = SlaShape()
     parent_field = Sla.team
     id_arg = "sla_id"
+    needs = named("sla")
     defaults = {"name": ""}
 
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:

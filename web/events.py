@@ -178,7 +178,7 @@ def status_as_allowed(trace_id: str) -> Response:
     if anonymous and current_app.config["SETTINGS"].open_alert_status:
         told = _status(_any_receipt(trace_id), None)
         return wire.answer({name: told[name] for name in ("status", "suppressed", "is_incident_created")})
-    g.viewer = auth.authenticate(auth.now())
+    g.viewer = auth.authenticate(auth.now(), g.route.needs)
     receipt = _visible_receipt(trace_id)
     return wire.answer(_status(receipt, _visible_services(receipt)))
 
@@ -221,7 +221,7 @@ def _visible_receipt(trace_id: str) -> Receipt:
     if receipt.account_id != viewer.account.id:
         raise NotFound
     if receipt.service_id is not None:
-        access.require_member(viewer, team_of_service(receipt.service_id))
+        access.require(viewer, team_of_service(receipt.service_id))
     elif not viewer.is_admin and recorder.first_event_of(receipt, _visible_services(receipt)) is None:
         raise Forbidden if receipt.router_id is not None else NotFound
     return receipt
@@ -233,7 +233,7 @@ def _visible_services(receipt: Receipt) -> Any:
     viewer = auth.viewer()
     if receipt.service_id is not None or viewer.is_admin:
         return None
-    return Service.select(Service.id).where(Service.team.in_(access.visible_teams(viewer)))
+    return Service.select(Service.id).where(Service.team.in_(access.permitted_teams(viewer)))
 
 
 def story(trace_id: str) -> dict[str, Any]:

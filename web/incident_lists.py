@@ -77,7 +77,7 @@ def index() -> dict[str, Any]:
 def _found(wanted: Mapping[str, Any]) -> Any:
     incidents = Incident.select().where(Incident.account == viewer().account)
     if not viewer().is_admin:
-        incidents = incidents.where(Incident.team.in_(access.visible_teams(viewer())))
+        incidents = incidents.where(Incident.team.in_(access.permitted_teams(viewer())))
     for name, value in {"status": IncidentStatus.TRIGGERED, **wanted}.items():
         condition = CONDITIONS[name](value)
         if condition is not None:

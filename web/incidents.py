@@ -86,7 +86,7 @@ def _service(unique_id: str) -> Service:
     )
     if service is None:
         bad("service", "No such service.")
-    access.require_member(viewer(), service.team_id)
+    access.require(viewer(), service.team_id)
     return service
 
 

@@ -13,6 +13,7 @@ from models.teams import Team
 from web import access, wire
 from web.auth import viewer
 from web.errors import NotFound, bad
+from web.permissions import named
 from web.resource import Resource, configuring, wait_for_lanes
 from web.shapes import LONG_TEXT, Choice, Flag, Moment, Number, Reference, Shape, Text, Username
 
@@ -64,6 +65,7 @@ class Integrations(Resource):
     schema = IntegrationShape()
     parent_field = Integration.service
     id_arg = "integration_id"
+    needs = named("integration")
     put_may_omit = ("application",)
 
     def parent(self, **ids: str) -> Service:

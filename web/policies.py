@@ -12,6 +12,7 @@ from models.ids import new_uuid
 from models.services import Service
 from models.teams import EscalationPolicy, Team
 from web.errors import bad
+from web.permissions import named
 from web.resource import Resource, wait_for_lanes
 from web.shapes import (
     LONG_TEXT,
@@ -72,6 +73,7 @@ class EscalationPolicies(Resource):
     schema = PolicyShape()
     parent_field = EscalationPolicy.team
     id_arg = "escalation_policy_id"
+    needs = named("escalation_policy")
 
     def rows(self, parent: Team) -> Any:
         users = Service.select(peewee.fn.COUNT(Service.id)).where(

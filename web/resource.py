@@ -19,6 +19,7 @@ from models.services import Service
 from web import access, profile, wire
 from web.auth import now, viewer
 from web.errors import NotFound, bad
+from web.permissions import Needs
 from web.shapes import Shape
 
 
@@ -41,6 +42,8 @@ class Resource:
     shown: Shape | None = None
     parent_field: peewee.ForeignKeyField
     id_arg: str
+    # What it takes to read and to write it.
+    needs: Needs
     order: tuple[str, ...] = ("creation_date", "id")
     # Fields that a create requires and a PUT does not, whoever asks.
     put_may_omit: Collection[str] = ()
@@ -48,6 +51,9 @@ class Resource:
     defaults: Mapping[str, Any] = {}
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
+
+    def needs_of(self, verb: str) -> str:
+        return self.needs.read if verb in ("index", "retrieve") else self.needs.write
 
     def parent(self, **ids: str) -> Any:
         """The row under which this resource lives; NotFound or Forbidden."""

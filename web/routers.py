@@ -17,6 +17,7 @@ from models.teams import Team
 from web import access, wire
 from web.auth import viewer
 from web.errors import bad
+from web.permissions import ADMIN, Needs
 from web.resource import Ordered, Resource, configuring, locked
 from web.shapes import (
     LONG_TEXT,
@@ -56,6 +57,7 @@ class Routers(Resource):
     schema = RouterShape()
     parent_field = GlobalRouter.account
     id_arg = "router_id"
+    needs = Needs(ADMIN, ADMIN)
     defaults = {"name": ""}
 
     def parent(self, **ids: str) -> Account:
@@ -108,6 +110,7 @@ class RouterRules(Ordered):
     schema = RouterRuleShape()
     parent_field = RouterRule.router
     id_arg = "ruleset_id"
+    needs = Needs(ADMIN, ADMIN)
     defaults = {"name": ""}
     most = MOST_RULES
 

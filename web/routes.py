@@ -2,10 +2,10 @@
 
 `one(method, path, view, ...)` is one operation. The view gets the path's ids by keyword and returns a
 value, which is dumped by `gives` (a list of it with `many=True`), or a finished Response. `takes` is the
-schema by which `wire.body()` reads the request. `auth=None` serves without a token, `auth="view"` leaves
-it to the view to ask for one, `stored=False` serves without a connection to the store. `*crud(path,
-RESOURCE)` are the verbs of a table; `without=` leaves some out. The documentation at /api/openapi.json is
-made from this list.
+schema by which `wire.body()` reads the request. `needs` is what it takes to be allowed (permissions.py).
+`auth=None` serves without a token, `auth="view"` leaves it to the view to ask for one, `stored=False` serves
+without a connection to the store. `*crud(path, RESOURCE)` are the verbs of a table; `without=` leaves some
+out. The documentation at /api/openapi.json is made from this list.
 """
 
 from collections.abc import Callable, Collection
@@ -33,6 +33,7 @@ from web import (
     teams,
     users,
 )
+from web.permissions import ADMIN, MEMBER, OWN
 from web.resource import Resource
 from web.shapes import Shape
 
@@ -50,6 +51,8 @@ class Route:
     many: bool = False
     # What the documentation says that a view gives which answers by itself.
     shows: Shape | None = None
+    # What it takes to be allowed: web/permissions.py. Nothing where nobody is asked for a token.
+    needs: str = ""
     auth: str | None = "token"
     stored: bool = True
     deprecated: bool = False
@@ -93,6 +96,7 @@ def _verb(path: str, resource: Resource, verb: str) -> Route:
         takes=resource.schema if writes else None,
         gives=None if verb == "destroy" else shown,
         many=verb == "index",
+        needs=resource.needs_of(verb),
     )
 
 
@@ -103,9 +107,9 @@ I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
 
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
-    one("POST", "/api/account/api_invite/", accounts.invite, status=201, takes=accounts.INVITATION, gives=teams.MEMBER),
-    one("GET", "/api/account/members/", accounts.members, gives=accounts.MEMBER, many=True),
-    one("GET", "/api/account/members/<username>/", accounts.member, gives=accounts.MEMBER),
+    one("POST", "/api/account/api_invite/", accounts.invite, needs="member_write", status=201, takes=accounts.INVITATION, gives=teams.MEMBER),
+    one("GET", "/api/account/members/", accounts.members, needs=MEMBER, gives=accounts.MEMBER, many=True),
+    one("GET", "/api/account/members/<username>/", accounts.member, needs=MEMBER, gives=accounts.MEMBER),
     # --- things of a user (contract 2.2) -------------------------------------------------------------
     *crud(f"{U}/notification_rules/", users.NOTIFICATION_RULES),
     *crud(f"{U}/contacts/", users.CONTACTS, without=("update", "change")),
@@ -116,14 +120,14 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{T}/escalation_policies/", policies.POLICIES),
     *crud(f"{T}/services/", services.SERVICES),
     *crud(f"{T}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
-    one("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, takes=integrations.KEY_OWNER, gives=integrations.INTEGRATIONS.schema),
+    one("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, needs="regenerate_integration_key", takes=integrations.KEY_OWNER, gives=integrations.INTEGRATIONS.schema),
     # --- incidents (contract 2.5) --------------------------------------------------------------------
-    one("POST", "/api/incidents/filter/", incident_lists.filtered, takes=incident_lists.FILTER, gives=incident_lists.PAGE),
-    one("POST", "/api/incidents/", incidents.create, status=201, takes=incidents.NEW, gives=incidents.INCIDENT),
-    one("GET", f"{I}/", incidents.retrieve, gives=incidents.INCIDENT),
-    one("PUT", f"{I}/", incidents.update, takes=incidents.CHANGE, gives=incidents.INCIDENT),
-    one("PATCH", f"{I}/", incidents.update, takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
-    one("GET", f"{I}/alerts/", incident_alerts.index, shows=incident_alerts.ALERT, many=True),
+    one("POST", "/api/incidents/filter/", incident_lists.filtered, needs="incident_read", takes=incident_lists.FILTER, gives=incident_lists.PAGE),
+    one("POST", "/api/incidents/", incidents.create, needs="incident_write", status=201, takes=incidents.NEW, gives=incidents.INCIDENT),
+    one("GET", f"{I}/", incidents.retrieve, needs="incident_read", gives=incidents.INCIDENT),
+    one("PUT", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT),
+    one("PATCH", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
+    one("GET", f"{I}/alerts/", incident_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
     *crud(f"{T}/tags/", elements.TAGS),
     *crud(f"{T}/priority/", elements.PRIORITIES),
@@ -132,27 +136,27 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{T}/services/<service_id>/integrations/<integration_id>/transformers/", alert_rules.ALERT_RULES),
     *crud("/api/v2/account/events/router/", routers.ROUTERS),
     *crud("/api/v2/account/events/router/<router_id>/rulesets/", routers.RULES),
-    one("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, takes=routers.MOVE, gives=routers.RULES.schema, many=True),
+    one("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, needs=ADMIN, takes=routers.MOVE, gives=routers.RULES.schema, many=True),
     # --- extras (contract 2.8) -----------------------------------------------------------------------
-    one("GET", "/api/account/users/", accounts.users, gives=accounts.MEMBER, many=True),
-    one("GET", "/api/account/users/<username>/", accounts.user, gives=accounts.MEMBER),
-    one("POST", "/api/account/invite/", accounts.invite_many, status=201, takes=accounts.INVITATIONS, gives=teams.MEMBER, many=True),
-    one("GET", "/api/incidents/", incident_lists.index, gives=incident_lists.PLAIN_PAGE),
-    one("GET", "/api/account/applications/", integrations.applications, gives=integrations.APPLICATION, many=True),
+    one("GET", "/api/account/users/", accounts.users, needs=MEMBER, gives=accounts.MEMBER, many=True),
+    one("GET", "/api/account/users/<username>/", accounts.user, needs=MEMBER, gives=accounts.MEMBER),
+    one("POST", "/api/account/invite/", accounts.invite_many, needs="member_write", status=201, takes=accounts.INVITATIONS, gives=teams.MEMBER, many=True),
+    one("GET", "/api/incidents/", incident_lists.index, needs="incident_read", gives=incident_lists.PLAIN_PAGE),
+    one("GET", "/api/account/applications/", integrations.applications, needs=MEMBER, gives=integrations.APPLICATION, many=True),
     # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
     one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, shows=events.EVENT, auth=None, stored=False, deprecated=True),
     one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, shows=events.ACCEPTED, auth=None, stored=False),
     one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, shows=events.ACCEPTED, auth=None, stored=False),
-    one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, shows=events.STATUS, auth="view"),
-    one("GET", "/api/tocsin/alerts/<trace_id>/", events.story),
+    one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, needs="incident_read", shows=events.STATUS, auth="view"),
+    one("GET", "/api/tocsin/alerts/<trace_id>/", events.story, needs="incident_read"),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
-    one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, gives=contact_test.STARTED),
-    one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, gives=contact_test.TRIAL, many=True),
-    one("POST", "/api/tocsin/rules/try/", rules_try.attempt, takes=rules_try.TRY, gives=rules_try.TRIED),
-    one("GET", "/api/tocsin/aside/", aside.index, gives=aside.PAGE),
-    one("GET", "/api/tocsin/aside/<aside_id>/", aside.retrieve, gives=aside.SET_ASIDE),
-    one("POST", "/api/tocsin/aside/<aside_id>/replay/", aside.replay, gives=aside.TAKEN_UP),
-    one("DELETE", "/api/tocsin/aside/<aside_id>/", aside.destroy, status=204),
+    one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, needs=OWN, gives=contact_test.STARTED),
+    one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, needs=OWN, gives=contact_test.TRIAL, many=True),
+    one("POST", "/api/tocsin/rules/try/", rules_try.attempt, needs="integration_read", takes=rules_try.TRY, gives=rules_try.TRIED),
+    one("GET", "/api/tocsin/aside/", aside.index, needs="incident_read", gives=aside.PAGE),
+    one("GET", "/api/tocsin/aside/<aside_id>/", aside.retrieve, needs="incident_read", gives=aside.SET_ASIDE),
+    one("POST", "/api/tocsin/aside/<aside_id>/replay/", aside.replay, needs="incident_write", gives=aside.TAKEN_UP),
+    one("DELETE", "/api/tocsin/aside/<aside_id>/", aside.destroy, needs="incident_write", status=204),
     # --- the interface about itself ------------------------------------------------------------------
     one("GET", openapi.PATH, openapi.view, auth=None, stored=False, documented=False),
     # --- for whoever runs the installation ------------------------------------------------------------

@@ -130,7 +130,7 @@ def _event(unique_id: str) -> Event:
     if event is None:
         raise NotFound
     if event.integration is not None:
-        access.require_member(viewer(), event.integration.service.team_id)
+        access.require(viewer(), event.integration.service.team_id)
     elif not viewer().is_admin:
         raise NotFound
     return event
@@ -141,7 +141,7 @@ def _integration(unique_id: str) -> Integration:
     found: Integration = access.find(
         joined.where(Team.account == viewer().account), Integration.unique_id, unique_id
     )
-    access.require_member(viewer(), found.service.team_id)
+    access.require(viewer(), found.service.team_id)
     return found
 
 

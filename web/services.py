@@ -8,9 +8,11 @@ import peewee
 from models.accounts import User
 from models.enums import Collation, ServiceStatus
 from models.services import Service
+from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, Priority, Sla, Team
 from web.auth import viewer
 from web.errors import bad
+from web.permissions import named
 from web.resource import Resource
 from web.shapes import (
     LONG_TEXT,
@@ -23,7 +25,6 @@ from web.shapes import (
     Shape,
     Text,
     Username,
-    Uuid,
 )
 
 
@@ -36,7 +37,7 @@ class ServiceShape(Shape):
     auto_resolve_timeout = Number(least=0, most=SECONDS_LIMIT)
     created_by = Username(dump_only=True)
     team_priority = Reference(required=True)
-    task_template = Uuid()
+    task_template = Reference()
     acknowledgement_timeout_enabled = Flag()
     acknowledgement_timeout = Number(least=0, most=SECONDS_LIMIT)
     status = Choice(ServiceStatus)
@@ -48,6 +49,10 @@ class ServiceShape(Shape):
     collation_time = Number(least=0)
 
 
+# What a service may refer to of its own team.
+REFERENCES = (("sla", Sla), ("team_priority", Priority), ("task_template", TaskTemplate))
+
+
 class Services(Resource):
     """The services of a team. The three references must be named, though two of them may be blank."""
 
@@ -56,13 +61,14 @@ class Services(Resource):
     schema = ServiceShape()
     parent_field = Service.team
     id_arg = "service_id"
+    needs = named("service")
     put_is_strict = True
 
     def rows(self, parent: Team) -> Any:
         return with_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
 
     def checked(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
-        for name, model in (("sla", Sla), ("team_priority", Priority)):
+        for name, model in REFERENCES:
             if values.get(name):
                 values[name] = team_row(model, parent, values[name], name)
         if "escalation_policy" in values:
@@ -79,7 +85,7 @@ class Services(Resource):
 # A service with the ids of what it refers to, in one query.
 SERVICE_COLUMNS = (
     Service, User.id, User.username, EscalationPolicy.id, EscalationPolicy.unique_id,
-    Sla.id, Sla.unique_id, Priority.id, Priority.unique_id,
+    Sla.id, Sla.unique_id, Priority.id, Priority.unique_id, TaskTemplate.id, TaskTemplate.unique_id,
 )  # fmt: skip
 
 
@@ -89,6 +95,7 @@ def with_references(services: Any) -> Any:
         .join_from(Service, EscalationPolicy, peewee.JOIN.LEFT_OUTER)
         .join_from(Service, Sla, peewee.JOIN.LEFT_OUTER)
         .join_from(Service, Priority, peewee.JOIN.LEFT_OUTER)
+        .join_from(Service, TaskTemplate, peewee.JOIN.LEFT_OUTER)
     )
 
 

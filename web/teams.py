@@ -14,6 +14,7 @@ from models.teams import IncidentRole, Team, TeamMember
 from web import access
 from web.auth import now, viewer
 from web.errors import bad
+from web.permissions import ADMIN, MANAGER, Needs, named
 from web.resource import Resource, wait_for_lanes
 from web.shapes import Choice, Day, Moment, Number, Reference, Several, Shape, Text, Username, UserShape
 
@@ -67,12 +68,16 @@ class Teams(Resource):
     schema = TeamShape()
     parent_field = Team.account
     id_arg = "team_id"
+    needs = Needs("team_read", MANAGER)
+
+    def needs_of(self, verb: str) -> str:
+        return ADMIN if verb in ("create", "destroy") else super().needs_of(verb)
 
     def parent(self, **ids: str) -> Account:
-        return viewer().account
+        return access.access_account(viewer()) if viewer().needs == ADMIN else viewer().account
 
     def rows(self, parent: Account) -> Any:
-        seen = Team.id.in_(access.visible_teams(viewer()))
+        seen = Team.id.in_(access.permitted_teams(viewer()))
         return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, seen)
 
     def filled(self, rows: list[Any]) -> list[Any]:
@@ -82,21 +87,12 @@ class Teams(Resource):
         _attach(rows, "incidentrole_set", roles, IncidentRole.team, IncidentRole.creation_date)
         return rows
 
-    def create(self, **ids: str) -> Any:
-        access.access_account(viewer())
-        return super().create(**ids)
-
     def insert(self, parent: Account, values: dict[str, Any]) -> Team:
         return founding.new_team(parent, values["name"], viewer().user, now())
 
     def found(self, **ids: str) -> tuple[Account, Team]:
         team = access.access_team(viewer(), ids["team_id"])
         return viewer().account, self.filled([self._under(viewer().account, team)])[0]
-
-    def destroy(self, **ids: str) -> None:
-        self.found(**ids)
-        access.access_account(viewer())
-        super().destroy(**ids)
 
     def remove(self, row: Team) -> None:
         wait_for_lanes(Service.team == row)
@@ -122,6 +118,7 @@ class Members(Resource):
     shown = MemberShape()
     parent_field = TeamMember.team
     id_arg = "member_id"
+    needs = named("member")
     order = ("joining_date", "id")
 
     def rows(self, parent: Team) -> Any:

@@ -14,6 +14,7 @@ from models.users import ContactMethod, NotificationRule
 from web import access
 from web.auth import now, viewer
 from web.errors import bad
+from web.permissions import OWN, Needs
 from web.resource import Resource
 from web.shapes import MINUTES_LIMIT, Choice, Day, Email, Moment, Number, Reference, Shape, Text
 
@@ -50,6 +51,7 @@ class Contacts(OfUser):
     schema = ContactShape()
     parent_field = ContactMethod.user
     id_arg = "contact_id"
+    needs = Needs(OWN, OWN)
 
     def checked(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
         if values["contact_type"] != ContactType.EMAIL:
@@ -68,6 +70,7 @@ class NotificationRules(OfUser):
     schema = NotificationRuleShape()
     parent_field = NotificationRule.user
     id_arg = "notification_rule_id"
+    needs = Needs(OWN, OWN)
 
     def rows(self, parent: User) -> Any:
         rules = NotificationRule.select(NotificationRule, ContactMethod).join(ContactMethod)

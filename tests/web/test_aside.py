@@ -11,6 +11,7 @@ from models.applications import GENERIC
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.routers import GlobalRouter
+from models.teams import Team
 from tests.contract.test_description import described, problems
 from tests.set_aside import ERROR, set_aside_alert, set_aside_body
 from web import aside as shell
@@ -99,6 +100,7 @@ def test_who_sees_what(ask, world, now, router_body):
     theirs = founding.new_service(world.charlies_team, "Invoices", world.policy, world.charlie, now)
     door = founding.new_integration(theirs, "Door", GENERIC, world.charlie, now)
     charlies = set_aside_body(replace(world, service=theirs, integration=door), now)
+    Team.update(account_permissions=[]).execute()
 
     def seen(who):
         return {one["id"] for one in ask("GET", PATH, who=who).json["results"]}

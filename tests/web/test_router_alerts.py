@@ -7,6 +7,7 @@ from models.applications import GENERIC
 from models.events import Event, Receipt
 from models.incidents import Incident
 from models.routers import GlobalRouter
+from models.teams import Team
 from tests.rules import add_router, add_router_rule, equals
 from workers import road, routing
 
@@ -154,6 +155,7 @@ def test_the_status_of_what_no_rule_matches(ask, post, router):
 @pytest.fixture
 def split(ask, post, world, router, billing):
     """The trace_id of an alert that Bob's team and Charlie's got one each of."""
+    Team.update(account_permissions=[]).execute()
     add_router_rule(router, world.integration, billing)
     trace = post("generic", router.integration_key).json["trace_id"]
     work()

@@ -31,14 +31,16 @@ def test_only_owners_and_admins_make_and_delete_teams(ask, path):
     assert ask("GET", path).status_code == 404
 
 
-def test_a_member_sees_the_own_teams_and_an_owner_all(ask, world):
+def test_a_member_sees_the_own_teams_and_the_open_ones_and_an_owner_all(ask, world):
+    assert [team["name"] for team in ask("GET", TEAMS, who="bob").json] == ["Payments", "Billing"]
+    Team.update(account_permissions=[]).execute()
     assert [team["name"] for team in ask("GET", TEAMS, who="bob").json] == ["Payments"]
     assert [team["name"] for team in ask("GET", TEAMS).json] == ["Payments", "Billing"]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_both_update_verbs_rename(ask, path, method):
-    assert ask(method, path, {"name": "Money"}, who="bob").json["name"] == "Money"
+    assert ask(method, path, {"name": "Money"}).json["name"] == "Money"
 
 
 def test_put_requires_the_name_unless_a_published_client_asks(ask, path):

@@ -1,0 +1,36 @@
+"""Who is on call when, as it is written down: contract section 3.4."""
+
+import peewee
+
+from models.accounts import User
+from models.base import JsonField, Table, UtcField
+from models.teams import Team
+
+
+class Schedule(Table):
+    """`layers` in order, each as contract 3.4 shows it in answers: replaced and read as a whole."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    summary = peewee.TextField(default="")
+    description = peewee.TextField(default="")
+    time_zone = peewee.CharField(max_length=64, default="UTC")
+    shift_time_in_dst = peewee.BooleanField(default=False)
+    layers = JsonField(default=list)
+    creation_date = UtcField()
+
+
+class ScheduleOverride(Table):
+    """`user` alone is on call from `start_time` until just before `end_time`, whatever the layers say."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    schedule = peewee.ForeignKeyField(Schedule, on_delete="CASCADE", index=False)
+    name = peewee.CharField(max_length=255, default="")
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    start_time = UtcField()
+    end_time = UtcField()
+    creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("schedule", "end_time"), False),)

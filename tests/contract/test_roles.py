@@ -1,0 +1,131 @@
+"""Who may do what: every operation tried by every role, against the matrix of contract section 6."""
+
+import re
+from typing import Any
+
+import pytest
+
+from models import founding
+from models.accounts import CustomRole, User
+from models.enums import AccountRole, TeamRole
+from models.ids import new_uuid
+from models.teams import Team, TeamMember
+from tests.contract.test_isolation import BODIES, name
+from web import permissions
+from web.permissions import Standing, allows
+from web.routes import ROUTES
+
+ADMINS = {"owner", "admin"}
+EVERYBODY = ADMINS | {"manager", "user", "outsider", "guest", "reader", "writer"}
+
+
+def who_may(needs: str) -> set[str]:
+    """The matrix. `user` is a plain member of the team, and the person whom paths name. The others are plain
+    members of the account: a `guest` of a team that is open as new ones are, an `outsider` of one that is
+    closed; and there `reader` and `writer`, whose custom roles give all that ends so."""
+    if needs == "member":
+        return EVERYBODY
+    if needs in ("own", "admin", "manager"):
+        return ADMINS | {"own": {"user"}, "admin": set[str](), "manager": {"manager"}}[needs]
+    if needs.endswith("_read"):
+        open_to_guests = {"guest"} if needs in founding.DEFAULT_TEAM_PERMISSIONS else set[str]()
+        # What every custom role gives, said or not.
+        implied = {"writer"} if needs in ("member_read", "team_read") else set[str]()
+        return ADMINS | {"manager", "user", "reader"} | open_to_guests | implied
+    return ADMINS | {"manager", "writer"} | ({"user"} if needs == "incident_write" else set())
+
+
+@pytest.fixture
+def people(world: Any, now: Any) -> dict[str, Any]:
+    """A token for each role."""
+
+    def custom(ending: str) -> CustomRole:
+        names = [each for each in permissions.OF_ACCOUNT if each.endswith(ending)]
+        names += ["regenerate_integration_key"] if ending == "_write" else []
+        return CustomRole.create(
+            unique_id=new_uuid(), account=world.account, name=ending, permissions=names, creation_date=now
+        )
+
+    def member(role: AccountRole = AccountRole.USER, custom_role: Any = None) -> User:
+        email = f"{new_uuid()}@example.org"
+        user = founding.new_user(world.account, email, role, now)
+        User.update(custom_role=custom_role).where(User.id == user.id).execute()
+        return user
+
+    manager = member()
+    TeamMember.create(
+        unique_id=new_uuid(), team=world.team, user=manager, role=TeamRole.MANAGER, joining_date=now
+    )
+    made = {
+        "admin": member(AccountRole.ADMIN),
+        "manager": manager,
+        "outsider": member(),
+        "guest": member(),
+        "reader": member(custom_role=custom("_read")),
+        "writer": member(custom_role=custom("_write")),
+    }
+    tokens = {who: founding.new_token_for(user, "test", now) for who, user in made.items()}
+    return {"owner": world.tokens["alice"], "user": world.tokens["bob"], **tokens}
+
+
+def attempt(ask: Any, world: Any, stock: Any, token: str, route: Any, who: str) -> int:
+    open_to = founding.DEFAULT_TEAM_PERMISSIONS if who == "guest" else []
+    Team.update(account_permissions=open_to).where(Team.id == world.team.id).execute()
+    path = re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], route.path)
+    body = stock.bodies.get(BODIES.get((route.method, route.path)) or "")
+    headers = {"Authorization": f"Bearer {token}"}
+    status: int = ask(route.method, path, body, who=None, headers=headers).status_code
+    return status
+
+
+IN_PATHS = [route for route in ROUTES if route.auth and "<" in route.path]
+OF_ACCOUNT = [route for route in ROUTES if route.auth and "<" not in route.path]
+
+
+def test_every_operation_says_what_it_needs():
+    known = permissions.ALONE | set(permissions.OF_ACCOUNT)
+
+    assert [name(route) for route in ROUTES if route.auth and route.needs not in known] == []
+
+
+@pytest.mark.parametrize("route", IN_PATHS, ids=name)
+def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, stock, people, route):
+    allowed = who_may(route.needs)
+    # Who may not comes first: what somebody may do can end what the path names.
+    ordered = [*sorted(EVERYBODY - allowed), *sorted(allowed)]
+
+    statuses = {who: attempt(ask, world, stock, people[who], route, who) for who in ordered}
+
+    assert {who for who, status in statuses.items() if status != 403} == allowed
+    assert not [status for status in statuses.values() if status >= 500]
+
+
+@pytest.mark.parametrize("route", OF_ACCOUNT, ids=name)
+def test_of_what_is_the_accounts_admins_may_do_all(ask, world, stock, people, route):
+    """For the others it depends on what the body names, or they are shown what they may see."""
+    shown = {"manager", "user", "outsider", "guest", "reader", "writer"} if route.method == "GET" else set()
+    shown = set() if route.needs == "admin" else shown
+    for who in sorted(ADMINS | shown):
+        assert attempt(ask, world, stock, people[who], route, who) < 403
+
+
+def test_what_a_custom_role_gave_ends_with_it(ask, world, people):
+    reader = User.get(User.custom_role.is_null(False))
+    path = f"/api/account/teams/{world.team.unique_id}/tags/"
+
+    def status() -> int:
+        return ask("GET", path, who=None, headers={"Authorization": f"Bearer {people['reader']}"}).status_code
+
+    assert status() == 200
+    User.update(custom_role=None).where(User.id == reader.id).execute()
+    assert status() == 403
+
+
+def test_what_a_role_allows_is_never_less_than_what_one_below_it_does():
+    names = [*permissions.OF_ACCOUNT, *permissions.OF_TEAM, *permissions.ALONE]
+    user = Standing(AccountRole.USER)
+    for needs in names:
+        member = Standing(AccountRole.USER, team=TeamRole.USER)
+        manager = Standing(AccountRole.USER, team=TeamRole.MANAGER)
+        rising = [allows(each, needs) for each in (user, member, manager, Standing(AccountRole.ADMIN))]
+        assert rising == sorted(rising)
