@@ -43,7 +43,7 @@ def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(wor
         return walk(travellers, *given)
 
     monkeypatch.setattr(road, "walk", ended_when_large)
-    for _ in range(10):
+    for _ in range(40):
         with suppress(*STORE_ERRORS):
             road.run(world.service.id)
 
