@@ -8,7 +8,9 @@ No field has a default: what a create leaves out is the table's default, what an
 import re
 from datetime import UTC, datetime
 from enum import IntEnum
+from functools import lru_cache
 from typing import Any
+from zoneinfo import available_timezones
 
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing, validate
 
@@ -149,6 +151,42 @@ class Moment(fields.Field[datetime]):
             return moment(value)
         except (ValueError, OverflowError):
             raise self.make_error("invalid") from None
+
+
+class GivenMoment(Moment):
+    """A moment that somebody gave: with a fraction only where it was given with one (contract 1.4)."""
+
+    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        if value is None or value.microsecond:
+            return super()._serialize(value, attr, obj, **kwargs)
+        return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+class MaybeMoment(GivenMoment):
+    """The same, or nothing; "" is nothing."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
+
+
+@lru_cache
+def _time_zones() -> frozenset[str]:
+    return frozenset(available_timezones() - {"localtime", "Factory"})
+
+
+class TimeZone(Text):
+    """The name of a time zone as IANA has it, aliases included; "" and null are UTC."""
+
+    default_error_messages = {"unknown": "Not the name of a time zone."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs).strip() or "UTC"
+        if name not in _time_zones():
+            raise self.make_error("unknown")
+        return name
 
 
 class Day(fields.Field[datetime]):

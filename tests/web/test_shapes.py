@@ -1,0 +1,44 @@
+"""Fields that several resources share."""
+
+import pytest
+from marshmallow import ValidationError
+
+from web.shapes import GivenMoment, MaybeMoment, Shape, TimeZone
+
+
+class Sample(Shape):
+    zone = TimeZone()
+    at = GivenMoment()
+    until = MaybeMoment()
+
+
+@pytest.mark.parametrize("name", ["Europe/Berlin", "Asia/Calcutta", "UTC", "Australia/Lord_Howe"])
+def test_names_and_aliases_of_time_zones_are_kept_as_given(name):
+    assert Sample().load({"zone": name}) == {"zone": name}
+
+
+@pytest.mark.parametrize("name", ["Europe/Nowhere", "localtime", "../../etc/passwd", "europe/berlin", "+02:00"])
+def test_what_names_no_time_zone_is_refused(name):
+    with pytest.raises(ValidationError):
+        Sample().load({"zone": name})
+
+
+@pytest.mark.parametrize("nothing", ["", None, " "])
+def test_no_time_zone_is_utc(nothing):
+    assert Sample().load({"zone": nothing}) == {"zone": "UTC"}
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("2026-07-08T11:26:33Z", "2026-07-08T11:26:33Z"),
+        ("2026-07-08T11:26:33.5+02:00", "2026-07-08T09:26:33.500000Z"),
+        ("2026-07-08", "2026-07-08T00:00:00Z"),
+    ],
+)
+def test_moments_come_back_as_precise_as_they_were_given(given, shown):
+    assert Sample().dump(Sample().load({"at": given})) == {"at": shown}
+
+
+def test_a_moment_that_may_be_absent_is_absent_when_blank():
+    assert Sample().load({"until": ""}) == {"until": None}
