@@ -1,0 +1,75 @@
+"""What schedules still say about somebody who has left."""
+
+from datetime import timedelta
+
+import pytest
+
+from models.base import store
+from models.ids import new_uuid
+from models.schedules import Schedule, ScheduleOverride, forget
+
+
+@pytest.fixture
+def schedule_of(world, now):
+    """schedule_of(team, "alice", "bob"): a schedule with one layer, and an override by each of them."""
+
+    def make(team, *names):
+        people = [getattr(world, name) for name in names]
+        users = [
+            {"user": person.username, "position": place, "unique_id": new_uuid()}
+            for place, person in enumerate(people, start=1)
+        ]
+        layer = {"name": "Layer-1", "users": users, "unique_id": new_uuid()}
+        schedule = Schedule.create(
+            unique_id=new_uuid(), team=team, name="Nights", layers=[layer], creation_date=now
+        )
+        for person in people:
+            ScheduleOverride.create(
+                unique_id=new_uuid(),
+                schedule=schedule,
+                user=person,
+                start_time=now,
+                end_time=now + timedelta(hours=1),
+                creation_date=now,
+            )
+        return schedule
+
+    return make
+
+
+def turns(schedule):
+    users = Schedule.get_by_id(schedule.id).layers[0]["users"]
+    return [(turn["user"], turn["position"]) for turn in users]
+
+
+def test_who_is_forgotten_has_no_turns_and_no_overrides(world, schedule_of):
+    schedule = schedule_of(world.team, "bob", "alice", "bob", "charlie")
+
+    with store().writing():
+        forget(world.bob)
+
+    assert turns(schedule) == [(world.alice.username, 1), (world.charlie.username, 2)]
+    overriding = {override.user_id for override in ScheduleOverride.select()}
+    assert overriding == {world.alice.id, world.charlie.id}
+
+
+def test_all_teams_of_the_account_forget(world, schedule_of):
+    ours, theirs = schedule_of(world.team, "bob"), schedule_of(world.charlies_team, "bob", "charlie")
+
+    with store().writing():
+        forget(world.bob)
+
+    assert turns(ours) == []
+    assert turns(theirs) == [(world.charlie.username, 1)]
+
+
+def test_schedules_of_others_stay_as_they_were(world, schedule_of):
+    schedule_of(world.team, "bob")
+    kept = schedule_of(world.mallorys_team, "mallory")
+    before = Schedule.get_by_id(kept.id).layers
+
+    with store().writing():
+        forget(world.bob)
+
+    assert Schedule.get_by_id(kept.id).layers == before
+    assert [override.schedule_id for override in ScheduleOverride.select()] == [kept.id]
