@@ -62,7 +62,7 @@ $(VENV)/run.stamp: requirements.lock pyproject.toml
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
 	@echo "Installing what the tests need ..."
-	@$(PIP) --require-hashes -r requirements-dev.lock
+	@$(PIP) --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 
 PIP = $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
