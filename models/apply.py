@@ -15,6 +15,7 @@ from models.accounts import Account
 from models.base import store
 from models.effects import (
     AddNote,
+    AddResponder,
     AddTag,
     ArmTimers,
     EntityState,
@@ -33,7 +34,7 @@ from models.effects import (
 from models.enums import AlertType, TimerKind
 from models.enums import NoticeState as NoticeStatus
 from models.events import Entity, Event
-from models.incidents import Incident, IncidentLog, IncidentNote, IncidentTag
+from models.incidents import Incident, IncidentLog, IncidentNote, IncidentResponder, IncidentTag
 from models.loading import STATE_COLUMNS, STATE_REFERENCES
 from models.messages import Owed, write_notices
 from models.notices import Notice
@@ -62,6 +63,7 @@ class _Replay:
     voids: dict[str, VoidNotices] = field(default_factory=dict)
     notes: list[AddNote] = field(default_factory=list)
     tags: dict[tuple[str, int], AddTag] = field(default_factory=dict)
+    responders: list[AddResponder] = field(default_factory=list)
 
 
 def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
@@ -109,6 +111,8 @@ def _replay(outcome: Outcome) -> _Replay:
                 replay.notes.append(effect)
             case AddTag(unique_id, _, tag):
                 replay.tags.setdefault((unique_id, tag), effect)
+            case AddResponder():
+                replay.responders.append(effect)
     return replay
 
 
@@ -272,6 +276,22 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
         ],
         conflict=["incident", "team_tag"],
     )
+    for kind in ("user", "escalation_policy"):
+        bulk.insert(
+            IncidentResponder,
+            [
+                {
+                    "unique_id": responder.unique_id,
+                    "incident": known[responder.incident],
+                    "user": responder.user,
+                    "escalation_policy": responder.escalation_policy,
+                    "creation_date": responder.at,
+                }
+                for responder in replay.responders
+                if getattr(responder, kind) is not None
+            ],
+            conflict=["incident", kind],
+        )
 
 
 def _log_row(log: RecordLog, known: Mapping[str, int]) -> dict[str, Any]:

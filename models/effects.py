@@ -227,6 +227,20 @@ class AddTag:
     at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class AddResponder:
+    """Somebody (a User row's number), or whom a policy names, asked to help with an incident.
+
+    One who was asked already stays as they are.
+    """
+
+    incident: str
+    unique_id: str
+    at: datetime
+    user: int | None = None
+    escalation_policy: int | None = None
+
+
 Effect = (
     SaveIncident
     | SaveEntity
@@ -238,6 +252,7 @@ Effect = (
     | VoidNotices
     | AddNote
     | AddTag
+    | AddResponder
 )
 
 

@@ -169,6 +169,7 @@ class NoticeKind(StrEnum):
 
     ESCALATION = "escalation"
     ASSIGNMENT = "assignment"
+    RESPONDER = "responder"
     NOBODY_REACHED = "nobody_reached"
     TEST = "test"
 

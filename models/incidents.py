@@ -102,16 +102,19 @@ class IncidentNote(Table):
 
 
 class IncidentResponder(Table):
-    """Somebody, or whom a policy names, who was asked to help; `response_status` as in contract 3.8."""
+    """Somebody, or whom a policy names, who was asked to help, once; `response_status` as in contract 3.8."""
 
     unique_id = peewee.CharField(max_length=22, unique=True)
-    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
     user = peewee.ForeignKeyField(User, null=True)
     escalation_policy = peewee.ForeignKeyField(EscalationPolicy, null=True, on_delete="SET NULL")
     subject = peewee.TextField(null=True)
     message = peewee.TextField(null=True)
     response_status = peewee.SmallIntegerField(default=3)
     creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("incident", "user"), True), (("incident", "escalation_policy"), True))
 
 
 class IncidentAssignment(Table):

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from models.effects import (
     AddNote,
+    AddResponder,
     AddTag,
     ArmTimers,
     Effect,
@@ -111,7 +112,9 @@ class LaneState:
                     self._release(unique_id)
                 case ReclaimEntities():
                     raise ValueError("an alert never reopens an incident")
-                case RecordLog() | ArmTimers() | OweNotice() | VoidNotices() | AddNote() | AddTag():
+                case RecordLog() | ArmTimers() | OweNotice() | VoidNotices():
+                    pass
+                case AddNote() | AddTag() | AddResponder():
                     pass
 
     def _put(self, entity: EntityState) -> None:

@@ -74,12 +74,17 @@ def _names_anybody(policy: PolicyFacts | None, directory: Directory) -> bool:
     return policy is not None and any(_people(policy, index, directory) for index in range(len(policy.steps)))
 
 
+def first_people(policy: PolicyFacts | None, directory: Directory) -> list[PersonFacts]:
+    """The people of the first step that has any."""
+    if policy is None:
+        return []
+    people = (_people(policy, index, directory) for index in range(len(policy.steps)))
+    return next((found for found in people if found), [])
+
+
 def first_person(policy: PolicyFacts | None, directory: Directory) -> PersonFacts | None:
     """To whom a new incident is assigned: the first person of the first step that has one."""
-    if policy is None:
-        return None
-    people = (_people(policy, index, directory) for index in range(len(policy.steps)))
-    return next((found[0] for found in people if found), None)
+    return next(iter(first_people(policy, directory)), None)
 
 
 def _take(
@@ -114,10 +119,7 @@ def tell_somebody(incident: IncidentState, directory: Directory, actor: Actor, n
     """A chain that reaches nobody tells the team's managers, then the owner (law 9)."""
     policy = directory.policies.get(incident.escalation_policy or 0)
     why = f"policy {policy.name} reaches nobody" if policy else "there is no escalation policy"
-    managers = [directory.people[name] for name in directory.managers if name in directory.people]
-    owner = directory.people.get(directory.owner or "")
-    people = managers or ([owner] if owner else [])
-    whom = "the team's managers" if managers else "the account's owner"
+    people, whom = last_resort(directory)
     # A chain that is to begin later has its last resort later too.
     at = max(now, incident.chain_started_at)
     notices = [
@@ -129,6 +131,15 @@ def tell_somebody(incident: IncidentState, directory: Directory, actor: Actor, n
     ]
     log = RecordLog(incident.unique_id, now, "escalated", f"{why}: {whom} told", actor)
     return [log, *(OweNotice(notice) for notice in notices)]
+
+
+def last_resort(directory: Directory) -> tuple[list[PersonFacts], str]:
+    """Who is told when nobody is reached, and what to call them."""
+    managers = [directory.people[name] for name in directory.managers if name in directory.people]
+    if managers:
+        return managers, "the team's managers"
+    owner = directory.people.get(directory.owner or "")
+    return [owner] if owner else [], "the account's owner"
 
 
 def notices_for(

@@ -73,6 +73,10 @@ _ADDRESSEE = Prepared(
 )  # fmt: skip
 
 
+# Somebody may be given an incident that another has acknowledged, or be asked to help with it.
+WHILE_OPEN = {NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER}
+
+
 class _Owed(NamedTuple):
     """A pending notice with its incident as it is now."""
 
@@ -143,8 +147,7 @@ def _why_void(one: _Owed, whom: _Addressee) -> str | None:
     if whom.removed_at is not None:
         return "the person is no member any more"
     status = IncidentStatus(one.status)
-    # Somebody may be given an incident that another has acknowledged.
-    living = OPEN if one.kind == NoticeKind.ASSIGNMENT else {IncidentStatus.TRIGGERED}
+    living = OPEN if one.kind in WHILE_OPEN else {IncidentStatus.TRIGGERED}
     return None if status in living else f"incident is {status.name.lower()}"
 
 

@@ -195,7 +195,7 @@ class MaintenanceService(Model):
 
 class IncidentResponder(Model):
     unique_id = CharField(max_length=22, unique=True)
-    incident = ForeignKeyField(Incident, on_delete="CASCADE")
+    incident = ForeignKeyField(Incident, on_delete="CASCADE", index=False)
     user = ForeignKeyField(User, null=True)
     escalation_policy = ForeignKeyField(EscalationPolicy, null=True, on_delete="SET NULL")
     subject = TextField(null=True)
@@ -205,6 +205,7 @@ class IncidentResponder(Model):
 
     class Meta:
         table_name = "incident_responder"
+        indexes = ((("incident", "user"), True), (("incident", "escalation_policy"), True))
 
 
 class IncidentAssignment(Model):
