@@ -5,8 +5,8 @@ accessed. A resource with consequences overrides `checked`, `insert`, `change` o
 asks which resource it is. Declare it in routes.py with `*crud(path, RESOURCE)`.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import peewee
@@ -16,7 +16,7 @@ from models.accounts import raise_version
 from models.base import store
 from models.ids import new_uuid
 from models.services import Service
-from web import access, profile, wire
+from web import access, paging, profile, wire
 from web.auth import now, viewer
 from web.errors import NotFound, bad
 from web.permissions import Needs
@@ -31,6 +31,13 @@ def configuring() -> Iterator[None]:
         raise_version(viewer().account.id)
 
 
+@contextmanager
+def recording() -> Iterator[None]:
+    """A write transaction for what is no configuration: no lane knows of it."""
+    with store().writing():
+        yield
+
+
 class Resource:
     """Five verbs on the rows of `model` whose `parent_field` is the parent."""
 
@@ -40,6 +47,8 @@ class Resource:
     schema: Shape
     # What a GET answers with, where the contract has another shape there.
     shown: Shape | None = None
+    # What the list answers with, where it comes page by page.
+    page: Shape | None = None
     parent_field: peewee.ForeignKeyField
     id_arg: str
     # What it takes to read and to write it.
@@ -51,6 +60,8 @@ class Resource:
     defaults: Mapping[str, Any] = {}
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
+    # The transaction of a write.
+    writing = staticmethod(configuring)
 
     def needs_of(self, verb: str) -> str:
         return self.needs.read if verb in ("index", "retrieve") else self.needs.write
@@ -71,6 +82,10 @@ class Resource:
         """The values to write, references resolved; `row` is None on create. BadRequest if they cannot be."""
         return values
 
+    def writing(self) -> AbstractContextManager[None]:
+        """The transaction of each write; one that changes no configuration need not raise its version."""
+        return configuring()
+
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
         given = {**self.defaults, "creation_date": now(), **values}
         return self.model.create(unique_id=new_uuid(), **{self.parent_field.name: parent}, **given)
@@ -82,15 +97,21 @@ class Resource:
     def remove(self, row: Any) -> None:
         self.model.delete().where(self.model.id == row.id).execute()
 
-    def index(self, **ids: str) -> list[Any]:
+    def index(self, **ids: str) -> Any:
         parent = self.parent(**ids)
         ordered = self.rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
-        return self.filled([self._under(parent, row) for row in ordered])
+
+        def show(rows: Iterable[Any]) -> list[Any]:
+            return self.filled([self._under(parent, row) for row in rows])
+
+        if self.page is None:
+            return show(ordered)
+        return paging.envelope(ordered, paging.asked(), show, count=ordered.count())
 
     def create(self, **ids: str) -> Any:
         parent = self.parent(**ids)
         values = wire.read(self.schema)
-        with configuring():
+        with self.writing():
             row = self.insert(parent, self.checked(values, parent, None))
         return self._again(parent, row)
 
@@ -100,13 +121,13 @@ class Resource:
     def update(self, **ids: str) -> Any:
         parent, row = self.found(**ids)
         values = wire.read(self.schema, partial=self._may_omit())
-        with configuring():
+        with self.writing():
             self.change(row, self.checked(values, parent, self._locked(row)))
         return self._again(parent, row)
 
     def destroy(self, **ids: str) -> None:
         _, row = self.found(**ids)
-        with configuring():
+        with self.writing():
             self.remove(row)
 
     def found(self, **ids: str) -> tuple[Any, Any]:
@@ -140,21 +161,46 @@ class Resource:
         return self.put_may_omit
 
 
-class Ordered(Resource):
-    """Rows that stand in an order under their parent, by `position` from 1; a new one comes last."""
+class Element(Resource):
+    """What a team has and its lanes refer to: they are waited for before it goes."""
 
-    order = ("position", "id")
-    # How many rows a parent may have: each of them is looked at for every alert.
+    def remove(self, row: Any) -> None:
+        wait_for_lanes(Service.team == row.team_id)
+        super().remove(row)
+
+
+class Limited(Resource):
+    """Rows of which a parent may have only so many: all of them are looked at together, and often."""
+
     most: int
 
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
-        """Under the parent's lock, or two at once would come to stand in the same place."""
+        """Under the parent's lock, or two at once would be one too many, or stand in the same place."""
         locked(parent)
-        standing = self.model.select(peewee.fn.COUNT(self.model.id), peewee.fn.MAX(self.model.position))
-        count, last = standing.where(self.parent_field == parent).tuples().get()
-        if count >= self.most:
+        standing = self.model.select().where(self.parent_field == parent)
+        if standing.count() >= self.most:
             bad(self.noun, f"There may be {self.most} of them.")
-        return super().insert(parent, {"position": (last or 0) + 1, **values})
+        return super().insert(parent, {**self.placed(standing), **values})
+
+    def placed(self, standing: Any) -> dict[str, Any]:
+        """What a new row gets from where it comes to stand among those that are there."""
+        return {}
+
+
+class Ordered(Limited):
+    """Rows that stand in an order under their parent, by `position` from 1; a new one comes last."""
+
+    order = ("position", "id")
+
+    def placed(self, standing: Any) -> dict[str, Any]:
+        last = standing.select(peewee.fn.MAX(self.model.position)).scalar()
+        return {"position": (last or 0) + 1}
+
+    def checked(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
+        """0 is nobody's position: clients that send all their fields send it for none."""
+        if not values.get("position"):
+            values.pop("position", None)
+        return values
 
 
 def locked(row: Any) -> Any:
@@ -173,3 +219,14 @@ def wait_for_lanes(services: Any) -> None:
     whose rows are to lose the reference. One of the two would be ended by the store.
     """
     list(store().for_update(Service.select(Service.id).where(services).order_by(Service.id)))
+
+
+def attach(rows: Collection[Any], name: str, query: Any, key: peewee.ForeignKeyField, *order: Any) -> None:
+    """Give each row its rows of another table, in this order, with one query for all of them."""
+    by_row = {row.id: row for row in rows}
+    for row in rows:
+        setattr(row, name, [])
+    for inner in query.where(key.in_(list(by_row))).order_by(*order, key.model.id):
+        outer = by_row[getattr(inner, key.object_id_name)]
+        setattr(inner, key.name, outer)
+        getattr(outer, name).append(inner)
