@@ -109,10 +109,7 @@ class AlertRules(Ordered):
         return rows
 
     def checked(self, values: dict[str, Any], parent: Integration, row: Any) -> dict[str, Any]:
-        # 0 is nobody's position: clients that send all their fields send it for none.
-        if not values.get("position"):
-            values.pop("position", None)
-        values = checked_rule(values, parent.service.team)
+        values = checked_rule(super().checked(values, parent, row), parent.service.team)
         if values.keys() & set(_CONDITIONAL):
             after = row or AlertRule()
             compiled(*(values.get(name, getattr(after, name)) for name in _CONDITIONAL))

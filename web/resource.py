@@ -31,13 +31,6 @@ def configuring() -> Iterator[None]:
         raise_version(viewer().account.id)
 
 
-@contextmanager
-def recording() -> Iterator[None]:
-    """A write transaction for what is no configuration: no lane knows of it."""
-    with store().writing():
-        yield
-
-
 class Resource:
     """Five verbs on the rows of `model` whose `parent_field` is the parent."""
 
@@ -60,8 +53,6 @@ class Resource:
     defaults: Mapping[str, Any] = {}
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
-    # The transaction of a write.
-    writing = staticmethod(configuring)
 
     def needs_of(self, verb: str) -> str:
         return self.needs.read if verb in ("index", "retrieve") else self.needs.write

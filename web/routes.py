@@ -85,7 +85,8 @@ def crud(path: str, resource: Resource, *, without: Collection[str] = ()) -> lis
 def _verb(path: str, resource: Resource, verb: str) -> Route:
     method, status, on_row, says = VERBS[verb]
     writes = method in ("POST", "PUT", "PATCH")
-    shown = resource.schema if writes else resource.shown or resource.schema
+    page = resource.page if verb == "index" else None
+    shown = resource.schema if writes else page or resource.shown or resource.schema
     return Route(
         method,
         f"{path}<{resource.id_arg}>/" if on_row else path,
@@ -95,7 +96,7 @@ def _verb(path: str, resource: Resource, verb: str) -> Route:
         status=status,
         takes=resource.schema if writes else None,
         gives=None if verb == "destroy" else shown,
-        many=verb == "index",
+        many=verb == "index" and page is None,
         needs=resource.needs_of(verb),
     )
 

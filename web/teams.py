@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import peewee
 from marshmallow import fields
 
 from models import founding
@@ -15,7 +14,7 @@ from web import access
 from web.auth import now, viewer
 from web.errors import bad
 from web.permissions import ADMIN, MANAGER, Needs, named
-from web.resource import Resource, wait_for_lanes
+from web.resource import Resource, attach, wait_for_lanes
 from web.shapes import Choice, Day, Moment, Number, Reference, Several, Shape, Text, Username, UserShape
 
 
@@ -83,8 +82,8 @@ class Teams(Resource):
     def filled(self, rows: list[Any]) -> list[Any]:
         members = TeamMember.select(TeamMember, User).join(User)
         roles = IncidentRole.select()
-        _attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
-        _attach(rows, "incidentrole_set", roles, IncidentRole.team, IncidentRole.creation_date)
+        attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
+        attach(rows, "incidentrole_set", roles, IncidentRole.team, IncidentRole.creation_date)
         return rows
 
     def insert(self, parent: Account, values: dict[str, Any]) -> Team:
@@ -97,16 +96,6 @@ class Teams(Resource):
     def remove(self, row: Team) -> None:
         wait_for_lanes(Service.team == row)
         super().remove(row)
-
-
-def _attach(teams: list[Team], name: str, query: Any, key: peewee.Field, order: peewee.Field) -> None:
-    """Give each team its rows of another table, oldest first, with one query for all teams."""
-    by_row = {team.id: team for team in teams}
-    for team in teams:
-        setattr(team, name, [])
-    for row in query.where(key.in_(list(by_row))).order_by(order, key.model.id):
-        row.team = by_row[row.team_id]
-        getattr(row.team, name).append(row)
 
 
 class Members(Resource):
