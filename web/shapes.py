@@ -141,8 +141,9 @@ class Moment(fields.Field[datetime]):
 
     default_error_messages = {"invalid": "Not a date and time."}
 
-    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
-        return None if value is None else moment_text(value)
+    def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        # What a table keeps as JSON holds the text itself.
+        return value if value is None or isinstance(value, str) else moment_text(value)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
         if not isinstance(value, str):
@@ -156,8 +157,8 @@ class Moment(fields.Field[datetime]):
 class GivenMoment(Moment):
     """A moment that somebody gave: with a fraction only where it was given with one (contract 1.4)."""
 
-    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
-        if value is None or value.microsecond:
+    def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        if not isinstance(value, datetime) or value.microsecond:
             return super()._serialize(value, attr, obj, **kwargs)
         return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 

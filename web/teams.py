@@ -137,6 +137,16 @@ def account_member(account: Account, username: str, field: str) -> User:
     return user
 
 
+def account_members(account: Account, usernames: Iterable[str], field: str) -> dict[str, User]:
+    """The members of the account that a body names, by username, or BadRequest for the field."""
+    named = set(usernames)
+    here = User.select().where(User.account == account, User.removed_at.is_null())
+    found = {user.username: user for user in here.where(User.username.in_(named))} if named else {}
+    if found.keys() != named:
+        bad(field, "Somebody named here is nobody of this account.")
+    return found
+
+
 TEAMS = Teams()
 MEMBERS = Members()
 MEMBER = MemberShape()
