@@ -1,14 +1,15 @@
 """Escalation policies: whom an incident tells, step by step. Contract section 3.5."""
 
+from collections.abc import Collection
 from typing import Any
 
 import peewee
-from marshmallow import validate
+from marshmallow import post_load, validate
 
-from models.accounts import User
 from models.enums import TargetType
 from models.founding import new_assignment_settings
 from models.ids import new_uuid
+from models.schedules import Schedule
 from models.services import Service
 from models.teams import EscalationPolicy, Team
 from web.errors import bad
@@ -27,12 +28,18 @@ from web.shapes import (
     Shape,
     Text,
 )
+from web.teams import account_members
 
 
 class TargetShape(Shape):
     target_type = Choice(TargetType, required=True)
     target_id = Text(required=True, limit=64)
     position = MaybeNumber(least=0)
+
+    @post_load
+    def _as_kept(self, target: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        """Ids of ours are written in small letters; both kinds of targets have such."""
+        return {**target, "target_id": target["target_id"].lower()}
 
 
 class RuleShape(Shape):
@@ -84,7 +91,7 @@ class EscalationPolicies(Resource):
 
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
         if "rules" in values:
-            values["rules"] = _rules(parent, values["rules"])
+            values["rules"] = _rules(parent, values["rules"], _schedules(row.rules if row else []))
         known = row.assignment_settings if row else new_assignment_settings()
         # Whose turn it is starts over when a policy changes (contract 4.4, row 5).
         given = values.get("assignment_settings") or {}
@@ -98,13 +105,16 @@ class EscalationPolicies(Resource):
         super().remove(row)
 
 
-def _rules(team: Team, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The steps as they are kept: in order, numbered from 1, with ids of their own."""
-    ordered = _in_order(given)
+def _rules(team: Team, given: list[dict[str, Any]], known: Collection[str]) -> list[dict[str, Any]]:
+    """The steps as they are kept: in order, numbered from 1, with ids of their own.
+
+    What the policy names already, `known`, may be sent back when it is gone, or not to be used any more.
+    """
+    ordered = in_order(given)
     delays = [rule.get("delay", 0) for rule in ordered]
     if delays != sorted(delays):
         bad("rules", "Delays count from the beginning of the chain, so none may be less than the one before.")
-    _require_people(team, ordered)
+    _require_targets(team, ordered, known)
     return [
         {
             "unique_id": new_uuid(),
@@ -116,7 +126,13 @@ def _rules(team: Team, given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _in_order(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _schedules(rules: list[dict[str, Any]]) -> set[str]:
+    """The schedules that steps as they are kept name."""
+    targets = (target for rule in rules for target in rule["targets"])
+    return {target["target_id"] for target in targets if target["target_type"] == TargetType.SCHEDULE}
+
+
+def in_order(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """By position when all have one, else as listed."""
     if any(one.get("position") is None for one in given):
         return given
@@ -125,7 +141,7 @@ def _in_order(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _targets(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Positions from 0; those that a client gave to all targets stay, as it compares them when it reads."""
-    ordered = _in_order(given)
+    ordered = in_order(given)
     kept = all(one.get("position") is not None for one in given)
     return [
         {
@@ -137,18 +153,29 @@ def _targets(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _require_people(team: Team, rules: list[dict[str, Any]]) -> None:
-    targets = [target for rule in rules for target in rule.get("targets", [])]
-    if any(target["target_type"] == TargetType.SCHEDULE for target in targets):
-        bad("rules", "There are no schedules yet; name users.")
-    named = {target["target_id"] for target in targets}
-    if not named:
-        return
-    present = User.select(User.username).where(
-        User.account == team.account_id, User.removed_at.is_null(), User.username.in_(list(named))
+def _require_targets(team: Team, rules: list[dict[str, Any]], known: Collection[str]) -> None:
+    """Everybody named is a member of the account, and each schedule one that this team may use."""
+    named: dict[int, set[str]] = {kind: set() for kind in TargetType}
+    for rule in rules:
+        for target in rule.get("targets", []):
+            named[target["target_type"]].add(target["target_id"])
+    account_members(team.account, named[TargetType.USER], "rules")
+    if not named[TargetType.SCHEDULE] <= usable_schedules(team, named[TargetType.SCHEDULE]).union(known):
+        bad("rules", "The team has no such schedule.")
+
+
+def usable_schedules(team: Team, unique_ids: Collection[str]) -> set[str]:
+    """Those of these schedules that this team may use: its own, and those of teams that let others attach."""
+    found = (
+        Schedule.select(Schedule.unique_id, Schedule.team, Team.account_permissions)
+        .join(Team)
+        .where(Team.account == team.account_id, Schedule.unique_id.in_(unique_ids))
     )
-    if {user.username for user in present} != named:
-        bad("rules", "A target is nobody of this account.")
+    return {
+        schedule.unique_id
+        for schedule in found
+        if schedule.team_id == team.id or "schedule_attach" in schedule.team.account_permissions
+    }
 
 
 POLICIES = EscalationPolicies()

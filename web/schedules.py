@@ -1,0 +1,317 @@
+"""Schedules: whose turn it is to be on call, layer by layer. Contract section 3.4.
+
+Layers are kept as answers show them. Layers and overrides are replaced as whole lists; what a client sends
+back as it received it stays as it was.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, time
+from typing import Any
+
+from marshmallow import ValidationError, fields, validates_schema
+
+from models.accounts import Account, User
+from models.enums import RestrictionType, TargetType
+from models.ids import new_uuid
+from models.schedules import Schedule, ScheduleOverride
+from models.teams import EscalationPolicy, Team
+from web.auth import now
+from web.permissions import named
+from web.policies import in_order
+from web.resource import Resource
+from web.shapes import (
+    LONG_TEXT,
+    Choice,
+    Flag,
+    GivenMoment,
+    MaybeMoment,
+    MaybeNumber,
+    Moment,
+    Number,
+    Part,
+    Reference,
+    Several,
+    Shape,
+    Text,
+    TimeZone,
+    Username,
+    moment_text,
+)
+from web.teams import account_members
+
+# Seconds: from an hour to a year, and a week (contract 3.4).
+SHORTEST_SHIFT_S, LONGEST_SHIFT_S = 3600, 31_536_000
+LONGEST_RESTRICTION_S = 604_800
+
+# All of them are read and written at once.
+MOST_LAYERS = 50
+MOST_OVERRIDES = 2000
+
+# The day of a restriction that names none, as daily ones need not: published answers show it there.
+NO_DAY = 7
+
+
+class ChosenId(fields.Field[str]):
+    """An id that a client may choose, a version 4 UUID; anything else is as if it had chosen none."""
+
+    _V4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str | None:
+        chosen = value.strip().lower() if isinstance(value, str) else ""
+        return chosen if self._V4.fullmatch(chosen) else None
+
+
+class TimeOfDay(Text):
+    """A time by the clock on the wall, HH:MM:SS in answers; leading zeros and seconds may be left out."""
+
+    default_error_messages = {"time": "Not a time of day."}
+
+    _PARTS = re.compile("([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}))?")
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))
+        if parts is None:
+            raise self.make_error("time")
+        try:
+            return time(*(int(part or 0) for part in parts.groups())).isoformat()
+        except ValueError:
+            raise self.make_error("time") from None
+
+
+class TurnShape(Shape):
+    """A place in a layer's rotation; somebody may have several."""
+
+    user = Username(required=True, blank=False)
+    position = MaybeNumber(least=0)
+    unique_id = ChosenId()
+
+
+class RestrictionShape(Shape):
+    """When a layer counts: for `duration` seconds from a time of day on, every day or every week."""
+
+    duration = Number(least=1, most=LONGEST_RESTRICTION_S, required=True)
+    start_day_of_week = MaybeNumber(least=0, most=7)
+    start_time_of_day = TimeOfDay(required=True)
+    unique_id = ChosenId()
+
+
+class LayerShape(Shape):
+    """A rotation: each of `users` in turn for `shift_length` seconds."""
+
+    shift_length = Number(least=SHORTEST_SHIFT_S, most=LONGEST_SHIFT_S, required=True)
+    restrictions = Several(Part(RestrictionShape))
+    name = Text()
+    users = Several(Part(TurnShape))
+    rotation_start_time = GivenMoment(required=True)
+    rotation_end_time = MaybeMoment()
+    unique_id = ChosenId()
+    last_edited = Moment(dump_only=True, allow_none=True)
+    restriction_type = Choice(RestrictionType)
+    is_active = Flag()
+
+    @validates_schema
+    def _require_sense(self, layer: dict[str, Any], **kwargs: Any) -> None:
+        end = layer.get("rotation_end_time")
+        if end is not None and end <= layer["rotation_start_time"]:
+            raise ValidationError("Must be after the start.", "rotation_end_time")
+        if layer.get("restriction_type") == RestrictionType.WEEKLY:
+            days = [restriction.get("start_day_of_week") for restriction in layer.get("restrictions", [])]
+            if not all(days):
+                raise ValidationError("Weekly ones need a day from 1 (Monday) to 7 (Sunday).", "restrictions")
+
+
+class OverrideShape(Shape):
+    """One person on call from a moment until just before another, instead of whoever the layers name."""
+
+    name = Text()
+    user = Username(required=True, blank=False)
+    start_time = GivenMoment(required=True)
+    end_time = GivenMoment(required=True)
+    unique_id = Text(dump_only=True)
+
+    @validates_schema
+    def _require_sense(self, override: dict[str, Any], **kwargs: Any) -> None:
+        if override["end_time"] <= override["start_time"]:
+            raise ValidationError("Must be after the start.", "end_time")
+
+
+class ListedOverrideShape(OverrideShape):
+    """An override within a schedule, which is sent back as it was received."""
+
+    unique_id = ChosenId()
+
+
+class ScheduleShape(Shape):
+    name = Text(required=True)
+    summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
+    time_zone = TimeZone()
+    team = Reference(dump_only=True)
+    layers = Several(Part(LayerShape), most=MOST_LAYERS)
+    overrides = Several(Part(ListedOverrideShape), most=MOST_OVERRIDES)
+    unique_id = Text(dump_only=True)
+    connections = Number(dump_only=True)
+    shift_time_in_dst = Flag()
+
+
+LAYER = LayerShape()
+
+
+class Schedules(Resource):
+    """The schedules of a team. One that a policy names may be deleted: its step then finds nobody."""
+
+    model = Schedule
+    noun = "schedule"
+    schema = ScheduleShape()
+    parent_field = Schedule.team
+    id_arg = "schedule_id"
+    needs = named("schedule")
+
+    def filled(self, rows: list[Any]) -> list[Any]:
+        if rows:
+            connections = _connections(rows[0].team.account)
+            overrides = _overrides(rows)
+            for row in rows:
+                row.connections = connections[row.unique_id]
+                row.overrides = overrides[row.id]
+        return rows
+
+    def checked(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, Any]:
+        if "layers" in values:
+            turns = (turn["user"] for layer in values["layers"] for turn in layer.get("users", []))
+            account_members(parent.account, turns, "layers")
+            values["layers"] = _layers(values["layers"], row.layers if row else [], now())
+        if "overrides" in values:
+            usernames = (override["user"] for override in values["overrides"])
+            people = account_members(parent.account, usernames, "overrides")
+            values["overrides"] = [{**each, "user": people[each["user"]]} for each in values["overrides"]]
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Schedule:
+        overrides = values.pop("overrides", [])
+        schedule: Schedule = super().insert(parent, values)
+        _replace_overrides(schedule, overrides, now())
+        return schedule
+
+    def change(self, row: Schedule, values: dict[str, Any]) -> None:
+        overrides = values.pop("overrides", None)
+        super().change(row, values)
+        if overrides is not None:
+            _replace_overrides(row, overrides, now())
+
+
+def _connections(account: Account) -> Counter[str]:
+    """By schedule, how many policies name it: those of any team of the account may."""
+    naming = EscalationPolicy.rules.cast("TEXT").contains(f'"target_type":{TargetType.SCHEDULE:d}')
+    policies = EscalationPolicy.select(EscalationPolicy.rules).join(Team)
+    counted: Counter[str] = Counter()
+    for policy in policies.where(Team.account == account, naming):
+        counted.update({target["target_id"] for rule in policy.rules for target in rule["targets"]})
+    return counted
+
+
+def _overrides(schedules: list[Schedule]) -> Mapping[int, list[ScheduleOverride]]:
+    """By schedule, in the order in which they were given."""
+    found: dict[int, list[ScheduleOverride]] = {schedule.id: [] for schedule in schedules}
+    rows = ScheduleOverride.select(ScheduleOverride, User).join(User)
+    for row in rows.where(ScheduleOverride.schedule.in_(list(found))).order_by(ScheduleOverride.id):
+        found[row.schedule_id].append(row)
+    return found
+
+
+class Ids:
+    """Ids for what stands inside a schedule: those that a client chose, each once, and new ones."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def own(self, given: Mapping[str, Any]) -> str:
+        chosen = given.get("unique_id")
+        found: str = new_uuid() if chosen is None or chosen in self._taken else chosen
+        self._taken.add(found)
+        return found
+
+
+def _layers(
+    given: list[dict[str, Any]], known: list[dict[str, Any]], at: datetime
+) -> list[dict[str, Any]]:
+    """The layers as they are kept; one that says what it said before is the one that it was."""
+    ids = Ids()
+    before = {layer["unique_id"]: layer for layer in known}
+    layers = [_layer(place, layer, ids) for place, layer in enumerate(given, start=1)]
+    return [_edited(layer, before.get(layer["unique_id"]), at) for layer in layers]
+
+
+def _layer(place: int, given: dict[str, Any], ids: Ids) -> dict[str, Any]:
+    turns = in_order(given.get("users", []))
+    kept: dict[str, Any] = LAYER.dump(
+        {
+            "restriction_type": RestrictionType.NONE,
+            "is_active": True,
+            "rotation_end_time": None,
+            "last_edited": None,
+            **given,
+            "name": given.get("name") or f"Layer-{place}",
+            "unique_id": ids.own(given),
+            "users": [
+                {"user": turn["user"], "position": position, "unique_id": ids.own(turn)}
+                for position, turn in enumerate(turns, start=1)
+            ],
+            "restrictions": [
+                {
+                    **each,
+                    "start_day_of_week": NO_DAY if (day := each.get("start_day_of_week")) is None else day,
+                    "unique_id": ids.own(each),
+                }
+                for each in given.get("restrictions", [])
+            ],
+        }
+    )
+    return kept
+
+
+def _edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datetime) -> dict[str, Any]:
+    if before is None:
+        return layer
+    if _said(layer) == _said(before):
+        return before
+    return {**layer, "last_edited": moment_text(at)}
+
+
+def _said(layer: Any) -> Any:
+    """What a layer says, whatever the ids of its parts and when it came to say so."""
+    if isinstance(layer, list):
+        return [_said(part) for part in layer]
+    if isinstance(layer, dict):
+        return {name: _said(part) for name, part in layer.items() if name not in ("unique_id", "last_edited")}
+    return layer
+
+
+def _replace_overrides(schedule: Schedule, given: list[dict[str, Any]], at: datetime) -> None:
+    """These and no others, in this order; those known by their ids are as old as they were."""
+    standing = ScheduleOverride.select().where(ScheduleOverride.schedule == schedule)
+    since = {override.unique_id: override.creation_date for override in standing}
+    chosen = [override["unique_id"] for override in given if override.get("unique_id") not in (None, *since)]
+    others = ScheduleOverride.select(ScheduleOverride.unique_id).where(ScheduleOverride.unique_id.in_(chosen))
+    ids = Ids(override.unique_id for override in others)
+    rows = [
+        {
+            **override,
+            "schedule": schedule,
+            "name": override.get("name") or f"Override-{place}",
+            "unique_id": (unique_id := ids.own(override)),
+            "creation_date": since.get(unique_id, at),
+        }
+        for place, override in enumerate(given, start=1)
+    ]
+    ScheduleOverride.delete().where(ScheduleOverride.schedule == schedule).execute()
+    if rows:
+        ScheduleOverride.insert_many(rows).execute()
+
+
+SCHEDULES = Schedules()
