@@ -17,23 +17,38 @@ from web import (
     alert_rules,
     aside,
     contact_test,
+    custom_roles,
     elements,
     events,
     incident_alerts,
     incident_lists,
+    incident_notes,
+    incident_roles,
+    incident_tags,
     incidents,
+    integration_alerts,
     integrations,
+    invitations,
+    maintenance,
     metrics,
+    oncall,
     openapi,
+    overrides,
     page,
     policies,
+    postmortems,
+    responders,
     routers,
     rules_try,
+    schedules,
     services,
+    task_templates,
+    team_permissions,
     teams,
+    user_profile,
     users,
 )
-from web.permissions import ADMIN, MEMBER, OWN
+from web.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.resource import Resource
 from web.shapes import Shape
 
@@ -77,25 +92,29 @@ VERBS = {
 }
 
 
-def crud(path: str, resource: Resource, *, without: Collection[str] = ()) -> list[Route]:
-    """The verbs of a resource; PUT and PATCH are both the update (contract 1.8)."""
-    return [_verb(path, resource, verb) for verb in VERBS if verb not in without]
+def crud(path: str, resource: Resource, *, without: Collection[str] = (), called: str = "") -> list[Route]:
+    """The verbs of a resource; PUT and PATCH are both the update (contract 1.8).
+
+    `called` is its noun where it is served at a second path.
+    """
+    noun = called or resource.noun
+    return [_verb(path, resource, verb, noun) for verb in VERBS if verb not in without]
 
 
-def _verb(path: str, resource: Resource, verb: str) -> Route:
+def _verb(path: str, resource: Resource, verb: str, noun: str) -> Route:
     method, status, on_row, says = VERBS[verb]
     writes = method in ("POST", "PUT", "PATCH")
     page = resource.page if verb == "index" else None
-    shown = resource.schema if writes else page or resource.shown or resource.schema
+    shown = resource.answered if writes else page or resource.shown
     return Route(
         method,
         f"{path}<{resource.id_arg}>/" if on_row else path,
         resource.update if verb == "change" else getattr(resource, verb),
-        name=f"{verb}_{resource.noun.replace(' ', '_')}",
-        says=f"{says} {resource.noun}",
+        name=f"{verb}_{noun.replace(' ', '_')}",
+        says=f"{says} {noun}",
         status=status,
         takes=resource.schema if writes else None,
-        gives=None if verb == "destroy" else shown,
+        gives=None if verb == "destroy" else shown or resource.schema,
         many=verb == "index" and page is None,
         needs=resource.needs_of(verb),
     )
@@ -105,19 +124,30 @@ T = "/api/account/teams/<team_id>"
 T2 = "/api/v2/account/teams/<team_id>"
 U = "/api/account/users/<username>"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
+I2 = "/api/v2/incidents/<incident>"
 
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
-    one("POST", "/api/account/api_invite/", accounts.invite, needs="member_write", status=201, takes=accounts.INVITATION, gives=teams.MEMBER),
-    one("GET", "/api/account/members/", accounts.members, needs=MEMBER, gives=accounts.MEMBER, many=True),
-    one("GET", "/api/account/members/<username>/", accounts.member, needs=MEMBER, gives=accounts.MEMBER),
+    one("POST", "/api/account/api_invite/", invitations.invite, needs="member_write", status=201, takes=invitations.INVITATION, gives=teams.MEMBER),
+    *crud("/api/account/members/", accounts.MEMBERS, without=("create", "destroy")),
+    one("POST", "/api/account/deleteuser/", accounts.dismiss, needs="member_write", status=204, takes=accounts.DISMISSAL),
+    *crud("/api/account/customroles/", custom_roles.CUSTOM_ROLES),
+    one("POST", f"{U}/customroles/", custom_roles.assign, needs=ADMIN, status=201, takes=custom_roles.USER_ROLE, gives=custom_roles.USER_ROLE),
+    one("GET", f"{U}/customroles/", custom_roles.of_user, needs=OWN, gives=custom_roles.USER_ROLE),
     # --- things of a user (contract 2.2) -------------------------------------------------------------
     *crud(f"{U}/notification_rules/", users.NOTIFICATION_RULES),
-    *crud(f"{U}/contacts/", users.CONTACTS, without=("update", "change")),
+    *crud(f"{U}/forwarding_rules/", users.FORWARDING_RULES),
+    *crud(f"{U}/contacts/", users.CONTACTS),
     # --- teams (contract 2.3) ------------------------------------------------------------------------
     *crud("/api/account/teams/", teams.TEAMS),
     *crud(f"{T}/members/", teams.MEMBERS),
-    # --- policies, services, integrations (contract 2.4) ---------------------------------------------
+    one("GET", f"{T}/permissions/", team_permissions.retrieve, needs="team_read", gives=team_permissions.PERMISSION),
+    one("PUT", f"{T}/permissions/", team_permissions.update, needs=MANAGER, takes=team_permissions.PERMISSION, gives=team_permissions.PERMISSION),
+    one("PATCH", f"{T}/permissions/", team_permissions.update, needs=MANAGER, takes=team_permissions.PERMISSION, gives=team_permissions.PERMISSION, name="team_permissions_change"),
+    # --- schedules, policies, services, integrations (contract 2.4) -----------------------------------
+    *crud(f"{T}/schedules/", schedules.SCHEDULES),
+    *crud(f"{T}/schedule/", schedules.SCHEDULES, called="schedule by its other path"),
+    *crud(f"{T2}/schedules/<schedule_id>/overrides/", overrides.OVERRIDES, without=("retrieve", "update", "change", "destroy")),
     *crud(f"{T}/escalation_policies/", policies.POLICIES),
     *crud(f"{T}/services/", services.SERVICES),
     *crud(f"{T}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
@@ -128,22 +158,38 @@ ROUTES: tuple[Route, ...] = (
     one("GET", f"{I}/", incidents.retrieve, needs="incident_read", gives=incidents.INCIDENT),
     one("PUT", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT),
     one("PATCH", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
+    *crud(f"{I}/note/", incident_notes.INCIDENT_NOTES),
+    *crud(f"{I}/tags/", incident_tags.INCIDENT_TAGS, without=("update", "change")),
+    *crud(f"{I2}/responders/", responders.RESPONDERS, without=("update", "change")),
+    *crud(f"{I}/responders/", responders.RESPONDERS, without=("update", "change"), called="responder"),
     one("GET", f"{I}/alerts/", incident_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
+    *crud(f"{T}/roles/", incident_roles.INCIDENT_ROLES),
     *crud(f"{T}/tags/", elements.TAGS),
     *crud(f"{T}/priority/", elements.PRIORITIES),
+    *crud(f"{T}/task_templates/", task_templates.TASK_TEMPLATES),
     *crud(f"{T}/sla/", elements.SLAS),
+    *crud(f"{T}/maintenance/", maintenance.MAINTENANCES),
+    *crud(f"{T}/postmortem/", postmortems.POSTMORTEMS),
+    # --- who is on call (contract 2.7) ---------------------------------------------------------------
+    one("GET", f"{T}/oncall/", oncall.of_team, needs="escalation_policy_read", gives=oncall.FIRST, many=True),
+    one("GET", f"{T2}/oncall/", oncall.of_team_by_step, needs="escalation_policy_read", gives=oncall.SECOND, many=True),
+    one("GET", f"{T2}/escalation_policies/<escalation_policy_id>/oncall/", oncall.of_policy, needs="escalation_policy_read", gives=oncall.SECOND, many=True),
+    one("GET", f"{T2}/services/<service_id>/oncall/", oncall.of_service, needs="service_read", gives=oncall.SECOND, many=True),
     # --- routing (contract 2.7) ----------------------------------------------------------------------
     *crud(f"{T}/services/<service_id>/integrations/<integration_id>/transformers/", alert_rules.ALERT_RULES),
     *crud("/api/v2/account/events/router/", routers.ROUTERS),
     *crud("/api/v2/account/events/router/<router_id>/rulesets/", routers.RULES),
     one("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, needs=ADMIN, takes=routers.MOVE, gives=routers.RULES.schema, many=True),
     # --- extras (contract 2.8) -----------------------------------------------------------------------
-    one("GET", "/api/account/users/", accounts.users, needs=MEMBER, gives=accounts.MEMBER, many=True),
-    one("GET", "/api/account/users/<username>/", accounts.user, needs=MEMBER, gives=accounts.MEMBER),
-    one("POST", "/api/account/invite/", accounts.invite_many, needs="member_write", status=201, takes=accounts.INVITATIONS, gives=teams.MEMBER, many=True),
+    one("GET", "/api/user/profile/", user_profile.show, needs=OWN, gives=user_profile.PROFILE),
+    *crud("/api/account/users/", accounts.USERS, without=("create", "destroy")),
+    one("POST", "/api/account/invite/", invitations.invite_many, needs="member_write", status=201, takes=invitations.INVITATIONS, gives=teams.MEMBER, many=True),
+    one("GET", "/api/account/integration-metadata/<integration_key>/", integration_alerts.metadata, needs="integration_read", gives=integration_alerts.METADATA),
+    one("GET", f"{T}/services/<service_id>/integrations/<integration_id>/alerts/", integration_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True),
     one("GET", "/api/incidents/", incident_lists.index, needs="incident_read", gives=incident_lists.PLAIN_PAGE),
     one("GET", "/api/account/applications/", integrations.applications, needs=MEMBER, gives=integrations.APPLICATION, many=True),
+    *crud(f"{T}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
     # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
     one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, shows=events.EVENT, auth=None, stored=False, deprecated=True),
     one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, shows=events.ACCEPTED, auth=None, stored=False),

@@ -210,16 +210,19 @@ def moment(text: str) -> datetime:
 class Reference(fields.Field[Any]):
     """Another object by its id: the row's `unique_id` in answers, the id as text from requests.
 
-    "" and null are nothing (and allowed unless `blank` is False). Whether the object exists, and may be
-    referred to, is for the resource to find out.
+    "" and null are nothing (and allowed unless `blank` is False); answers say `absent` for it. Whether the
+    object exists, and may be referred to, is for the resource to find out.
     """
 
     default_error_messages = {"invalid": "Not an id.", "blank": "This may not be blank."}
 
-    def __init__(self, *, key: str = "unique_id", blank: bool = True, **options: Any) -> None:
+    def __init__(
+        self, *, key: str = "unique_id", blank: bool = True, absent: str | None = None, **options: Any
+    ) -> None:
         super().__init__(allow_none=True, **options)
         self.key = key
         self.blank = blank
+        self.absent = absent
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         value = _or_nothing(value)
@@ -228,15 +231,19 @@ class Reference(fields.Field[Any]):
         return super().deserialize(value, attr, data, **kwargs)
 
     def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        if value is None:
+            return self.absent
         # What a table keeps as JSON holds the id itself.
-        return value if value is None or isinstance(value, str) else getattr(value, self.key)
+        return value if isinstance(value, str) else getattr(value, self.key)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         if isinstance(value, dict):
             value = value.get(self.key)
         if not isinstance(value, str) or len(value) > 64 or "\x00" in value:
             raise self.make_error("invalid")
-        return value.strip().lower() if self.key == "unique_id" else value.strip()
+        # UUIDs are the same in either case, short ids are not.
+        text = value.strip()
+        return text.lower() if UUID.fullmatch(text.lower()) else text
 
 
 class Username(Reference):

@@ -1,5 +1,6 @@
 """Teams and their members: contract section 3.3."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from marshmallow import fields
@@ -13,9 +14,10 @@ from models.teams import IncidentRole, Team, TeamMember
 from web import access
 from web.auth import now, viewer
 from web.errors import bad
+from web.incident_roles import IncidentRoleShape
 from web.permissions import ADMIN, MANAGER, Needs, named
 from web.resource import Resource, attach, wait_for_lanes
-from web.shapes import Choice, Day, Moment, Number, Reference, Several, Shape, Text, Username, UserShape
+from web.shapes import Choice, Day, Moment, Reference, Several, Shape, Text, Username, UserShape
 
 
 class MemberShape(Shape):
@@ -38,15 +40,6 @@ class MembershipShape(Shape):
     role = Choice(TeamRole)
 
 
-class RoleShape(Shape):
-    unique_id = Text(dump_only=True)
-    team = Reference(dump_only=True)
-    title = Text(dump_only=True)
-    description = Text(dump_only=True)
-    creation_date = Moment(dump_only=True)
-    rank = Number(dump_only=True)
-
-
 class TeamShape(Shape):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
@@ -54,7 +47,7 @@ class TeamShape(Shape):
     creation_date = Day(dump_only=True)
     members = Several(fields.Nested(MemberShape), attribute="teammember_set", dump_only=True)
     owner = Username(dump_only=True)
-    roles = Several(fields.Nested(RoleShape), attribute="incidentrole_set", dump_only=True)
+    roles = Several(fields.Nested(IncidentRoleShape), attribute="incidentrole_set", dump_only=True)
     private = fields.Function(lambda team: not team.account_permissions)
     account_permissions = Several(Text(), dump_only=True)
 

@@ -4,7 +4,7 @@ The keys are those of contract section 3, exactly: the published Python client r
 one too few. A row whose keys differ by profile has both.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 def keys(text: str) -> frozenset[str]:
@@ -15,6 +15,12 @@ USER = keys("username first_name last_name email")
 ACCOUNT_MEMBER = keys("unique_id time_zone user joining_date role is_verified")
 TEAM = keys("unique_id name account creation_date members owner roles private account_permissions")
 MEMBER = keys("unique_id team user joining_date role")
+CUSTOM_ROLE = keys("unique_id name description")
+USER_CUSTOM_ROLE = keys("user custom_role custom_role_details")
+FORWARDING_RULE = keys("unique_id creation_date time_zone from_date to_date to_user created_by user")
+PROFILE = keys(
+    "username email first_name last_name role contacts notification_rules forwarding_rules permissions teams"
+)
 CONTACT = keys("unique_id name creation_date contact_type value")
 RULE = keys("unique_id creation_date start_delay type contact urgency")
 POLICY = keys(
@@ -36,6 +42,11 @@ APPLICATION = keys(
 )
 TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")
+TEAM_PERMISSION = keys("unique_id account_permissions")
+ROLE = keys("unique_id title description creation_date rank")
+TASK_TEMPLATE = keys("unique_id name creation_date summary due_immediately")
+TEMPLATE_TASK = keys("unique_id task_template title description due_in creation_date role position")
+POSTMORTEM = keys("unique_id author status incidents author_name title postmortem_data download_status")
 SLA = keys(
     "unique_id name is_active acknowledge_time resolve_time creation_date escalations description conditions"
     " team"
@@ -46,6 +57,12 @@ INCIDENT = keys(
     " acknowledged_date context_window_start context_window_end tags sla sla_object team_priority"
     " team_priority_object parent_incident is_parent_incident snooze_time snoozed_till postmortems"
     " postmortem_assignee"
+)
+NOTE = keys("unique_id incident user note user_name creation_date")
+INCIDENT_TAG = keys("unique_id incident team_tag name color tag_id creation_date")
+RESPONDER = keys(
+    "unique_id incident user user_name subject message escalation_policy escalation_policy_name"
+    " response_status creation_date"
 )
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
@@ -58,6 +75,7 @@ ALERT = keys(
 INTEGRATION_OBJECT = keys(
     "name creation_date summary unique_id service team integration_key is_enabled integration_type"
 )
+METADATA = keys("team service integration")
 EVENT = ALERT | keys("payload incident_created")
 
 # What stands inside other objects, by the path of keys to it; a number is a place in a list.
@@ -82,7 +100,18 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("escalations.0", keys("unique_id time type responders responder")),
         ("escalations.0.responders.0", keys("user unique_id")),
     ),
+    "Profile": (
+        ("contacts.0", CONTACT),
+        ("notification_rules.0", RULE | {"user"}),
+        ("teams.0", keys("unique_id name private members")),
+    ),
+    "Postmortem": (("incidents.0", keys("unique_id incident")),),
     "Integration": (("application_reference", APPLICATION),),
+    "Metadata": (
+        ("team", keys("name unique_id")),
+        ("service", keys("name unique_id")),
+        ("integration", keys("name unique_id extension")),
+    ),
     "AlertRule": (
         (
             "actions.0",
@@ -116,13 +145,21 @@ class Row:
     noun: str = ""
 
 
-def five(path: str, id_arg: str, noun: str, shape: frozenset[str], nested: str = "") -> list[Row]:
-    """The verbs of a table."""
+def five(
+    path: str,
+    id_arg: str,
+    noun: str,
+    shape: frozenset[str],
+    nested: str = "",
+    *,
+    shown: frozenset[str] = frozenset(),
+) -> list[Row]:
+    """The verbs of a table; what is read has the keys of `shown` too."""
     one = f"{path}<{id_arg}>/"
     return [
         Row("POST", path, 201, shape, noun, noun=nested),
-        Row("GET", path, 200, shape, many=True, noun=nested),
-        Row("GET", one, 200, shape, noun=nested),
+        Row("GET", path, 200, shape | shown, many=True, noun=nested),
+        Row("GET", one, 200, shape | shown, noun=nested),
         Row("PUT", one, 200, shape, noun, noun=nested),
         Row("PATCH", one, 200, shape, noun, noun=nested),
         Row("DELETE", one, 204, None),
@@ -133,19 +170,28 @@ T = "/api/account/teams/<team_id>"
 U = "/api/account/users/<username>"
 ROUTERS = "/api/v2/account/events/router/"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
+I2 = "/api/v2/incidents/<incident>"
 
 OPERATIONS = (
     Row("POST", "/api/account/api_invite/", 201, MEMBER, "invitation"),
     Row("GET", "/api/account/members/", 200, ACCOUNT_MEMBER, many=True),
     Row("GET", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER),
-    *five(f"{U}/notification_rules/", "notification_rule_id", "rule", RULE),
-    *(
-        row
-        for row in five(f"{U}/contacts/", "contact_id", "contact", CONTACT)
-        if row.method not in ("PUT", "PATCH")
+    Row("PUT", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER, "account_member"),
+    Row("PATCH", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER, "account_member"),
+    Row("POST", "/api/account/deleteuser/", 204, None, "dismissal"),
+    *five(
+        "/api/account/customroles/", "custom_role_id", "custom_role", CUSTOM_ROLE, shown=keys("permissions")
     ),
+    Row("POST", f"{U}/customroles/", 201, USER_CUSTOM_ROLE, "user_custom_role"),
+    Row("GET", f"{U}/customroles/", 200, USER_CUSTOM_ROLE),
+    *five(f"{U}/notification_rules/", "notification_rule_id", "rule", RULE),
+    *five(f"{U}/forwarding_rules/", "forwarding_rule_id", "forwarding_rule", FORWARDING_RULE),
+    *five(f"{U}/contacts/", "contact_id", "contact", CONTACT),
     *five("/api/account/teams/", "team_id", "team", TEAM, "Team"),
     *five(f"{T}/members/", "member_id", "member", MEMBER),
+    Row("GET", f"{T}/permissions/", 200, TEAM_PERMISSION),
+    Row("PUT", f"{T}/permissions/", 200, TEAM_PERMISSION, "permission"),
+    Row("PATCH", f"{T}/permissions/", 200, TEAM_PERMISSION, "permission"),
     *five(f"{T}/escalation_policies/", "escalation_policy_id", "policy", POLICY, "Policy"),
     *five(f"{T}/services/", "service_id", "service", SERVICE),
     *five(
@@ -161,10 +207,36 @@ OPERATIONS = (
     Row("GET", f"{I}/", 200, INCIDENT, noun="Incident"),
     Row("PUT", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
     Row("PATCH", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
+    *(replace(row, client=PAGE) if row.many else row for row in five(f"{I}/note/", "note_id", "note", NOTE)),
+    *(
+        row
+        for row in (
+            *five(f"{I}/tags/", "incident_tag_id", "incident_tag", INCIDENT_TAG),
+            *five(f"{I2}/responders/", "responder_id", "responder", RESPONDER),
+            *five(f"{I}/responders/", "responder_id", "responder", RESPONDER),
+        )
+        if row.method not in ("PUT", "PATCH")
+    ),
     Row("GET", f"{I}/alerts/", 200, ALERT, many=True, client=PAGE),
+    *five(f"{T}/roles/", "incident_role_id", "role", ROLE, shown=keys("team")),
     *five(f"{T}/tags/", "tag_id", "tag", TAG),
     *five(f"{T}/priority/", "priority_id", "priority", PRIORITY),
+    *five(f"{T}/task_templates/", "task_template_id", "task_template", TASK_TEMPLATE, shown=keys("team")),
+    *five(
+        f"{T}/task_templates/<task_template_id>/tasks/",
+        "task_id",
+        "template_task",
+        TEMPLATE_TASK,
+    ),
     *five(f"{T}/sla/", "sla_id", "sla", SLA, "Sla"),
+    *five(
+        f"{T}/postmortem/",
+        "postmortem_id",
+        "postmortem",
+        POSTMORTEM,
+        "Postmortem",
+        shown=keys("amazon_link creation_date updated_at"),
+    ),
     *five(
         f"{T}/services/<service_id>/integrations/<integration_id>/transformers/",
         "transformers_id",
@@ -175,9 +247,21 @@ OPERATIONS = (
     *five(ROUTERS, "router_id", "router", ROUTER),
     *five(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
     Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", many=True, noun="RouterRule"),
+    Row("GET", "/api/user/profile/", 200, PROFILE, noun="Profile"),
     Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, many=True),
     Row("GET", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER),
+    Row("PUT", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER, "user"),
+    Row("PATCH", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER, "user"),
     Row("POST", "/api/account/invite/", 201, MEMBER, "invitations", many=True),
+    Row("GET", "/api/account/integration-metadata/<integration_key>/", 200, METADATA, noun="Metadata"),
+    Row(
+        "GET",
+        f"{T}/services/<service_id>/integrations/<integration_id>/alerts/",
+        200,
+        ALERT,
+        many=True,
+        client=PAGE,
+    ),
     Row("GET", "/api/incidents/", 200, PAGE),
     Row("GET", "/api/account/applications/", 200, APPLICATION, many=True),
     Row("POST", "/api/events/<integration_key>/", 201, EVENT, "event", client=EVENT - {"payload"}),

@@ -28,6 +28,15 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     return {
         "team": {"name": "Search"},
         "member": {"user": world.charlie.username, "role": 2},
+        "permission": {"account_permissions": ["incident_read", "team_read"]},
+        "role": {"title": "Scribe", "description": "Writes it down", "rank": 3},
+        "task_template": {"name": "Outage", "summary": "What to do first", "due_immediately": 1},
+        "template_task": {"title": "Tell everybody", "due_in": 15, "role": ids.get("incident_role_id")},
+        "postmortem": {
+            "author": world.bob.username,
+            "incidents": [{"incident": ids.get("incident_id")}],
+            "title": "The full disk",
+        },
         "tag": {"name": "database", "color": "red"},
         "priority": {"name": "P1", "description": "Everything is down", "color": "red"},
         "sla": {
@@ -61,9 +70,27 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
             "actions": [{"action_type": 0, "integration": ids.get("integration_id")}],
         },
         "move": {"rule": ids.get("ruleset_id"), "position": 1},
+        "account_member": {
+            "time_zone": "Europe/Berlin",
+            "user": {"username": world.bob.username, "first_name": "Robert", "last_name": "Builder"},
+            "role": 3,
+        },
+        "user": {"email": "robert@example.org", "first_name": "Robert", "last_name": "Builder", "role": 3},
+        "dismissal": {"username": world.charlie.username},
+        "custom_role": {"name": "Reader", "description": "Reads SLAs", "permissions": ["sla_read"]},
+        "user_custom_role": {"custom_role": ids.get("custom_role_id")},
+        "forwarding_rule": {
+            "from_date": "2026-12-24T08:00:00Z",
+            "to_date": "2026-12-27T08:00:00+01:00",
+            "time_zone": "Europe/Berlin",
+            "to_user": world.alice.username,
+        },
         "contact": {"name": "Home", "contact_type": 1, "value": "bob@home.example.org"},
         "rule": {"contact": ids.get("contact_id"), "start_delay": 5, "urgency": 1},
         "incident": {"title": "Disk full", "service": ids.get("service_id")},
+        "note": {"note": "Looking into it"},
+        "incident_tag": {"team_tag": ids.get("other_tag_id")},
+        "responder": {"user": world.charlie.username},
         "change": {"title": "Disk full again", "status": 2},
         "filter": {"status": 0},
         "invitation": {
@@ -91,8 +118,8 @@ def stock(ask: Any, world: World) -> Stock:
     }
     team, user = f"/api/account/teams/{ids['team_id']}/", f"/api/account/users/{ids['username']}/"
 
-    def make(name: str, path: str, noun: str) -> dict[str, Any]:
-        made = ask("POST", path, bodies_for(world, ids)[noun])
+    def make(name: str, path: str, noun: str, who: str = "alice") -> dict[str, Any]:
+        made = ask("POST", path, bodies_for(world, ids)[noun], who=who)
         assert made.status_code == 201, (path, made.json)
         ids[name] = made.json["unique_id"]
         return dict(made.json)
@@ -101,6 +128,9 @@ def stock(ask: Any, world: World) -> Stock:
     make("priority_id", f"{team}priority/", "priority")
     make("tag_id", f"{team}tags/", "tag")
     make("sla_id", f"{team}sla/", "sla")
+    make("incident_role_id", f"{team}roles/", "role")
+    make("task_template_id", f"{team}task_templates/", "task_template")
+    make("task_id", f"{team}task_templates/{ids['task_template_id']}/tasks/", "template_task")
     make("escalation_policy_id", f"{team}escalation_policies/", "policy")
     make("service_id", f"{team}services/", "service")
     made = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
@@ -110,8 +140,17 @@ def stock(ask: Any, world: World) -> Stock:
     make("router_id", "/api/v2/account/events/router/", "router")
     make("ruleset_id", f"/api/v2/account/events/router/{ids['router_id']}/rulesets/", "router_rule")
     make("contact_id", f"{user}contacts/", "contact")
+    made = make("custom_role_id", "/api/account/customroles/", "custom_role")
+    ask("PATCH", f"/api/account/customroles/{made['unique_id']}/", {"name": "Keeper"})
+    make("forwarding_rule_id", f"{user}forwarding_rules/", "forwarding_rule")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("incident_id", "/api/incidents/", "incident")
+    make("note_id", "/api/incidents/1/note/", "note", who="bob")
+    ids["other_tag_id"] = ids["tag_id"]
+    make("incident_tag_id", "/api/incidents/1/tags/", "incident_tag")
+    make("responder_id", "/api/incidents/1/responders/", "responder")
+    make("other_tag_id", f"{team}tags/", "tag")
+    make("postmortem_id", f"{team}postmortem/", "postmortem")
     current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
     ids["trace_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
     ids["aside_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]

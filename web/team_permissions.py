@@ -1,0 +1,37 @@
+"""What a team lets all members of the account do: contract sections 3.3 and 3.15."""
+
+from flask import request
+from marshmallow import validate
+
+from models.teams import Team
+from web import access, wire
+from web.auth import viewer
+from web.permissions import OF_TEAM
+from web.resource import configuring
+from web.shapes import Several, Shape, Text
+
+
+class TeamPermissionShape(Shape):
+    """Named by the team's own id, as the published clients use it (contract 5, row 38)."""
+
+    unique_id = Text(dump_only=True)
+    account_permissions = Several(Text(validate=validate.OneOf(OF_TEAM)), required=True)
+
+
+PERMISSION = TeamPermissionShape()
+
+
+def retrieve(team_id: str) -> Team:
+    """Retrieve what a team lets everybody do."""
+    return access.access_team(viewer(), team_id)
+
+
+def update(team_id: str) -> Team:
+    """Update what a team lets everybody do."""
+    team = access.access_team(viewer(), team_id)
+    values = wire.read(PERMISSION, partial=request.method == "PATCH")
+    if "account_permissions" in values:
+        team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
+        with configuring():
+            team.save(only=[Team.account_permissions])
+    return team
