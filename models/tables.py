@@ -15,6 +15,7 @@ from models.maintenance import Maintenance, MaintenanceService
 from models.metrics import Sample
 from models.notices import Attempt, Message, Notice
 from models.postmortems import Postmortem, PostmortemIncident
+from models.rate_limits import RateLimit
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertGroupingPolicy, AlertRule, OutgoingRule
 from models.schedules import Schedule, ScheduleOverride
@@ -35,5 +36,5 @@ TABLES = (
     Postmortem, PostmortemIncident,
     Receipt, Event, Entity,
     Timer, Message, Notice, Attempt,
-    Sample,
+    Sample, RateLimit,
 )  # fmt: skip

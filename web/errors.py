@@ -52,6 +52,15 @@ class TooLarge(ApiError):
     detail = "The request body is too large."
 
 
+class Throttled(ApiError):
+    status = 429
+    detail = "Request was throttled."
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__()
+        self.headers = {"Retry-After": str(retry_after_s)}
+
+
 class Unavailable(ApiError):
     status = 503
     detail = "The service is temporarily unavailable."

@@ -17,10 +17,10 @@ from models.enums import RestrictionType, TargetType
 from models.ids import new_uuid
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import EscalationPolicy, Team
-from web.auth import now
+from web.auth import now, viewer
 from web.permissions import named
 from web.policies import in_order
-from web.resource import Resource
+from web.resource import Resource, attach
 from web.shapes import (
     LONG_TEXT,
     Choice,
@@ -173,12 +173,12 @@ class Schedules(Resource):
     needs = named("schedule")
 
     def filled(self, rows: list[Any]) -> list[Any]:
-        if rows:
-            connections = _connections(rows[0].team.account)
-            overrides = _overrides(rows)
-            for row in rows:
-                row.connections = connections[row.unique_id]
-                row.overrides = overrides[row.id]
+        connections = _connections(viewer().account)
+        for row in rows:
+            row.connections = connections[row.unique_id]
+        # In the order in which they were given.
+        people = ScheduleOverride.select(ScheduleOverride, User).join(User)
+        attach(rows, "overrides", people, ScheduleOverride.schedule)
         return rows
 
     def checked(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, Any]:
@@ -215,15 +215,6 @@ def _connections(account: Account) -> Counter[str]:
     return counted
 
 
-def _overrides(schedules: list[Schedule]) -> Mapping[int, list[ScheduleOverride]]:
-    """By schedule, in the order in which they were given."""
-    found: dict[int, list[ScheduleOverride]] = {schedule.id: [] for schedule in schedules}
-    rows = ScheduleOverride.select(ScheduleOverride, User).join(User)
-    for row in rows.where(ScheduleOverride.schedule.in_(list(found))).order_by(ScheduleOverride.id):
-        found[row.schedule_id].append(row)
-    return found
-
-
 class Ids:
     """Ids for what stands inside a schedule: those that a client chose, each once, and new ones."""
 
@@ -237,9 +228,7 @@ class Ids:
         return found
 
 
-def _layers(
-    given: list[dict[str, Any]], known: list[dict[str, Any]], at: datetime
-) -> list[dict[str, Any]]:
+def _layers(given: list[dict[str, Any]], known: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
     """The layers as they are kept; one that says what it said before is the one that it was."""
     ids = Ids()
     before = {layer["unique_id"]: layer for layer in known}

@@ -260,11 +260,21 @@ class PostmortemIncident(Model):
         indexes = ((("postmortem", "incident"), True),)
 
 
+class RateLimit(Model):
+    account = ForeignKeyField(Account, on_delete="CASCADE", index=False)
+    operation = CharField(max_length=64)
+    recent = JsonField()
+
+    class Meta:
+        table_name = "rate_limit"
+        indexes = ((("account", "operation"), True),)
+
+
 KNOWN = (Account, User, Team, IncidentRole, EscalationPolicy, Service, Integration, Incident)
 NEW = (
     CustomRole, ForwardingRule, TaskTemplate, TemplateTask, PostIncidentTask, Schedule, ScheduleOverride,
     OutgoingRule, AlertGroupingPolicy, Maintenance, MaintenanceService, IncidentResponder, IncidentAssignment,
-    IncidentTask, Postmortem, PostmortemIncident,
+    IncidentTask, Postmortem, PostmortemIncident, RateLimit,
 )  # fmt: skip
 
 
