@@ -23,6 +23,10 @@ PROFILE = keys(
 )
 CONTACT = keys("unique_id name creation_date contact_type value")
 RULE = keys("unique_id creation_date start_delay type contact urgency")
+SCHEDULE = keys(
+    "name summary description time_zone team layers overrides unique_id connections shift_time_in_dst"
+)
+OVERRIDE = keys("name user start_time end_time unique_id")
 POLICY = keys(
     "name summary description rules unique_id team repeat_policy move_to_next global_ep connections"
     " assignment_settings"
@@ -51,6 +55,12 @@ SLA = keys(
     "unique_id name is_active acknowledge_time resolve_time creation_date escalations description conditions"
     " team"
 )
+MAINTENANCE = keys(
+    "unique_id start_time end_time repeat_interval services creation_date name time_zone repeat_until"
+    " maintenance_template"
+)
+ON_CALL = keys("escalation_policy team users")
+ON_CALL_BY_STEP = keys("unique_id name oncalls")
 INCIDENT = keys(
     "summary incident_number creation_date status unique_id service_object title incident_key service urgency"
     " merged_with assigned_to escalation_policy escalation_policy_object assigned_to_name resolved_date"
@@ -90,6 +100,31 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("escalation_policy_object", keys("unique_id name team")),
         ("sla_object", keys("unique_id name is_active acknowledge_time resolve_time creation_date")),
         ("team_priority_object", keys("unique_id name description color")),
+    ),
+    "Schedule": (
+        (
+            "layers.0",
+            keys(
+                "shift_length restrictions name users rotation_start_time rotation_end_time unique_id last_edited"
+                " restriction_type is_active"
+            ),
+        ),
+        ("layers.0.users.0", keys("user position unique_id")),
+        ("layers.0.restrictions.0", keys("duration start_day_of_week start_time_of_day unique_id")),
+        ("overrides.0", OVERRIDE),
+    ),
+    "Maintenance": (("services.0", keys("unique_id service")),),
+    "OnCall": (
+        (
+            "escalation_policy",
+            keys("name summary description unique_id repeat_policy move_to_next global_ep"),
+        ),
+        ("team", keys("unique_id name")),
+        ("users.0", USER),
+    ),
+    "OnCallByStep": (
+        ("oncalls.0", keys("ep_rule position delay oncalls")),
+        ("oncalls.0.oncalls.0", USER),
     ),
     "Policy": (
         ("rules.0", keys("delay targets position unique_id")),
@@ -167,6 +202,7 @@ def five(
 
 
 T = "/api/account/teams/<team_id>"
+T2 = "/api/v2/account/teams/<team_id>"
 U = "/api/account/users/<username>"
 ROUTERS = "/api/v2/account/events/router/"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
@@ -192,6 +228,16 @@ OPERATIONS = (
     Row("GET", f"{T}/permissions/", 200, TEAM_PERMISSION),
     Row("PUT", f"{T}/permissions/", 200, TEAM_PERMISSION, "permission"),
     Row("PATCH", f"{T}/permissions/", 200, TEAM_PERMISSION, "permission"),
+    *five(f"{T}/schedules/", "schedule_id", "schedule", SCHEDULE, "Schedule"),
+    *five(f"{T}/schedule/", "schedule_id", "schedule", SCHEDULE, "Schedule"),
+    Row("POST", f"{T2}/schedules/<schedule_id>/overrides/", 201, OVERRIDE, "override"),
+    Row(
+        "GET",
+        f"{T2}/schedules/<schedule_id>/overrides/",
+        200,
+        OVERRIDE | {"overridden_details"},
+        many=True,
+    ),
     *five(f"{T}/escalation_policies/", "escalation_policy_id", "policy", POLICY, "Policy"),
     *five(f"{T}/services/", "service_id", "service", SERVICE),
     *five(
@@ -229,6 +275,18 @@ OPERATIONS = (
         TEMPLATE_TASK,
     ),
     *five(f"{T}/sla/", "sla_id", "sla", SLA, "Sla"),
+    *five(f"{T}/maintenance/", "maintenance_id", "maintenance", MAINTENANCE, "Maintenance"),
+    Row("GET", f"{T}/oncall/", 200, ON_CALL, many=True, noun="OnCall"),
+    Row("GET", f"{T2}/oncall/", 200, ON_CALL_BY_STEP, many=True, noun="OnCallByStep"),
+    Row(
+        "GET",
+        f"{T2}/escalation_policies/<escalation_policy_id>/oncall/",
+        200,
+        ON_CALL_BY_STEP,
+        many=True,
+        noun="OnCallByStep",
+    ),
+    Row("GET", f"{T2}/services/<service_id>/oncall/", 200, ON_CALL_BY_STEP, many=True, noun="OnCallByStep"),
     *five(
         f"{T}/postmortem/",
         "postmortem_id",

@@ -45,6 +45,38 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
             "resolve_time": 3600,
             "escalations": [{"time": -60, "type": 1, "responders": responders}],
         },
+        "schedule": {
+            "name": "Nights",
+            "time_zone": "Europe/Berlin",
+            "layers": [
+                {
+                    "shift_length": 86_400,
+                    "rotation_start_time": "2026-03-02T08:00:00Z",
+                    "users": [{"user": world.alice.username}, {"user": world.bob.username}],
+                    "restriction_type": 1,
+                    "restrictions": [{"duration": 3600, "start_time_of_day": "20:00:00"}],
+                }
+            ],
+            "overrides": [
+                {
+                    "user": world.bob.username,
+                    "start_time": "2026-03-04T00:00:00Z",
+                    "end_time": "2026-03-05T00:00:00Z",
+                }
+            ],
+        },
+        "override": {
+            "name": "Dentist",
+            "user": world.bob.username,
+            "start_time": "2026-03-06T09:00:00Z",
+            "end_time": "2026-03-06T11:00:00Z",
+        },
+        "maintenance": {
+            "name": "New disks",
+            "start_time": "2026-03-08T22:00:00Z",
+            "end_time": "2026-03-08T23:30:00Z",
+            "services": [{"service": ids.get("service_id")}],
+        },
         "policy": {"name": "Day", "rules": [step(0, world.bob.username), step(5, world.alice.username)]},
         "service": {
             "name": "Search",
@@ -90,7 +122,9 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "incident": {"title": "Disk full", "service": ids.get("service_id")},
         "note": {"note": "Looking into it"},
         "incident_tag": {"team_tag": ids.get("other_tag_id")},
+        "first_tag": {"team_tag": ids.get("tag_id")},
         "responder": {"user": world.charlie.username},
+        "first_responder": {"escalation_policy": ids.get("escalation_policy_id")},
         "change": {"title": "Disk full again", "status": 2},
         "filter": {"status": 0},
         "invitation": {
@@ -127,12 +161,15 @@ def stock(ask: Any, world: World) -> Stock:
     ids["member_id"] = ask("GET", f"{team}members/").json[1]["unique_id"]
     make("priority_id", f"{team}priority/", "priority")
     make("tag_id", f"{team}tags/", "tag")
+    make("other_tag_id", f"{team}tags/", "tag")
     make("sla_id", f"{team}sla/", "sla")
     make("incident_role_id", f"{team}roles/", "role")
     make("task_template_id", f"{team}task_templates/", "task_template")
     make("task_id", f"{team}task_templates/{ids['task_template_id']}/tasks/", "template_task")
+    make("schedule_id", f"{team}schedules/", "schedule")
     make("escalation_policy_id", f"{team}escalation_policies/", "policy")
     make("service_id", f"{team}services/", "service")
+    make("maintenance_id", f"{team}maintenance/", "maintenance")
     made = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
     ids["integration_key"] = made["integration_key"]
     integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"
@@ -146,10 +183,8 @@ def stock(ask: Any, world: World) -> Stock:
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("incident_id", "/api/incidents/", "incident")
     make("note_id", "/api/incidents/1/note/", "note", who="bob")
-    ids["other_tag_id"] = ids["tag_id"]
-    make("incident_tag_id", "/api/incidents/1/tags/", "incident_tag")
-    make("responder_id", "/api/incidents/1/responders/", "responder")
-    make("other_tag_id", f"{team}tags/", "tag")
+    make("incident_tag_id", "/api/incidents/1/tags/", "first_tag")
+    make("responder_id", "/api/incidents/1/responders/", "first_responder")
     make("postmortem_id", f"{team}postmortem/", "postmortem")
     current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
     ids["trace_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
