@@ -11,7 +11,7 @@ from models.enums import NoticeState as NoticeStatus
 from models.ids import message_id
 from models.incidents import Incident
 from models.notices import Message, Notice
-from models.prepared import Prepared, among, given
+from models.prepared import Prepared, among, any_of, given
 
 
 @dataclass(slots=True)
@@ -39,6 +39,18 @@ def write_notices(owed: Mapping[str, Owed], known: Mapping[str, int]) -> frozens
         records += [_record(one, known, messages[name]) for one in group]
     bulk.insert(Notice, records)
     return frozenset(one.notice.channel for one in fresh)
+
+
+def void_notices(incident: int, keys: str, at: datetime, outcome: str) -> None:
+    """What an incident (its row number) still owes by keys that begin so is owed no more, and says why."""
+    begins = Notice.key.startswith(keys)
+    owed = Notice.select(Notice.id).where(
+        Notice.incident == incident, Notice.state == NoticeStatus.PENDING, begins
+    )
+    # Locked in the order in which a delivery locks them, or each would wait for the other.
+    rows = [row.id for row in store().for_update(owed.order_by(Notice.id))]
+    void = Notice.update(state=NoticeStatus.VOID, outcome=outcome, done_at=at)
+    void.where(any_of(Notice.id, rows)).execute()
 
 
 def _bundled(fresh: list[Owed]) -> dict[str, list[Owed]]:

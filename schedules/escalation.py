@@ -142,6 +142,11 @@ def last_resort(directory: Directory) -> tuple[list[PersonFacts], str]:
     return [owner] if owner else [], "the account's owner"
 
 
+def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
+    """What the keys of all notices begin with that an incident owes for one reason."""
+    return f"{incident}:{kind}:{occasion}:"
+
+
 def notices_for(
     incident: IncidentState,
     person: PersonFacts,
@@ -156,7 +161,7 @@ def notices_for(
     one reason of this kind from the next (the chain and step).
     """
     rules = [rule for rule in person.rules if rule.urgency is incident.urgency]
-    prefix = f"{incident.unique_id}:{kind}:{occasion}:{person.username}"
+    prefix = f"{owed_for(incident.unique_id, kind, occasion)}{person.username}"
     if not rules:
         urgency = incident.urgency.name.lower()
         return [

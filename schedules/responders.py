@@ -20,6 +20,8 @@ class Call:
     unique_id: str
     person: PersonFacts | None = None
     policy: PolicyFacts | None = None
+    subject: str | None = None
+    message: str | None = None
 
 
 def call_responders(
@@ -34,6 +36,11 @@ def call_responders(
     return tuple(effect for call in calls for effect in _call(incident, call, directory, actor, now))
 
 
+def owed_for(incident: str, call: str) -> str:
+    """What the keys of all notices begin with that a call owes."""
+    return escalation.owed_for(incident, NoticeKind.RESPONDER, call)
+
+
 def _call(
     incident: IncidentState, call: Call, directory: Directory, actor: Actor, now: datetime
 ) -> Iterable[Effect]:
@@ -44,6 +51,8 @@ def _call(
         now,
         call.person.row if call.person else None,
         call.policy.row if call.policy else None,
+        call.subject,
+        call.message,
     )
     yield RecordLog(incident.unique_id, now, "called", f"{whom} asked to help by {actor.name}", actor)
     if not incident.is_open:

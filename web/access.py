@@ -7,13 +7,16 @@ web/permissions.py.
     access_team(viewer, team_id), access_service(viewer, team_id, service_id),
     access_integration(viewer, team_id, service_id, integration_id),
     access_incident(viewer, reference)    by number or unique_id
+    incidents_named(viewer, references)   the same for those that a body names
     access_user(viewer, username)         oneself, or anybody for an admin
     access_account(viewer)                for what is of the account, and of no team
     require(viewer, team_row)             for a row that knows its team
+    require_rank(viewer, role)            that the viewer's role in the account is no lower than this one
     permitted_teams(viewer)               a query of team rows, for lists
 """
 
 import re
+from collections.abc import Collection
 from typing import Any
 
 import peewee
@@ -31,7 +34,9 @@ from web.shapes import LARGEST, UUID
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
 _NUMBER = re.compile("[0-9]{1,12}")
-_SHORT = re.compile(f"[{ALPHABET}]{{22}}")
+# Columns of this length hold short ids, the others UUIDs.
+SHORT_LENGTH = 22
+_SHORT = re.compile(f"[{ALPHABET}]{{{SHORT_LENGTH}}}")
 
 
 def is_uuid(text: str) -> bool:
@@ -43,11 +48,13 @@ def is_username(text: str) -> bool:
     return _USERNAME.fullmatch(text) is not None
 
 
-def find(query: Any, field: peewee.Field, unique_id: str) -> Any:
-    """The row of this query with this id, or NotFound."""
-    if not is_uuid(unique_id):
+def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
+    """The row of this query with this id, or NotFound. UUIDs are the same in either case, not so short ids."""
+    is_short = field.max_length == SHORT_LENGTH
+    known = unique_id if is_short else unique_id.lower()
+    if not (_SHORT.fullmatch(known) if is_short else is_uuid(known)):
         raise NotFound
-    row = query.where(field == unique_id).first()
+    row = query.where(field == known).first()
     if row is None:
         raise NotFound
     return row
@@ -70,6 +77,12 @@ def access_team(viewer: Viewer, team_id: str) -> Team:
 def require(viewer: Viewer, team_row: int, needs: str | None = None) -> None:
     """Forbidden for those who may not do in this team of their account what is asked for."""
     if not allows(_standing(viewer, team_row), needs or viewer.needs):
+        raise Forbidden
+
+
+def require_rank(viewer: Viewer, role: int) -> None:
+    """Forbidden for those whose own role is lower: nobody decides about who is above, nor lifts one there."""
+    if role < viewer.role:
         raise Forbidden
 
 
@@ -135,6 +148,22 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
     require(viewer, row.team_id)
     incident: Incident = row
     return incident
+
+
+def incidents_named(viewer: Viewer, references: Collection[str]) -> dict[str, Incident]:
+    """The incidents of these numbers and unique_ids in whose teams the viewer may do what is asked for, each
+    by how it was named; without the others."""
+    numbers = {name: int(name) for name in references if _NUMBER.fullmatch(name) and int(name) <= LARGEST}
+    ids = [name for name in references if _SHORT.fullmatch(name)]
+    rows = Incident.select().where(
+        Incident.account == viewer.account,
+        Incident.team.in_(permitted_teams(viewer)),
+        Incident.incident_number.in_(list(numbers.values())) | Incident.unique_id.in_(ids),
+    )
+    by_number = {row.incident_number: row for row in rows}
+    by_id = {row.unique_id: row for row in rows}
+    found = {name: by_number.get(numbers.get(name, 0)) or by_id.get(name) for name in references}
+    return {name: row for name, row in found.items() if row is not None}
 
 
 def access_user(viewer: Viewer, username: str) -> User:

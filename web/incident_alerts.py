@@ -32,13 +32,13 @@ class IntegrationObject(Shape):
 
 
 class AlertShape(Shape):
-    """`incident` is the number of the incident that the alert belongs to; alert_type is a digit, as text."""
+    """`incident` is the number of the incident that it belongs to, if any; alert_type is a digit, as text."""
 
     integration_object = fields.Nested(
         IntegrationObject, attribute="integration", dump_only=True, allow_none=True
     )
     summary = Text(dump_only=True)
-    incident = Number(attribute="incident.incident_number", dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True, dump_default=None)
     creation_date = Moment(dump_only=True)
     message = Text(dump_only=True)
     integration = Reference(dump_only=True)
@@ -58,27 +58,29 @@ def index(incident: str) -> Any:
     """List the alerts of an incident, oldest first."""
     row = access.access_incident(viewer(), incident)
     of_incident = Event.incident == row
-    found = (
-        Event.select(Event, Integration, Service, Team)
+    found = with_neighbours().where(of_incident)
+    if profile.current().pages_sublists:
+        total = Event.select().where(of_incident).count()
+        return paging.envelope(found.order_by(Event.id), paging.asked(), shown, count=total)
+    latest = list(found.order_by(Event.id.desc()).limit(MOST_ALERTS))
+    return shown(latest[::-1])
+
+
+def with_neighbours() -> Any:
+    """Alerts with all that their answers name."""
+    return (
+        Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
         .join(Service, peewee.JOIN.LEFT_OUTER)
         .join(Team, peewee.JOIN.LEFT_OUTER)
-        .where(of_incident)
+        .join_from(Event, Incident, peewee.JOIN.LEFT_OUTER)
     )
-    if profile.current().pages_sublists:
-        total = Event.select().where(of_incident).count()
-        return paging.envelope(
-            found.order_by(Event.id), paging.asked(), lambda events: _shown(events, row), count=total
-        )
-    latest = list(found.order_by(Event.id.desc()).limit(MOST_ALERTS))
-    return _shown(latest[::-1], row)
 
 
-def _shown(events: list[Event], incident: Incident) -> list[dict[str, Any]]:
+def shown(events: list[Event]) -> list[dict[str, Any]]:
     for event in events:
-        event.incident = incident
         parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
         for kind, given in alerts.attachments(event.unique_id, *parts).items():
             setattr(event, kind, given)
-    shown: list[dict[str, Any]] = ALERT.dump(events, many=True)
-    return shown
+    dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
+    return dumped

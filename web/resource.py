@@ -40,6 +40,8 @@ class Resource:
     schema: Shape
     # What a GET answers with, where the contract has another shape there.
     shown: Shape | None = None
+    # What a write is answered with, where the contract has less there than was said.
+    answered: Shape | None = None
     # What the list answers with, where it comes page by page.
     page: Shape | None = None
     parent_field: peewee.ForeignKeyField
@@ -125,8 +127,11 @@ class Resource:
         """The parent and the row that a path names."""
         unique_id = ids.pop(self.id_arg)
         parent = self.parent(**ids)
-        row = access.find(self.rows(parent), self.model.unique_id, unique_id.lower())
-        return parent, self.filled([self._under(parent, row)])[0]
+        return parent, self.filled([self._under(parent, self.named(parent, unique_id))])[0]
+
+    def named(self, parent: Any, unique_id: str) -> Any:
+        """The row that the last id of a path names, or NotFound."""
+        return access.find(self.rows(parent), self.model.unique_id, unique_id)
 
     def _again(self, parent: Any, row: Any) -> Any:
         """The row as it now is in the store, with what its answer needs."""

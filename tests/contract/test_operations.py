@@ -122,7 +122,7 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 def test_ids_and_dates_are_in_the_clients_formats(ask, stock, row):
     for name, value in walk(ask("GET", path_of(row, stock)).json):
         if name in ("unique_id", "team", "service", "sla", "escalation_policy", "team_priority"):
-            is_short = name == "unique_id" and row.path.startswith("/api/incidents/")
+            is_short = name == "unique_id" and "/incidents/" in row.path
             assert value is None or isinstance(value, int) or is_short or UUID4.fullmatch(value), name
         if name == "creation_date":
             assert MOMENT.fullmatch(value) or re.fullmatch(r"\d{4}-\d\d-\d\d", value)

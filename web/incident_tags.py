@@ -1,0 +1,67 @@
+"""The tags on an incident: contract section 3.8."""
+
+from typing import Any
+
+from models.ids import new_uuid
+from models.incidents import Incident, IncidentTag
+from models.teams import Tag
+from web import access
+from web.auth import now
+from web.errors import NotFound, bad
+from web.incident_parts import PartOfIncident, note
+from web.incident_shapes import IncidentTagShape
+from web.services import team_row
+from web.shapes import Reference, Text
+
+
+class TaggingShape(IncidentTagShape):
+    """What a create holds: one of the tags of the incident's team."""
+
+    unique_id = Text(dump_only=True)
+    team_tag = Reference(required=True, blank=False)
+
+
+class IncidentTags(PartOfIncident):
+    """Tags of its team that an incident has, each once."""
+
+    model = IncidentTag
+    noun = "incident tag"
+    schema = TaggingShape()
+    parent_field = IncidentTag.incident
+    id_arg = "incident_tag_id"
+
+    def rows(self, parent: Incident) -> Any:
+        return IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident == parent)
+
+    def named(self, parent: Incident, unique_id: str) -> IncidentTag:
+        """By its own id, or by that of the team's tag, which is there once."""
+        known = unique_id.lower()
+        if not access.is_uuid(known):
+            raise NotFound
+        by_either = (IncidentTag.unique_id == known) | (Tag.unique_id == known)
+        row = self.rows(parent).where(by_either).first()
+        if row is None:
+            raise NotFound
+        tag: IncidentTag = row
+        return tag
+
+    def checked(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        return {"team_tag": team_row(Tag, parent.team_id, values["team_tag"], "team_tag")}
+
+    def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentTag:
+        tag = values["team_tag"]
+        query = IncidentTag.insert(
+            unique_id=new_uuid(), incident=parent, team_tag=tag, creation_date=now()
+        ).on_conflict(action="IGNORE", conflict_target=[IncidentTag.incident, IncidentTag.team_tag])
+        made = next(iter(query.returning(IncidentTag).execute()), None)
+        if made is None:
+            bad("team_tag", "The incident has this tag already.")
+        note(parent, "tagged", f"tag {tag.name} added")
+        return made
+
+    def remove(self, row: IncidentTag) -> None:
+        super().remove(row)
+        note(row.incident, "tagged", f"tag {row.team_tag.name} removed")
+
+
+INCIDENT_TAGS = IncidentTags()

@@ -1,0 +1,58 @@
+"""The alerts that came in by an integration (contract 2.8, X9), and whose a key is (X8)."""
+
+from typing import Any
+
+from flask import request
+from marshmallow import fields
+
+from models.applications import APPLICATIONS
+from models.events import Event
+from models.services import Integration, Service
+from models.teams import Team
+from web import access, incident_alerts, paging, profile
+from web.auth import viewer
+from web.shapes import Shape, Text
+
+
+class NamedShape(Shape):
+    name = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+
+
+class NamedIntegrationShape(NamedShape):
+    extension = Text(dump_only=True)
+
+
+class IntegrationMetadataShape(Shape):
+    """An integration and what it belongs to."""
+
+    team = fields.Nested(NamedShape, attribute="service.team", dump_only=True)
+    service = fields.Nested(NamedShape, dump_only=True)
+    integration = fields.Nested(NamedIntegrationShape, dump_only=True)
+
+
+METADATA = IntegrationMetadataShape()
+
+
+def index(team_id: str, service_id: str, integration_id: str) -> Any:
+    """List the alerts of an integration, newest first: a page, or the latest of them."""
+    integration = access.access_integration(viewer(), team_id, service_id, integration_id)
+    found = incident_alerts.with_neighbours().where(Event.integration == integration)
+    latest = found.order_by(Event.id.desc())
+    if profile.current().pages_sublists or "page" in request.args:
+        return paging.envelope(latest, paging.asked(), incident_alerts.shown)
+    return incident_alerts.shown(list(latest.limit(incident_alerts.MOST_ALERTS)))
+
+
+def metadata(integration_key: str) -> dict[str, Any]:
+    """Retrieve the names of an integration, its service and its team, by the integration's key."""
+    rows = (
+        Integration.select(Integration, Service, Team)
+        .join(Service)
+        .join(Team)
+        .where(Team.account == viewer().account)
+    )
+    integration = access.find(rows, Integration.integration_key, integration_key)
+    access.require(viewer(), integration.service.team_id)
+    integration.extension = APPLICATIONS[integration.application].extension
+    return {"service": integration.service, "integration": integration}
