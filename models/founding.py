@@ -6,6 +6,8 @@ lanes know of raise the version of the configuration.
 
 from datetime import datetime
 
+import peewee
+
 from models.accounts import Account, Configuration, Token, User, raise_version
 from models.enums import AccountRole, ContactType, TargetType, TeamRole, Urgency
 from models.ids import digest, new_account_identifier, new_token, new_username, new_uuid
@@ -58,6 +60,13 @@ def new_user(
     new_contact(user, "Primary Email", ContactType.EMAIL, email, now)
     raise_version(account.id)
     return user
+
+
+def member_at(account: Account, email: str) -> User | None:
+    """The present member with this address, however it is spelt."""
+    same = peewee.fn.LOWER(User.email) == email.lower()
+    found: User | None = User.select().where(User.account == account, User.removed_at.is_null(), same).first()
+    return found
 
 
 def new_contact(user: User, name: str, kind: ContactType, value: str, now: datetime) -> ContactMethod:

@@ -1,120 +1,148 @@
-"""The members of an account and their invitation: contract section 3.1."""
+"""The members of an account, and their removal: contract section 3.1."""
 
 from typing import Any
 
-import peewee
-
-from models import founding
+from models import founding, removal
 from models.accounts import Account, User
-from models.enums import AccountRole, TeamRole
-from models.ids import new_uuid
-from models.teams import Team, TeamMember
+from models.effects import Actor
+from models.enums import AccountRole, ActorKind
+from models.loading import display_name
+from models.services import Service
+from models.teams import Team
 from web import access, wire
 from web.auth import now, viewer
-from web.errors import bad
-from web.resource import configuring
-from web.shapes import (
-    Choice,
-    Email,
-    Flag,
-    Itself,
-    Moment,
-    Part,
-    Reference,
-    Several,
-    Shape,
-    Text,
-    UserShape,
-)
+from web.errors import Forbidden, NotFound, bad
+from web.permissions import MEMBER, Needs
+from web.resource import Resource, configuring, locked, wait_for_lanes
+from web.shapes import Choice, Email, Flag, Itself, Moment, Shape, Text, TimeZone, UserShape
+from web.teams import account_member
+from workers import bell
+
+
+class NameShape(UserShape):
+    """The person inside a member; the e-mail address is not changed here."""
+
+    username = Text()
+    first_name = Text()
+    last_name = Text()
 
 
 class AccountMemberShape(Shape):
     unique_id = Text(dump_only=True)
-    time_zone = Text(dump_only=True)
-    user = Itself(UserShape, dump_only=True)
+    time_zone = TimeZone()
+    user = Itself(NameShape, required=True)
     joining_date = Moment(dump_only=True)
-    role = Choice(AccountRole, dump_only=True)
+    role = Choice(AccountRole)
     is_verified = Flag(dump_only=True)
 
 
-class PersonShape(Shape):
-    """Somebody to invite."""
+class FlatMemberShape(AccountMemberShape):
+    """A member as the Go client writes it: with the person's fields beside the others."""
 
-    first_name = Text()
-    last_name = Text()
-    email = Email(required=True, limit=254)
-    role = Choice(AccountRole)
-
-
-class InvitationShape(Shape):
-    team = Reference(required=True, blank=False)
-    user_detail = Part(PersonShape, required=True)
+    user = Itself(UserShape, dump_only=True)
+    email = Email(limit=254, load_only=True)
+    first_name = Text(load_only=True)
+    last_name = Text(load_only=True)
 
 
-class InvitationsShape(Shape):
-    team = Reference(required=True, blank=False)
-    email_accounts = Several(Part(PersonShape), required=True)
+class DismissalShape(Shape):
+    username = Text(required=True)
 
 
-MEMBER = AccountMemberShape()
-INVITATION = InvitationShape()
-INVITATIONS = InvitationsShape()
+class Members(Resource):
+    """The members of an account. Each changes their own; others need the permission, and the rank."""
+
+    model = User
+    noun = "account member"
+    schema = AccountMemberShape()
+    parent_field = User.account
+    id_arg = "username"
+    needs = Needs(MEMBER, "member_write")
+    order = ("joining_date", "id")
+
+    def parent(self, **ids: str) -> Account:
+        return viewer().account
+
+    def rows(self, parent: Account) -> Any:
+        return User.select().where(User.account == parent, User.removed_at.is_null())
+
+    def found(self, **ids: str) -> tuple[Account, User]:
+        user = access.see_user(viewer(), ids["username"])
+        if user.id != viewer().user.id:
+            access.access_account(viewer())
+        return viewer().account, user
+
+    def checked(self, values: dict[str, Any], parent: Account, row: User) -> dict[str, Any]:
+        if row.removed_at is not None:
+            raise NotFound
+        access.require_rank(viewer(), row.role)
+        values |= values.pop("user", {})
+        if values.pop("username", row.username) != row.username:
+            bad("user.username", "A username is for ever.")
+        _check_role(row, values.get("role", row.role))
+        _check_email(row, values.get("email", row.email))
+        return values
 
 
-def members() -> list[User]:
-    """List the members of the account."""
-    present = User.select().where(User.account == viewer().account, User.removed_at.is_null())
-    return list(present.order_by(User.joining_date, User.id))
+class Users(Members):
+    """The same members, as the Go client writes them."""
+
+    noun = "user"
+    schema = FlatMemberShape()
 
 
-def member(username: str) -> User:
-    """Retrieve a member of the account."""
-    return access.see_user(viewer(), username)
+def _check_role(row: User, role: int) -> None:
+    if role == row.role:
+        return
+    if row.role == AccountRole.OWNER:
+        bad("role", "An account has an owner: hand it over first (tocsin account hand-over).")
+    require_grantable(role)
 
 
-def users() -> list[User]:
-    """List the members of the account, as the Go client asks for them."""
-    return members()
-
-
-def user(username: str) -> User:
-    """Retrieve a member of the account, as the Go client asks for it."""
-    return member(username)
-
-
-def invite() -> TeamMember:
-    """Invite a person to the account and into a team."""
-    account = access.access_account(viewer())
-    values = wire.body()
-    with configuring():
-        return _invited(account, _team(account, values["team"]), values["user_detail"])
-
-
-def invite_many() -> list[TeamMember]:
-    """Invite several persons to the account and into a team; all of them, or nobody."""
-    account = access.access_account(viewer())
-    values = wire.body()
-    with configuring():
-        team = _team(account, values["team"])
-        return [_invited(account, team, person) for person in values["email_accounts"]]
-
-
-def _team(account: Account, team_id: str) -> Team:
-    team: Team | None = Team.select().where(Team.account == account, Team.unique_id == team_id).first()
-    if team is None:
-        bad("team", "No such team.")
-    return team
-
-
-def _invited(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
-    role = AccountRole(person.pop("role", AccountRole.USER))
-    if role is AccountRole.OWNER:
+def require_grantable(role: int) -> None:
+    """BadRequest or Forbidden when this viewer makes nobody what this role says."""
+    if role == AccountRole.OWNER:
         bad("role", "An account has one owner.")
-    email = person.pop("email")
-    same = peewee.fn.LOWER(User.email) == email.lower()
-    if User.select().where(User.account == account, User.removed_at.is_null(), same).exists():
+    access.require_rank(viewer(), role)
+
+
+def _check_email(row: User, email: str) -> None:
+    if email == row.email:
+        return
+    if not viewer().is_admin and row.id != viewer().user.id:
+        raise Forbidden
+    require_free(locked(viewer().account), email, row)
+
+
+def require_free(account: Account, email: str, user: User | None = None) -> None:
+    """BadRequest for an address that another member has. The account is locked, or two could get one."""
+    if founding.member_at(account, email) not in (None, user):
         bad("email", "This address is in the account already.")
-    user = founding.new_user(account, email, role, now(), **person)
-    return TeamMember.create(
-        unique_id=new_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
-    )
+
+
+def dismiss() -> None:
+    """Remove a member from the account, and from everything that would act on them."""
+    account = access.access_account(viewer())
+    user = account_member(account, wire.body()["username"], "username")
+    actor = Actor(ActorKind.USER, display_name(viewer().user), user=viewer().user.id)
+    with configuring():
+        # Lanes that were at work are done, and later ones see what comes of this.
+        wait_for_lanes(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
+        removal.remove(_dismissible(locked(user)), actor, now())
+    bell.ring_timers()
+
+
+def _dismissible(user: User) -> User:
+    if user.removed_at is not None:
+        bad("username", "Nobody in this account has that username.")
+    if user.id == viewer().user.id:
+        bad("username", "Nobody removes themselves.")
+    if user.role == AccountRole.OWNER:
+        bad("username", "An account has an owner: hand it over first (tocsin account hand-over).")
+    access.require_rank(viewer(), user.role)
+    return user
+
+
+MEMBERS = Members()
+USERS = Users()
+DISMISSAL = DismissalShape()

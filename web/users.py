@@ -1,4 +1,4 @@
-"""How a person wants to be told: contact methods and notification rules, contract section 3.2.
+"""How a person wants to be told: contact methods, notification and forwarding rules, contract section 3.2.
 
 A member edits his own; owners and admins edit everybody's.
 """
@@ -10,13 +10,27 @@ from marshmallow import fields
 from models import founding
 from models.accounts import User
 from models.enums import ContactType, Urgency
-from models.users import ContactMethod, NotificationRule
+from models.users import ContactMethod, ForwardingRule, NotificationRule
 from web import access
 from web.auth import now, viewer
 from web.errors import bad
 from web.permissions import OWN, Needs
 from web.resource import Resource
-from web.shapes import MINUTES_LIMIT, Choice, Day, Email, Moment, Number, Reference, Shape, Text
+from web.shapes import (
+    MINUTES_LIMIT,
+    Choice,
+    Day,
+    Email,
+    GivenMoment,
+    Moment,
+    Number,
+    Reference,
+    Shape,
+    Text,
+    TimeZone,
+    Username,
+)
+from web.teams import account_member
 
 
 class ContactShape(Shape):
@@ -34,6 +48,17 @@ class NotificationRuleShape(Shape):
     type = fields.Function(lambda rule: "")
     contact = Reference(required=True, blank=False)
     urgency = Choice(Urgency)
+
+
+class ForwardingRuleShape(Shape):
+    unique_id = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    time_zone = TimeZone()
+    from_date = GivenMoment(required=True)
+    to_date = GivenMoment(required=True)
+    to_user = Username(required=True, blank=False)
+    created_by = Username(dump_only=True)
+    user = Username(dump_only=True)
 
 
 class OfUser(Resource):
@@ -54,7 +79,7 @@ class Contacts(OfUser):
     needs = Needs(OWN, OWN)
 
     def checked(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
-        if values["contact_type"] != ContactType.EMAIL:
+        if values.get("contact_type", ContactType.EMAIL) != ContactType.EMAIL:
             bad("contact_type", "Only e-mail contacts can be made through the interface.")
         return values
 
@@ -95,5 +120,39 @@ def _own_contact(user: User, contact_id: str) -> ContactMethod:
     return contact
 
 
+class ForwardingRules(OfUser):
+    """Who is told instead of this person, from when until when (contract 4.4)."""
+
+    model = ForwardingRule
+    noun = "forwarding rule"
+    schema = ForwardingRuleShape()
+    parent_field = ForwardingRule.user
+    id_arg = "forwarding_rule_id"
+    needs = Needs(OWN, OWN)
+
+    def rows(self, parent: User) -> Any:
+        to, by = User.alias(), User.alias()
+        rules = (
+            ForwardingRule.select(ForwardingRule, to, by)
+            .join(to, on=ForwardingRule.to_user == to.id)
+            .join_from(ForwardingRule, by, on=ForwardingRule.created_by == by.id)
+        )
+        return rules.where(ForwardingRule.user == parent)
+
+    def checked(self, values: dict[str, Any], parent: User, row: ForwardingRule | None) -> dict[str, Any]:
+        if "to_user" in values:
+            values["to_user"] = account_member(viewer().account, values["to_user"], "to_user")
+            if values["to_user"] == parent:
+                bad("to_user", "This is the person whose messages are to be forwarded.")
+        begins, ends = (values.get(name) or getattr(row, name) for name in ("from_date", "to_date"))
+        if ends <= begins:
+            bad("to_date", "Must be later than from_date.")
+        return values
+
+    def insert(self, parent: User, values: dict[str, Any]) -> ForwardingRule:
+        return super().insert(parent, {"created_by": viewer().user, **values})
+
+
 CONTACTS = Contacts()
 NOTIFICATION_RULES = NotificationRules()
+FORWARDING_RULES = ForwardingRules()

@@ -23,10 +23,10 @@ OPEN = {
     "/i/<token>",
 }
 # Every member of an account may see every other.
-SEEN_BY_ALL = {"/api/account/members/<username>/", "/api/account/users/<username>/"}
+SEEN_BY_ALL = {("GET", "/api/account/members/<username>/"), ("GET", "/api/account/users/<username>/")}
 
-# Owners and admins only, whoever asks within the account.
-FOR_ADMINS = {"/api/v2/account/events/router/"}
+# Refused to plain members who have no custom role, whoever asks within the account.
+FOR_ADMINS = {"/api/v2/account/events/router/", "/api/account/customroles/"}
 
 GUARDED = [route for route in ROUTES if route.path not in OPEN]
 WITH_IDS = [route for route in GUARDED if "<" in route.path]
@@ -79,7 +79,10 @@ def test_another_accounts_objects_are_not_found(ask, stock, route):
     assert everything() == before
 
 
-@pytest.mark.parametrize("route", [route for route in WITH_IDS if route.path not in SEEN_BY_ALL], ids=name)
+NOT_FOR_ALL = [route for route in WITH_IDS if (route.method, route.path) not in SEEN_BY_ALL]
+
+
+@pytest.mark.parametrize("route", NOT_FOR_ALL, ids=name)
 def test_another_teams_objects_are_forbidden(ask, stock, route):
     before = everything()
 
@@ -104,7 +107,12 @@ def test_lists_show_nothing_of_others(ask, stock, world, route, who):
 
 
 # Their bodies name nothing of anybody's.
-NAME_NOTHING = ("/api/account/teams/", "/api/incidents/filter/", "/api/v2/account/events/router/")
+NAME_NOTHING = (
+    "/api/account/teams/",
+    "/api/account/customroles/",
+    "/api/incidents/filter/",
+    "/api/v2/account/events/router/",
+)
 NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in NAME_NOTHING]
 
 

@@ -1,63 +1,42 @@
-"""Members of an account, and their invitation."""
+"""Members of an account: who changes what of whom, and who removes whom."""
 
 import pytest
 
-from models.accounts import User
-from models.users import NotificationRule
+from models import founding
+from models.accounts import CustomRole, User
+from models.enums import AccountRole
+from models.ids import new_uuid
 
-INVITE = "/api/account/api_invite/"
+MEMBERS = "/api/account/members/"
+
+
+def a_role(world, now, *permissions: str) -> CustomRole:
+    return CustomRole.create(
+        unique_id=new_uuid(),
+        account=world.account,
+        name=new_uuid(),
+        permissions=permissions,
+        creation_date=now,
+    )
 
 
 @pytest.fixture
-def person(world) -> dict:
-    detail = {"first_name": "Dora", "last_name": "Doe", "email": "dora@example.org", "role": 3}
-    return {"team": world.team.unique_id, "user_detail": detail}
+def admin(world, now) -> User:
+    """Another admin, who asks as "admin"."""
+    user = founding.new_user(world.account, "admin@example.org", AccountRole.ADMIN, now)
+    world.tokens["admin"] = founding.new_token_for(user, "test", now)
+    return user
 
 
-def test_who_is_invited_is_a_member_at_once_and_can_be_told(ask, person):
-    invited = ask("POST", INVITE, person, word="Token")
-
-    assert (invited.status_code, invited.json["role"]) == (201, 2)
-    username = invited.json["user"]["username"]
-    member = ask("GET", f"/api/account/members/{username}/").json
-    assert (member["user"]["email"], member["role"], member["is_verified"]) == ("dora@example.org", 3, False)
-    assert NotificationRule.select().join(User).where(User.username == username).count() == 2
+@pytest.fixture
+def writer(world, now) -> User:
+    """Charlie, whose custom role lets him write members."""
+    User.update(custom_role=a_role(world, now, "member_write")).where(User.id == world.charlie.id).execute()
+    return world.charlie
 
 
-def test_an_address_is_in_an_account_once(ask, person, now):
-    person["user_detail"]["email"] = "BOB@example.org"
-    assert ask("POST", INVITE, person).status_code == 400
-
-    User.update(removed_at=now).where(User.email == "bob@example.org").execute()
-    assert ask("POST", INVITE, person).status_code == 201
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"email": "x"}, {"email": "a@b\r\nBcc: c@d"}, {"email": "a@b, c@d"}, {"email": ""}, {"email": None},
-     {"email": "a" * 250 + "@b.org"}, {"role": 1}, {"role": 4}, {"first_name": 7}, {"last_name": "x" * 256}],
-    ids=str,
-)  # fmt: skip
-def test_who_cannot_be_invited(ask, person, wrong):
-    person["user_detail"] |= wrong
-
-    assert ask("POST", INVITE, person).status_code == 400
-    assert User.select().count() == 4
-
-
-def test_only_owners_and_admins_invite(ask, person):
-    assert ask("POST", INVITE, person, who="bob").status_code == 403
-
-
-def test_several_are_invited_together_or_nobody(ask, world):
-    people = [{"email": "dora@example.org"}, {"email": "bob@example.org"}]
-    body = {"team": world.team.unique_id, "email_accounts": people}
-    assert ask("POST", "/api/account/invite/", body).status_code == 400
-    assert User.select().count() == 4
-
-    people.pop()
-    (invited,) = ask("POST", "/api/account/invite/", body).json
-    assert invited["user"]["email"] == "dora@example.org"
+def of(user: User) -> User:
+    return User.get_by_id(user.id)
 
 
 def test_removed_members_are_gone(ask, world, now):
@@ -66,3 +45,142 @@ def test_removed_members_are_gone(ask, world, now):
     listed = [member["user"]["first_name"] for member in ask("GET", "/api/account/members/").json]
     assert listed == ["Alice", "Bob"]
     assert ask("GET", f"/api/account/members/{world.charlie.username}/").status_code == 404
+
+
+def test_a_member_changes_what_is_their_own(ask, world):
+    path = f"{MEMBERS}{world.bob.username}/"
+    body = {"time_zone": "Europe/Berlin", "user": {"username": world.bob.username, "first_name": "Robert"}}
+
+    changed = ask("PUT", path, body, who="bob")
+
+    assert changed.status_code == 200
+    assert changed.json["time_zone"] == "Europe/Berlin"
+    assert changed.json["user"]["first_name"] == "Robert"
+    assert ask("PUT", path, body, who="charlie").status_code == 403
+
+
+def test_what_is_not_said_stays(ask, world, admin):
+    """The role too, though the specification names a default for it."""
+    path = f"{MEMBERS}{admin.username}/"
+    ask("PATCH", path, {"time_zone": "Asia/Tokyo"})
+
+    changed = ask("PUT", path, {"user": {"last_name": "Miller"}}).json
+
+    assert (changed["role"], changed["time_zone"]) == (2, "Asia/Tokyo")
+    assert changed["user"] == {
+        "username": admin.username, "first_name": "", "last_name": "Miller", "email": "admin@example.org",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"user": {"username": "0" * 8}}, {"user": {"username": ""}}, {"user": 7}, {"user": None}, {"role": 4},
+     {"role": 1}, {"time_zone": "Mars/Olympus"}, {"user": {"first_name": "x" * 256}}],
+    ids=str,
+)  # fmt: skip
+def test_what_a_member_cannot_become(ask, world, wrong):
+    before = of(world.bob).__data__
+
+    assert ask("PATCH", f"{MEMBERS}{world.bob.username}/", wrong).status_code == 400
+    assert of(world.bob).__data__ == before
+
+
+def test_the_address_is_not_changed_there(ask, world):
+    body = {"user": {"username": world.bob.username, "email": "evil@example.org"}}
+
+    assert ask("PUT", f"{MEMBERS}{world.bob.username}/", body).json["user"]["email"] == "bob@example.org"
+
+
+def test_a_put_of_the_specification_says_whom_it_is_about(ask, world):
+    path = f"{MEMBERS}{world.bob.username}/"
+
+    assert ask("PUT", path, {"time_zone": "UTC"}).status_code == 400
+    assert ask("PUT", path, {"time_zone": "UTC"}, word="Token").status_code == 200
+
+
+def test_the_flat_form_changes_the_address_too(ask, world):
+    path = f"/api/account/users/{world.bob.username}/"
+    body = {"email": "robert@example.org", "first_name": "Robert", "last_name": "B", "role": 2}
+
+    changed = ask("PATCH", path, body, word="token").json
+
+    assert changed["user"] == {"username": world.bob.username, "first_name": "Robert", "last_name": "B",
+                               "email": "robert@example.org"}  # fmt: skip
+    assert changed["role"] == 2
+
+
+def test_an_address_is_taken_by_one_member(ask, world, now):
+    path = f"/api/account/users/{world.bob.username}/"
+
+    assert ask("PATCH", path, {"email": "CHARLIE@example.org"}).status_code == 400
+    assert ask("PATCH", path, {"email": "mallory@example.net"}).status_code == 200
+    assert ask("PATCH", path, {"email": "Mallory@Example.net"}).status_code == 200
+    User.update(removed_at=now).where(User.id == world.charlie.id).execute()
+    assert ask("PATCH", path, {"email": "charlie@example.org"}).status_code == 200
+
+
+def test_an_address_is_changed_by_its_owner_and_by_admins(ask, world, writer):
+    path = f"/api/account/users/{world.bob.username}/"
+
+    assert (
+        ask("PATCH", path, {"email": "bob@example.org", "first_name": "B"}, who="charlie").status_code == 200
+    )
+    assert ask("PATCH", path, {"email": "x@example.org"}, who="charlie").status_code == 403
+    assert ask("PATCH", path, {"email": "x@example.org"}, who="bob").status_code == 200
+
+
+def test_nobody_is_lifted_above_who_lifts_them(ask, world, admin, writer):
+    bob, charlie = (f"{MEMBERS}{user.username}/" for user in (world.bob, world.charlie))
+
+    assert ask("PATCH", bob, {"role": 2}, who="bob").status_code == 403
+    assert ask("PATCH", bob, {"role": 2}, who="charlie").status_code == 403
+    assert ask("PATCH", charlie, {"role": 2}, who="charlie").status_code == 403
+    assert ask("PATCH", bob, {"role": 3, "user": {"first_name": "R"}}, who="charlie").status_code == 200
+    assert ask("PATCH", bob, {"role": 2}, who="admin").status_code == 200
+    assert ask("PATCH", bob, {"role": 1}, who="admin").status_code == 400
+
+
+def test_who_is_above_is_not_touched(ask, world, admin, writer):
+    alice, above = (f"{MEMBERS}{user.username}/" for user in (world.alice, admin))
+
+    for change in ({"time_zone": "UTC"}, {"role": 3}, {"role": 1}):
+        assert ask("PATCH", alice, change, who="admin").status_code == 403
+        assert ask("PATCH", above, change, who="charlie").status_code == 403
+
+
+def test_the_owner_stays_the_owner(ask, world):
+    path = f"{MEMBERS}{world.alice.username}/"
+
+    assert ask("PATCH", path, {"role": 2}).status_code == 400
+    assert ask("PATCH", path, {"role": 1, "time_zone": "Europe/Paris"}).status_code == 200
+    assert of(world.alice).role == AccountRole.OWNER
+
+
+def test_a_removed_member_is_gone_at_once(ask, world):
+    assert ask("GET", MEMBERS, who="bob").status_code == 200
+
+    assert ask("POST", "/api/account/deleteuser/", {"username": world.bob.username}).status_code == 204
+
+    assert ask("GET", MEMBERS, who="bob").status_code == 401
+    assert ask("GET", f"{MEMBERS}{world.bob.username}/").status_code == 404
+    assert ask("POST", "/api/account/deleteuser/", {"username": world.bob.username}).status_code == 400
+
+
+def test_nobody_removes_themselves_the_owner_or_who_is_above(ask, world, admin, writer):
+    def remove(user: User, who: str) -> int:
+        return ask("POST", "/api/account/deleteuser/", {"username": user.username}, who=who).status_code
+
+    assert remove(world.alice, "alice") == remove(world.alice, "admin") == remove(admin, "admin") == 400
+    assert remove(world.charlie, "charlie") == remove(world.alice, "charlie") == 400
+    assert remove(admin, "charlie") == remove(world.charlie, "bob") == 403
+    assert remove(world.mallory, "alice") == 400
+    assert User.select().where(User.removed_at.is_null(False)).count() == 0
+    assert remove(world.bob, "charlie") == 204
+    assert remove(admin, "alice") == 204
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"username": ""}, {"username": 7}, {"username": None}, {"username": "x"}, []]
+)
+def test_removals_that_name_nobody(ask, body):
+    assert ask("POST", "/api/account/deleteuser/", body).status_code == 400

@@ -1,0 +1,132 @@
+"""Custom roles, and who has which."""
+
+import threading
+
+import pytest
+
+from models.accounts import CustomRole, User
+from models.base import connection
+
+ROLES = "/api/account/customroles/"
+
+
+@pytest.fixture
+def role(ask) -> str:
+    body = {"name": "Reader", "permissions": ["tag_read"]}
+    return ask("POST", ROLES, body).json["unique_id"]
+
+
+def test_permissions_are_kept_as_they_came(ask):
+    body = {"name": "Reader", "description": "Reads", "permissions": ["tag_read", "sla_read"]}
+
+    made = ask("POST", ROLES, body, word="Token").json
+
+    assert made == {"unique_id": made["unique_id"], "name": "Reader", "description": "Reads"}
+    assert ask("GET", f"{ROLES}{made['unique_id']}/").json == {
+        **made,
+        "permissions": ["tag_read", "sla_read"],
+    }
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{}, {"name": "x"}, {"permissions": ["root"]}, {"permissions": ["escalation_policy_attach"]},
+     {"permissions": "tag_read"}, {"permissions": [None]}, {"permissions": ["tag_read"] * 101},
+     {"permissions": [], "name": "x" * 256}],
+    ids=str,
+)  # fmt: skip
+def test_roles_that_cannot_be(ask, wrong):
+    assert ask("POST", ROLES, wrong).status_code == 400
+    assert CustomRole.select().count() == 0
+
+
+def test_a_name_is_given_once_in_an_account(ask, role):
+    body = {"name": "Reader", "permissions": []}
+    assert ask("POST", ROLES, body).status_code == 400
+    assert ask("POST", ROLES, body, who="mallory").status_code == 201
+
+    other = ask("POST", ROLES, {**body, "name": "Other"}).json["unique_id"]
+    assert ask("PATCH", f"{ROLES}{other}/", {"name": "Reader"}).status_code == 400
+    assert ask("PATCH", f"{ROLES}{role}/", {"name": "Reader"}).status_code == 200
+
+
+def test_of_two_that_give_a_name_at_once_one_is_refused(ask, app, world):
+    start, statuses = threading.Barrier(2), []
+
+    def make():
+        headers = {"Authorization": f"Bearer {world.tokens['alice']}"}
+        start.wait()
+        with connection():
+            answer = app.test_client().post(ROLES, json={"name": "Twin", "permissions": []}, headers=headers)
+        statuses.append(answer.status_code)
+
+    threads = [threading.Thread(target=make) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(statuses) == [201, 400]
+
+
+def test_what_an_update_leaves_out_stays(ask, role):
+    ask("PUT", f"{ROLES}{role}/", {"permissions": ["sla_read"]})
+    ask("PATCH", f"{ROLES}{role}/", {"description": "More"})
+
+    told = ask("GET", f"{ROLES}{role}/").json
+    assert (told["name"], told["description"], told["permissions"]) == ("Reader", "More", ["sla_read"])
+    assert ask("PUT", f"{ROLES}{role}/", {"name": "x"}).status_code == 400
+    assert ask("PUT", f"{ROLES}{role}/", {"name": "x"}, word="Token").status_code == 200
+
+
+def test_a_role_is_given_taken_and_ends(ask, world, role):
+    path = f"/api/account/users/{world.charlie.username}/customroles/"
+    tags = f"/api/account/teams/{world.team.unique_id}/tags/"
+
+    given = ask("POST", path, {"custom_role": role})
+    assert given.status_code == 201
+    assert given.json == {
+        "user": world.charlie.username, "custom_role": role, "custom_role_details": {"name": "Reader"},
+    }  # fmt: skip
+    assert ask("GET", path, who="charlie").json == given.json
+    assert ask("GET", tags, who="charlie").status_code == 200
+
+    none = {"user": world.charlie.username, "custom_role": None, "custom_role_details": {}}
+    for nothing in (None, ""):
+        assert ask("POST", path, {"custom_role": role}).json["custom_role"] == role
+        assert ask("POST", path, {"custom_role": nothing}).json == none
+    assert ask("GET", tags, who="charlie").status_code == 403
+
+    ask("POST", path, {"custom_role": role})
+    assert ask("DELETE", f"{ROLES}{role}/").status_code == 204
+    assert ask("GET", path).json == none
+    assert ask("GET", tags, who="charlie").status_code == 403
+
+
+@pytest.mark.parametrize(
+    "wrong", [{}, {"custom_role": "x"}, {"custom_role": 7}, {"custom_role": []}], ids=str
+)
+def test_roles_that_nobody_can_be_given(ask, world, wrong):
+    path = f"/api/account/users/{world.charlie.username}/customroles/"
+
+    assert ask("POST", path, wrong).status_code == 400
+
+
+def test_a_role_of_another_account_is_not_given(ask, world):
+    theirs = ask("POST", ROLES, {"name": "x", "permissions": []}, who="mallory").json["unique_id"]
+    path = f"/api/account/users/{world.charlie.username}/customroles/"
+
+    assert ask("POST", path, {"custom_role": theirs}).status_code == 400
+    assert User.get_by_id(world.charlie.id).custom_role is None
+
+
+def test_nobody_gives_themselves_a_role(ask, world, role):
+    """Not even one whose own role lets him write members."""
+    path = f"/api/account/users/{world.charlie.username}/customroles/"
+    CustomRole.update(permissions=["member_write"]).execute()
+    ask("POST", path, {"custom_role": role})
+
+    assert ask("POST", path, {"custom_role": role}, who="charlie").status_code == 403
+    assert ask("POST", ROLES, {"name": "x", "permissions": []}, who="charlie").status_code == 403
+    assert ask("GET", ROLES, who="charlie").status_code == 200
+    assert ask("GET", ROLES, who="bob").status_code == 403

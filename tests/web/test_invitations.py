@@ -1,0 +1,60 @@
+"""Inviting people to an account."""
+
+import pytest
+
+from models.accounts import User
+from models.users import NotificationRule
+
+INVITE = "/api/account/api_invite/"
+
+
+@pytest.fixture
+def person(world) -> dict:
+    detail = {"first_name": "Dora", "last_name": "Doe", "email": "dora@example.org", "role": 3}
+    return {"team": world.team.unique_id, "user_detail": detail}
+
+
+def test_who_is_invited_is_a_member_at_once_and_can_be_told(ask, person):
+    invited = ask("POST", INVITE, person, word="Token")
+
+    assert (invited.status_code, invited.json["role"]) == (201, 2)
+    username = invited.json["user"]["username"]
+    member = ask("GET", f"/api/account/members/{username}/").json
+    assert (member["user"]["email"], member["role"], member["is_verified"]) == ("dora@example.org", 3, False)
+    assert NotificationRule.select().join(User).where(User.username == username).count() == 2
+
+
+def test_an_address_is_in_an_account_once(ask, person, now):
+    person["user_detail"]["email"] = "BOB@example.org"
+    assert ask("POST", INVITE, person).status_code == 400
+
+    User.update(removed_at=now).where(User.email == "bob@example.org").execute()
+    assert ask("POST", INVITE, person).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"email": "x"}, {"email": "a@b\r\nBcc: c@d"}, {"email": "a@b, c@d"}, {"email": ""}, {"email": None},
+     {"email": "a" * 250 + "@b.org"}, {"role": 1}, {"role": 4}, {"first_name": 7}, {"last_name": "x" * 256}],
+    ids=str,
+)  # fmt: skip
+def test_who_cannot_be_invited(ask, person, wrong):
+    person["user_detail"] |= wrong
+
+    assert ask("POST", INVITE, person).status_code == 400
+    assert User.select().count() == 4
+
+
+def test_only_owners_and_admins_invite(ask, person):
+    assert ask("POST", INVITE, person, who="bob").status_code == 403
+
+
+def test_several_are_invited_together_or_nobody(ask, world):
+    people = [{"email": "dora@example.org"}, {"email": "bob@example.org"}]
+    body = {"team": world.team.unique_id, "email_accounts": people}
+    assert ask("POST", "/api/account/invite/", body).status_code == 400
+    assert User.select().count() == 4
+
+    people.pop()
+    (invited,) = ask("POST", "/api/account/invite/", body).json
+    assert invited["user"]["email"] == "dora@example.org"
