@@ -55,7 +55,7 @@ def accepted(trace_id: str) -> bytes:
 def _offer(environ: dict[str, Any]) -> accept.Offer | None:
     """The alerts of this request, if it is one of a known form that can be read without a doubt."""
     place = _place(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
-    if place is None or "xml" in environ.get("HTTP_ACCEPT", ""):
+    if place is None or not wire.surely_json(environ.get("HTTP_ACCEPT", "")):
         return None
     account, source, key = place
     body = _body(environ, source.max_bytes)

@@ -4,7 +4,7 @@
 for a schema at hand; `answer(value, status)` a response in the format that the caller accepts.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 from xml.parsers.expat import ExpatError
 
@@ -16,6 +16,8 @@ from web import errors, xml
 
 JSON = "application/json"
 XML = "application/xml"
+# What answers can be, the first of what is wanted alike.
+KINDS = (JSON, XML, "text/xml")
 
 
 def answer(value: Any, status: int = 200) -> Response:
@@ -24,15 +26,34 @@ def answer(value: Any, status: int = 200) -> Response:
         response = Response(status=204)
         response.headers.pop("Content-Type", None)
         return response
-    if _wants_xml():
-        return Response(xml.render(value), status, mimetype=XML)
+    kind = accepted()
+    if kind != JSON:
+        return Response(xml.render(value), status, mimetype=kind)
     text = orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_UTC_Z)
     return Response(text, status, mimetype=JSON)
 
 
-def _wants_xml() -> bool:
-    best = request.accept_mimetypes.best_match([JSON, XML, "text/xml"], default=JSON)
-    return best != JSON
+def accepted() -> str:
+    """The kind of answer that this request wants most. JSON, too, for who has no wish or none that can be
+    met: an answer in the other form says more than a refusal.
+    """
+    wishes = [(wish.partition(";")[0].strip().lower(), how) for wish, how in request.accept_mimetypes]
+    return max(KINDS, key=lambda kind: _wanted(kind, wishes))
+
+
+def _wanted(kind: str, wishes: Sequence[tuple[str, float]]) -> tuple[float, int]:
+    """How much it is wanted, by the most precise wish that it meets, and how precise that is."""
+    family = f"{kind.partition('/')[0]}/*"
+    for precision, name in ((3, kind), (2, family), (1, "*/*")):
+        found = [how for wish, how in wishes if wish == name]
+        if found:
+            return max(found), precision if max(found) else 0
+    return 0.0, 0
+
+
+def surely_json(accept: str) -> bool:
+    """Whether who accepts this wants JSON, seen at a glance; who is not sure asks `accepted`."""
+    return not (";" in accept or "text/*" in accept or "xml" in accept.lower())
 
 
 def raw_bytes() -> bytes:
@@ -56,8 +77,8 @@ def raw_body() -> Any:
     if not data.strip():
         return {}
     try:
-        if request.mimetype in (XML, "text/xml"):
-            return xml.parse(data)
+        if request.mimetype in KINDS[1:]:
+            return xml.parse(data, request.mimetype_params.get("charset"))
         return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
     # LookupError: an encoding that nobody knows.
     except (ValueError, LookupError, ExpatError, RecursionError) as error:

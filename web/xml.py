@@ -1,16 +1,27 @@
-"""XML as the other form of the same values: <root>, and <list-item> for what stands in a list."""
+"""XML as the other form of the same values: <root>, and <list-item> for what stands in a list.
+
+`parse(render(value))` is the value again, in so far as XML can say it: what is neither a list nor an object
+is text, and "", [] and {} are an empty element like None, and read as None. The schemas make the same of
+these as of their like in JSON, but for an object without any key, which is nothing here.
+"""
 
 import re
 from datetime import UTC, datetime
 from typing import Any
+from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
-
-import xmltodict
 
 # What XML 1.0 cannot hold, not even escaped.
 _UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-# How many levels an element of a request may be deep; ours have four.
+# A line's end is read as \n, however it was written, unless it is escaped.
+_ESCAPES = {"\r": "&#13;"}
+
+# What stands in a list.
+ITEM = "list-item"
+# A key that is no XML name stands in an attribute of this element.
+ENTRY = "entry"
+# How many levels an element of a request may be deep; ours have six.
 DEEPEST = 64
 
 
@@ -23,18 +34,25 @@ def render(value: Any) -> bytes:
 def _element(name: str, value: Any, parts: list[str]) -> None:
     opening = name
     if not _NAME.fullmatch(name):
-        # A key of somebody's payload that is no XML name stands in an attribute instead.
-        name, opening = "entry", f"entry name={quoteattr(_UNFIT.sub('', name))}"
-    parts.append(f"<{opening}>")
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _element(str(key), inner, parts)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            _element("list-item", inner, parts)
-    else:
-        parts.append(_text(value))
+        name, opening = ENTRY, f"{ENTRY} name={quoteattr(_UNFIT.sub('', name))}"
+    inside = _inside(value)
+    text = _text(value) if inside is None else ""
+    if text != text.strip():
+        # Blanks at the ends of a text are otherwise its layout.
+        opening += ' xml:space="preserve"'
+    parts.append(f"<{opening}>{escape(text, _ESCAPES)}")
+    for key, inner in inside or ():
+        _element(key, inner, parts)
     parts.append(f"</{name}>")
+
+
+def _inside(value: Any) -> list[tuple[str, Any]] | None:
+    """What stands in a list or an object; None for what is neither."""
+    if isinstance(value, dict):
+        return [(str(key), inner) for key, inner in value.items()]
+    if isinstance(value, list | tuple):
+        return [(ITEM, inner) for inner in value]
+    return None
 
 
 def _text(value: Any) -> str:
@@ -44,26 +62,65 @@ def _text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return escape(_UNFIT.sub("", str(value)))
+    return _UNFIT.sub("", str(value))
 
 
-def parse(data: bytes) -> Any:
-    """The values of a document, whatever its root is called; texts stay texts, empty elements are None.
+def parse(data: bytes, encoding: str | None = None) -> Any:
+    """The values of a document, whatever its root is called. Repeated elements are a list, like <list-item>s.
 
-    ValueError or ExpatError when it is no XML, declares entities, or is too deep.
+    `encoding` is what the sender said outside the document. ValueError, LookupError or ExpatError when it is
+    no XML, has a document type (and so entities of its own), or is too deep.
     """
-    document = xmltodict.parse(data, xml_attribs=False, disable_entities=True, force_list=("list-item",))
-    (root,) = document.values()
-    return _plain(root, 0) if root is not None else {}
+    reader = _Reader()
+    parser = expat.ParserCreate(encoding)
+    parser.buffer_text = True
+    parser.StartDoctypeDeclHandler = reader.refuse
+    parser.StartElementHandler = reader.start
+    parser.CharacterDataHandler = reader.text
+    parser.EndElementHandler = reader.end
+    parser.Parse(data, True)
+    return {} if reader.value is None else reader.value
 
 
-def _plain(node: Any, depth: int) -> Any:
-    if depth > DEEPEST:
-        raise ValueError("too deep")
-    if isinstance(node, list):
-        return [_plain(inner, depth + 1) for inner in node]
-    if not isinstance(node, dict):
-        return node
-    if set(node) == {"list-item"}:
-        return _plain(node["list-item"], depth + 1)
-    return {key: _plain(inner, depth + 1) for key, inner in node.items()}
+class _Reader:
+    """Makes values of elements as they end; `value` is that of the last one, at the end the root's."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+        self._open: list[_Element] = []
+
+    def refuse(self, *_: Any) -> None:
+        raise ValueError("a document type is not taken")
+
+    def start(self, name: str, attributes: dict[str, str]) -> None:
+        if len(self._open) == DEEPEST:
+            raise ValueError("too deep")
+        key = attributes.get("name", name) if name == ENTRY else name
+        self._open.append(_Element(key, attributes.get("xml:space") == "preserve"))
+
+    def text(self, text: str) -> None:
+        self._open[-1].texts.append(text)
+
+    def end(self, _: str) -> None:
+        ended = self._open.pop()
+        self.value = ended.value()
+        if self._open:
+            self._open[-1].inside.setdefault(ended.key, []).append(self.value)
+
+
+class _Element:
+    def __init__(self, key: str, keeps_blanks: bool) -> None:
+        self.key = key
+        self.texts: list[str] = []
+        self.inside: dict[str, list[Any]] = {}
+        self._keeps_blanks = keeps_blanks
+
+    def value(self) -> Any:
+        text = "".join(self.texts)
+        if not self.inside:
+            return (text if self._keeps_blanks else text.strip()) or None
+        if text.strip():
+            raise ValueError("text between elements")
+        if set(self.inside) == {ITEM}:
+            return self.inside[ITEM]
+        return {key: values if len(values) > 1 else values[0] for key, values in self.inside.items()}

@@ -4,7 +4,6 @@ import http.client
 import threading
 
 import pytest
-import xmltodict
 from werkzeug.serving import make_server
 
 TEAMS = "/api/account/teams/"
@@ -48,68 +47,51 @@ def test_bodies_that_cannot_be_are_refused_in_the_contracts_shape(ask, data):
     assert refused.json == {"detail": "This request can not be processed."}
 
 
+JSON, XML, TEXT_XML = "application/json", "application/xml", "text/xml"
+
+
 @pytest.mark.parametrize(
-    "data",
+    ("accept", "kind"),
     [
-        b"", b"<root/>", b"<root><name/></root>", b"<root>", b"<" * 5_000, b"<a>" * 50_000,
-        b"<a>" * 5_000 + b"</a>" * 5_000, b"<root><name><b>x</b></name></root>", b"<a/><b/>", b"\x00",
-        b'<!DOCTYPE r [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><root><name>&b;</name></root>',
-        b'<!DOCTYPE r [<!ENTITY f SYSTEM "file:///etc/passwd">]><root><name>&f;</name></root>',
-        b'<?xml version="1.0" encoding="none-such"?><root><name>x</name></root>',
-        b'<?xml version="1.0" encoding="hex"?><root><name>x</name></root>',
+        ("", JSON), ("*/*", JSON), (JSON, JSON), ("application/*", JSON), ("text/html", JSON), ("x", JSON),
+        (XML, XML), (TEXT_XML, TEXT_XML), ("APPLICATION/XML", XML), ("text/*", TEXT_XML),
+        (f"{XML}; charset=utf-8", XML), (f"{JSON}; charset=utf-8, {XML}; q=0.1", JSON),
+        (f"{JSON}; q=0.5, {XML}", XML), (f"{XML}; q=0.5, {JSON}", JSON), (f"{XML}; q=0.5, */*", JSON),
+        (f"{XML}, {JSON}", JSON), (f"{XML}, */*", XML), (f"{XML}; q=0.9, {TEXT_XML}", TEXT_XML),
+        (f"{XML}; q=0", JSON), (f"*/*, {XML}; q=0", JSON), (f"{JSON}; q=0, */*", XML), (f"{XML}; q=x", JSON),
+        ("*/*; q=0", JSON), ("application/problem+xml", JSON), (f"text/html, {XML}; q=0.9, */*; q=0.8", XML),
     ],
 )  # fmt: skip
-def test_xml_that_cannot_be_is_refused(ask, data):
-    assert ask("POST", TEAMS, data=data, content_type="application/xml").status_code == 400
+@pytest.mark.parametrize("status", [200, 404])
+def test_everybody_gets_the_form_that_is_wanted_most(ask, accept, kind, status):
+    """Who has no wish, equal ones, or none that can be met, gets JSON."""
+    path = TEAMS if status == 200 else "/api/nowhere/"
+
+    answer = ask("GET", path, headers={"Accept": accept})
+
+    assert (answer.status_code, answer.mimetype) == (status, kind)
 
 
-def test_xml_goes_in_and_comes_out(ask, world):
-    body = (
-        "<root><name>Gold</name><acknowledge_time>60</acknowledge_time><resolve_time/><escalations><list-item>"
-        f"<time>-5</time><type>1</type><responders><list-item><user>{world.bob.username}</user></list-item>"
-        "</responders></list-item></escalations></root>"
-    )
-    path = f"{TEAMS}{world.team.unique_id}/sla/"
-    xml = {"Accept": "application/xml"}
+@pytest.mark.parametrize(
+    "accept", [XML, "text/*", f"{JSON}; q=0.1, text/xml", "*/*", f"{JSON}, text/plain, */*"]
+)
+def test_so_does_who_sends_alerts(ask, world, accept):
+    path = f"/integration/{world.account.account_identifier}/generic/{world.integration.integration_key}/"
 
-    made = ask("POST", path, data=body, content_type="application/xml", headers=xml)
-    listed = ask("GET", path).json
+    taken = ask("POST", path, {"message": "x"}, who=None, headers={"Accept": accept})
 
-    assert made.status_code == 201
-    assert made.mimetype == "application/xml"
-    read = xmltodict.parse(made.data)["root"]
-    assert (read["name"], read["acknowledge_time"], read["resolve_time"]) == ("Gold", "60", None)
-    assert read["escalations"]["list-item"]["time"] == "-5"
-    assert [sla["unique_id"] for sla in listed] == [read["unique_id"]]
-    assert "<root><list-item>" in ask("GET", path, headers=xml).text
+    assert taken.status_code == 200
+    assert (b"<message>success</message>" in taken.data) == (taken.mimetype != JSON)
+    assert (taken.mimetype == JSON) == accept.endswith("*/*")
 
 
-def test_xml_answers_hold_what_xml_can_hold(ask, priorities):
-    ask("POST", priorities, {"name": "a<b>&\x01\x0b\ufffe]]>"})
+@pytest.mark.parametrize("path", ["/integration/{account}/generic/{key}/", "/api/events/{key}/"])
+def test_alerts_are_json_only(ask, world, path):
+    path = path.format(account=world.account.account_identifier, key=world.integration.integration_key)
 
-    answer = ask("GET", priorities, headers={"Accept": "text/xml"})
+    refused = ask("POST", path, data="<root><message>x</message></root>", content_type=XML, who=None)
 
-    assert xmltodict.parse(answer.data)["root"]["list-item"]["name"] == "a<b>&]]>"
-
-
-def test_keys_that_are_no_xml_names_are_kept_as_attributes():
-    from web import xml
-
-    shown = xml.render({"a b": 1, "1": {"<": None}, 'x"y\x00': True, "": [1, 2.5]})
-
-    read = xmltodict.parse(shown)["root"]["entry"]
-    assert [entry["@name"] for entry in read] == ["a b", "1", 'x"y', ""]
-
-
-def test_errors_are_xml_too(ask):
-    refused = ask("GET", "/api/nowhere/", headers={"Accept": "application/xml"})
-
-    assert xmltodict.parse(refused.data) == {"root": {"detail": "Not Found."}}
-
-
-@pytest.mark.parametrize("accept", ["", "*/*", "application/json", "text/html", "application/xml;q=0", "x"])
-def test_everybody_else_gets_json(ask, accept):
-    assert ask("GET", TEAMS, headers={"Accept": accept}).mimetype == "application/json"
+    assert refused.status_code == 400
 
 
 def test_a_body_may_have_one_mebibyte(ask):

@@ -1,0 +1,90 @@
+"""Each operation in XML: the same statuses and the same values as in JSON, bodies included."""
+
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.contract.operations import OPERATIONS
+from tests.contract.test_operations import body_of, free, path_of, with_alert
+from web import xml
+
+__all__ = ["with_alert"]
+
+ACCEPT = {"Accept": "application/xml"}
+# Alerts come in JSON only.
+JSON_ONLY = "<integration_key>"
+
+
+def shown(element: ElementTree.Element) -> Any:
+    """What a reader who knows nothing of our shapes sees."""
+    if not len(element):
+        return element.text or None
+    named = [(inner.get("name", inner.tag), shown(inner)) for inner in element]
+    return [value for _, value in named] if element[0].tag == "list-item" else dict(named)
+
+
+def as_texts(value: Any) -> Any:
+    """JSON's value as it stands in XML."""
+    match value:
+        case dict() if value:
+            return {name: as_texts(inner) for name, inner in value.items()}
+        case list() if value:
+            return [as_texts(inner) for inner in value]
+        case bool():
+            return str(value).lower()
+        case None | {} | [] | "":
+            return None
+        case _:
+            return str(value)
+
+
+@pytest.mark.usefixtures("with_alert")
+@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize(
+    "row", [row for row in OPERATIONS if row.method == "GET"], ids=lambda row: f"{row.method} {row.path}"
+)
+def test_what_is_read_is_the_same(ask, stock, row, word):
+    in_json = ask("GET", path_of(row, stock), word=word)
+    in_xml = ask("GET", path_of(row, stock), word=word, headers=ACCEPT)
+
+    assert (in_xml.status_code, in_xml.mimetype) == (row.status, "application/xml")
+    assert shown(ElementTree.fromstring(in_xml.data)) == as_texts(in_json.json)
+
+
+@pytest.mark.usefixtures("with_alert")
+@pytest.mark.parametrize(
+    "row", [row for row in OPERATIONS if row.method != "GET"], ids=lambda row: f"{row.method} {row.path}"
+)
+def test_what_is_written_is_taken_and_answered_in_it(ask, stock, row):
+    free(row, ask, stock)
+    body = body_of(row, stock)
+    sent = {} if JSON_ONLY in row.path or body is None else {"data": xml.render(body)}
+    sent = {"json": body} if JSON_ONLY in row.path else {**sent, "content_type": "application/xml"}
+
+    answer = ask(row.method, path_of(row, stock), headers=ACCEPT, **sent)
+
+    assert answer.status_code == row.status, answer.text
+    if row.keys is None:
+        assert answer.data == b""
+        return
+    assert answer.mimetype == "application/xml"
+    whole = shown(ElementTree.fromstring(answer.data))
+    assert set(whole[0] if row.many else whole) == row.keys
+
+
+@pytest.mark.parametrize("who", [None, "mallory"])
+@pytest.mark.parametrize("row", OPERATIONS, ids=lambda row: f"{row.method} {row.path}")
+def test_what_is_refused_is_refused_in_it(ask, stock, row, who):
+    if JSON_ONLY in row.path:
+        who, path = None, path_of(row, stock).replace(stock.ids["integration_key"], "x")
+    else:
+        path = path_of(row, stock)
+
+    in_json = ask(row.method, path, body_of(row, stock), who=who)
+    if in_json.status_code < 400:
+        return
+    in_xml = ask(row.method, path, body_of(row, stock), who=who, headers=ACCEPT)
+
+    assert (in_xml.status_code, in_xml.mimetype) == (in_json.status_code, "application/xml")
+    assert shown(ElementTree.fromstring(in_xml.data)) == in_json.json

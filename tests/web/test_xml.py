@@ -1,0 +1,198 @@
+"""XML in and out: the same values as in JSON, and nothing that XML can do besides."""
+
+from datetime import UTC
+from typing import Any
+from xml.etree import ElementTree
+
+import marshmallow
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from marshmallow import fields, validate
+
+from web import shapes, xml
+from web.routes import ROUTES
+
+TEAMS = "/api/account/teams/"
+XML = {"Accept": "application/xml"}
+BOMB = "".join(f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True))
+
+
+def post(ask: Any, data: bytes | str, kind: str = "application/xml", path: str = TEAMS) -> Any:
+    return ask("POST", path, data=data, content_type=kind)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"<root/>", b"<root><name/></root>", b"<root>", b"<" * 5_000, b"<a>" * 50_000,
+        b"<a>" * 5_000 + b"</a>" * 5_000, b"<root><name><b>x</b></name></root>", b"<a/><b/>", b"\x00",
+        b"<root>x<name>x</name></root>", b"<root><name>&x;</name></root>", b"<root><name>\x01</name></root>",
+        b"<root><name>\xff</name></root>", b"<list-item>x</list-item>", b"<root>x</root>", b'{"name": "x"}',
+        f'<!DOCTYPE r [<!ENTITY a "aaaa">{BOMB}]><root><name>&i;</name></root>'.encode(),
+        b'<!DOCTYPE r [<!ENTITY f SYSTEM "file:///etc/passwd">]><root><name>&f;</name></root>',
+        b'<!DOCTYPE r SYSTEM "http://127.0.0.1:1/x.dtd"><root><name>x</name></root>',
+        b"<!DOCTYPE r><root><name>x</name></root>",
+        b'<!DOCTYPE r [<!ENTITY % p SYSTEM "file:///etc/passwd"> %p;]><root><name>x</name></root>',
+        b'<!DOCTYPE r [<!ATTLIST name name CDATA "x">]><root><name/></root>',
+        b'<?xml version="1.0" encoding="none-such"?><root><name>x</name></root>',
+        b'<?xml version="1.0" encoding="hex"?><root><name>x</name></root>',
+        b'<?xml version="1.0" encoding="utf-7"?><root><name>+ADw-b+AD4-</name></root>',
+        "<root><name>x</name></root>".encode("utf-32"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_refused(ask, data):
+    refused = post(ask, data)
+
+    assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        ("<root><name>Zürich</name></root>".encode(), "application/xml"),
+        ("<any><name>Zürich</name></any>".encode(), "text/xml; charset=utf-8"),
+        ("\ufeff<root><name>Zürich</name></root>".encode(), "application/xml"),
+        ('<?xml version="1.0"?>\n<root>\n  <name>\n Zürich </name>\n</root>\n'.encode(), "application/xml"),
+        ('<?xml version="1.0" encoding="latin1"?><a><name>Zürich</name></a>'.encode("latin-1"), "text/xml"),
+        ('<?xml version="1.0" encoding="cp1252"?><a><name>Zürich</name></a>'.encode("cp1252"), "text/xml"),
+        ("<root><name>Zürich</name></root>".encode("latin-1"), "application/xml; charset=ISO-8859-1"),
+        ("<root><name>Zürich</name></root>".encode("utf-16"), "application/xml"),
+        (b"<a><!-- c --><?p i?><name><![CDATA[Z]]>&#252;r&#x69;ch</name></a>", "text/xml"),
+    ],
+)  # fmt: skip
+def test_it_is_read_in_all_common_encodings(ask, data, kind):
+    made = post(ask, data, kind)
+
+    assert (made.status_code, made.json["name"]) == (201, "Zürich")
+
+
+@pytest.mark.parametrize("charset", ["none-such", "hex", "utf-7"])
+def test_an_encoding_that_nobody_knows_is_refused(ask, charset):
+    assert post(ask, b"<root><name>x</name></root>", f"application/xml; charset={charset}").status_code == 400
+
+
+def test_it_goes_in_and_comes_out(ask, world):
+    body = (
+        "<root><name>Gold</name><acknowledge_time>60</acknowledge_time><resolve_time/><escalations><list-item>"
+        f"<time>-5</time><type>1</type><responders><list-item><user>{world.bob.username}</user></list-item>"
+        "</responders></list-item></escalations></root>"
+    )
+    path = f"{TEAMS}{world.team.unique_id}/sla/"
+
+    made = ask("POST", path, data=body, content_type="text/xml", headers=XML)
+    (listed,) = ask("GET", path).json
+
+    assert (made.status_code, made.mimetype) == (201, "application/xml")
+    shown = ElementTree.fromstring(made.data)
+    assert shown.findtext("unique_id") == listed["unique_id"]
+    assert (listed["name"], listed["acknowledge_time"], listed["resolve_time"]) == ("Gold", 60, None)
+    assert (listed["escalations"][0]["time"], shown.findtext("escalations/list-item/time")) == (-5, "-5")
+    assert [part.tag for part in ElementTree.fromstring(ask("GET", path, headers=XML).data)] == ["list-item"]
+
+
+def test_it_holds_what_it_can_hold(ask, world):
+    path = f"{TEAMS}{world.team.unique_id}/priority/"
+    ask("POST", path, {"name": "a<b>&\x01\x0b\ufffe]]>"})
+
+    answer = ask("GET", path, headers={"Accept": "text/xml"})
+
+    assert ElementTree.fromstring(answer.data).findtext("list-item/name") == "a<b>&]]>"
+
+
+def test_keys_that_are_no_names_are_kept_as_attributes():
+    value = {"a b": 1, "1": {"<": None}, 'x"y\x00': True, "": [1, 2.5], "entry": "x", "\r\n": "y"}
+
+    shown = xml.render(value)
+
+    names = [part.get("name") for part in ElementTree.fromstring(shown)]
+    assert names == ["a b", "1", 'x"y', "", None, "\r\n"]
+    assert xml.parse(shown) == {
+        "a b": "1", "1": {"<": None}, 'x"y': "true", "": ["1", "2.5"], "entry": "x", "\r\n": "y",
+    }  # fmt: skip
+
+
+def test_fields_are_named_in_it_too(ask):
+    refused = ask("POST", TEAMS, {}, word="Token", headers=XML)
+
+    shown = ElementTree.fromstring(refused.data)
+    assert shown.findtext("detail") == "This request can not be processed."
+    assert shown.findtext("errors/name/list-item") == "Missing data for required field."
+
+
+# What XML 1.0 can hold, and JSON. NUL is dropped from either.
+TEXT = st.text(
+    st.characters(exclude_categories=["Cs"], exclude_characters="\x00\ufffe\uffff"), max_size=20
+).filter(lambda text: not any(ord(letter) < 32 and letter not in "\t\r\n" for letter in text))
+LEAF = TEXT.map(lambda text: text or None)
+FREE = st.recursive(
+    LEAF,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3) | st.dictionaries(TEXT, inner, min_size=1, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@given(FREE)
+def test_texts_in_lists_and_objects_come_back_as_they_were(value):
+    assume(not (isinstance(value, dict) and set(value) == {"list-item"}))
+    assert xml.parse(xml.render({"value": value, "more": "x"}))["value"] == value
+
+
+def values(field: Any) -> st.SearchStrategy[Any]:
+    """What a request may hold in a field."""
+    match field:
+        case fields.List():
+            return st.lists(values(field.inner), max_size=3)
+        case fields.Nested():
+            return bodies(field.schema).filter(bool)
+        case shapes.Moment():
+            return st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.isoformat())
+        case shapes.TimeZone():
+            return st.sampled_from(["UTC", "Europe/Berlin", "Asia/Calcutta", ""])
+        case shapes.Reference() | shapes.Uuid():
+            return st.uuids(version=4).map(str) | st.just("")
+        case shapes.Flag():
+            return st.booleans()
+        case shapes.Number():
+            return numbers(field)
+        case shapes.Email():
+            return st.just("alice@example.org")
+        case fields.Dict():
+            return st.dictionaries(TEXT, TEXT.filter(bool), min_size=1, max_size=3)
+        case _:
+            return TEXT.filter(bool) if field.allow_none or field.required else TEXT
+
+
+def numbers(field: Any) -> st.SearchStrategy[Any]:
+    for rule in field.validators:
+        if isinstance(rule, validate.OneOf):
+            return st.sampled_from(list(rule.choices))
+        if isinstance(rule, validate.Range):
+            return st.integers(rule.min, rule.max)
+    raise AssertionError(field)
+
+
+def bodies(schema: marshmallow.Schema) -> st.SearchStrategy[Any]:
+    known = {field.data_key or name: values(field) for name, field in schema.load_fields.items()}
+    must = {name: known[name] for name in known if schema.load_fields[name].required}
+    return st.fixed_dictionaries(must, optional={name: known[name] for name in known if name not in must})
+
+
+TAKING = {type(route.takes): route.takes for route in ROUTES if route.takes is not None}
+
+
+@pytest.mark.parametrize("schema", TAKING.values(), ids=lambda schema: type(schema).__name__)
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+)
+@given(data=st.data())
+def test_a_body_says_the_same_in_either_form(schema, data):
+    body = data.draw(bodies(schema))
+    try:
+        said = schema.load(body)
+    except marshmallow.ValidationError:
+        assume(False)
+
+    assert schema.load(xml.parse(xml.render(body))) == said
