@@ -1,6 +1,15 @@
 """What the tests of the contract ask for."""
 
+import pytest
+
 from tests.contract.stock import stock
 from tests.web.conftest import app, ask
+from web import overrides
 
 __all__ = ["app", "ask", "stock"]
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch):
+    """They ask for the same again and again; tests/web/test_rate_limit.py has the limits."""
+    monkeypatch.setattr(overrides, "LIMITS", ((1000, 1.0),))

@@ -1,0 +1,444 @@
+"""Schedules: what is kept of layers and overrides, and what is refused."""
+
+from copy import deepcopy
+from datetime import timedelta
+
+import pytest
+import time_machine
+
+from models.ids import new_uuid
+from models.loading import policy_facts
+from models.schedules import Schedule, ScheduleOverride
+from models.teams import EscalationPolicy, Team
+from tests.web.test_services import NO_SUCH_ID
+
+DAY_S = 86_400
+START = "2026-03-02T08:00:00Z"
+
+
+@pytest.fixture
+def path(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/schedules/"
+
+
+@pytest.fixture
+def layer(world) -> dict:
+    return {"shift_length": DAY_S, "rotation_start_time": START, "users": turns(world.alice, world.bob)}
+
+
+@pytest.fixture
+def override(world) -> dict:
+    return {"user": world.bob.username, "start_time": START, "end_time": "2026-03-02T10:00:00Z"}
+
+
+@pytest.fixture
+def make(ask, path):
+    """make(name="x", ...): a schedule, as it was answered."""
+
+    def make(**values):
+        made = ask("POST", path, {"name": "Nights", **values})
+        assert made.status_code == 201, made.text
+        return made.json
+
+    return make
+
+
+@pytest.fixture
+def change(ask, path):
+    """change(schedule, {...}): the answer."""
+    return lambda schedule, values: ask("PATCH", f"{path}{schedule['unique_id']}/", values)
+
+
+def turns(*people, **more):
+    return [{"user": person.username, **more} for person in people]
+
+
+def test_a_name_is_enough(make, world):
+    made = make()
+
+    assert made == {
+        "name": "Nights", "summary": "", "description": "", "time_zone": "UTC", "layers": [], "overrides": [],
+        "team": world.team.unique_id, "unique_id": made["unique_id"], "connections": 0,
+        "shift_time_in_dst": False,
+    }  # fmt: skip
+
+
+def test_a_layer_is_answered_as_it_was_given_with_what_was_left_out(make, layer, world):
+    made = make(layers=[layer])["layers"][0]
+
+    assert made == {
+        "shift_length": DAY_S, "restrictions": [], "name": "Layer-1", "rotation_start_time": START,
+        "rotation_end_time": None, "last_edited": None, "restriction_type": 0, "is_active": True,
+        "unique_id": made["unique_id"],
+        "users": [
+            {"user": person.username, "position": place, "unique_id": made["users"][place - 1]["unique_id"]}
+            for place, person in enumerate((world.alice, world.bob), start=1)
+        ],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [
+        ({"shift_length": "3600"}, {"shift_length": 3600}),
+        ({"shift_length": 7200.0}, {"shift_length": 7200}),
+        ({"users": None}, {"users": []}),
+        ({"restrictions": None}, {"restrictions": []}),
+        ({"restrictions": ""}, {"restrictions": []}),
+        ({"rotation_end_time": ""}, {"rotation_end_time": None}),
+        ({"rotation_end_time": "2026-03-03"}, {"rotation_end_time": "2026-03-03T00:00:00Z"}),
+        ({"rotation_start_time": "2026-03-02T10:00:00+02:00"}, {"rotation_start_time": START}),
+        (
+            {"rotation_start_time": "2026-03-02T08:00:00.5"},
+            {"rotation_start_time": "2026-03-02T08:00:00.500000Z"},
+        ),
+        ({"name": ""}, {"name": "Layer-1"}),
+        ({"is_active": "false"}, {"is_active": False}),
+        ({"last_edited": "x", "time_zone": "x", "unknown": []}, {"last_edited": None}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_clients_write_otherwise_is_understood(make, layer, given, answered):
+    made = make(layers=[{**layer, **given}])["layers"][0]
+
+    assert {name: made[name] for name in answered} == answered
+
+
+def test_somebody_may_have_several_turns_in_the_order_of_positions(make, layer, world):
+    alice, bob = world.alice.username, world.bob.username
+    users = [{"user": alice, "position": 3}, {"user": bob, "position": "1"}, {"user": bob, "position": 2}]
+
+    by_position = make(layers=[{**layer, "users": users}])["layers"][0]["users"]
+    as_listed = make(layers=[{**layer, "users": [*users, {"user": alice}]}])["layers"][0]["users"]
+
+    assert [(turn["user"], turn["position"]) for turn in by_position] == [(bob, 1), (bob, 2), (alice, 3)]
+    assert [turn["user"] for turn in as_listed] == [alice, bob, bob, alice]
+    assert [turn["position"] for turn in as_listed] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [("9:5", "09:05:00"), ("09:05:07", "09:05:07"), ("0:0:0", "00:00:00"), (" 23:59 ", "23:59:00")],
+)
+def test_a_time_of_day_is_answered_in_full(make, layer, given, answered):
+    restriction = {"duration": 60, "start_time_of_day": given}
+
+    made = make(layers=[{**layer, "restriction_type": 1, "restrictions": [restriction]}])["layers"][0]
+
+    assert made["restrictions"][0]["start_time_of_day"] == answered
+    assert made["restrictions"][0]["start_day_of_week"] == 7
+
+
+@pytest.mark.parametrize(("kind", "day", "status"), [
+    (0, 0, 201), (1, 0, 201), (1, 7, 201), (1, None, 201), (2, 1, 201), (2, "7", 201),
+    (2, 0, 400), (2, None, 400), (2, 8, 400), (1, 8, 400), (1, -1, 400), (3, 1, 400),
+])  # fmt: skip
+def test_weekly_restrictions_name_a_day(ask, path, layer, kind, day, status):
+    restriction = {"duration": 60, "start_time_of_day": "09:00", "start_day_of_week": day}
+    layers = [{**layer, "restriction_type": kind, "restrictions": [restriction]}]
+
+    assert ask("POST", path, {"name": "x", "layers": layers}).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("shift_length", 3599), ("shift_length", 31_536_001), ("shift_length", None),
+        ("shift_length", 3600.5),
+        ("rotation_start_time", None), ("rotation_start_time", ""), ("rotation_start_time", "yesterday"),
+        ("rotation_end_time", START), ("rotation_end_time", "2020-01-01"), ("rotation_end_time", 7),
+        ("restriction_type", 3), ("is_active", None), ("name", "x" * 256), ("users", "x"), ("users", [7]),
+        ("users", [{}]), ("users", [{"user": None}]), ("users", [{"user": "x"}]), ("users", [{"user": []}]),
+        ("restrictions", [{}]), ("restrictions", [{"duration": 0, "start_time_of_day": "09:00"}]),
+        ("restrictions", [{"duration": 604_801, "start_time_of_day": "09:00"}]),
+        ("restrictions", [{"duration": 60, "start_time_of_day": "24:00"}]),
+        ("restrictions", [{"duration": 60, "start_time_of_day": "nine"}]),
+        ("restrictions", [{"duration": 60, "start_time_of_day": "09:60"}]),
+        ("restrictions", [{"duration": 60, "start_time_of_day": None}]),
+        ("restrictions", [{"duration": 60, "start_time_of_day": "\u0660\u0669:\u0660\u0660"}]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_layers_that_cannot_be(ask, path, make, change, layer, field, wrong):
+    schedule = make(layers=[layer])
+
+    refused = change(schedule, {"name": "Changed", "layers": [layer, {**layer, field: wrong}]})
+
+    assert refused.status_code == 400
+    assert ask("GET", f"{path}{schedule['unique_id']}/").json == schedule
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("user", None), ("user", "x"), ("user", ""), ("start_time", None), ("end_time", ""),
+        ("end_time", START), ("end_time", "2026-03-02T07:59:59Z"), ("name", []),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_overrides_that_cannot_be(ask, path, make, change, override, field, wrong):
+    schedule = make(overrides=[override])
+
+    refused = change(schedule, {"overrides": [override, {**override, field: wrong}]})
+
+    assert refused.status_code == 400
+    assert ask("GET", f"{path}{schedule['unique_id']}/").json == schedule
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Calcutta", "", None])
+def test_its_time_zone_is_one(make, zone):
+    assert make(time_zone=zone)["time_zone"] == (zone or "UTC")
+
+
+@pytest.mark.parametrize("zone", ["Europe/Atlantis", "../etc/passwd", "localtime", 7, "x" * 300])
+def test_what_is_no_time_zone_is_refused(ask, path, zone):
+    assert ask("POST", path, {"name": "x", "time_zone": zone}).status_code == 400
+
+
+@pytest.mark.parametrize("field", ["layers", "overrides"])
+def test_nobody_of_another_account_has_a_turn(ask, path, layer, override, world, field):
+    stranger = {**override, "user": world.mallory.username}
+    one = {"layers": {**layer, "users": turns(world.bob, world.mallory)}, "overrides": stranger}[field]
+
+    refused = ask("POST", path, {"name": "x", field: [one]}, word="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, [field])
+    assert Schedule.select().count() == 0
+
+
+@pytest.mark.parametrize("field", ["layers", "overrides"])
+def test_nobody_who_left_has_a_turn(ask, path, layer, override, world, now, field):
+    world.bob.removed_at = now
+    world.bob.save()
+    one = {"layers": layer, "overrides": override}[field]
+
+    assert ask("POST", path, {"name": "x", field: [one]}).status_code == 400
+
+
+def test_anybody_of_the_account_may_have_one(make, layer, world):
+    users = make(layers=[{**layer, "users": turns(world.charlie)}])["layers"][0]["users"]
+
+    assert [turn["user"] for turn in users] == [world.charlie.username]
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+def test_what_is_sent_back_as_it_was_received_stays(ask, path, make, layer, override, method):
+    restriction = {"duration": 60, "start_time_of_day": "9:00", "start_day_of_week": 3}
+    weekly = {**layer, "restriction_type": 2, "restrictions": [restriction]}
+    schedule = make(layers=[layer, weekly], overrides=[override, {**override, "name": "Again"}])
+
+    assert ask(method, f"{path}{schedule['unique_id']}/", schedule).json == schedule
+    assert ask(method, f"{path}{schedule['unique_id']}/", without_nulls(schedule)).json == schedule
+
+
+def without_nulls(value):
+    """As the published Python client sends everything."""
+    if isinstance(value, list):
+        return [without_nulls(one) for one in value]
+    if isinstance(value, dict):
+        return {name: without_nulls(one) for name, one in value.items() if one is not None}
+    return value
+
+
+def test_lists_that_are_left_out_stay_and_those_that_are_given_replace(make, change, layer, override):
+    schedule = make(layers=[layer], overrides=[override])
+
+    assert change(schedule, {"summary": "x"}).json == {**schedule, "summary": "x"}
+    assert change(schedule, {"layers": []}).json["overrides"] == schedule["overrides"]
+    emptied = change(schedule, {"overrides": ""}).json
+    assert (emptied["layers"], emptied["overrides"]) == ([], [])
+    assert ScheduleOverride.select().count() == 0
+
+
+def test_only_the_layer_that_changed_says_that_it_was_edited(make, change, layer, world):
+    schedule = make(layers=[layer, {**layer, "name": "Second"}])
+    given = deepcopy(schedule["layers"])
+    given[1]["users"].reverse()
+    for turn in given[1]["users"]:
+        del turn["position"]
+
+    first, second = change(schedule, {"layers": given}).json["layers"]
+
+    assert first == schedule["layers"][0]
+    assert second["last_edited"] is not None
+    assert second["unique_id"] == schedule["layers"][1]["unique_id"]
+    assert [turn["user"] for turn in second["users"]] == [world.bob.username, world.alice.username]
+    again = change(schedule, {"layers": [second, first]}).json["layers"]
+    assert again == [second, first]
+
+
+def test_a_layer_sent_without_the_ids_of_its_parts_is_the_same(make, change, layer):
+    schedule = make(layers=[layer])
+
+    sent = {**layer, "unique_id": schedule["layers"][0]["unique_id"]}
+
+    assert change(schedule, {"layers": [sent]}).json == schedule
+
+
+def test_ids_that_a_client_chose_are_kept_and_each_stands_once(make, layer, override):
+    chosen, users = new_uuid(), [{**turn, "unique_id": new_uuid()} for turn in layer["users"]]
+    first = {**layer, "unique_id": chosen.upper(), "users": users}
+
+    made = make(layers=[first, first], overrides=[{**override, "unique_id": chosen}] * 2)
+
+    assert made["layers"][0]["unique_id"] == chosen
+    assert [turn["unique_id"] for turn in made["layers"][0]["users"]] == [turn["unique_id"] for turn in users]
+    assert made["overrides"][0]["unique_id"] == chosen
+    ids = [one["unique_id"] for layer in made["layers"] for one in (layer, *layer["users"])]
+    assert len(set(ids)) == 6
+    assert made["overrides"][1]["unique_id"] != chosen
+
+
+@pytest.mark.parametrize("odd", ["x", "", None, 7, [], {}, "00000000-0000-1000-8000-000000000000"])
+def test_odd_ids_are_none(make, layer, override, odd):
+    made = make(layers=[{**layer, "unique_id": odd}], overrides=[{**override, "unique_id": odd}])
+
+    assert odd not in (made["layers"][0]["unique_id"], made["overrides"][0]["unique_id"])
+
+
+def test_the_id_of_anothers_override_is_not_taken_away(ask, make, override, world):
+    theirs = ask(
+        "POST",
+        f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/",
+        {"name": "x", "overrides": [{**override, "user": world.mallory.username}]},
+        who="mallory",
+    ).json["overrides"][0]
+
+    mine = make(overrides=[{**override, "unique_id": theirs["unique_id"]}])["overrides"][0]
+
+    assert mine["unique_id"] != theirs["unique_id"]
+    assert ScheduleOverride.get(ScheduleOverride.unique_id == theirs["unique_id"]).user == world.mallory
+
+
+def test_known_overrides_keep_their_age(make, change, override, store):
+    schedule = make(overrides=[override])
+    born = ScheduleOverride.get().creation_date
+
+    with time_machine.travel(born + timedelta(days=1)):
+        changed = change(schedule, {"overrides": [{**schedule["overrides"][0], "name": "x"}, override]}).json
+
+    kept = ScheduleOverride.select().where(ScheduleOverride.unique_id == changed["overrides"][0]["unique_id"])
+    assert kept.get().creation_date == born
+    assert [one["name"] for one in changed["overrides"]] == ["x", "Override-2"]
+
+
+@pytest.mark.parametrize(
+    ("field", "count"), [("layers", 51), ("overrides", 2001), ("users", 101), ("restrictions", 101)]
+)
+def test_no_list_is_endless(ask, path, layer, override, field, count):
+    restriction = {"duration": 60, "start_time_of_day": "9:00"}
+    lists = {
+        "layers": {"layers": [layer] * count},
+        "overrides": {"overrides": [override] * count},
+        "users": {"layers": [{**layer, "users": layer["users"][:1] * count}]},
+        "restrictions": {"layers": [{**layer, "restrictions": [restriction] * count}]},
+    }
+
+    assert ask("POST", path, {"name": "x", **lists[field]}).status_code == 400
+
+
+def test_as_many_overrides_as_there_may_be(make, change, override, ask, path):
+    schedule = make(overrides=[override] * 2000)
+
+    assert len(schedule["overrides"]) == 2000
+    assert change(schedule, {"overrides": schedule["overrides"]}).json == schedule
+
+
+def names(schedule_id):
+    return [{"delay": 0, "targets": [{"target_type": 1, "target_id": schedule_id}] * 2}]
+
+
+def test_connections_are_the_policies_that_name_it(ask, path, make, world):
+    schedule, other = make(), make()
+    policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
+    for _ in range(2):
+        assert ask("POST", policies, {"name": "x", "rules": names(schedule["unique_id"])}).status_code == 201
+
+    assert [one["connections"] for one in ask("GET", path).json] == [2, 0]
+    assert ask("GET", f"{path}{schedule['unique_id']}/").json["connections"] == 2
+    assert ask("GET", f"{path}{other['unique_id']}/").json["connections"] == 0
+
+
+def test_one_that_a_policy_names_may_be_deleted(ask, path, make, world):
+    schedule = make()
+    policy = f"/api/account/teams/{world.team.unique_id}/escalation_policies/{world.policy.unique_id}/"
+    ask("PATCH", policy, {"rules": names(schedule["unique_id"])})
+
+    assert ask("DELETE", f"{path}{schedule['unique_id']}/").status_code == 204
+
+    left = ask("GET", policy).json
+    assert left["rules"][0]["targets"][0]["target_id"] == schedule["unique_id"]
+    # What it says already may be sent back with other things changed.
+    assert ask("PUT", policy, {**left, "name": "Changed"}).json["name"] == "Changed"
+    anew = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
+    assert ask("POST", anew, left).status_code == 400
+
+
+def test_a_policy_names_schedules_of_its_team_or_of_one_that_lets_others_attach(ask, make, world):
+    shared = ask(
+        "POST", f"/api/account/teams/{world.charlies_team.unique_id}/schedules/", {"name": "x"}, who="charlie"
+    ).json["unique_id"]
+    policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
+
+    def status(schedule_id):
+        return ask("POST", policies, {"name": "x", "rules": names(schedule_id)}).status_code
+
+    assert status(make()["unique_id"].upper()) == 201
+    assert status(shared) == 400
+    Team.update(account_permissions=["schedule_attach"]).where(Team.id == world.charlies_team.id).execute()
+    assert status(shared) == 201
+    assert status(NO_SUCH_ID) == 400
+    for kind, other in ((2, shared), (1, world.bob.username)):
+        rules = [{"targets": [{"target_type": kind, "target_id": other}]}]
+        assert ask("POST", policies, {"name": "x", "rules": rules}).status_code == 400
+
+
+def test_attaching_never_crosses_accounts(ask, world):
+    Team.update(account_permissions=["schedule_attach"]).where(Team.id == world.mallorys_team.id).execute()
+    theirs = f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/"
+    schedule = ask("POST", theirs, {"name": "x"}, who="mallory").json["unique_id"]
+    policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
+
+    assert ask("POST", policies, {"name": "x", "rules": names(schedule)}).status_code == 400
+
+
+def test_a_step_that_names_only_a_schedule_tells_nobody_without_an_error(ask, make, world):
+    policy = f"/api/account/teams/{world.team.unique_id}/escalation_policies/{world.policy.unique_id}/"
+    ask("PATCH", policy, {"rules": names(make()["unique_id"])})
+
+    (step,) = policy_facts(EscalationPolicy.get_by_id(world.policy.id)).steps
+
+    assert step.usernames == ()
+
+
+def test_the_other_path_is_the_same(ask, path, make):
+    schedule = make()
+    other = path.replace("/schedules/", "/schedule/")
+
+    assert ask("GET", other).json == [schedule]
+    assert ask("GET", f"{other}{schedule['unique_id']}/").json == schedule
+    assert ask("POST", other, {"name": "Second"}).status_code == 201
+    assert [one["name"] for one in ask("GET", path).json] == ["Nights", "Second"]
+
+
+def test_a_list_takes_as_many_queries_as_one(ask, path, make, layer, override, statements):
+    def count():
+        with statements() as seen:
+            assert ask("GET", path).status_code == 200
+        return len(seen)
+
+    make(layers=[layer], overrides=[override])
+    ask("GET", path)
+    one = count()
+    for _ in range(5):
+        make(layers=[layer] * 3, overrides=[override] * 3)
+
+    assert count() == one
+
+
+def test_a_team_takes_its_schedules_along(ask, make, override, world):
+    make(overrides=[override])
+    ask("DELETE", f"/api/account/teams/{world.team.unique_id}/services/{world.service.unique_id}/")
+
+    assert ask("DELETE", f"/api/account/teams/{world.team.unique_id}/").status_code == 204
+    assert (Schedule.select().count(), ScheduleOverride.select().count()) == (0, 0)
