@@ -9,6 +9,7 @@ from models import founding
 from models.accounts import Account, User
 from models.enums import TeamRole
 from models.ids import new_uuid
+from models.incidents import Incident
 from models.services import Service
 from models.teams import IncidentRole, Team, TeamMember
 from web import access
@@ -16,7 +17,7 @@ from web.auth import now, viewer
 from web.errors import bad
 from web.incident_roles import IncidentRoleShape
 from web.permissions import ADMIN, MANAGER, Needs, named
-from web.resource import Resource, attach, wait_for_lanes
+from web.resource import Resource, attach, locked, wait_for_lanes
 from web.shapes import Choice, Day, Moment, Reference, Several, Shape, Text, Username, UserShape
 
 
@@ -87,7 +88,10 @@ class Teams(Resource):
         return viewer().account, self.filled([self._under(viewer().account, team)])[0]
 
     def remove(self, row: Team) -> None:
-        wait_for_lanes(Service.team == row)
+        # Other teams' incidents that were merged into one of this team's lose it.
+        parent = Incident.alias()
+        merged = Incident.select(Incident.service).join(parent, on=Incident.parent == parent.id)
+        wait_for_lanes((Service.team == row) | Service.id.in_(merged.where(parent.team == row)))
         super().remove(row)
 
 
@@ -113,6 +117,7 @@ class Members(Resource):
             bad("user", "A membership belongs to one person; add the other one to the team instead.")
         if row is None and self.rows(parent).where(TeamMember.user == values["user"]).exists():
             bad("user", "Already in the team.")
+        _require_rank(parent, values.get("role"), row.role if row else None)
         return values
 
     def insert(self, parent: Team, values: dict[str, Any]) -> TeamMember:
@@ -120,6 +125,16 @@ class Members(Resource):
         return TeamMember.create(
             unique_id=new_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
         )
+
+    def remove(self, row: TeamMember) -> None:
+        _require_rank(row.team, locked(row).role)
+        super().remove(row)
+
+
+def _require_rank(team: Team, *roles: int | None) -> None:
+    """Who is made a manager, and what becomes of one, is for managers of that team and for admins."""
+    if TeamRole.MANAGER in roles:
+        access.require(viewer(), team.id, MANAGER)
 
 
 def account_member(account: Account, username: str, field: str) -> User:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from models.accounts import Configuration
+from models.accounts import Configuration, CustomRole, User
+from models.ids import new_uuid
 from models.teams import EscalationPolicy, Team, TeamMember
 
 TEAMS = "/api/account/teams/"
@@ -97,3 +98,26 @@ def test_each_change_raises_the_version_of_the_configuration(ask, world, path):
 
     assert changed == before + 1
     assert version() == changed
+
+
+def test_only_managers_and_admins_decide_about_managers(ask, world, now):
+    """A custom role that writes members gives no rank in a team."""
+    role = CustomRole.create(
+        unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
+    )
+    User.update(custom_role=role).where(User.id == world.charlie.id).execute()
+    path = f"/api/account/teams/{world.team.unique_id}/members/"
+    alice, bob = (member["unique_id"] for member in ask("GET", path).json)
+    made = ask("POST", path, {"user": world.charlie.username}, who="charlie").json["unique_id"]
+
+    for method, one, body in (
+        ("PATCH", made, {"role": 1}),
+        ("PATCH", bob, {"role": 1}),
+        ("PATCH", alice, {"role": 2}),
+        ("DELETE", alice, None),
+    ):
+        assert ask(method, f"{path}{one}/", body, who="charlie").status_code == 403
+    assert ask("DELETE", f"{path}{bob}/", who="charlie").status_code == 204
+    assert ask("POST", path, {"user": world.bob.username, "role": 1}, who="charlie").status_code == 403
+    assert ask("PATCH", f"{path}{made}/", {"role": 1}).status_code == 200
+    assert ask("PATCH", f"{path}{alice}/", {"role": 2}, who="charlie").status_code == 200

@@ -2,6 +2,7 @@
 
 import pytest
 
+from models.accounts import User
 from models.users import ContactMethod, NotificationRule
 
 
@@ -56,3 +57,91 @@ def test_rules_that_cannot_be(ask, bob, world, wrong):
     rule = NotificationRule.get(NotificationRule.user == world.bob)
 
     assert ask("PATCH", f"{bob}/notification_rules/{rule.unique_id}/", wrong).status_code == 400
+
+
+def test_a_contact_changes_in_part_and_stays_an_address(ask, bob, world):
+    contact = ContactMethod.get(ContactMethod.user == world.bob)
+    path = f"{bob}/contacts/{contact.unique_id}/"
+
+    assert (
+        ask("PATCH", path, {"value": "bob@home.example.org"}, who="bob").json["value"]
+        == "bob@home.example.org"
+    )
+    assert ask("PUT", path, {"name": "Home"}, who="bob").status_code == 400
+    whole = {"name": "Home", "contact_type": 1, "value": "bob@localhost"}
+    assert ask("PUT", path, whole, who="bob").json["name"] == "Home"
+    for wrong in ({"contact_type": 2}, {"contact_type": 7}, {"value": "bob"}, {"value": None}, {"name": ""}):
+        assert ask("PATCH", path, wrong, who="bob").status_code == 400
+
+
+@pytest.fixture
+def away(world) -> dict:
+    return {
+        "from_date": "2026-12-24T08:00:00Z",
+        "to_date": "2026-12-27T08:00:00+01:00",
+        "to_user": world.charlie.username,
+    }
+
+
+def test_a_forwarding_rule_says_who_instead_and_until_when(ask, bob, world, away):
+    made = ask("POST", f"{bob}/forwarding_rules/", {**away, "time_zone": "Europe/Berlin"})
+
+    assert made.status_code == 201
+    told = {name: made.json[name] for name in made.json if name not in ("unique_id", "creation_date")}
+    assert told == {
+        "time_zone": "Europe/Berlin",
+        "from_date": "2026-12-24T08:00:00Z",
+        "to_date": "2026-12-27T07:00:00Z",
+        "to_user": world.charlie.username,
+        "created_by": world.alice.username,
+        "user": world.bob.username,
+    }
+    assert ask("GET", f"{bob}/forwarding_rules/", who="bob").json == [made.json]
+
+
+def test_a_forwarding_rule_is_changed_and_deleted_by_its_person(ask, bob, away):
+    made = ask("POST", f"{bob}/forwarding_rules/", away, who="bob").json
+    path = f"{bob}/forwarding_rules/{made['unique_id']}/"
+
+    changed = ask("PATCH", path, {"to_date": "2027-01-01"}, who="bob").json
+    assert (changed["to_date"], changed["time_zone"]) == ("2027-01-01T00:00:00Z", "UTC")
+    assert ask("PATCH", path, {"from_date": "2027-01-01T00:00:00Z"}, who="bob").status_code == 400
+    assert ask("DELETE", path, who="charlie").status_code == 403
+    assert ask("DELETE", path, who="bob").status_code == 204
+    assert ask("GET", path).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"to_user": "alice"}, {"to_user": "x"}, {"to_user": ""}, {"to_user": None}, {"to_date": ""},
+     {"to_date": "2026-12-24T08:00:00Z"}, {"to_date": "2020-01-01"}, {"from_date": "soon"},
+     {"from_date": None}, {"time_zone": "Mars/Olympus"}],
+    ids=str,
+)  # fmt: skip
+def test_forwarding_rules_that_cannot_be(ask, bob, away, wrong):
+    assert ask("POST", f"{bob}/forwarding_rules/", {**away, **wrong}).status_code == 400
+
+
+def test_messages_go_to_somebody_else_of_the_account(ask, bob, world, away, now):
+    for nobody in (world.bob, world.mallory):
+        body = {**away, "to_user": nobody.username}
+        assert ask("POST", f"{bob}/forwarding_rules/", body).status_code == 400
+    User.update(removed_at=now).where(User.id == world.charlie.id).execute()
+    assert ask("POST", f"{bob}/forwarding_rules/", away).status_code == 400
+
+
+def test_the_profile_tells_of_oneself(ask, world, bob, away):
+    forwarded = ask("POST", f"{bob}/forwarding_rules/", away).json
+
+    told = ask("GET", "/api/user/profile/", who="bob").json
+
+    assert (told["username"], told["email"], told["role"]) == (world.bob.username, "bob@example.org", 3)
+    assert [contact["name"] for contact in told["contacts"]] == ["Primary Email"]
+    assert [(rule["type"], rule["user"]) for rule in told["notification_rules"]] == [
+        ("notification_rule", world.bob.username)
+    ] * 2
+    assert told["forwarding_rules"] == [forwarded]
+    assert told["permissions"] == []
+    (team,) = told["teams"]
+    assert team == {"unique_id": world.team.unique_id, "name": "Payments", "private": True, "members": []}
+    assert "member_write" in ask("GET", "/api/user/profile/").json["permissions"]

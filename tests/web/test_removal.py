@@ -1,0 +1,193 @@
+"""Somebody leaves: nothing acts on them any more, and nobody waits for them."""
+
+import pytest
+
+from models import founding
+from models.accounts import Configuration
+from models.enums import AccountRole, IncidentStatus, NoticeState, TaskStatus, TeamRole
+from models.ids import new_short_id, new_uuid
+from models.incidents import Incident, IncidentLog, IncidentTask
+from models.notices import Notice
+from models.rules import AlertRule
+from models.schedules import Schedule, ScheduleOverride
+from models.tasks import PostIncidentTask
+from models.teams import EscalationPolicy, Sla, Team, TeamMember
+from models.timers import Timer
+from models.users import ContactMethod, ForwardingRule, NotificationRule
+from tests.alerts import accept
+from workers import road, timers
+
+
+def remove(ask, user, who="alice") -> None:
+    assert ask("POST", "/api/account/deleteuser/", {"username": user.username}, who=who).status_code == 204
+
+
+def target(user) -> dict:
+    return {"target_type": 2, "target_id": user.username}
+
+
+def test_steps_promises_and_rules_name_them_no_more(ask, world):
+    team = f"/api/account/teams/{world.team.unique_id}"
+    rules = [
+        {"delay": 0, "targets": [target(world.bob)]},
+        {"delay": 5, "targets": [target(world.bob), target(world.alice)]},
+    ]
+    ask("POST", f"{team}/escalation_policies/", {"name": "Both", "rules": rules})
+    responders = [{"user": world.bob.username}, {"user": world.alice.username}]
+    ask("POST", f"{team}/sla/", {"escalations": [{"time": 0, "type": 1, "responders": responders}]})
+    actions = [
+        {"action_type": 6, "assign_to": world.bob.username},
+        {"action_type": 11, "key": new_uuid(), "value": world.bob.username},
+        {"action_type": 17, "value": world.bob.username},
+        {"action_type": 17, "value": world.alice.username},
+        {"action_type": 2, "value": f"Ask {world.bob.username}"},
+    ]
+    kept = [{"value": "", "assign_to": None, **action} for action in actions]
+    AlertRule.create(
+        unique_id=new_uuid(), integration=world.integration, position=99, actions=kept,
+        creation_date=world.account.creation_date,
+    )  # fmt: skip
+
+    remove(ask, world.bob)
+
+    policy = EscalationPolicy.get(EscalationPolicy.name == "Both")
+    assert [rule["targets"] for rule in policy.rules] == [[], [{**target(world.alice), "position": 0}]]
+    (escalation,) = Sla.get().escalations
+    assert [one["user"] for one in escalation["responders"]] == [world.alice.username]
+    assert AlertRule.get(AlertRule.position == 99).actions == kept[3:]
+
+
+def test_schedules_forwarding_contacts_and_tasks_are_free_of_them(ask, world, now):
+    layer = {"users": [{"user": world.bob.username, "position": 1}], "name": "x"}
+    schedule = Schedule.create(
+        unique_id=new_uuid(), team=world.team, name="x", layers=[layer], creation_date=now
+    )
+    ScheduleOverride.create(
+        unique_id=new_uuid(),
+        schedule=schedule,
+        user=world.bob,
+        start_time=now,
+        end_time=now,
+        creation_date=now,
+    )
+    for whose, to in ((world.bob, world.alice), (world.alice, world.bob), (world.alice, world.charlie)):
+        ForwardingRule.create(
+            unique_id=new_uuid(), user=whose, to_user=to, created_by=world.bob, from_date=now, to_date=now,
+            creation_date=now,
+        )  # fmt: skip
+    for status in TaskStatus:
+        PostIncidentTask.create(
+            unique_id=new_uuid(), team=world.team, title="x", status=status, assigned_to=world.bob,
+            creation_date=now,
+        )  # fmt: skip
+
+    remove(ask, world.bob)
+
+    assert Schedule.get().layers == [{**layer, "users": []}]
+    assert not ScheduleOverride.select().exists()
+    assert [rule.to_user for rule in ForwardingRule.select()] == [world.charlie]
+    assert not ContactMethod.select().where(ContactMethod.user == world.bob).exists()
+    assert not NotificationRule.select().where(NotificationRule.user == world.bob).exists()
+    assert not TeamMember.select().where(TeamMember.user == world.bob).exists()
+    assigned = PostIncidentTask.select().where(PostIncidentTask.assigned_to.is_null(False))
+    assert [task.status for task in assigned] == [TaskStatus.DONE]
+
+
+@pytest.mark.parametrize("already", [True, False])
+def test_their_teams_become_the_accounts_owners(ask, world, now, already):
+    if already:
+        TeamMember.create(
+            unique_id=new_uuid(),
+            team=world.charlies_team,
+            user=world.alice,
+            role=TeamRole.USER,
+            joining_date=now,
+        )
+
+    remove(ask, world.charlie)
+
+    assert Team.get_by_id(world.charlies_team.id).owner == world.alice
+    (member,) = TeamMember.select().where(TeamMember.team == world.charlies_team)
+    assert (member.user, member.role) == (world.alice, TeamRole.MANAGER)
+
+
+def an_incident(world, now, user, status: IncidentStatus, **more) -> Incident:
+    number = Incident.select().count() + 1
+    return Incident.create(
+        unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
+        service=world.service, team=world.team, title="Disk", status=status, urgency=1, assigned_to=user,
+        escalation_policy=world.policy, creation_date=now, chain_started_at=now, **more,
+    )  # fmt: skip
+
+
+def test_open_incidents_of_theirs_are_nobodys_and_say_why(ask, world, now):
+    made = {status: an_incident(world, now, world.bob, status) for status in IncidentStatus}
+    other = an_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
+    task = IncidentTask.create(
+        unique_id=new_uuid(), incident=other, title="x", assigned_to=world.bob, creation_date=now
+    )
+
+    remove(ask, world.bob)
+
+    assigned = {status: Incident.get_by_id(row.id).assigned_to for status, row in made.items()}
+    assert assigned == {1: None, 2: None, 3: world.bob}
+    assert Incident.get_by_id(other.id).assigned_to == world.alice
+    assert IncidentTask.get_by_id(task.id).assigned_to is None
+    logs = IncidentLog.select().order_by(IncidentLog.id)
+    why = "Bob was removed from the account by Alice: assigned to nobody"
+    assert [(log.incident_id, log.what, log.reason, log.user) for log in logs] == [
+        (made[status].id, "assigned", why, world.alice) for status in (1, 2)
+    ]
+
+
+def test_what_they_had_taken_and_not_acknowledged_tells_the_next(ask, world, store):
+    """Bob was assigned an incident, which stopped its chain; he leaves before he looks at it."""
+    now = store.now()
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    road.run(world.service.id)
+    assert ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}).status_code == 200
+    assert not Incident.get().escalating
+
+    remove(ask, world.bob)
+    timers.run_due(store.now())
+
+    assert Incident.get().escalating
+    told = Notice.select().where(Notice.user == world.alice).order_by(Notice.id.desc()).get()
+    assert (told.state, told.kind) == (NoticeState.PENDING, "escalation")
+    assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
+
+
+def test_lanes_know_of_it(ask, world):
+    def version() -> int:
+        return Configuration.get(Configuration.account == world.account).version
+
+    before = version()
+    remove(ask, world.bob)
+
+    assert version() == before + 1
+
+
+def test_what_refers_to_them_in_other_accounts_stays(ask, world):
+    """A username that stands in another account's rows by chance is none of ours."""
+    rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target(world.bob)]}]
+    theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
+    EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == theirs.id).execute()
+
+    remove(ask, world.bob)
+
+    assert EscalationPolicy.get_by_id(theirs.id).rules == rules
+
+
+def test_it_costs_the_same_however_much_there_is(ask, world, now, statements):
+    def cost(times: int) -> int:
+        user = founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        for _ in range(times):
+            founding.new_team(world.account, "x", user, now)
+            an_incident(world, now, user, IncidentStatus.TRIGGERED)
+        with statements() as seen:
+            remove(ask, user)
+        return len(seen)
+
+    cost(1)
+
+    assert cost(20) == cost(1)
