@@ -1,0 +1,161 @@
+"""What an account may not ask for too often, whichever process it asks, and whether or not Redis is there."""
+
+import threading
+
+import pytest
+
+from models.accounts import Account
+from models.rate_limits import RateLimit
+from tests.processes import free_port
+from tocsin.settings import load
+from web import overrides, rate_limit
+from web.app import create_app
+
+LIMITS = overrides.LIMITS
+SLOWER = 100
+
+
+@pytest.fixture(autouse=True)
+def _slow_motion(monkeypatch):
+    """No machine is so slow that a second would end between two requests."""
+    slow = tuple((count, window_s * SLOWER) for count, window_s in LIMITS)
+    monkeypatch.setattr(overrides, "LIMITS", slow)
+
+
+@pytest.fixture
+def apps(world, home):
+    """Two instances, and a Redis that is away."""
+    settings = {"TOCSIN_HOME": str(home), "TOCSIN_REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"}
+    return [create_app(load(settings)) for _ in range(2)]
+
+
+@pytest.fixture
+def path(ask, world) -> str:
+    schedules = f"account/teams/{world.team.unique_id}/schedules/"
+    made = ask("POST", f"/api/{schedules}", {"name": "Nights"}).json["unique_id"]
+    return f"/api/v2/{schedules}{made}/overrides/"
+
+
+@pytest.fixture
+def lists(apps, world, path):
+    """lists(instance): the answer of this instance to a list of overrides."""
+
+    def ask(instance=0, who="alice", path=path):
+        headers = {"Authorization": f"Bearer {world.tokens[who]}"}
+        return apps[instance].test_client().get(path, headers=headers)
+
+    return ask
+
+
+def later(seconds):
+    """So much time goes by, for what was counted."""
+    for row in RateLimit.select():
+        row.recent = [moment - seconds * SLOWER for moment in row.recent]
+        row.save()
+
+
+def test_the_second_within_a_second_is_refused_by_whichever_instance(lists):
+    assert lists(0).status_code == 200
+
+    for instance in (1, 0):
+        refused = lists(instance)
+        assert refused.status_code == 429
+        assert refused.json == {"detail": "Request was throttled."}
+        assert 0.5 * SLOWER < int(refused.headers["Retry-After"]) <= SLOWER
+    later(1)
+    assert lists(1).status_code == 200
+
+
+def test_the_twenty_first_within_a_minute_is_refused(lists):
+    for place in range(20):
+        assert lists(place % 2).status_code == 200
+        later(2)
+
+    refused = lists()
+
+    # The first of them is 40 seconds old.
+    assert refused.status_code == 429
+    assert 19 * SLOWER < int(refused.headers["Retry-After"]) <= 20 * SLOWER
+    later(20)
+    assert lists().status_code == 200
+
+
+def test_what_was_refused_does_not_count(lists):
+    lists()
+    for _ in range(30):
+        assert lists().status_code == 429
+    later(1)
+
+    assert lists().status_code == 200
+
+
+def test_the_operations_and_the_accounts_are_counted_apart(ask, lists, world, path):
+    body = {"user": world.bob.username, "start_time": "2026-03-06", "end_time": "2026-03-07"}
+    theirs = f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/"
+    schedule = ask("POST", theirs, {"name": "x"}, who="mallory").json["unique_id"]
+    assert lists().status_code == 200
+
+    assert ask("POST", path, body).status_code == 201
+    assert lists(0, "mallory", f"/api/v2{theirs[4:]}{schedule}/overrides/").status_code == 200
+    assert lists(0, "bob").status_code == 429
+    assert ask("POST", path, body).status_code == 429
+
+
+def test_who_may_not_ask_uses_nothing_up(lists):
+    assert lists(0, "charlie").status_code == 403
+    assert lists(0, "mallory").status_code == 404
+
+    assert lists().status_code == 200
+
+
+def test_one_of_many_at_once_is_served(lists, world):
+    statuses = []
+    together = threading.Barrier(8)
+
+    def asks(instance):
+        together.wait()
+        statuses.append(lists(instance).status_code)
+
+    threads = [threading.Thread(target=asks, args=(place % 2,)) for place in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(statuses) == [200] + [429] * 7
+
+
+def test_no_more_is_kept_than_is_needed(lists):
+    for _ in range(25):
+        assert lists().status_code == 200
+        later(60)
+
+    assert [len(row.recent) for row in RateLimit.select()] == [20]
+
+
+def test_a_clock_that_was_set_back_shuts_nobody_out(lists):
+    assert lists().status_code == 200
+    later(-3600)
+
+    assert lists().status_code == 200
+
+
+def test_an_account_takes_its_counts_along(lists, world):
+    lists()
+    RateLimit.update(account=world.mallorys_team.account_id).execute()
+
+    Account.delete().where(Account.id == world.mallorys_team.account_id).execute()
+
+    assert RateLimit.select().count() == 0
+
+
+@pytest.mark.parametrize(
+    ("recent", "seconds"),
+    [
+        ([], 0), ([99.0], 0), ([99.5], 0.5), ([100.0], 1), ([40.0] * 19 + [90.0], 0), ([41.0] * 20, 1),
+        ([40.0] * 20, 0), ([100.0] * 20, 60), ([100.25], 1.25), ([*range(81, 100), 99.5], 41),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_how_long_to_wait_by_one_a_second_and_twenty_a_minute(recent, seconds):
+    assert rate_limit.wait(LIMITS, [float(moment) for moment in recent], 100.0) == seconds
