@@ -290,8 +290,17 @@ def up(migrator, db):
             migrator.add_column("incident", "parent_id", reference_to(Incident, index=False)),
             migrator.add_column("incident", "snoozed_at", UtcField(null=True)),
             migrator.add_column("incident", "snoozed_till", UtcField(null=True)),
+            migrator.add_column("message", "kind", CharField(max_length=16, null=True)),
             # Ids of templates that there could not be yet.
             migrator.drop_column("service", "task_template"),
             migrator.add_column("service", "task_template_id", reference_to(TaskTemplate, index=True)),
         )
+    for replaced in ("account_id", "account_id_status_creation_date", "account_id_creation_date"):
+        db.execute_sql(f'DROP INDEX "incident_{replaced}"')
+    listed = (
+        "account_id", "creation_date", "id", "status", "team_id", "service_id", "assigned_to_id",
+        "escalation_policy_id", "sla_id", "team_priority_id",
+    )  # fmt: skip
+    columns = ", ".join(f'"{name}"' for name in listed)
+    db.execute_sql(f'CREATE INDEX "incident_listed" ON "incident" ({columns})')
     db.execute_sql('CREATE INDEX "incident_merged" ON "incident" ("parent_id") WHERE parent_id IS NOT NULL')
