@@ -162,6 +162,7 @@ class TimerKind(StrEnum):
     ESCALATE = "escalate"
     ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"
     AUTO_RESOLVE = "auto_resolve"
+    SNOOZE = "snooze"
 
 
 class NoticeKind(StrEnum):
@@ -186,6 +187,12 @@ class MessageState(IntEnum):
     SENT = 1
     VOID = 2
     FAILED = 3
+
+
+class MessageKind(StrEnum):
+    """What a message is that carries no notices and tries no contact."""
+
+    INVITATION = "invitation"
 
 
 class AttemptOutcome(StrEnum):

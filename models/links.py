@@ -1,7 +1,8 @@
-"""Signed links: whoever holds one may see and move one incident, as one person, for seven days.
+"""Signed links, for seven days: to one incident, as one person; or into an account, for who is invited.
 
-A token binds (incident, user, notice) by row numbers and the moment it ends. The key is a row of the
-database, so that every process and host signs and reads alike; deleting the row ends all links.
+A token binds row numbers (incident, user, notice), or a user and the address that was invited, and the
+moment it ends. No token of one purpose is good for the other. The key is a row of the database, so that
+every process and host signs and reads alike; deleting the row ends all links.
 """
 
 import secrets
@@ -13,6 +14,7 @@ import itsdangerous
 
 from models.accounts import Secret
 from models.base import store
+from models.ids import digest
 
 LIFETIME = timedelta(days=7)
 
@@ -36,36 +38,71 @@ class Link:
     notice: int
 
 
+@dataclass(frozen=True, slots=True)
+class Invitation:
+    """Whom an invitation is for: a row number, and the address that it was sent to."""
+
+    user: int
+    address: str
+
+    @classmethod
+    def to(cls, user: Any) -> "Invitation":
+        """For a user as they are now: one who got another address is not who was invited."""
+        return cls(user.id, digest(user.email)[:16])
+
+
 class Signer:
     """Signs and reads links. Made by signer()."""
 
     def __init__(self, key: str) -> None:
-        self._serializer = itsdangerous.URLSafeSerializer(key, salt="link")
+        self._links = itsdangerous.URLSafeSerializer(key, salt="link")
+        self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
 
     def sign(self, link: Link, now: datetime) -> str:
         """A token for a path, of letters, digits and -_. only."""
-        ends = int((now + LIFETIME).timestamp())
-        token: str | bytes = self._serializer.dumps([link.incident, link.user, link.notice, ends])
-        return token if isinstance(token, str) else token.decode()
+        return _signed(self._links, [link.incident, link.user, link.notice], now)
 
     def read(self, token: str, now: datetime) -> Link:
         """What was signed. Raises BadLink or ExpiredLink; does not ask whether the user is still there."""
-        try:
-            said: Any = self._serializer.loads(token)
-        except itsdangerous.BadData:
-            raise BadLink from None
-        incident, user, notice, ends = said
-        if now > datetime.fromtimestamp(ends, UTC):
-            raise ExpiredLink
-        return Link(incident, user, notice)
+        return Link(*_said(self._links, token, now))
+
+    def sign_invitation(self, invitation: Invitation, now: datetime) -> str:
+        return _signed(self._invitations, [invitation.user, invitation.address], now)
+
+    def read_invitation(self, token: str, now: datetime) -> Invitation:
+        """What was signed, as read() does; does not ask whether it was used."""
+        return Invitation(*_said(self._invitations, token, now))
+
+
+def _signed(serializer: Any, said: list[Any], now: datetime) -> str:
+    token: str | bytes = serializer.dumps([*said, int((now + LIFETIME).timestamp())])
+    return token if isinstance(token, str) else token.decode()
+
+
+def _said(serializer: Any, token: str, now: datetime) -> list[Any]:
+    try:
+        *said, ends = serializer.loads(token)
+    except itsdangerous.BadData:
+        raise BadLink from None
+    if now > datetime.fromtimestamp(ends, UTC):
+        raise ExpiredLink
+    return said
 
 
 def read(token: str, now: datetime) -> Link:
-    """Read a link without ever writing: as long as no key was made, none can be good."""
+    return _reader().read(token, now)
+
+
+def read_invitation(token: str, now: datetime) -> Invitation:
+    return _reader().read_invitation(token, now)
+
+
+def _reader() -> Signer:
+    """A signer that never writes: as long as no key was made, no link can be good."""
     key = _key()
     if key is None:
         raise BadLink
-    return Signer(key).read(token, now)
+    return Signer(key)
 
 
 def signer() -> Signer:

@@ -13,7 +13,8 @@ class Message(Table):
 
     `message_id` is the hash of the notices' sorted keys. `contact` is null for the address of the
     account itself. `claimed_until` keeps two workers from sending at once; it outlives a killed one
-    by seconds. A message that carries no notice only tries a contact, and `reason` says who asked.
+    by seconds. A message that carries no notice is of a `kind` of its own (None: it only tries a contact),
+    and `reason` says who asked.
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)
@@ -21,6 +22,7 @@ class Message(Table):
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     contact = peewee.ForeignKeyField(ContactMethod, null=True, on_delete="SET NULL")
     channel = peewee.SmallIntegerField()
+    kind = peewee.CharField(max_length=16, null=True)
     reason = peewee.TextField(null=True)
     created_at = UtcField()
     next_at = UtcField()

@@ -47,6 +47,16 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Invited:
+    """What somebody is invited to, and by whom; all by name. `link` is the page on which they join."""
+
+    account: str
+    teams: Sequence[str]
+    inviter: str
+    link: str
+
+
+@dataclass(frozen=True, slots=True)
 class Words:
     subject: str
     text: str
@@ -71,6 +81,26 @@ def trial_wording(reason: str, reader: Reader, now: datetime) -> Words:
         f"Because: {_line(reason)}",
     ]
     return Words("[Tocsin] Test message", "\n".join(lines) + "\n")
+
+
+def invitation_wording(invited: Invited, reader: Reader) -> Words:
+    """An invitation; nothing happens before the page behind its link is told to."""
+    account, teams = _line(invited.account, NAME_IN_SUBJECT), [_line(name, 200) for name in invited.teams]
+    lines = [
+        f"Hello {_line(reader.name)},",
+        "",
+        f"{_line(invited.inviter, 200)} invites you to {account} on Tocsin, which tells people when their",
+        "services are in trouble.",
+        "",
+        *(f"Team:    {name}" for name in teams[:MOST_LISTED]),
+        "",
+        "Join here, and get a token for the interface (once, within 7 days):",
+        invited.link,
+        "",
+        "You may be told of incidents by e-mail, whether you join or not. If this comes as a surprise, ask",
+        "who invites you.",
+    ]
+    return Words(f"[Tocsin] Invitation to {account}", "\n".join(lines) + "\n")
 
 
 def moment(at: datetime, zone: str) -> str:

@@ -1,18 +1,23 @@
-"""Inviting people to an account: contract section 3.1."""
+"""Inviting people to an account: contract section 3.1. A message with a link lets them join (web/join.py)."""
 
 from typing import Any
 
 from models import founding
 from models.accounts import Account
-from models.enums import AccountRole, TeamRole
+from models.base import store
+from models.enums import AccountRole, ContactType, TeamRole
 from models.ids import new_uuid
+from models.invitations import last_invitation, new_invitation
+from models.loading import display_name
 from models.teams import Team, TeamMember
 from web import access, wire
 from web.accounts import require_free, require_grantable
 from web.auth import now, viewer
+from web.contact_test import PAUSE, TooSoon
 from web.errors import bad
 from web.resource import configuring, locked
 from web.shapes import Choice, Email, Part, Reference, Several, Shape, Text
+from workers import bell
 
 
 class PersonShape(Shape):
@@ -43,7 +48,9 @@ def invite() -> TeamMember:
     account = access.access_account(viewer())
     values = wire.body()
     with configuring():
-        return _invited(locked(account), _team(account, values["team"]), values["user_detail"])
+        invited = _invited(locked(account), _team(account, values["team"]), values["user_detail"])
+    bell.ring_deliver(ContactType.EMAIL)
+    return invited
 
 
 def invite_many() -> list[TeamMember]:
@@ -52,7 +59,25 @@ def invite_many() -> list[TeamMember]:
     values = wire.body()
     with configuring():
         account, team = locked(account), _team(account, values["team"])
-        return [_invited(account, team, person) for person in values["email_accounts"]]
+        invited = [_invited(account, team, person) for person in values["email_accounts"]]
+    bell.ring_deliver(ContactType.EMAIL)
+    return invited
+
+
+def again(username: str) -> dict[str, str]:
+    """Send an invitation again, to somebody who has not joined yet."""
+    access.access_account(viewer())
+    user = access.see_user(viewer(), username)
+    access.require_rank(viewer(), user.role)
+    with store().writing():
+        if locked(user).is_verified:
+            bad("username", "This person has joined already.")
+        last = last_invitation(user)
+        if last is not None and last > now() - PAUSE:
+            raise TooSoon(detail="An invitation was sent to this person a moment ago.")
+        message = new_invitation(user, display_name(viewer().user), now())
+    bell.ring_deliver(ContactType.EMAIL)
+    return {"message": "The invitation is on its way.", "message_id": message.message_id}
 
 
 def _team(account: Account, team_id: str) -> Team:
@@ -68,6 +93,7 @@ def _invited(account: Account, team: Team, person: dict[str, Any]) -> TeamMember
     email = person.pop("email")
     require_free(account, email)
     user = founding.new_user(account, email, role, now(), **person)
+    new_invitation(user, display_name(viewer().user), now())
     return TeamMember.create(
         unique_id=new_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
     )

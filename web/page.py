@@ -4,14 +4,13 @@ GET shows and never changes anything, since mail scanners follow links; POST act
 link", and then shows. Works without JavaScript and loads nothing from anywhere.
 """
 
-import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import peewee
-from flask import Response, current_app, make_response, redirect, render_template, request
+from flask import Response, current_app, make_response, redirect, request
 
 from models import links
 from models.accounts import User
@@ -28,6 +27,7 @@ from pipeline import moves
 from pipeline.sources.cleaning import clean_url
 from pipeline.wording import moment
 from web.auth import now
+from web.pages import HEADERS, page
 from workers import bell
 
 # A phone shows so much; the whole story is in the interface.
@@ -39,13 +39,6 @@ MOST_HAPPENINGS = 50
 BUTTONS = {
     "acknowledge": (IncidentStatus.ACKNOWLEDGED, {IncidentStatus.TRIGGERED}),
     "resolve": (IncidentStatus.RESOLVED, {IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED}),
-}
-
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Robots-Tag": "noindex",
 }
 
 
@@ -86,9 +79,9 @@ def _opened(token: str) -> Reading | Response:
     try:
         link = links.read(token, now())
     except links.ExpiredLink:
-        return _page("gone.html", 410, expired=True)
+        return page("gone.html", 410, expired=True)
     except links.BadLink:
-        return _page("gone.html", 404, expired=False)
+        return page("gone.html", 404, expired=False)
     query = (
         Notice.select(Notice, Incident, User, Service)
         .join(Incident)
@@ -99,7 +92,7 @@ def _opened(token: str) -> Reading | Response:
     )
     notice = query.first()
     if notice is None or notice.user.removed_at is not None:
-        return _page("gone.html", 404, expired=False)
+        return page("gone.html", 404, expired=False)
     return Reading(notice.user, notice.incident)
 
 
@@ -110,7 +103,9 @@ def _move(reading: Reading, to: IncidentStatus, allowed: set[IncidentStatus]) ->
         if found is None or found.incident.status not in allowed:
             return
         reason = f"asked for by {actor.name}"
-        effects = moves.move(found.incident, to, found.service, found.directory, actor, now(), reason)
+        effects = moves.move(
+            found.incident, to, found.service, found.directory, actor, now(), reason, found.children
+        )
         written = apply(Outcome(effects=list(effects)))
     bell.ring_deliveries(written.channels)
 
@@ -119,7 +114,7 @@ def _incident_page(reading: Reading) -> Response:
     incident = reading.incident
     status = IncidentStatus(incident.status)
     assignee = User.get_or_none(User.id == incident.assigned_to_id)
-    return _page(
+    return page(
         "incident.html",
         200,
         incident=incident,
@@ -157,15 +152,3 @@ def _last_happenings(incident: Incident) -> Any:
 
 def _happening(reading: Reading, row: IncidentLog) -> dict[str, str]:
     return {"at": reading.moment(row.at), "what": row.what, "reason": row.reason}
-
-
-def _page(template: str, code: int, **values: Any) -> Response:
-    """A page whose only style is its own; nothing else may load, run, or frame it."""
-    nonce = secrets.token_urlsafe(16)
-    response = make_response(render_template(template, nonce=nonce, **values), code)
-    response.headers.update(HEADERS)
-    response.headers["Content-Security-Policy"] = (
-        f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self'; base-uri 'none';"
-        " frame-ancestors 'none'"
-    )
-    return response

@@ -16,19 +16,23 @@ from web import (
     accounts,
     alert_rules,
     aside,
+    assignments,
     contact_test,
     custom_roles,
     elements,
     events,
     incident_alerts,
     incident_lists,
+    incident_moves,
     incident_notes,
     incident_roles,
     incident_tags,
+    incident_tasks,
     incidents,
     integration_alerts,
     integrations,
     invitations,
+    join,
     maintenance,
     metrics,
     oncall,
@@ -45,6 +49,7 @@ from web import (
     task_templates,
     team_permissions,
     teams,
+    timeline,
     user_profile,
     users,
 )
@@ -125,6 +130,7 @@ T2 = "/api/v2/account/teams/<team_id>"
 U = "/api/account/users/<username>"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
 I2 = "/api/v2/incidents/<incident>"
+OURS = "/api/tocsin/incidents/<incident>"
 
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
@@ -199,7 +205,16 @@ ROUTES: tuple[Route, ...] = (
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
     one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, needs=OWN, gives=contact_test.STARTED),
     one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, needs=OWN, gives=contact_test.TRIAL, many=True),
+    one("POST", "/api/tocsin/users/<username>/invitation/", invitations.again, needs="member_write", gives=contact_test.STARTED),
     one("POST", "/api/tocsin/rules/try/", rules_try.attempt, needs="integration_read", takes=rules_try.TRY, gives=rules_try.TRIED),
+    *crud(f"{OURS}/roles/", assignments.ASSIGNMENTS, without=("retrieve", "update", "change")),
+    *crud(f"{OURS}/tasks/", incident_tasks.INCIDENT_TASKS),
+    one("POST", f"{OURS}/reassign/", incident_moves.reassign, needs="incident_write", takes=incident_moves.REASSIGN, gives=incidents.INCIDENT),
+    one("POST", f"{OURS}/snooze/", incident_moves.snooze, needs="incident_write", takes=incident_moves.SNOOZE, gives=incidents.INCIDENT),
+    one("DELETE", f"{OURS}/snooze/", incident_moves.wake, needs="incident_write", status=204),
+    one("POST", f"{OURS}/merge/", incident_moves.merge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
+    one("POST", f"{OURS}/unmerge/", incident_moves.unmerge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
+    one("GET", f"{OURS}/timeline/", timeline.index, needs="incident_read", gives=timeline.TIMELINE),
     one("GET", "/api/tocsin/aside/", aside.index, needs="incident_read", gives=aside.PAGE),
     one("GET", "/api/tocsin/aside/<aside_id>/", aside.retrieve, needs="incident_read", gives=aside.SET_ASIDE),
     one("POST", "/api/tocsin/aside/<aside_id>/replay/", aside.replay, needs="incident_write", gives=aside.TAKEN_UP),
@@ -211,4 +226,6 @@ ROUTES: tuple[Route, ...] = (
     # --- pages, outside the interface ----------------------------------------------------------------
     one("GET", "/i/<token>", page.show, auth=None, documented=False),
     one("POST", "/i/<token>", page.act, auth=None, documented=False),
+    one("GET", "/join/<token>", join.show, auth=None, documented=False),
+    one("POST", "/join/<token>", join.join, auth=None, documented=False),
 )  # fmt: skip

@@ -11,17 +11,18 @@ from typing import Any, NamedTuple, cast
 import peewee
 
 from models import links
-from models.accounts import User
-from models.enums import OPEN, AlertType, IncidentStatus, NoticeKind, NoticeState, Urgency
+from models.accounts import Account, User
+from models.enums import OPEN, AlertType, IncidentStatus, MessageKind, NoticeKind, NoticeState, Urgency
 from models.events import Event
 from models.incidents import Incident
-from models.links import Link
+from models.links import Invitation, Link
 from models.loading import display_name
 from models.notices import Message, Notice
 from models.prepared import Prepared, given
 from models.services import Service
+from models.teams import Team, TeamMember
 from models.users import ContactMethod
-from pipeline.wording import Reader, Told, trial_wording, wording
+from pipeline.wording import Invited, Reader, Told, Words, invitation_wording, trial_wording, wording
 from workers.channels.base import Letter
 
 
@@ -42,7 +43,10 @@ class _Addressee(NamedTuple):
     """A message and whom it is for, by the account's address if the contact is gone."""
 
     message_id: str
-    trial: str | None
+    kind: str | None
+    # Who asked for a message that carries no notice.
+    asked: str | None
+    user: int
     first_name: str
     last_name: str
     email: str
@@ -62,8 +66,8 @@ class _Addressee(NamedTuple):
 _ADDRESSEE = Prepared(
     lambda: (
         Message.select(
-            Message.message_id, Message.reason, User.first_name, User.last_name, User.email, User.time_zone,
-            User.removed_at, ContactMethod.value,
+            Message.message_id, Message.kind, Message.reason, Message.user, User.first_name, User.last_name,
+            User.email, User.time_zone, User.removed_at, ContactMethod.value,
         )
         .join(User)
         .switch(Message)
@@ -124,8 +128,8 @@ def contents(message_row: int, public_url: str, now: datetime) -> Contents:
     if found is None:
         return Contents(None)
     whom = _Addressee(*found)
-    if whom.trial is not None:
-        return _trial(whom, whom.trial, now)
+    if whom.asked is not None:
+        return _noticeless(whom, whom.asked, public_url, now)
     owed = [_Owed(*row) for row in _OWED.rows(message=message_row)]
     void = {one.notice: why for one in owed if (why := _why_void(one, whom))}
     living = [one for one in owed if one.notice not in void]
@@ -136,10 +140,27 @@ def contents(message_row: int, public_url: str, now: datetime) -> Contents:
     return Contents(letter, tuple(one.notice for one in living), void)
 
 
-def _trial(whom: _Addressee, reason: str, now: datetime) -> Contents:
+def _noticeless(whom: _Addressee, asked: str, public_url: str, now: datetime) -> Contents:
+    """A message that carries no notice: an invitation, or a trial of a contact."""
     if whom.removed_at is not None:
         return Contents(None)
-    words = trial_wording(reason, whom.reader, now)
+    if whom.kind == MessageKind.INVITATION:
+        return _invitation(whom, asked, public_url, now)
+    return _letter(whom, trial_wording(asked, whom.reader, now), now)
+
+
+def _invitation(whom: _Addressee, inviter: str, public_url: str, now: datetime) -> Contents:
+    """Nothing to say to who has joined meanwhile."""
+    user = User.select(User, Account).join(Account).where(User.id == whom.user).get()
+    if user.is_verified:
+        return Contents(None)
+    teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
+    link = f"{public_url}/join/{links.signer().sign_invitation(Invitation.to(user), now)}"
+    invited = Invited(user.account.name, [team.name for team in teams], inviter, link)
+    return _letter(whom, invitation_wording(invited, whom.reader), now)
+
+
+def _letter(whom: _Addressee, words: Words, now: datetime) -> Contents:
     return Contents(Letter(whom.message_id, whom.address, words.subject, words.text, now))
 
 

@@ -21,6 +21,8 @@ OPEN = {
     "/metrics",
     # Open to whoever holds the signed link, which names nobody: tests/web/test_page.py.
     "/i/<token>",
+    # Open to whoever holds the signed invitation: tests/web/test_join.py.
+    "/join/<token>",
 }
 # Every member of an account may see every other.
 SEEN_BY_ALL = {("GET", "/api/account/members/<username>/"), ("GET", "/api/account/users/<username>/")}
@@ -155,6 +157,9 @@ def foreign(ask, world) -> dict[str, dict[str, str]]:
             "service": ask("POST", f"{path}/services/", service, who=who).json["unique_id"],
             "contact": contacts[0]["unique_id"],
             "tag": ask("POST", f"{path}/tags/", {"name": "x"}, who=who).json["unique_id"],
+            "role": ask("GET", f"{path}/roles/", who=who).json[0]["unique_id"],
+            "template": ask("POST", f"{path}/task_templates/", {"name": "x"}, who=who).json["unique_id"],
+            "schedule": ask("POST", f"{path}/schedules/", {"name": "x"}, who=who).json["unique_id"],
             "team": team.unique_id,
             "user": user,
         }
@@ -165,6 +170,7 @@ ROUTER = "/api/v2/account/events/router/{router_id}"
 TEAM = "/api/account/teams/{team_id}"
 USER = "/api/account/users/{username}"
 SERVICE = TEAM + "/services/{service_id}/"
+OURS = "/api/tocsin/incidents/1/"
 
 # method, path, body with the kind of the foreign thing in it
 REFERENCES = (
@@ -174,11 +180,14 @@ REFERENCES = (
     ("PATCH", "/api/incidents/1/", {"escalation_policy": "policy"}),
     ("PATCH", "/api/incidents/1/", {"sla": "sla"}),
     ("PATCH", "/api/incidents/1/", {"team_priority": "priority"}),
+    ("POST", OURS + "roles/", {"role": "role", "user": "user"}),
+    ("PATCH", OURS + "tasks/{incident_task_id}/", {"role": "role"}),
     ("PATCH", USER + "/notification_rules/{notification_rule_id}/", {"contact": "contact"}),
 )  # fmt: skip
 # Anybody of the account may be named, so these are refused for other accounts only.
 PEOPLE = (
     ("PATCH", "/api/incidents/1/", {"assigned_to": "user"}),
+    ("PATCH", OURS + "tasks/{incident_task_id}/", {"assigned_to": "user"}),
     ("POST", TEAM + "/members/", {"user": "user"}),
     ("POST", "/api/account/api_invite/", {"team": "team", "user_detail": {"email": "new@example.org"}}),
 )
@@ -204,9 +213,18 @@ def test_people_and_teams_of_another_account_are_refused(ask, stock, foreign, me
     assert everything() == before
 
 
+def test_a_role_in_an_incident_is_given_to_nobody_of_another_account(ask, stock, foreign):
+    for who, status in (("mallory", 400), ("charlie", 201)):
+        given = {"role": stock.ids["incident_role_id"], "user": foreign[who]["user"]}
+        assert ask("POST", f"{OURS}roles/", given).status_code == status
+
+
 RULES = SERVICE + "integrations/{integration_id}/transformers/"
 # type of action, kind of the foreign thing
-NAMED_BY_RULES = ((4, "policy"), (12, "tag"), (14, "sla"), (15, "priority"))
+NAMED_BY_RULES = (
+    (4, "policy"), (5, "schedule"), (12, "tag"), (14, "sla"), (15, "priority"), (16, "template"),
+    (17, "policy"), (17, "schedule"),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
@@ -217,19 +235,18 @@ def test_a_rule_refers_to_nothing_of_another_team(ask, stock, foreign, who, acti
     assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == 400
 
 
-def test_a_rule_assigns_nobody_of_another_account(ask, stock, foreign):
+def test_a_rule_gives_no_role_of_another_team(ask, stock, foreign):
+    for who in ("mallory", "charlie"):
+        action = {"action_type": 11, "key": foreign[who]["role"], "value": stock.ids["username"]}
+        assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == 400
+
+
+@pytest.mark.parametrize("action_type", [6, 11, 17])
+def test_a_rule_names_nobody_of_another_account(ask, stock, foreign, action_type):
     for who, status in (("mallory", 400), ("charlie", 201)):
-        action = {"action_type": 6, "assign_to": foreign[who]["user"]}
+        key = stock.ids["incident_role_id"]
+        action = {"action_type": action_type, "key": key, "value": foreign[who]["user"]}
         assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == status
-
-
-def test_names_of_what_is_anothers_are_not_told(ask, stock, foreign):
-    """A responder is kept whoever it is; only those of the account have a name."""
-    for kind in ("user", "policy"):
-        action = {"action_type": 17, "value": foreign["mallory"][kind]}
-        made = ask("POST", RULES.format(**stock.ids), {"actions": [action]}).json
-
-        assert made["actions"][0]["value_reference_name"] is None
 
 
 def test_a_router_sends_nothing_to_another_account(ask, stock, foreign, world):

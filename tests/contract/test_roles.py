@@ -37,6 +37,7 @@ def who_may(needs: str) -> set[str]:
 
 # Of the account and of no team: there, neither teams nor their members and managers count.
 ROLES = "/api/account/customroles/"
+INVITATION = "/api/tocsin/users/<username>/invitation/"
 PERSON = ("/api/account/members/<username>/", "/api/account/users/<username>/")
 
 
@@ -46,7 +47,8 @@ def may_be_by(route: Any) -> set[str]:
     if route.path in PERSON and route.needs != "member":
         # Everybody changes what is their own.
         return allowed - {"manager"} | {"user"}
-    return allowed & (ADMINS | {"reader", "writer"}) if route.path.startswith(ROLES) else allowed
+    of_account = route.path == INVITATION or route.path.startswith(ROLES)
+    return allowed & (ADMINS | {"reader", "writer"}) if of_account else allowed
 
 
 @pytest.fixture

@@ -6,7 +6,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.enums import AlertType, Urgency
-from pipeline.wording import MOST_LISTED, Reader, Told, moment, trial_wording, wording
+from pipeline.wording import (
+    MOST_LISTED,
+    Invited,
+    Reader,
+    Told,
+    invitation_wording,
+    moment,
+    trial_wording,
+    wording,
+)
 
 NOON = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
 ALICE = Reader("Alice", "Europe/Berlin")
@@ -141,3 +150,27 @@ def test_a_test_message_says_that_nothing_happened():
     assert words.subject == "[Tocsin] Test message"
     assert "Nothing has happened." in words.text
     assert "Because: asked for by Bob\n" in words.text
+
+
+def test_an_invitation_says_to_what_and_by_whom():
+    invited = Invited("Example", ["Payments", "Search"], "Bob", "https://tocsin.example.org/join/abc")
+
+    words = invitation_wording(invited, ALICE)
+
+    assert words.subject == "[Tocsin] Invitation to Example"
+    for line in (
+        "Bob invites you to Example on Tocsin",
+        "Team:    Payments\nTeam:    Search\n",
+        "/join/abc\n",
+    ):
+        assert line in words.text
+
+
+def test_names_in_an_invitation_are_one_line_each():
+    hostile = "x\r\nBcc: eve@example.org\n" + "y" * 500
+
+    words = invitation_wording(Invited(hostile, [hostile], hostile, "https://x/join/y"), Reader(hostile))
+
+    assert "\n" not in words.subject
+    assert len(words.subject) < 100
+    assert "\nBcc" not in words.text
