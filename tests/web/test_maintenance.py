@@ -1,0 +1,188 @@
+"""Maintenance windows: what is kept of them, and what is refused."""
+
+import pytest
+
+from models import founding
+from models.maintenance import Maintenance, MaintenanceService
+
+START, END = "2026-03-08T22:00:00Z", "2026-03-08T23:30:00Z"
+
+
+@pytest.fixture
+def path(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/maintenance/"
+
+
+@pytest.fixture
+def search(world, now):
+    """A second service of the team."""
+    return founding.new_service(world.team, "Search", world.policy, world.alice, now)
+
+
+@pytest.fixture
+def body(world) -> dict:
+    return {"start_time": START, "end_time": END, "services": [{"service": world.service.unique_id}]}
+
+
+@pytest.fixture
+def window(ask, path, body) -> dict:
+    return ask("POST", path, body).json
+
+
+@pytest.fixture
+def change(ask, path, window):
+    return lambda values, method="PATCH": ask(method, f"{path}{window['unique_id']}/", values)
+
+
+def test_three_things_are_enough(window, world):
+    inside = window["services"][0]
+
+    assert window == {
+        "unique_id": window["unique_id"], "start_time": START, "end_time": END, "repeat_interval": 0,
+        "services": [{"unique_id": inside["unique_id"], "service": world.service.unique_id}],
+        "creation_date": window["creation_date"], "name": "", "time_zone": "UTC", "repeat_until": None,
+        "maintenance_template": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "answered"),
+    [
+        ({"repeat_interval": "7"}, {"repeat_interval": 7}),
+        ({"repeat_interval": 7.0}, {"repeat_interval": 7}),
+        ({"repeat_until": ""}, {"repeat_until": None}),
+        ({"repeat_until": None}, {"repeat_until": None}),
+        ({"repeat_until": "2026-04-08"}, {"repeat_until": "2026-04-08T00:00:00Z"}),
+        ({"start_time": "2026-03-08T22:00:00"}, {"start_time": START}),
+        ({"start_time": "2026-03-08T23:00:00.25+01:00"}, {"start_time": "2026-03-08T22:00:00.250000Z"}),
+        ({"time_zone": "Asia/Calcutta"}, {"time_zone": "Asia/Calcutta"}),
+        ({"time_zone": ""}, {"time_zone": "UTC"}),
+        ({"name": None}, {"name": ""}),
+        ({"maintenance_template": "x", "creation_date": "", "unique_id": ""}, {"maintenance_template": None}),
+    ],
+    ids=str,
+)
+def test_what_clients_write_otherwise_is_understood(ask, path, body, given, answered):
+    made = ask("POST", path, {**body, **given})
+
+    assert made.status_code == 201
+    assert {name: made.json[name] for name in answered} == answered
+
+
+def test_services_may_be_plain_ids(ask, path, body, world, search):
+    ids = [search.unique_id, world.service.unique_id.upper()]
+
+    made = ask("POST", path, {**body, "services": ids}).json
+
+    assert [one["service"] for one in made["services"]] == [search.unique_id, world.service.unique_id]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"start_time": None}, {"start_time": ""}, {"start_time": "x"}, {"end_time": START}, {"end_time": []},
+        {"end_time": "2026-03-08T21:00:00Z"}, {"repeat_interval": -1}, {"repeat_interval": 1.5},
+        {"repeat_interval": 10**9}, {"repeat_until": START}, {"repeat_until": "x"}, {"time_zone": "Mars"},
+        {"services": []}, {"services": None}, {"services": ""}, {"services": "x"}, {"services": [{}]},
+        {"services": [None]}, {"services": [7]}, {"services": ["x"]}, {"services": [{"service": ""}]},
+        {"services": [{"service": "00000000-0000-4000-8000-000000000000"}]}, {"name": []},
+        {"services": ["x"] * 501},
+    ],
+    ids=lambda wrong: str(wrong)[:60],
+)  # fmt: skip
+def test_windows_that_cannot_be(ask, path, body, window, change, wrong):
+    assert ask("POST", path, {**body, **wrong}).status_code == 400
+    assert change(wrong).status_code == 400
+    assert ask("GET", path).json == [window]
+
+
+@pytest.mark.parametrize("missing", ["start_time", "end_time", "services"])
+def test_what_a_window_needs(ask, path, body, missing):
+    del body[missing]
+
+    refused = ask("POST", path, body, word="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, [missing])
+    assert Maintenance.select().count() == 0
+
+
+def test_no_service_twice_and_none_of_another_team(ask, path, body, world, now):
+    policy = founding.new_team(world.account, "x", world.charlie, now).escalationpolicy_set.get()
+    charlies = founding.new_service(world.charlies_team, "x", policy, world.charlie, now)
+    mallorys = founding.new_service(world.mallorys_team, "x", policy, world.mallory, now)
+    mine = world.service.unique_id
+
+    for services in ([mine, {"service": mine}], [mine, charlies.unique_id], [mallorys.unique_id]):
+        refused = ask("POST", path, {**body, "services": services}, word="Token")
+        assert (refused.status_code, list(refused.json["errors"])) == (400, ["services"])
+    assert (Maintenance.select().count(), MaintenanceService.select().count()) == (0, 0)
+
+
+def test_what_is_left_out_stays(change, window, body):
+    changed = change({"name": "Disks", "repeat_interval": 7, "repeat_until": "2027-01-01"}).json
+    assert changed["services"] == window["services"]
+
+    put = change(body, "PUT").json
+
+    assert put == {**changed, "services": put["services"]}
+    assert put["services"] == window["services"]
+
+
+def test_the_rules_hold_for_what_a_change_leaves_as_it_was(change):
+    assert change({"end_time": "2026-03-08T21:00:00Z"}).status_code == 400
+    assert change({"start_time": END}).status_code == 400
+    assert change({"repeat_until": "2026-03-09"}).status_code == 200
+    later = {"start_time": "2026-03-10T22:00:00Z", "end_time": "2026-03-10T23:00:00Z"}
+    assert change(later).status_code == 400
+    assert change({**later, "repeat_until": ""}).json["repeat_until"] is None
+
+
+def test_a_service_that_stays_keeps_its_id(change, window, search, world):
+    kept = window["services"][0]
+
+    both = change({"services": [{"service": search.unique_id}, kept]}).json["services"]
+    alone = change({"services": [search.unique_id]}).json["services"]
+
+    assert both[1] == kept
+    assert alone == both[:1]
+    assert MaintenanceService.select().count() == 1
+
+
+def test_the_list_is_by_creation(ask, path, body):
+    for name in "abc":
+        ask("POST", path, {**body, "name": name})
+
+    assert [one["name"] for one in ask("GET", path).json] == ["a", "b", "c"]
+
+
+def test_a_list_takes_as_many_queries_as_one(ask, path, body, window, statements, search):
+    def count():
+        with statements() as seen:
+            assert ask("GET", path).status_code == 200
+        return len(seen)
+
+    ask("GET", path)
+    one = count()
+    for _ in range(5):
+        ask("POST", path, {**body, "services": [*body["services"], search.unique_id]})
+
+    assert count() == one
+
+
+def test_deleting_takes_along_what_is_under_it(ask, path, window, world):
+    assert ask("DELETE", f"{path}{window['unique_id']}/").status_code == 204
+    assert ask("GET", f"{path}{window['unique_id']}/").status_code == 404
+    assert MaintenanceService.select().count() == 0
+
+
+def test_a_window_outlives_its_service(ask, path, window, world):
+    ask("DELETE", f"/api/account/teams/{world.team.unique_id}/services/{world.service.unique_id}/")
+
+    assert ask("GET", f"{path}{window['unique_id']}/").json == {**window, "services": []}
+
+
+def test_it_is_of_the_team_in_the_path(ask, path, window, world):
+    others = path.replace(world.team.unique_id, world.charlies_team.unique_id)
+
+    assert ask("GET", f"{others}{window['unique_id']}/").status_code == 404
+    assert ask("GET", others).json == []
