@@ -14,7 +14,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "clock": ("tocsin.processes:clock", "Run a clock process."),
     "migrate": ("tocsin.processes:migrate", "Bring the database up to date."),
     "settings": ("tocsin.shown_settings:settings", "Show every setting, its value and its meaning."),
-    "account": ("tocsin.people:account", "Add accounts."),
+    "account": ("tocsin.people:account", "Add accounts, and hand them over."),
     "user": ("tocsin.people:user", "Add users to an account."),
     "test-message": ("tocsin.test_message:test_message", "Send a test message to somebody's contacts."),
     "token": ("tocsin.people:token", "Create, list and revoke API tokens."),

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import click
 
-from models import founding
+from models import founding, removal
 from models.accounts import Account, Token, User
 from models.base import connection, open_store, store
 from models.enums import AccountRole
@@ -22,7 +22,7 @@ account_option = click.option(
 
 @click.group()
 def account() -> None:
-    """Add accounts."""
+    """Add accounts, and hand them over."""
 
 
 @account.command("add")
@@ -38,6 +38,25 @@ def add_account(name: str, email: str, as_json: bool) -> None:
     _tell({"account_id": made.account_identifier, "username": owner.username, "token": token}, as_json)
 
 
+@account.command("hand-over")
+@click.argument("email")
+@account_option
+@as_json_option
+def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
+    """Make another member the owner of an account; who owned it becomes an admin. Teams keep their owners."""
+    with _rows():
+        heir = _user(email, account_id)
+        if heir.role == AccountRole.OWNER:
+            raise click.ClickException(f"{email} owns {heir.account.name} already")
+        before = removal.hand_over(heir.account, heir)
+    made = {"account_id": heir.account.account_identifier, "owner": heir.username, "admin": before.username}
+    _tell(made, as_json)
+
+
+# An account has one owner, from its beginning.
+ADDED = [role.name.lower() for role in AccountRole if role is not AccountRole.OWNER]
+
+
 @click.group()
 def user() -> None:
     """Add users to an account."""
@@ -46,17 +65,13 @@ def user() -> None:
 @user.command("add")
 @click.argument("email")
 @account_option
-@click.option("--role", type=click.Choice([role.name.lower() for role in AccountRole]), default="user")
+@click.option("--role", type=click.Choice(ADDED), default="user")
 @as_json_option
 def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> None:
     """Add a user to an account."""
     with _rows():
         found = _account(account_id)
-        if (
-            User.select()
-            .where(User.account == found, User.email == email, User.removed_at.is_null())
-            .exists()
-        ):
+        if founding.member_at(found, email) is not None:
             raise click.ClickException(f"{email} is a user of {found.name} already")
         now = store().now()
         made = founding.new_user(found, _address(email), AccountRole[role.upper()], now, is_verified=True)
@@ -144,9 +159,9 @@ def _account(identifier: str | None) -> Account:
 
 
 def _user(email: str, account_id: str | None) -> User:
-    query = User.select().where(User.email == email, User.removed_at.is_null())
+    query = User.select(User, Account).join(Account).where(User.email == email, User.removed_at.is_null())
     if account_id:
-        query = query.join(Account).where(Account.account_identifier == account_id)
+        query = query.where(Account.account_identifier == account_id)
     found = list(query)
     if not found:
         raise click.ClickException(f"no user {email}")

@@ -32,6 +32,23 @@ def test_accounts_users_and_tokens(home):
     assert (twice.returncode, twice.stderr) == (1, "Error: bob@example.org is a user of Example already\n")
 
 
+def test_an_account_is_handed_over_to_another_member(home):
+    made = told(home, "account", "add", "Example", "alice@example.org", "--json")
+    bob = told(home, "user", "add", "bob@example.org", "--json")["username"]
+
+    handed = told(home, "account", "hand-over", "bob@example.org", "--json")
+
+    assert handed == {"account_id": made["account_id"], "owner": bob, "admin": made["username"]}
+    again = tocsin(home, "account", "hand-over", "bob@example.org")
+    assert (again.returncode, again.stderr) == (1, "Error: bob@example.org owns Example already\n")
+    nobody = tocsin(home, "account", "hand-over", "eve@example.org")
+    assert (nobody.returncode, nobody.stderr) == (1, "Error: no user eve@example.org\n")
+    assert told(home, "account", "hand-over", "alice@example.org", "--json")["admin"] == bob
+    # There is one owner, and no other way to become it.
+    assert tocsin(home, "user", "add", "eve@example.org", "--role", "owner").returncode == 2
+    assert tocsin(home, "user", "add", "BOB@example.org").returncode == 1
+
+
 def test_the_first_migration_applies_and_the_second_has_nothing_to_do(home):
     assert told(home, "migrate", "--json")["applied"]
     assert told(home, "migrate", "--json") == {"applied": []}
