@@ -1,14 +1,14 @@
 """What a team labels its incidents with and promises for them: contract section 3.11. Tables of fields."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from marshmallow import fields, pre_load, validate
 
 from models.ids import new_uuid
-from models.services import Service
 from models.teams import Priority, Sla, Tag, Team
 from web.permissions import named
-from web.resource import Resource, wait_for_lanes
+from web.resource import Element
 from web.shapes import (
     LONG_TEXT,
     Flag,
@@ -23,7 +23,7 @@ from web.shapes import (
     Username,
     Uuid,
 )
-from web.teams import account_member
+from web.teams import account_members
 
 # Five days in seconds, the longest promise that the published clients allow (contract 5, row 25).
 LONGEST_S = 432_000
@@ -38,7 +38,7 @@ class PriorityShape(Shape):
     team = TeamLabel(dump_only=True)
 
 
-class Priorities(Resource):
+class Priorities(Element):
     """How much an incident matters."""
 
     model = Priority
@@ -49,10 +49,6 @@ class Priorities(Resource):
     needs = named("priority")
     defaults = {"name": ""}
 
-    def remove(self, row: Priority) -> None:
-        wait_for_lanes(Service.team == row.team_id)
-        super().remove(row)
-
 
 class TagShape(Shape):
     unique_id = Text(dump_only=True)
@@ -62,7 +58,7 @@ class TagShape(Shape):
     color = Text(limit=64)
 
 
-class Tags(Resource):
+class Tags(Element):
     """Words by which incidents are found again."""
 
     model = Tag
@@ -74,7 +70,7 @@ class Tags(Resource):
     defaults = {"name": ""}
 
 
-class ResponderShape(Shape):
+class SlaResponderShape(Shape):
     user = Username(required=True, blank=False)
     unique_id = Uuid()
 
@@ -88,8 +84,8 @@ class EscalationShape(Shape):
     unique_id = Uuid()
     time = Number(least=-LONGEST_S, most=LONGEST_S, required=True)
     type = Number(required=True, validate=validate.OneOf([1, 2]))
-    responders = Several(Part(ResponderShape))
-    responder = Several(Part(ResponderShape), attribute="responders", dump_only=True)
+    responders = Several(Part(SlaResponderShape))
+    responder = Several(Part(SlaResponderShape), attribute="responders", dump_only=True)
 
     @pre_load
     def _one_name(self, data: Any, **kwargs: Any) -> Any:
@@ -111,7 +107,7 @@ class SlaShape(Shape):
     creation_date = Moment(dump_only=True)
 
 
-class Slas(Resource):
+class Slas(Element):
     """Within what time an incident is to be acknowledged and resolved; times in seconds."""
 
     model = Sla
@@ -124,18 +120,13 @@ class Slas(Resource):
 
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
         if "escalations" in values:
-            _require_people(parent, values["escalations"])
+            account_members(parent.account, _named(values["escalations"]), "escalations")
             values["escalations"] = [_escalation(given) for given in values["escalations"]]
         return values
 
-    def remove(self, row: Sla) -> None:
-        wait_for_lanes(Service.team == row.team_id)
-        super().remove(row)
 
-
-def _require_people(team: Team, escalations: list[dict[str, Any]]) -> None:
-    for username in {responder["user"] for given in escalations for responder in given.get("responders", [])}:
-        account_member(team.account, username, "escalations")
+def _named(escalations: list[dict[str, Any]]) -> Iterator[str]:
+    return (responder["user"] for given in escalations for responder in given.get("responders", []))
 
 
 def _escalation(given: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,54 @@
+"""The roles of a team."""
+
+import pytest
+
+from models.teams import IncidentRole
+
+
+@pytest.fixture
+def roles(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/roles/"
+
+
+def test_a_role_lives(ask, roles, world):
+    made = ask("POST", roles, {"title": " Scribe ", "team": "ignored"}).json
+    one = f"{roles}{made['unique_id']}/"
+
+    assert (made["title"], made["description"], made["rank"], "team" in made) == ("Scribe", "", 1, False)
+    assert ask("GET", one).json == {**made, "team": world.team.unique_id}
+    assert ask("PUT", one, {"title": "Clerk", "rank": "0"}).json == {**made, "title": "Clerk", "rank": 0}
+    assert ask("PATCH", one, {"description": "Writes"}).json["title"] == "Clerk"
+    assert [role["title"] for role in ask("GET", roles).json] == ["Incident Commander", "Clerk"]
+    assert ask("DELETE", one).status_code == 204
+    assert ask("GET", one).status_code == 404
+
+
+def test_a_team_shows_its_roles(ask, roles, world):
+    ask("POST", roles, {"title": "Scribe"})
+
+    shown = ask("GET", f"/api/account/teams/{world.team.unique_id}/").json["roles"]
+
+    assert shown == ask("GET", roles).json
+
+
+def test_a_put_names_the_title_unless_a_published_client_asks(ask, roles):
+    one = f"{roles}{IncidentRole.get().unique_id}/"
+
+    assert ask("PUT", one, {"rank": 2}).status_code == 400
+    assert ask("PUT", one, {"rank": 2}, word="Token").json["rank"] == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"title": ""}, {"title": None}, {"title": 7}, {"title": "x" * 256}, {"rank": -1}, {"rank": 11},
+        {"rank": None}, {"rank": 1.5}, {"rank": "high"}, {"description": {}}, {"description": "x" * 20_000},
+    ],
+    ids=lambda wrong: str(wrong)[:30],
+)  # fmt: skip
+def test_roles_that_cannot_be(ask, roles, wrong):
+    refused = ask("POST", roles, {"title": "Scribe", **wrong}, word="Token")
+
+    assert refused.status_code == 400
+    assert list(refused.json["errors"]) == list(wrong)
+    assert IncidentRole.select().where(IncidentRole.title == "Scribe").count() == 0

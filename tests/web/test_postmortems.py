@@ -1,0 +1,162 @@
+"""What a team writes about its incidents."""
+
+from datetime import timedelta
+
+import pytest
+
+from models.accounts import Configuration, User
+from models.incidents import Incident
+from models.postmortems import Postmortem, PostmortemIncident
+
+
+@pytest.fixture
+def path(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/postmortem/"
+
+
+@pytest.fixture
+def incidents(ask, world) -> list[str]:
+    """Two of Alice's team."""
+    body = {"title": "Disk full", "service": world.service.unique_id}
+    return [ask("POST", "/api/incidents/", body).json["unique_id"] for _ in range(2)]
+
+
+@pytest.fixture
+def body(world, incidents) -> dict:
+    return {"author": world.bob.username, "incidents": [{"incident": incidents[0]}], "title": "The disk"}
+
+
+def about(answer) -> list[str]:
+    return [each["incident"] for each in answer.json["incidents"]]
+
+
+def test_a_postmortem_says_little_when_written_and_all_when_read(ask, path, body, incidents, world):
+    made = ask("POST", path, body)
+    read = ask("GET", f"{path}{made.json['unique_id']}/").json
+
+    wanted = {
+        "author": world.bob.username, "author_name": "Bob", "status": "", "title": "The disk",
+        "postmortem_data": "", "download_status": 0,
+    }  # fmt: skip
+    assert {name: made.json[name] for name in wanted} == wanted
+    assert about(made) == [incidents[0]]
+    shown = {"unique_id": incidents[0], "title": "Disk full", "incident_number": 1}
+    kept = made.json["incidents"][0]["unique_id"]
+    assert read["incidents"] == [{"unique_id": kept, "incident": shown}]
+    assert read["amazon_link"] is None
+    assert read["creation_date"] == read["updated_at"]
+    assert ask("GET", path).json == [read]
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda unique_id: unique_id,
+        lambda unique_id: {"incident": unique_id},
+        lambda unique_id: {"incident": {"unique_id": unique_id, "title": "x", "incident_number": 7}},
+    ],
+    ids=["id", "named", "whole"],
+)
+def test_incidents_are_named_in_three_forms(ask, path, body, incidents, form):
+    body["incidents"] = [form(unique_id) for unique_id in (*incidents, incidents[0])]
+
+    assert about(ask("POST", path, body)) == incidents
+
+
+def test_what_stays_keeps_its_id(ask, path, body, incidents):
+    made = ask("POST", path, body).json
+    one = f"{path}{made['unique_id']}/"
+
+    more = ask("PATCH", one, {"incidents": [incidents[1], incidents[0]]})
+    assert about(more) == incidents
+    assert more.json["incidents"][0] == made["incidents"][0]
+
+    fewer = ask("PATCH", one, {"incidents": more.json["incidents"][1:]})
+    assert fewer.json["incidents"] == more.json["incidents"][1:]
+    assert about(ask("PATCH", one, {"incidents": []})) == []
+
+
+def test_what_an_update_does_not_say_stays(ask, path, body, incidents, world):
+    made = ask("POST", path, {**body, "status": "Pending", "postmortem_data": "<p>x</p>"}).json
+    one = f"{path}{made['unique_id']}/"
+
+    assert ask("PATCH", one, {"title": "y"}).json == {**made, "title": "y"}
+    required = {"author": world.bob.username, "incidents": made["incidents"]}
+    assert ask("PUT", one, required).json == {**made, "title": "y"}
+    assert ask("PUT", one, {"title": "z"}).status_code == 400
+    assert ask("PUT", one, {"title": "z"}, word="Token").json == {**made, "title": "z"}
+
+
+def test_an_update_is_dated(ask, path, body, now):
+    one = f"{path}{ask('POST', path, body).json['unique_id']}/"
+    Postmortem.update(updated_at=now - timedelta(days=1), creation_date=now - timedelta(days=1)).execute()
+
+    ask("PATCH", one, {"status": "Done"})
+
+    kept = Postmortem.get()
+    assert kept.creation_date == now - timedelta(days=1)
+    assert kept.updated_at > kept.creation_date
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"author": ""}, {"author": "nobody"}, {"author": 7}, {"incidents": "x"}, {"incidents": [7]},
+        {"incidents": [{}]}, {"incidents": [""]}, {"incidents": [{"incident": None}]},
+        {"incidents": ["2222222222222222222222"]}, {"incidents": [[]]}, {"incidents": ["x"] * 101},
+        {"download_status": 5}, {"download_status": -1}, {"title": "x" * 256}, {"postmortem_data": []},
+        {"postmortem_data": "x" * (256 * 1024 + 1)},
+    ],
+    ids=lambda wrong: str(wrong)[:40],
+)  # fmt: skip
+def test_postmortems_that_cannot_be(ask, path, body, wrong):
+    refused = ask("POST", path, {**body, **wrong}, word="Token")
+
+    assert refused.status_code == 400
+    assert [field.partition(".")[0] for field in refused.json["errors"]] == list(wrong)
+    assert Postmortem.select().count() == 0
+
+
+def test_it_is_about_incidents_of_the_team_alone(ask, path, body, world):
+    theirs = f"/api/account/teams/{world.charlies_team.unique_id}"
+    policy = ask("GET", f"{theirs}/escalation_policies/").json[0]["unique_id"]
+    service = {"escalation_policy": policy, "sla": "", "team_priority": ""}
+    service = ask("POST", f"{theirs}/services/", service).json["unique_id"]
+    foreign = ask("POST", "/api/incidents/", {"title": "Theirs", "service": service}).json["unique_id"]
+
+    refused = ask("POST", path, {**body, "incidents": [foreign]}, word="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["incidents"])
+
+
+def test_its_author_is_of_the_account_and_still_there(ask, path, body, world, now):
+    assert ask("POST", path, {**body, "author": world.mallory.username}).status_code == 400
+    assert ask("POST", path, {**body, "author": world.charlie.username}).status_code == 201
+    User.update(removed_at=now).where(User.id == world.charlie.id).execute()
+    assert ask("POST", path, {**body, "author": world.charlie.username}).status_code == 400
+
+
+def test_a_refused_update_leaves_all_as_it_was(ask, path, body, incidents):
+    one = f"{path}{ask('POST', path, body).json['unique_id']}/"
+    before = ask("GET", one).json
+
+    assert ask("PATCH", one, {"title": "y", "incidents": [incidents[1], "x"]}).status_code == 400
+    assert ask("GET", one).json == before
+
+
+def test_a_deleted_postmortem_leaves_its_incidents(ask, path, body):
+    one = f"{path}{ask('POST', path, body).json['unique_id']}/"
+
+    assert ask("DELETE", one).status_code == 204
+    assert (PostmortemIncident.select().count(), Incident.select().count()) == (0, 2)
+    assert ask("GET", one).status_code == 404
+
+
+def test_no_lane_needs_to_know(ask, path, body):
+    before = [row.version for row in Configuration.select()]
+
+    one = f"{path}{ask('POST', path, body).json['unique_id']}/"
+    ask("PATCH", one, {"title": "y"})
+    ask("DELETE", one)
+
+    assert [row.version for row in Configuration.select()] == before
