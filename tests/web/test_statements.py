@@ -6,6 +6,7 @@ import pytest
 from playhouse.test_utils import count_queries
 
 from models import founding
+from models.accounts import CustomRole
 from models.applications import GENERIC
 from models.enums import AccountRole, ContactType, RuleAction, TeamRole
 from models.events import Event, Receipt
@@ -15,7 +16,7 @@ from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
 from models.services import Service
 from models.teams import Priority, Sla, Tag, TeamMember
-from models.users import NotificationRule
+from models.users import ForwardingRule, NotificationRule
 from web import rule_actions
 
 TEAM = "/api/account/teams/{team}/"
@@ -66,6 +67,21 @@ def a_contact(world, now):
     NotificationRule.create(
         unique_id=new_uuid(), user=world.bob, contact=contact, urgency=1, creation_date=now
     )
+
+
+def a_forwarding_rule(world, now):
+    """To somebody of its own, by somebody of its own."""
+    to, by = (
+        founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now) for _ in range(2)
+    )
+    ForwardingRule.create(
+        unique_id=new_uuid(), user=world.bob, to_user=to, created_by=by, from_date=now, to_date=now,
+        creation_date=now,
+    )  # fmt: skip
+
+
+def a_custom_role(world, now):
+    CustomRole.create(unique_id=new_uuid(), account=world.account, name=new_uuid(), creation_date=now)
 
 
 def a_router(world, now):
@@ -139,6 +155,9 @@ LISTS = (
     ("GET", TEAM + "services/{service}/integrations/", an_integration),
     ("GET", "/api/account/users/{bob}/contacts/", a_contact),
     ("GET", "/api/account/users/{bob}/notification_rules/", a_contact),
+    ("GET", "/api/account/users/{bob}/forwarding_rules/", a_forwarding_rule),
+    ("GET", "/api/account/customroles/", a_custom_role),
+    ("GET", "/api/account/users/", a_member),
     (
         "GET",
         TEAM + "services/{service}/integrations/{integration}/transformers/",
