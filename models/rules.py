@@ -46,5 +46,5 @@ class AlertGroupingPolicy(Table):
     match_fields = JsonField(default=dict)
     time_window = peewee.IntegerField(default=5)
     is_active = peewee.BooleanField(default=True)
-    created_at = UtcField()
+    creation_date = UtcField()
     updated_at = UtcField()

@@ -37,6 +37,7 @@ class Integration(Table):
     application = peewee.CharField(max_length=36)
     name = peewee.CharField(max_length=255)
     summary = peewee.TextField(default="")
+    description = peewee.TextField(default="")
     integration_key = peewee.CharField(max_length=36, unique=True)
     created_by = peewee.ForeignKeyField(User)
     creation_date = UtcField()

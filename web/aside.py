@@ -58,10 +58,7 @@ class SetAsideShape(Shape):
     alerts = Number(dump_only=True)
 
 
-class SetAsidePageShape(Shape):
-    count = Number(dump_only=True)
-    next = Text(allow_none=True, dump_only=True)
-    previous = Text(allow_none=True, dump_only=True)
+class SetAsidePageShape(paging.PageShape):
     results = fields.List(fields.Nested(SetAsideShape), dump_only=True)
 
 

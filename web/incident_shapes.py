@@ -9,14 +9,17 @@ from models.accounts import User
 from models.enums import IncidentStatus, Urgency
 from models.incidents import Incident, IncidentTag
 from models.loading import display_name
+from models.postmortems import Postmortem, PostmortemIncident
 from models.services import Service
 from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web import profile
+from web.paging import PageShape
 from web.services import SERVICE_COLUMNS, ServiceShape, with_references
 from web.shapes import (
     Choice,
     Flag,
+    GivenMoment,
     MaybeNumber,
     Moment,
     Number,
@@ -38,6 +41,16 @@ class Title(fields.String):
         if not text:
             raise self.make_error("blank")
         return text
+
+
+class Reason(Text):
+    """Why somebody does something, in a line that is cleaned like a title; there may be none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(validate=None, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        return clean_line(super()._deserialize(value, attr, data, **kwargs), MESSAGE_LIMIT)
 
 
 class Summary(Text):
@@ -88,6 +101,11 @@ class IncidentTagShape(Shape):
     creation_date = Moment(dump_only=True)
 
 
+class PostmortemObject(Shape):
+    unique_id = Text(dump_only=True)
+    title = Text(dump_only=True)
+
+
 class NestedPriority(fields.Nested):
     """Nothing for a client that cannot read an object there."""
 
@@ -129,7 +147,7 @@ class IncidentShape(Shape):
     incident_key = Text(dump_only=True)
     service = Reference(dump_only=True)
     urgency = Number(dump_only=True)
-    merged_with = fields.Function(lambda incident: None)
+    merged_with = Reference(attribute="parent", dump_only=True)
     assigned_to = Username(dump_only=True)
     escalation_policy = Reference(dump_only=True)
     escalation_policy_object = fields.Nested(
@@ -147,26 +165,23 @@ class IncidentShape(Shape):
     team_priority_object = NestedPriority(
         PriorityObject, attribute="team_priority", dump_only=True, allow_none=True
     )
-    parent_incident = fields.Function(lambda incident: None)
-    is_parent_incident = fields.Function(lambda incident: False)
-    snooze_time = fields.Function(lambda incident: None)
-    snoozed_till = fields.Function(lambda incident: None)
-    postmortems = fields.Function(lambda incident: [])
+    parent_incident = Reference(attribute="parent", dump_only=True)
+    is_parent_incident = Flag(dump_only=True)
+    snooze_time = Moment(attribute="snoozed_at", dump_only=True, allow_none=True)
+    snoozed_till = GivenMoment(dump_only=True, allow_none=True)
+    postmortems = Several(fields.Nested(PostmortemObject), dump_only=True)
     postmortem_assignee = fields.Function(lambda incident: None)
 
 
 class ListedShape(IncidentShape):
     """An incident in a list."""
 
-    is_child_incident = fields.Function(lambda incident: False)
+    is_child_incident = fields.Function(lambda incident: incident.parent_id is not None)
 
 
-class IncidentPageShape(Shape):
+class IncidentPageShape(PageShape):
     """A page of a list."""
 
-    count = MaybeNumber(dump_only=True)
-    next = Text(dump_only=True, allow_none=True)
-    previous = Text(dump_only=True, allow_none=True)
     results = Several(fields.Nested(ListedShape), dump_only=True)
 
 
@@ -187,19 +202,40 @@ def filled(incidents: list[Incident]) -> list[Incident]:
         found = {row.id: row for row in load(wanted)} if wanted else {}
         for incident in incidents:
             setattr(incident, name, found.get(getattr(incident, f"{name}_id")))
-    _attach_tags(incidents)
+    rows = {incident.id: incident for incident in incidents}
+    _attach_tags(rows)
+    _attach_postmortems(rows)
+    parents = Incident.select(Incident.parent).where(
+        Incident.parent.is_null(False), Incident.parent.in_(list(rows))
+    )
+    named = {parent for (parent,) in parents.distinct().tuples()}
+    for incident in incidents:
+        incident.is_parent_incident = incident.id in named
     return incidents
 
 
-def _attach_tags(incidents: list[Incident]) -> None:
+def _attach_tags(by_row: dict[int, Incident]) -> None:
     """Give each incident its tags, oldest first."""
-    by_row = {incident.id: incident for incident in incidents}
-    for incident in incidents:
+    for incident in by_row.values():
         incident.incidenttag_set = []
     tags = IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident.in_(list(by_row)))
     for tag in tags.order_by(IncidentTag.creation_date, IncidentTag.id):
         tag.incident = by_row[tag.incident_id]
         tag.incident.incidenttag_set.append(tag)
+
+
+def _attach_postmortems(by_row: dict[int, Incident]) -> None:
+    """Give each incident the postmortems that are about it, oldest first."""
+    for incident in by_row.values():
+        incident.postmortems = []
+    about = (
+        PostmortemIncident.select(PostmortemIncident.incident, Postmortem.unique_id, Postmortem.title)
+        .join(Postmortem)
+        .where(PostmortemIncident.incident.in_(list(by_row)))
+        .order_by(Postmortem.creation_date, Postmortem.id)
+    )
+    for row, unique_id, title in about.tuples():
+        by_row[row].postmortems.append({"unique_id": unique_id, "title": title})
 
 
 def _services(rows: Iterable[int]) -> Any:
@@ -224,4 +260,5 @@ _NEIGHBOURS: tuple[tuple[str, Callable[[Iterable[int]], Any]], ...] = (
     ("escalation_policy", _policies),
     ("sla", lambda rows: Sla.select().where(Sla.id.in_(rows))),
     ("team_priority", lambda rows: Priority.select().where(Priority.id.in_(rows))),
+    ("parent", lambda rows: Incident.select(Incident.id, Incident.unique_id).where(Incident.id.in_(rows))),
 )

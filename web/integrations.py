@@ -38,6 +38,7 @@ class IntegrationShape(Shape):
     name = Text()
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
     application = Text(required=True, limit=36)

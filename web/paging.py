@@ -9,12 +9,21 @@ from flask import request
 
 from web import wire
 from web.errors import NotFound
+from web.shapes import MaybeNumber, Shape, Text
 
 DEFAULT_SIZE = 10
 # Contract section 6: more than this is never given at once, whatever is asked for.
 LARGEST_SIZE = 100
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,6}")
+
+
+class PageShape(Shape):
+    """A page of a list, but for its `results`."""
+
+    count = MaybeNumber(dump_only=True)
+    next = Text(dump_only=True, allow_none=True)
+    previous = Text(dump_only=True, allow_none=True)
 
 
 @dataclass(frozen=True, slots=True)

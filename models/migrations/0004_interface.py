@@ -161,7 +161,7 @@ class AlertGroupingPolicy(Model):
     match_fields = JsonField()
     time_window = IntegerField()
     is_active = BooleanField()
-    created_at = UtcField()
+    creation_date = UtcField()
     updated_at = UtcField()
 
     class Meta:
@@ -290,6 +290,7 @@ def up(migrator, db):
             migrator.add_column("incident", "parent_id", reference_to(Incident, index=False)),
             migrator.add_column("incident", "snoozed_at", UtcField(null=True)),
             migrator.add_column("incident", "snoozed_till", UtcField(null=True)),
+            migrator.add_column("integration", "description", TextField(default="")),
             migrator.add_column("message", "kind", CharField(max_length=16, null=True)),
             # Ids of templates that there could not be yet.
             migrator.drop_column("service", "task_template"),
@@ -303,4 +304,7 @@ def up(migrator, db):
     )  # fmt: skip
     columns = ", ".join(f'"{name}"' for name in listed)
     db.execute_sql(f'CREATE INDEX "incident_listed" ON "incident" ({columns})')
+    for owner in ("incident", "integration"):
+        db.execute_sql(f'DROP INDEX "event_{owner}_id"')
+        db.execute_sql(f'CREATE INDEX "event_of_{owner}" ON "event" ("{owner}_id", "id")')
     db.execute_sql('CREATE INDEX "incident_merged" ON "incident" ("parent_id") WHERE parent_id IS NOT NULL')

@@ -38,7 +38,7 @@ SERVICE = keys(
 )
 INTEGRATION = keys(
     "name creation_date summary unique_id service application application_reference integration_key"
-    " created_by is_enabled create_incidents_for integration_type default_urgency webhook_url"
+    " created_by is_enabled create_incidents_for integration_type default_urgency webhook_url description"
 )
 APPLICATION = keys(
     "name icon_url summary description unique_id availability_plan_id setup_instructions extension"
@@ -48,6 +48,13 @@ TAG = keys("unique_id team name creation_date color")
 PRIORITY = keys("unique_id name description creation_date color team")
 TEAM_PERMISSION = keys("unique_id account_permissions")
 ROLE = keys("unique_id title description creation_date rank")
+OUTGOING_RULE = keys("unique_id is_enabled rule_json")
+POST_INCIDENT_TASK = keys(
+    "unique_id title description team status due_in_time creation_date assigned_to assigned_to_obj"
+)
+GROUPING_POLICY = keys(
+    "unique_id service match_mode match_fields time_window is_active created_at updated_at"
+)
 TASK_TEMPLATE = keys("unique_id name creation_date summary due_immediately")
 TEMPLATE_TASK = keys("unique_id task_template title description due_in creation_date role position")
 POSTMORTEM = keys("unique_id author status incidents author_name title postmortem_data download_status")
@@ -74,6 +81,9 @@ RESPONDER = keys(
     "unique_id incident user user_name subject message escalation_policy escalation_policy_name"
     " response_status creation_date"
 )
+HELD_ROLE = keys("unique_id role role_title user user_name creation_date")
+INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
+ENTRY = keys("at kind what reason actor alert notice")
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
 ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
@@ -140,6 +150,12 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("notification_rules.0", RULE | {"user"}),
         ("teams.0", keys("unique_id name private members")),
     ),
+    "Timeline": (
+        ("results.0", ENTRY),
+        ("results.0.actor", keys("kind name username")),
+    ),
+    "PostIncidentTask": (("assigned_to_obj", keys("first_name last_name username")),),
+    "GroupingPolicy": (("match_fields", keys("static_fields custom_fields")),),
     "Postmortem": (("incidents.0", keys("unique_id incident")),),
     "Integration": (("application_reference", APPLICATION),),
     "Metadata": (
@@ -188,12 +204,15 @@ def five(
     nested: str = "",
     *,
     shown: frozenset[str] = frozenset(),
+    paged: bool = False,
 ) -> list[Row]:
     """The verbs of a table; what is read has the keys of `shown` too."""
     one = f"{path}<{id_arg}>/"
     return [
         Row("POST", path, 201, shape, noun, noun=nested),
-        Row("GET", path, 200, shape | shown, many=True, noun=nested),
+        Row("GET", path, 200, PAGE)
+        if paged
+        else Row("GET", path, 200, shape | shown, many=True, noun=nested),
         Row("GET", one, 200, shape | shown, noun=nested),
         Row("PUT", one, 200, shape, noun, noun=nested),
         Row("PATCH", one, 200, shape, noun, noun=nested),
@@ -207,6 +226,7 @@ U = "/api/account/users/<username>"
 ROUTERS = "/api/v2/account/events/router/"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
 I2 = "/api/v2/incidents/<incident>"
+OURS = "/api/tocsin/incidents/<incident>"
 
 OPERATIONS = (
     Row("POST", "/api/account/api_invite/", 201, MEMBER, "invitation"),
@@ -296,6 +316,27 @@ OPERATIONS = (
         shown=keys("amazon_link creation_date updated_at"),
     ),
     *five(
+        "/api/v2/account/teams/<team_id>/services/<service_id>/integrations/<integration_id>/outgoingrules/",
+        "outgoing_rule_id",
+        "outgoing_rule",
+        OUTGOING_RULE,
+    ),
+    *five(
+        f"{T}/post_incident_tasks/",
+        "post_incident_task_id",
+        "post_incident_task",
+        POST_INCIDENT_TASK,
+        "PostIncidentTask",
+        paged=True,
+    ),
+    *five(
+        f"{T}/services/<service_id>/alert-grouping-policies/",
+        "grouping_policy_id",
+        "grouping_policy",
+        GROUPING_POLICY,
+        "GroupingPolicy",
+    ),
+    *five(
         f"{T}/services/<service_id>/integrations/<integration_id>/transformers/",
         "transformers_id",
         "alert_rule",
@@ -343,4 +384,14 @@ OPERATIONS = (
         200,
         keys("status alert integration incident suppressed is_incident_created"),
     ),
+    # Our own, beyond the contract.
+    *(
+        row
+        for row in five(f"{OURS}/roles/", "assignment_id", "held_role", HELD_ROLE)
+        if row.method in ("POST", "DELETE") or row.many
+    ),
+    *five(f"{OURS}/tasks/", "incident_task_id", "incident_task", INCIDENT_TASK),
+    Row("POST", f"{OURS}/reassign/", 200, INCIDENT, "reassignment", noun="Incident"),
+    Row("DELETE", f"{OURS}/snooze/", 204, None),
+    Row("GET", f"{OURS}/timeline/", 200, PAGE, noun="Timeline"),
 )

@@ -37,6 +37,9 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
             "incidents": [{"incident": ids.get("incident_id")}],
             "title": "The full disk",
         },
+        "outgoing_rule": {"rule_json": '{"==": [{"var": "urgency"}, 1]}'},
+        "post_incident_task": {"title": "Buy a disk", "assigned_to": world.bob.username},
+        "grouping_policy": {"match_fields": {"static_fields": ["incident_title"]}, "time_window": 10},
         "tag": {"name": "database", "color": "red"},
         "priority": {"name": "P1", "description": "Everything is down", "color": "red"},
         "sla": {
@@ -125,7 +128,15 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "first_tag": {"team_tag": ids.get("tag_id")},
         "responder": {"user": world.charlie.username},
         "first_responder": {"escalation_policy": ids.get("escalation_policy_id")},
+        "held_role": {"role": ids.get("incident_role_id"), "user": world.bob.username},
+        "incident_task": {
+            "title": "Call the provider",
+            "due_at": "2026-03-04T13:00:00Z",
+            "assigned_to": world.bob.username,
+            "role": ids.get("incident_role_id"),
+        },
         "change": {"title": "Disk full again", "status": 2},
+        "reassignment": {"assigned_to": world.bob.username, "reason": "Knows disks"},
         "filter": {"status": 0},
         "invitation": {
             "team": world.team.unique_id,
@@ -174,6 +185,10 @@ def stock(ask: Any, world: World) -> Stock:
     ids["integration_key"] = made["integration_key"]
     integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"
     make("transformers_id", f"{integration}transformers/", "alert_rule")
+    make("outgoing_rule_id", f"{integration.replace('/api/', '/api/v2/', 1)}outgoingrules/", "outgoing_rule")
+    make("post_incident_task_id", f"{team}post_incident_tasks/", "post_incident_task")
+    policies = f"{team}services/{ids['service_id']}/alert-grouping-policies/"
+    make("grouping_policy_id", policies, "grouping_policy")
     make("router_id", "/api/v2/account/events/router/", "router")
     make("ruleset_id", f"/api/v2/account/events/router/{ids['router_id']}/rulesets/", "router_rule")
     make("contact_id", f"{user}contacts/", "contact")
@@ -182,6 +197,8 @@ def stock(ask: Any, world: World) -> Stock:
     make("forwarding_rule_id", f"{user}forwarding_rules/", "forwarding_rule")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("incident_id", "/api/incidents/", "incident")
+    make("assignment_id", "/api/tocsin/incidents/1/roles/", "held_role")
+    make("incident_task_id", "/api/tocsin/incidents/1/tasks/", "incident_task")
     make("note_id", "/api/incidents/1/note/", "note", who="bob")
     make("incident_tag_id", "/api/incidents/1/tags/", "first_tag")
     make("responder_id", "/api/incidents/1/responders/", "first_responder")
