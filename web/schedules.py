@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, time
 from typing import Any
 
-from marshmallow import ValidationError, fields, validates_schema
+from marshmallow import ValidationError, validates_schema
 
 from models.accounts import Account, User
 from models.enums import RestrictionType, TargetType
@@ -53,17 +53,14 @@ MOST_OVERRIDES = 2000
 NO_DAY = 7
 
 
-class ChosenId(fields.Field[str]):
-    """An id that a client may choose, a version 4 UUID; anything else is as if it had chosen none."""
+class ChosenId(Text):
+    """An id that a client may choose, a version 4 UUID; anything else is "", as if it had chosen none."""
 
     _V4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_none=True, **options)
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str | None:
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         chosen = value.strip().lower() if isinstance(value, str) else ""
-        return chosen if self._V4.fullmatch(chosen) else None
+        return chosen if self._V4.fullmatch(chosen) else ""
 
 
 class TimeOfDay(Text):
@@ -77,8 +74,9 @@ class TimeOfDay(Text):
         parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))
         if parts is None:
             raise self.make_error("time")
+        hour, minute, second = (int(part or 0) for part in parts.groups())
         try:
-            return time(*(int(part or 0) for part in parts.groups())).isoformat()
+            return time(hour, minute, second).isoformat()
         except ValueError:
             raise self.make_error("time") from None
 
@@ -222,8 +220,8 @@ class Ids:
         self._taken = set(taken)
 
     def own(self, given: Mapping[str, Any]) -> str:
-        chosen = given.get("unique_id")
-        found: str = new_uuid() if chosen is None or chosen in self._taken else chosen
+        chosen: str = given.get("unique_id", "")
+        found = new_uuid() if not chosen or chosen in self._taken else chosen
         self._taken.add(found)
         return found
 
@@ -285,7 +283,7 @@ def _replace_overrides(schedule: Schedule, given: list[dict[str, Any]], at: date
     """These and no others, in this order; those known by their ids are as old as they were."""
     standing = ScheduleOverride.select().where(ScheduleOverride.schedule == schedule)
     since = {override.unique_id: override.creation_date for override in standing}
-    chosen = [override["unique_id"] for override in given if override.get("unique_id") not in (None, *since)]
+    chosen = {override.get("unique_id", "") for override in given} - since.keys()
     others = ScheduleOverride.select(ScheduleOverride.unique_id).where(ScheduleOverride.unique_id.in_(chosen))
     ids = Ids(override.unique_id for override in others)
     rows = [
