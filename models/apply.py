@@ -7,7 +7,7 @@ written is the same however the alerts were cut into batches.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from models import bulk
@@ -17,7 +17,10 @@ from models.effects import (
     AddNote,
     AddResponder,
     AddTag,
+    AddTask,
+    ApplyTaskTemplate,
     ArmTimers,
+    AssignRole,
     EntityState,
     EventState,
     IncidentState,
@@ -34,11 +37,21 @@ from models.effects import (
 from models.enums import AlertType, TimerKind
 from models.enums import NoticeState as NoticeStatus
 from models.events import Entity, Event
-from models.incidents import Incident, IncidentLog, IncidentNote, IncidentResponder, IncidentTag
+from models.ids import derived_uuid
+from models.incidents import (
+    Incident,
+    IncidentAssignment,
+    IncidentLog,
+    IncidentNote,
+    IncidentResponder,
+    IncidentTag,
+    IncidentTask,
+)
 from models.loading import STATE_COLUMNS, STATE_REFERENCES
 from models.messages import Owed, write_notices
 from models.notices import Notice
 from models.prepared import Prepared, among
+from models.tasks import TaskTemplate, TemplateTask
 from models.timers import Timer
 
 
@@ -64,6 +77,9 @@ class _Replay:
     notes: list[AddNote] = field(default_factory=list)
     tags: dict[tuple[str, int], AddTag] = field(default_factory=dict)
     responders: list[AddResponder] = field(default_factory=list)
+    roles: dict[tuple[str, int], AssignRole] = field(default_factory=dict)
+    tasks: list[AddTask] = field(default_factory=list)
+    templates: dict[tuple[str, int], ApplyTaskTemplate] = field(default_factory=dict)
 
 
 def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
@@ -75,6 +91,7 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     _insert_incidents([i for i in replay.incidents.values() if i.row is None], known)
     _write_entities(replay, known)
     _insert_events(outcome.events, known)
+    _fill_in_templates(replay)
     bulk.insert(IncidentLog, [_log_row(log, known) for log in replay.logs])
     _write_additions(replay, known)
     _write_timers(replay.arms, known)
@@ -113,6 +130,12 @@ def _replay(outcome: Outcome) -> _Replay:
                 replay.tags.setdefault((unique_id, tag), effect)
             case AddResponder():
                 replay.responders.append(effect)
+            case AssignRole(unique_id, role=role):
+                replay.roles[unique_id, role] = effect
+            case AddTask():
+                replay.tasks.append(effect)
+            case ApplyTaskTemplate(unique_id, template):
+                replay.templates.setdefault((unique_id, template), effect)
     return replay
 
 
@@ -159,7 +182,7 @@ def _raise_number(account: int, by: int) -> int:
 _CHANGEABLE = (
     "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
     "acknowledged_date", "resolved_date", "collecting", "escalating", "chain", "chain_started_at",
-    "next_step",
+    "next_step", "parent", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 
 
@@ -285,6 +308,8 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
                     "incident": known[responder.incident],
                     "user": responder.user,
                     "escalation_policy": responder.escalation_policy,
+                    "subject": responder.subject,
+                    "message": responder.message,
                     "creation_date": responder.at,
                 }
                 for responder in replay.responders
@@ -292,6 +317,67 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
             ],
             conflict=["incident", kind],
         )
+    bulk.insert(
+        IncidentAssignment,
+        [
+            {
+                "unique_id": role.unique_id,
+                "incident": known[role.incident],
+                "role": role.role,
+                "user": role.user,
+                "creation_date": role.at,
+            }
+            for role in replay.roles.values()
+        ],
+        conflict=["incident", "role"],
+        replacing=["user", "creation_date"],
+    )
+    bulk.insert(
+        IncidentTask,
+        [
+            {
+                "unique_id": task.unique_id,
+                "incident": known[task.incident],
+                "title": task.title,
+                "description": task.description,
+                "due_at": task.due_at,
+                "role": task.role,
+                "creation_date": task.at,
+            }
+            for task in replay.tasks
+        ],
+        conflict=["unique_id"],
+    )
+
+
+def _fill_in_templates(replay: _Replay) -> None:
+    """The tasks that templates stand for, in their order, and a word of each template in the log."""
+    if not replay.templates:
+        return
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for template, *task in _TEMPLATE_TASKS.rows(templates={template for _, template in replay.templates}):
+        found.setdefault(template, []).append(tuple(task))
+    for (incident, template), wanted in replay.templates.items():
+        for _, unique_id, title, description, minutes, role in found.get(template, ()):
+            due_at = wanted.at + timedelta(minutes=minutes) if minutes >= 0 else None
+            name = derived_uuid("task of a template", incident, unique_id)
+            replay.tasks.append(AddTask(incident, name, title, description, wanted.at, due_at, role))
+        if template in found:
+            reason = f"the tasks of template {found[template][0][0]}"
+            replay.logs.append(RecordLog(incident, wanted.at, "tasks_added", reason, wanted.actor))
+
+
+_TEMPLATE_TASKS = Prepared(
+    lambda: (
+        TemplateTask.select(
+            TemplateTask.task_template, TaskTemplate.name, TemplateTask.unique_id, TemplateTask.title,
+            TemplateTask.description, TemplateTask.due_in, TemplateTask.role,
+        )
+        .join(TaskTemplate)
+        .where(among(TemplateTask.task_template, "templates"))
+        .order_by(TemplateTask.position, TemplateTask.id)
+    )
+)  # fmt: skip
 
 
 def _log_row(log: RecordLog, known: Mapping[str, int]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class Actor:
 class IncidentState:
     """An incident as a row. References are row numbers; moments are aware UTC.
 
-    `row` is None until it has been written; `unique_id` is known from the start.
+    `row`, and the `number` by which people know it, are None until it has been written; `unique_id` is known
+    from the start. `parent` is the incident that it is merged into; it sleeps while `snoozed_till` is set.
     """
 
     unique_id: str
@@ -52,6 +53,10 @@ class IncidentState:
     escalating: bool = True
     chain: int = 1
     next_step: int = 0
+    parent: int | None = None
+    snoozed_at: datetime | None = None
+    snoozed_till: datetime | None = None
+    number: int | None = None
     row: int | None = None
 
     @property
@@ -239,6 +244,46 @@ class AddResponder:
     at: datetime
     user: int | None = None
     escalation_policy: int | None = None
+    subject: str | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AssignRole:
+    """A person (a User row's number) has one of the team's roles (its row number) in an incident, in the
+    place of whoever had it."""
+
+    incident: str
+    unique_id: str
+    role: int
+    user: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AddTask:
+    """Something to do about an incident; `unique_id` names it for ever, `role` who is to do it."""
+
+    incident: str
+    unique_id: str
+    title: str
+    description: str
+    at: datetime
+    due_at: datetime | None = None
+    role: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ApplyTaskTemplate:
+    """The tasks of a team's template (its row number) on an incident, once, whatever they are by then.
+
+    What is due is due so long after `at`, be the template due immediately or not.
+    """
+
+    incident: str
+    template: int
+    at: datetime
+    actor: Actor
 
 
 Effect = (
@@ -253,6 +298,9 @@ Effect = (
     | AddNote
     | AddTag
     | AddResponder
+    | AssignRole
+    | AddTask
+    | ApplyTaskTemplate
 )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from models.effects import IncidentState
 from models.enums import Collation, RuleType, ServiceStatus, Urgency
 
 
@@ -75,10 +76,22 @@ class ServiceFacts:
     escalation_policy: int | None = None
     sla: int | None = None
     team_priority: int | None = None
+    task_template: int | None = None
     auto_resolve_s: int = 0
     acknowledgement_timeout_s: int = 0
     collation: Collation = Collation.OFF
     collation_minutes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """An incident under its service's lock, and what its moves depend on; `children` are all that are merged
+    into it, under the locks of theirs."""
+
+    incident: IncidentState
+    service: ServiceFacts | None
+    directory: Directory
+    children: tuple[IncidentState, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +123,9 @@ class Nameable:
     slas: Mapping[str, Named] = field(default_factory=dict)
     priorities: Mapping[str, Named] = field(default_factory=dict)
     tags: Mapping[str, Named] = field(default_factory=dict)
+    roles: Mapping[str, Named] = field(default_factory=dict)
+    task_templates: Mapping[str, Named] = field(default_factory=dict)
+    schedules: Mapping[str, Named] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,12 @@ def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
+def derived_uuid(*names: str) -> str:
+    """An id that follows from these names, so that doing a thing twice names it alike; version 4 in form."""
+    text = "\x1f".join(names)
+    return str(uuid.UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest(), version=4))
+
+
 def new_username() -> str:
     """The first 25 characters of a version 4 UUID."""
     return str(uuid.uuid4())[:25]

@@ -42,25 +42,18 @@ from models.facts import (
     RuleFacts,
     ServiceFacts,
     StepFacts,
+    Surroundings,
     TargetFacts,
 )
-from models.incidents import Incident
+from models.incidents import Incident, IncidentAssignment, IncidentResponder
 from models.prepared import Prepared, among, any_of, given
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
+from models.schedules import Schedule
 from models.services import Integration, Service
-from models.teams import EscalationPolicy, Priority, Sla, Tag, Team, TeamMember
+from models.tasks import TaskTemplate
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
 from models.users import ContactMethod, NotificationRule
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """An incident under its service's lock, and what its moves depend on."""
-
-    incident: IncidentState
-    service: ServiceFacts | None
-    directory: Directory
-
 
 _SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == given("row"))))
 
@@ -69,6 +62,17 @@ def lock_service(service_row: int) -> Service | None:
     """The service with its team, its row locked until the transaction ends; None when it is gone."""
     row = _SERVICE.first(row=service_row)
     return None if row is None else _as(Service, row)
+
+
+_SERVICES = Prepared(
+    lambda: store().for_update(Service.select().where(among(Service.id, "rows")).order_by(Service.id))
+)
+
+
+def lock_services(rows: Collection[int]) -> dict[int, Service]:
+    """Those of these services that are left, locked in the order in which everybody locks them."""
+    found = [_as(Service, row) for row in _SERVICES.rows(rows=rows)] if rows else []
+    return {service.id: service for service in found}
 
 
 def _as(table: Any, row: tuple[Any, ...]) -> Any:
@@ -96,19 +100,58 @@ def service_surroundings(
 
 
 def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundings | None:
-    """An incident, locked by its service (and itself); None when it is gone.
+    """An incident with its children, locked as `lock_families` says; None when it is gone.
 
     `policies` are rows of policies that the caller may move it to.
     """
-    service_row = Incident.select(Incident.service).where(Incident.id == incident_row).scalar()
-    service = lock_service(service_row) if service_row else None
-    row = store().for_update(Incident.select().where(Incident.id == incident_row)).get_or_none()
-    if row is None:
+    found = lock_families([incident_row])
+    incident = found.incidents.get(incident_row)
+    if incident is None:
         return None
-    team = Team.get_by_id(row.team_id)
-    wanted = {one for one in (row.escalation_policy_id, *policies) if one}
-    facts = service_facts(service, team.account_id) if service else None
-    return Surroundings(incident_state(row), facts, directory(team, wanted))
+    team = Team.get_by_id(incident.team)
+    wanted = {one for one in (incident.escalation_policy, *policies) if one}
+    service = found.services.get(incident.service or 0)
+    return Surroundings(incident, service, directory(team, wanted), found.children_of(incident))
+
+
+@dataclass(frozen=True, slots=True)
+class Families:
+    """Incidents with all that are merged into them, by row; and the services of all these."""
+
+    incidents: dict[int, IncidentState]
+    services: dict[int, ServiceFacts]
+
+    def children_of(self, incident: IncidentState) -> tuple[IncidentState, ...]:
+        return tuple(one for one in self.incidents.values() if one.parent == incident.row)
+
+
+def lock_families(incident_rows: Collection[int]) -> Families:
+    """These incidents and their children, locked by their services (and themselves).
+
+    Who are children is certain only under the lock: what was merged between looking and locking has its
+    service locked too.
+    """
+    members = _of_families(incident_rows)
+    asked = {row for (row,) in Incident.select(Incident.service).where(members).distinct().tuples() if row}
+    services = lock_services(asked)
+    while True:
+        rows = list(store().for_update(Incident.select().where(members).order_by(Incident.id)))
+        missing = {row.service_id for row in rows if row.service_id} - asked
+        if not missing:
+            break
+        services |= lock_services(missing)
+        asked |= missing
+    accounts = {row.service_id: row.account_id for row in rows}
+    return Families(
+        {row.id: incident_state(row) for row in rows},
+        {row: service_facts(service, accounts[row]) for row, service in services.items() if row in accounts},
+    )
+
+
+def _of_families(incident_rows: Collection[int]) -> Any:
+    """A condition on incidents: one of these, or merged into one of these."""
+    merged = Incident.parent.is_null(False) & any_of(Incident.parent, incident_rows)
+    return any_of(Incident.id, incident_rows) | merged
 
 
 _VERSION_FOR_TEAM = Prepared(
@@ -144,18 +187,21 @@ def lane_facts(service: Service) -> LaneFacts:
     integrations = list(Integration.select().where(Integration.service == service))
     rules = alert_rules(integrations)
     policies = _nameable_policies(team, service, rules)
-    named = {
-        str(action.get("assign_to") or action.get("value") or "")
-        for some in rules.values()
-        for rule in some
-        for action in rule.actions
-        if action["action_type"] == RuleAction.ASSIGN_USER
-    }
+    people = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
+    named = _named_by(rules, "assign_to", people)
     return LaneFacts(
         service_facts(service, team.account_id),
         {row.id: integration_facts(row) for row in integrations},
         _directory(team, policies, named),
-        Nameable(_named(policies), *(_named(_of_team(table, team)) for table in (Sla, Priority, Tag))),
+        Nameable(
+            policies=_named(policies),
+            slas=_named(_of_team(Sla, team)),
+            priorities=_named(_of_team(Priority, team)),
+            tags=_named(_of_team(Tag, team)),
+            roles={row.unique_id: Named(row.id, row.title) for row in _of_team(IncidentRole, team)},
+            task_templates=_named(_of_team(TaskTemplate, team)),
+            schedules=_named(_nameable_schedules(team, rules)),
+        ),
         rules,
     )
 
@@ -169,18 +215,26 @@ def _named(rows: Iterable[Any]) -> dict[str, Named]:
     return {row.unique_id: Named(row.id, row.name) for row in rows}
 
 
+def _named_by(
+    rules: dict[int, tuple[AlertRuleFacts, ...]], field: str, kinds: Collection[RuleAction]
+) -> set[str]:
+    """What actions of these kinds name, in that field or in their value."""
+    return {
+        str(action.get(field) or action.get("value") or "").strip().lower()
+        for some in rules.values()
+        for rule in some
+        for action in rule.actions
+        if action["action_type"] in kinds
+    }
+
+
 def _nameable_policies(
     team: Team, service: Service, rules: dict[int, tuple[AlertRuleFacts, ...]]
 ) -> list[EscalationPolicy]:
     """The team's own policies, the account's global ones, and those that were shared with it: the
     service's, and what its rules name."""
-    named = {
-        str(action.get("escalation_policy") or action.get("value") or "")
-        for some in rules.values()
-        for rule in some
-        for action in rule.actions
-        if action["action_type"] == RuleAction.ROUTE_TO_ESCALATION_POLICY
-    }
+    kinds = (RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER)
+    named = _named_by(rules, "escalation_policy", kinds)
     query = (
         EscalationPolicy.select()
         .join(Team)
@@ -193,6 +247,13 @@ def _nameable_policies(
         )
     )
     return list(query.order_by(EscalationPolicy.id))
+
+
+def _nameable_schedules(team: Team, rules: dict[int, tuple[AlertRuleFacts, ...]]) -> list[Schedule]:
+    """The team's own schedules, and those that its rules name."""
+    named = _named_by(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
+    mine = (Schedule.team == team) | any_of(Schedule.unique_id, named)
+    return list(Schedule.select().join(Team).where(Team.account == team.account_id, mine))
 
 
 def alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
@@ -269,6 +330,7 @@ def service_facts(service: Service, account: int) -> ServiceFacts:
         escalation_policy=service.escalation_policy_id,
         sla=service.sla_id,
         team_priority=service.team_priority_id,
+        task_template=service.task_template_id,
         auto_resolve_s=service.auto_resolve_timeout,
         acknowledgement_timeout_s=timeout,
         collation=Collation(service.collation),
@@ -366,7 +428,7 @@ def policy_facts(row: EscalationPolicy) -> PolicyFacts:
 STATE_COLUMNS = (
     "unique_id", "incident_key", "title", "summary", "creation_date", "chain_started_at", "acknowledged_date",
     "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating", "chain",
-    "next_step",
+    "next_step", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 STATE_REFERENCES = (
     "account",
@@ -376,6 +438,7 @@ STATE_REFERENCES = (
     "escalation_policy",
     "sla",
     "team_priority",
+    "parent",
 )
 
 
@@ -383,7 +446,12 @@ def incident_state(row: Incident) -> IncidentState:
     values: dict[str, Any] = {name: getattr(row, name) for name in STATE_COLUMNS}
     references: dict[str, Any] = {name: getattr(row, f"{name}_id") for name in STATE_REFERENCES}
     return IncidentState(
-        status=IncidentStatus(row.status), urgency=Urgency(row.urgency), row=row.id, **values, **references
+        status=IncidentStatus(row.status),
+        urgency=Urgency(row.urgency),
+        number=row.incident_number,
+        row=row.id,
+        **values,
+        **references,
     )
 
 
@@ -440,7 +508,7 @@ def entity_states(
 
 def _states(where: Callable[[], Any]) -> Prepared:
     """A query for incidents as states."""
-    names = ("id", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
+    names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
     return Prepared(lambda: Incident.select(*(getattr(Incident, name) for name in names)).where(where()))
 
 
@@ -470,9 +538,26 @@ def open_incidents(
 
 
 def _state_of(row: tuple[Any, ...]) -> IncidentState:
-    number, status, urgency, *rest = row
+    found, number, status, urgency, *rest = row
     values = dict(zip((*STATE_COLUMNS, *STATE_REFERENCES), rest, strict=True))
-    return IncidentState(status=IncidentStatus(status), urgency=Urgency(urgency), row=number, **values)
+    return IncidentState(
+        status=IncidentStatus(status), urgency=Urgency(urgency), number=number, row=found, **values
+    )
+
+
+_CHILDREN = _states(
+    lambda: (
+        Incident.parent.is_null(False)
+        & among(Incident.parent, "parents")
+        & (Incident.status < IncidentStatus.RESOLVED)
+    )
+)
+
+
+def open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
+    """The open incidents that are merged into one of these."""
+    rows = [incident.row for incident in incidents if incident.parent is None]
+    return [_state_of(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
 
 
 def open_incidents_after(service_row: int, row: int, limit: int) -> list[IncidentState]:
@@ -498,3 +583,31 @@ def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:
     if not rows:
         return {}
     return {rows[incident]: count for incident, count in _FIRING.rows(incidents=list(rows))}
+
+
+_CALLED = Prepared(
+    lambda: IncidentResponder.select(
+        IncidentResponder.incident, IncidentResponder.user, IncidentResponder.escalation_policy
+    ).where(among(IncidentResponder.incident, "incidents"))
+)
+_ASSIGNED = Prepared(
+    lambda: IncidentAssignment.select(
+        IncidentAssignment.incident, IncidentAssignment.role, IncidentAssignment.user
+    ).where(among(IncidentAssignment.incident, "incidents"))
+)
+
+
+def called_responders(
+    incidents: Iterable[IncidentState],
+) -> set[tuple[str, int | None, int | None]]:
+    """Who was asked to help with these incidents: the incident, and the row of a person or of a policy."""
+    rows = {incident.row: incident.unique_id for incident in incidents}
+    found = _CALLED.rows(incidents=list(rows)) if rows else []
+    return {(rows[incident], user, policy) for incident, user, policy in found}
+
+
+def assigned_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], int]:
+    """Who has which role in these incidents, by the incident and the role's row."""
+    rows = {incident.row: incident.unique_id for incident in incidents}
+    found = _ASSIGNED.rows(incidents=list(rows)) if rows else []
+    return {(rows[incident], role): user for incident, role, user in found}

@@ -10,7 +10,15 @@ from typing import Any
 import peewee
 
 from models.accounts import User
-from models.enums import AlertType, IncidentStatus, MessageState, NoticeState, Urgency, WorkState
+from models.enums import (
+    AlertType,
+    ContactType,
+    IncidentStatus,
+    MessageState,
+    NoticeState,
+    Urgency,
+    WorkState,
+)
 from models.events import Event, Receipt
 from models.incidents import Incident, IncidentLog
 from models.loading import display_name
@@ -137,7 +145,9 @@ def _incidents(incidents: list[Incident]) -> list[Told]:
     rows = [incident.id for incident in incidents]
     logs = _grouped(IncidentLog.select().where(IncidentLog.incident.in_(rows)).order_by(IncidentLog.id))
     timers = _grouped(Timer.select().where(Timer.incident.in_(rows)).order_by(Timer.due_at, Timer.id))
-    notices = _notices(rows)
+    deliveries: dict[int, list[Told]] = {}
+    for notice, told in notices_told(Notice.incident.in_(rows)):
+        deliveries.setdefault(notice.incident_id, []).append(told)
     return [
         {
             "incident_number": incident.incident_number,
@@ -146,9 +156,9 @@ def _incidents(incidents: list[Incident]) -> list[Told]:
             "status": IncidentStatus(incident.status).name.lower(),
             "urgency": Urgency(incident.urgency).name.lower(),
             "creation_date": incident.creation_date,
-            "log": [_log(row) for row in logs.get(incident.id, ())],
+            "log": [log_told(row) for row in logs.get(incident.id, ())],
             "timers": [_timer(row) for row in timers.get(incident.id, ())],
-            "deliveries": notices.get(incident.id, []),
+            "deliveries": deliveries.get(incident.id, []),
         }
         for incident in incidents
     ]
@@ -161,7 +171,7 @@ def _grouped(query: Iterable[Any]) -> dict[int, list[Any]]:
     return groups
 
 
-def _log(row: IncidentLog) -> Told:
+def log_told(row: IncidentLog) -> Told:
     return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.actor_kind, "alert": row.alert}
 
 
@@ -169,7 +179,8 @@ def _timer(row: Timer) -> Told:
     return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": row.outcome}
 
 
-def _notices(incidents: list[int]) -> dict[int, list[Told]]:
+def notices_told(where: Any) -> list[tuple[Notice, Told]]:
+    """What became of notices, in their order: a constant number of statements."""
     query = (
         Notice.select(Notice, User, ContactMethod, Message)
         .join(User)
@@ -177,15 +188,12 @@ def _notices(incidents: list[int]) -> dict[int, list[Told]]:
         .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
         .switch(Notice)
         .join(Message)
-        .where(Notice.incident.in_(incidents))
+        .where(where)
         .order_by(Notice.id)
     )
     notices = list(query)
     attempts = _attempts({notice.message_id for notice in notices})
-    told: dict[int, list[Told]] = {}
-    for notice in notices:
-        told.setdefault(notice.incident_id, []).append(_notice(notice, attempts))
-    return told
+    return [(notice, _notice(notice, attempts)) for notice in notices]
 
 
 def _attempts(messages: Collection[int]) -> dict[int, list[Told]]:
@@ -205,10 +213,16 @@ def _attempts(messages: Collection[int]) -> dict[int, list[Told]]:
 def _notice(notice: Notice, attempts: dict[int, list[Told]]) -> Told:
     message = notice.message
     next_try: datetime | None = message.next_at if message.state == MessageState.PENDING else None
+    tries = attempts.get(notice.message_id, [])
+    if notice.state == NoticeState.VOID:
+        # What was tried later carried other notices.
+        tries = [one for one in tries if one["at"] <= notice.done_at]
     return {
         "person": display_name(notice.user),
         "username": notice.user.username,
+        "channel": ContactType(message.channel).name.lower(),
         "contact": notice.contact.name if notice.contact else "the account's address",
+        "kind": notice.kind,
         "why": notice.reason,
         "not_before": notice.not_before,
         "state": NoticeState(notice.state).name.lower(),
@@ -216,5 +230,5 @@ def _notice(notice: Notice, attempts: dict[int, list[Told]]) -> Told:
         "done_at": notice.done_at,
         "message_id": message.message_id,
         "next_try": next_try if notice.state == NoticeState.PENDING else None,
-        "attempts": attempts.get(notice.message_id, []),
+        "attempts": tries,
     }

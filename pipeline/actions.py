@@ -30,6 +30,7 @@ REFERENCES: dict[RuleAction, str] = {
 # An incident with more of them is none that anybody reads.
 MOST_NOTES = 50
 MOST_TAGS = 50
+MOST_TASKS = 50
 LONGEST_NOTE = 16 * 1024
 
 Action = Mapping[str, Any]
@@ -207,6 +208,65 @@ def _assign_priority(alert: Alert, action: Action, scene: Scene) -> Change:
     return Change(alert.wanting(team_priority=found.row), _name(priorities, before), found.name)
 
 
+def _assign_role(alert: Alert, action: Action, scene: Scene) -> Change:
+    people = scene.facts.directory.people
+    role = scene.facts.nameable.roles.get(str(action.get("key") or "").strip().lower())
+    person = people.get(reference_of(action))
+    if role is None:
+        return Change(alert, note="without effect: there is no such incident role")
+    if person is None:
+        return Change(alert, note="without effect: there is no such user")
+    planned = dict(alert.plan.roles)
+    before = people.get(planned.get(role.row, ""))
+    changed = alert.wanting(roles=tuple({**planned, role.row: person.username}.items()))
+    return Change(changed, _held(role, before.name) if before else None, _held(role, person.name))
+
+
+def _held(role: Named, name: str) -> str:
+    return f"{role.name}: {name}"
+
+
+def _create_task(alert: Alert, action: Action, scene: Scene) -> Change:
+    text = clean_text(_filled(action, scene), LONGEST_NOTE)
+    if not text:
+        return Change(alert, note="the task came out empty")
+    if len(alert.plan.tasks) >= MOST_TASKS:
+        return Change(alert, note=f"an alert brings {MOST_TASKS} tasks at most")
+    return Change(alert.wanting(tasks=(*alert.plan.tasks, text)), None, text)
+
+
+def _apply_task_template(alert: Alert, action: Action, scene: Scene) -> Change:
+    found = scene.facts.nameable.task_templates.get(reference_of(action))
+    if found is None:
+        return Change(alert, note="without effect: there is no such task template")
+    wanted = dict.fromkeys((*alert.plan.task_templates, found.row))
+    return Change(alert.wanting(task_templates=tuple(wanted)), None, found.name)
+
+
+def _add_responder(alert: Alert, action: Action, scene: Scene) -> Change:
+    said, plan, nameable = reference_of(action).lower(), alert.plan, scene.facts.nameable
+    person, policy = scene.facts.directory.people.get(said), nameable.policies.get(said)
+    if person is not None:
+        users = dict.fromkeys((*plan.responders, person.username))
+        return Change(alert.wanting(responders=tuple(users)), None, person.name)
+    if policy is not None:
+        policies = dict.fromkeys((*plan.responder_policies, policy.row))
+        return Change(alert.wanting(responder_policies=tuple(policies)), None, policy.name)
+    if said in nameable.schedules:
+        return Change(alert, note=f"{_NOT_ON_CALL}, so nobody is asked to help")
+    return Change(alert, note="without effect: there is no such user, escalation policy or schedule")
+
+
+# A lane does not know who is on call by a schedule of its own; as a step of a policy it does.
+_NOT_ON_CALL = "without effect: an alert rule does not look up who is on call by a schedule"
+
+
+def _assign_schedule(alert: Alert, action: Action, scene: Scene) -> Change:
+    if reference_of(action) not in scene.facts.nameable.schedules:
+        return Change(alert, note="without effect: there is no such schedule")
+    return Change(alert, note=_NOT_ON_CALL)
+
+
 def _delay(alert: Alert, action: Action, scene: Scene) -> Change:
     text = str(action.get("value") or "0").strip()
     if not text.isdecimal() or len(text) > 6:
@@ -218,33 +278,24 @@ def _filled(action: Action, scene: Scene) -> str:
     return templates.render(str(action.get("value") or ""), scene.subject)
 
 
-def _without(what: str) -> Act:
-    """For what is kept until there are such objects."""
-
-    def without_effect(alert: Alert, action: Action, scene: Scene) -> Change:
-        return Change(alert, note=f"without effect: there is no such {what}")
-
-    return without_effect
-
-
 ACTIONS: dict[RuleAction, Act] = {
     RuleAction.CHANGE_ALERT_TYPE: _change_alert_type,
     RuleAction.ADD_NOTE: _add_note,
     RuleAction.SUPPRESS: _suppress,
     RuleAction.ROUTE_TO_ESCALATION_POLICY: _route,
-    RuleAction.ASSIGN_SCHEDULE: _without("schedule"),
+    RuleAction.ASSIGN_SCHEDULE: _assign_schedule,
     RuleAction.ASSIGN_USER: _assign_user,
     RuleAction.CHANGE_URGENCY: _change_urgency,
     RuleAction.CHANGE_MESSAGE: _change_message,
     RuleAction.CHANGE_SUMMARY: _change_summary,
     RuleAction.CHANGE_ENTITY_ID: _change_entity_id,
-    RuleAction.ASSIGN_ROLE: _without("incident role here"),
+    RuleAction.ASSIGN_ROLE: _assign_role,
     RuleAction.ADD_TAGS: _add_tags,
-    RuleAction.CREATE_TASK: _without("list of tasks"),
+    RuleAction.CREATE_TASK: _create_task,
     RuleAction.ASSIGN_SLA: _assign_sla,
     RuleAction.ASSIGN_PRIORITY: _assign_priority,
-    RuleAction.APPLY_TASK_TEMPLATE: _without("task template"),
-    RuleAction.ADD_RESPONDER: _without("responder here"),
+    RuleAction.APPLY_TASK_TEMPLATE: _apply_task_template,
+    RuleAction.ADD_RESPONDER: _add_responder,
     RuleAction.HASH_ENTITY_ID: _hash_entity_id,
     RuleAction.DELAY_NOTIFICATIONS: _delay,
 }

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from models.enums import AlertType, Urgency
+from models.effects import Actor
+from models.enums import ActorKind, AlertType, Urgency
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +35,9 @@ class Parsed:
 class Plan:
     """What the sender and the rules want of the incident that the alert belongs to.
 
-    References are row numbers (`assigned_to` is a username); None leaves it to the service. Notes and
-    tags are added to an incident that is open already too; the rest is for a new one (contract 4.2).
+    References are row numbers, people are usernames; None leaves it to the service. `roles` are roles of
+    the team's, each with who is to have it. Notes, tags, roles and responders are for an incident that is
+    open already too; the rest is for a new one (contract 4.2), tasks beside those of the service.
     """
 
     escalation_policy: int | None = None
@@ -46,6 +48,11 @@ class Plan:
     delay_s: int = 0
     notes: tuple[str, ...] = ()
     tags: tuple[int, ...] = ()
+    roles: tuple[tuple[int, str], ...] = ()
+    responders: tuple[str, ...] = ()
+    responder_policies: tuple[int, ...] = ()
+    tasks: tuple[str, ...] = ()
+    task_templates: tuple[int, ...] = ()
 
 
 NO_PLAN = Plan()
@@ -93,3 +100,7 @@ class Alert:
     def wanting(self, **changes: Any) -> "Alert":
         """This alert with another plan."""
         return replace(self, plan=replace(self.plan, **changes))
+
+
+def actor_of(alert: Alert) -> Actor:
+    return Actor(ActorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)

@@ -40,6 +40,21 @@ def incident_tag_id(incident: str, tag: int) -> str:
     return str(uuid.UUID(int=_derived("incident tag", incident, tag), version=4))
 
 
+def assignment_id(incident: str, role: int) -> str:
+    """The unique_id of a role of the team's in an incident, whoever a rule gives it to."""
+    return str(uuid.UUID(int=_derived("assignment", incident, role), version=4))
+
+
+def task_id(event_id: str, place: int) -> str:
+    """The unique_id of a task that an alert's rules put on its incident."""
+    return str(uuid.UUID(int=_derived("task", event_id, place), version=4))
+
+
+def responder_id(incident: str, kind: str, row: int) -> str:
+    """The unique_id of a person, or of a policy, whom rules ask to help with an incident."""
+    return short(_derived("responder", incident, kind, row))
+
+
 def part_id(event_id: str, kind: str, place: int) -> str:
     """The unique_id of a url, image or note of an alert: a UUID, version 4 in form."""
     return str(uuid.UUID(int=_derived("part", event_id, kind, place), version=4))

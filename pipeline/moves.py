@@ -4,11 +4,14 @@ Used alike by alerts, timers, the HTTP interface and signed links. Each function
 whole change; nothing here looks at a clock or a table. Contract sections 4.3 and 4.4.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from models.effects import (
     Actor,
+    ApplyTaskTemplate,
     ArmTimers,
+    AssignRole,
     Effect,
     IncidentState,
     OweNotice,
@@ -19,8 +22,11 @@ from models.effects import (
     VoidNotices,
 )
 from models.enums import IncidentStatus, NoticeKind
-from models.facts import Directory, PersonFacts, ServiceFacts
+from models.facts import Directory, Named, PersonFacts, ServiceFacts
 from schedules import escalation, timers
+
+# Whom a chain may name that does not go on.
+NOBODY = Directory()
 
 
 def rearm(
@@ -35,9 +41,19 @@ def rearm(
     return (SaveIncident(incident), armed)
 
 
-def open_incident(incident: IncidentState, actor: Actor, now: datetime, reason: str) -> tuple[Effect, ...]:
-    """A new incident, logged. `start` must follow: it tells people and sets the timers."""
-    return (SaveIncident(incident), RecordLog(incident.unique_id, now, "opened", reason, actor))
+def open_incident(
+    incident: IncidentState,
+    actor: Actor,
+    now: datetime,
+    reason: str,
+    *,
+    templates: Iterable[int | None] = (),
+) -> tuple[Effect, ...]:
+    """A new incident, logged, with the tasks of these templates. `start` must follow: it tells people and
+    sets the timers."""
+    name = incident.unique_id
+    tasks = [ApplyTaskTemplate(name, template, now, actor) for template in templates if template]
+    return (SaveIncident(incident), RecordLog(name, now, "opened", reason, actor), *tasks)
 
 
 def start(
@@ -82,13 +98,18 @@ def move(
     actor: Actor,
     now: datetime,
     reason: str,
+    children: Iterable[IncidentState] = (),
 ) -> tuple[Effect, ...]:
-    """Any state to any state (contract 4.3); nothing when it is there already."""
+    """Any state to any state (contract 4.3); nothing when it is there already.
+
+    Resolved, it takes with it those of its `children` that are open. Triggered again or reopened, it is
+    awake and stands alone.
+    """
     if incident.status is to:
         return ()
     if to is IncidentStatus.TRIGGERED:
         return _trigger_again(incident, service, directory, actor, now, reason)
-    reopened: tuple[Effect, ...] = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
+    reopened = () if incident.is_open else _back(incident, actor, now)
     if to is IncidentStatus.ACKNOWLEDGED:
         # A reopened one has its whole time again, or its time-outs would be over at once.
         before = incident if incident.is_open else _new_chain(incident, now).but(acknowledged_date=None)
@@ -101,9 +122,9 @@ def move(
         word = "acknowledged"
         freed: tuple[Effect, ...] = ()
     else:
-        moved = incident.but(status=to, resolved_date=now, collecting=False)
+        moved = _awake(incident).but(status=to, resolved_date=now, collecting=False)
         word = "resolved"
-        freed = (ReleaseEntities(incident.unique_id),)
+        freed = (ReleaseEntities(incident.unique_id), *_children_resolved(incident, children, actor, now))
     why = f"{word} by {actor.name}"
     return (
         *rearm(moved, service, directory, now, why),
@@ -122,7 +143,7 @@ def _trigger_again(
     now: datetime,
     reason: str,
 ) -> tuple[Effect, ...]:
-    reopened: tuple[Effect, ...] = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
+    reopened = _back(incident, actor, now)
     again = _new_chain(incident, now).but(
         status=IncidentStatus.TRIGGERED, acknowledged_date=None, resolved_date=None
     )
@@ -133,8 +154,43 @@ def _trigger_again(
     )
 
 
+def _back(incident: IncidentState, actor: Actor, now: datetime) -> tuple[Effect, ...]:
+    """What an incident takes back that needs somebody again, and that it does so by itself."""
+    entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
+    if incident.parent is None:
+        return entities
+    return (
+        *entities,
+        RecordLog(incident.unique_id, now, "unmerged", "it needs somebody by itself again", actor),
+    )
+
+
+def _children_resolved(
+    incident: IncidentState, children: Iterable[IncidentState], actor: Actor, now: datetime
+) -> tuple[Effect, ...]:
+    reason = f"merged into {_called(incident)}, which is resolved"
+    over = [move(child, IncidentStatus.RESOLVED, None, NOBODY, actor, now, reason) for child in children]
+    return tuple(effect for effects in over for effect in effects)
+
+
+def _called(incident: IncidentState) -> str:
+    """As people call it; they know of no other before they can ask for anything."""
+    return f"#{incident.number}"
+
+
+def _awake(incident: IncidentState) -> IncidentState:
+    return incident.but(snoozed_at=None, snoozed_till=None)
+
+
 def _new_chain(incident: IncidentState, now: datetime) -> IncidentState:
-    return incident.but(escalating=True, chain=incident.chain + 1, chain_started_at=now, next_step=0)
+    """All begins anew: awake, on its own, every time-out with its whole time."""
+    begun = incident.but(escalating=True, chain=incident.chain + 1, chain_started_at=now, next_step=0)
+    return _awake(begun).but(parent=None)
+
+
+def _woken(incident: IncidentState, now: datetime) -> IncidentState:
+    """As it is, but for a sleep: what it put off must not all be over at once."""
+    return incident if incident.snoozed_till is None else _new_chain(incident, now)
 
 
 def assign(
@@ -144,18 +200,20 @@ def assign(
     directory: Directory,
     actor: Actor,
     now: datetime,
+    reason: str = "",
 ) -> tuple[Effect, ...]:
-    """Somebody takes it over: escalation stops, that person is told (contract 4.3)."""
+    """Somebody takes it over: escalation stops, that person is told, a sleep ends (contract 4.3)."""
     row = person.row if person else None
     if incident.assigned_to == row:
         return ()
     name = person.name if person else "nobody"
-    why = f"assigned to {name} by {actor.name}"
+    why = _because(f"assigned to {name} by {actor.name}", reason)
     log = RecordLog(incident.unique_id, now, "assigned", why, actor)
+    awake = _woken(incident, now).but(assigned_to=row)
     if person is None or not incident.is_open:
-        return (SaveIncident(incident.but(assigned_to=row)), log)
+        return (log, *rearm(awake, service, directory, now, why))
     # Each assignment is a reason of its own, so it gets a chain number of its own.
-    taken = incident.but(assigned_to=row, escalating=False, chain=incident.chain + 1)
+    taken = awake.but(escalating=False, chain=awake.chain + 1)
     notices = escalation.notices_for(
         taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", now
     )
@@ -168,6 +226,15 @@ def assign(
     )
 
 
+def give_role(
+    incident: str, unique_id: str, role: Named, person: Named, actor: Actor, now: datetime
+) -> tuple[Effect, ...]:
+    """A person has a role in an incident from now on, in the place of whoever had it."""
+    reason = f"{role.name} is {person.name} by {actor.name}"
+    log = RecordLog(incident, now, "role_given", reason, actor)
+    return (AssignRole(incident, unique_id, role.row, person.row, now), log)
+
+
 def change_policy(
     incident: IncidentState,
     policy: int | None,
@@ -175,14 +242,15 @@ def change_policy(
     directory: Directory,
     actor: Actor,
     now: datetime,
+    reason: str = "",
 ) -> tuple[Effect, ...]:
-    """Another escalation policy: its chain starts from the first rule (contract 4.3)."""
+    """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3)."""
     if incident.escalation_policy == policy:
         return ()
     found = directory.policies.get(policy or 0)
-    why = f"escalation policy changed to {found.name if found else 'none'} by {actor.name}"
+    why = _because(f"escalation policy changed to {found.name if found else 'none'} by {actor.name}", reason)
     log = RecordLog(incident.unique_id, now, "rerouted", why, actor)
-    changed = incident.but(escalation_policy=policy)
+    changed = _woken(incident, now).but(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
         return (log, *rearm(changed, service, directory, now, why))
     return (
@@ -190,3 +258,123 @@ def change_policy(
         log,
         *start(_new_chain(changed, now), service, directory, actor, now),
     )
+
+
+def _because(what: str, reason: str) -> str:
+    return f"{what}: {reason}" if reason else what
+
+
+def against_snoozing(incident: IncidentState) -> str | None:
+    """Why it cannot be put to sleep, in words."""
+    if incident.status is not IncidentStatus.ACKNOWLEDGED:
+        return "Only an acknowledged incident can be snoozed."
+    return None if incident.parent is None else "It is merged into another one, and silent already."
+
+
+def snooze(
+    incident: IncidentState,
+    until: datetime,
+    service: ServiceFacts | None,
+    directory: Directory,
+    actor: Actor,
+    now: datetime,
+) -> tuple[Effect, ...]:
+    """Nothing more is heard of an acknowledged incident until then, when it is triggered again."""
+    why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {actor.name}"
+    asleep = incident.but(snoozed_at=now, snoozed_till=until)
+    return (
+        VoidNotices(incident.unique_id, now, f"snoozed {why}"),
+        RecordLog(incident.unique_id, now, "snoozed", why, actor),
+        *rearm(asleep, service, directory, now, f"snoozed {why}"),
+    )
+
+
+def wake(
+    incident: IncidentState,
+    service: ServiceFacts | None,
+    directory: Directory,
+    actor: Actor,
+    now: datetime,
+) -> tuple[Effect, ...]:
+    """Acknowledged as before its sleep, its time-outs with their whole time; nothing when it is awake."""
+    if incident.snoozed_till is None:
+        return ()
+    why = f"woken by {actor.name}"
+    log = RecordLog(incident.unique_id, now, "woken", why, actor)
+    return (log, *rearm(_woken(incident, now), service, directory, now, why))
+
+
+def against_merging(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:
+    """Why these cannot be merged into that one, in words that name them."""
+    if not parent.is_open or parent.parent is not None:
+        return f"{_called(parent)} is {'resolved' if parent.parent is None else 'merged into another one'}."
+    for child in children:
+        if child.row == parent.row:
+            return "An incident cannot be merged into itself."
+        if not child.is_open:
+            return f"{_called(child)} is resolved."
+        if child.parent is not None:
+            return f"{_called(child)} is merged into another one, or into this, already."
+    return None
+
+
+def merge(
+    parent: IncidentState,
+    children: Sequence[IncidentState],
+    grandchildren: Iterable[IncidentState],
+    actor: Actor,
+    now: datetime,
+) -> tuple[Effect, ...]:
+    """These become children of the parent: acknowledged and silent (contract 4.3).
+
+    `grandchildren`, all that is merged into them, become its children too: families have two generations.
+    Nothing may be against it, see `against_merging`.
+    """
+    names = ", ".join(map(_called, children))
+    said = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {actor.name}", actor)
+    why = f"merged into {_called(parent)} by {actor.name}"
+    taken = [_taken_in(child, parent, actor, now, why) for child in children]
+    moved = [_moved_over(child, parent, actor, now, why) for child in grandchildren]
+    return (said, *(effect for effects in (*taken, *moved) for effect in effects))
+
+
+def _taken_in(
+    child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
+) -> tuple[Effect, ...]:
+    # What its service is told from here on must not be gathered where nobody hears of it.
+    merged = _awake(child).but(parent=parent.row, collecting=False)
+    acknowledged = move(merged, IncidentStatus.ACKNOWLEDGED, None, NOBODY, actor, now, why)
+    return (
+        *acknowledged,
+        RecordLog(child.unique_id, now, "merged", why, actor),
+        VoidNotices(child.unique_id, now, why),
+        *rearm(after(merged, acknowledged), None, NOBODY, now, why),
+    )
+
+
+def _moved_over(
+    child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
+) -> tuple[Effect, ...]:
+    log = RecordLog(child.unique_id, now, "merged", f"its parent is {why}", actor)
+    return (SaveIncident(child.but(parent=parent.row)), log)
+
+
+def unmerge(
+    child: IncidentState,
+    parent: IncidentState,
+    service: ServiceFacts | None,
+    actor: Actor,
+    now: datetime,
+) -> tuple[Effect, ...]:
+    """Stands alone again, acknowledged or resolved as it is, its time-outs with their whole time."""
+    why = f"no longer merged into {_called(parent)}, said {actor.name}"
+    alone = _new_chain(child, now) if child.is_open else child.but(parent=None)
+    log = RecordLog(child.unique_id, now, "unmerged", why, actor)
+    # Who is acknowledged or resolved has no chain that would name anybody.
+    return (log, *rearm(alone, service, NOBODY, now, why))
+
+
+def after(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:
+    """The incident as these effects leave it."""
+    said = [effect.incident for effect in effects if isinstance(effect, SaveIncident)]
+    return next((one for one in reversed(said) if one.unique_id == incident.unique_id), incident)

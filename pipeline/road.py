@@ -60,7 +60,10 @@ def _with_what_is_left(traveller: Traveller, nameable: Nameable) -> Traveller:
         "escalation_policy": _left(plan.escalation_policy, nameable.policies),
         "sla": _left(plan.sla, nameable.slas),
         "team_priority": _left(plan.team_priority, nameable.priorities),
-        "tags": tuple(tag for tag in plan.tags if _left(tag, nameable.tags)),
+        "tags": _all_left(plan.tags, nameable.tags),
+        "roles": tuple((role, user) for role, user in plan.roles if _left(role, nameable.roles)),
+        "responder_policies": _all_left(plan.responder_policies, nameable.policies),
+        "task_templates": _all_left(plan.task_templates, nameable.task_templates),
     }
     gone = [name for name, value in left.items() if value != getattr(plan, name)]
     if not gone:
@@ -71,6 +74,10 @@ def _with_what_is_left(traveller: Traveller, nameable: Nameable) -> Traveller:
 
 def _left(row: int | None, named: Mapping[str, Named]) -> int | None:
     return row if any(each.row == row for each in named.values()) else None
+
+
+def _all_left(rows: Iterable[int], named: Mapping[str, Named]) -> tuple[int, ...]:
+    return tuple(row for row in rows if _left(row, named))
 
 
 def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome) -> Traveller:
@@ -134,8 +141,9 @@ def plan_of(kept: Mapping[str, Any] | None) -> Plan:
     if not kept:
         return NO_PLAN
     urgency = None if kept["urgency"] is None else Urgency(kept["urgency"])
-    lists = {name: tuple(kept[name]) for name in ("notes", "tags")}
-    return Plan(**{**kept, **lists, "urgency": urgency})
+    lists = {name: tuple(value) for name, value in kept.items() if isinstance(value, list)}
+    roles = tuple((role, user) for role, user in kept.get("roles", ()))
+    return Plan(**{**kept, **lists, "roles": roles, "urgency": urgency})
 
 
 def entities_of(alerts: Sequence[Alert]) -> list[tuple[int, str]]:

@@ -8,7 +8,10 @@ from models.effects import (
     AddNote,
     AddResponder,
     AddTag,
+    AddTask,
+    ApplyTaskTemplate,
     ArmTimers,
+    AssignRole,
     Effect,
     EntityState,
     IncidentState,
@@ -25,6 +28,10 @@ from pipeline.alert import Alert
 from pipeline.rulesets import RuleSet
 
 Key = tuple[int, str]
+# An incident's unique_id, and the row of the person or of the policy that was asked to help with it.
+Called = tuple[str, int | None, int | None]
+# An incident's unique_id, and the row of a role in it.
+Role = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,10 @@ class LaneState:
     incident of entities whose incident is over. `asked` are the keys of entities that were looked for in
     the store (None: all that there are): asking for another notes it in `missing`, since a rule may give
     an alert an entity_id that nobody foresaw. What was decided with any missing must be decided anew.
+    `called` and `roles` are who was asked to help with an open incident, and who has which role in it: only
+    where rules ask for helpers and give roles. Open children of the incidents are among the incidents; asking
+    for those of a service that is not among the `locked` ones (None: all are) notes it in `unlocked`, and
+    what was decided with any must be decided anew, under its lock.
     """
 
     def __init__(
@@ -55,6 +66,9 @@ class LaneState:
         rulesets: Mapping[int, RuleSet] | None = None,
         past: Mapping[str, Past] | None = None,
         asked: Collection[Key] | None = None,
+        called: Iterable[Called] = (),
+        roles: Mapping[Role, int] | None = None,
+        locked: Collection[int] | None = None,
     ) -> None:
         self.facts = facts
         self.rulesets = rulesets or {}
@@ -63,7 +77,15 @@ class LaneState:
         self.missing: set[Key] = set()
         self.entities = {entity.key: entity for entity in entities}
         self.incidents = {incident.unique_id: incident for incident in incidents}
+        self.locked = locked
+        self.unlocked: set[int] = set()
+        self._children: dict[int, list[str]] = {}
+        for incident in self.incidents.values():
+            if incident.parent is not None:
+                self._children.setdefault(incident.parent, []).append(incident.unique_id)
         self.firing = dict(firing or {})
+        self.called = set(called)
+        self.roles = dict(roles or {})
 
     def entity(self, integration: int, entity_id: str) -> EntityState:
         key = (integration, entity_id)
@@ -92,6 +114,14 @@ class LaneState:
         incident = self.incidents.get(entity.incident or "")
         return incident if incident is not None and incident.is_open else None
 
+    def children_of(self, incident: IncidentState) -> list[IncidentState]:
+        """The open incidents that are merged into this one, and end with it."""
+        named = self._children.get(incident.row or 0, ())
+        found = [one for one in map(self.incidents.__getitem__, named) if one.is_open]
+        if self.locked is not None:
+            self.unlocked.update({one.service for one in found if one.service}.difference(self.locked))
+        return found
+
     def collecting(self) -> IncidentState | None:
         """The incident that gathers the service's alerts, if one is open."""
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
@@ -114,8 +144,12 @@ class LaneState:
                     raise ValueError("an alert never reopens an incident")
                 case RecordLog() | ArmTimers() | OweNotice() | VoidNotices():
                     pass
-                case AddNote() | AddTag() | AddResponder():
+                case AddNote() | AddTag() | AddTask() | ApplyTaskTemplate():
                     pass
+                case AddResponder(unique_id, user=user, escalation_policy=policy):
+                    self.called.add((unique_id, user, policy))
+                case AssignRole(unique_id, role=role, user=user):
+                    self.roles[unique_id, role] = user
 
     def _put(self, entity: EntityState) -> None:
         before = self.entities.get(entity.key)

@@ -5,8 +5,7 @@ from datetime import datetime
 from models.effects import Actor, Effect, IncidentState, Outcome, SaveEntity
 from models.enums import ActorKind, IncidentStatus, Urgency
 from pipeline import identity, moves
-from pipeline.alert import Alert, Parsed
-from pipeline.stages.dedupe import actor_of
+from pipeline.alert import Alert, Parsed, actor_of
 from pipeline.state import LaneState
 from schedules import escalation
 
@@ -84,6 +83,9 @@ def _incident(name: str, title: str, summary: str, state: LaneState, now: dateti
 
 
 def _opened(incident: IncidentState, actor: Actor, state: LaneState, now: datetime, *more: Effect) -> Outcome:
-    opened = moves.open_incident(incident, actor, now, "an alert was set aside")
-    started = moves.start(incident, state.facts.service, state.facts.directory, actor, now)
+    service = state.facts.service
+    opened = moves.open_incident(
+        incident, actor, now, "an alert was set aside", templates=[service.task_template]
+    )
+    started = moves.start(incident, service, state.facts.directory, actor, now)
     return Outcome(effects=[*opened, *more, *started])

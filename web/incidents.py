@@ -144,7 +144,8 @@ def _opening(
     actor: Actor,
     at: datetime,
 ) -> Iterable[Effect]:
-    yield from moves.open_incident(state, actor, at, f"made by {actor.name}")
+    templates = [service.task_template]
+    yield from moves.open_incident(state, actor, at, f"made by {actor.name}", templates=templates)
     if state.status is not IncidentStatus.TRIGGERED:
         yield from moves.rearm(state, service, directory, at)
         return

@@ -167,14 +167,14 @@ def _require_targets(team: Team, rules: list[dict[str, Any]], known: Collection[
 def usable_schedules(team: Team, unique_ids: Collection[str]) -> set[str]:
     """Those of these schedules that this team may use: its own, and those of teams that let others attach."""
     found = (
-        Schedule.select(Schedule.unique_id, Schedule.team, Team.account_permissions)
+        Schedule.select(Schedule.unique_id, Team.id, Team.account_permissions)
         .join(Team)
         .where(Team.account == team.account_id, Schedule.unique_id.in_(unique_ids))
     )
     return {
         schedule.unique_id
         for schedule in found
-        if schedule.team_id == team.id or "schedule_attach" in schedule.team.account_permissions
+        if schedule.team.id == team.id or "schedule_attach" in schedule.team.account_permissions
     }
 
 

@@ -4,7 +4,7 @@ Contract section 3.10; what each does stands in pipeline/actions.py.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +12,14 @@ from models.accounts import User
 from models.enums import RuleAction
 from models.ids import new_uuid
 from models.loading import display_name
-from models.teams import Priority, Sla, Tag, Team
+from models.schedules import Schedule
+from models.tasks import TaskTemplate
+from models.teams import IncidentRole, Priority, Sla, Tag, Team
 from pipeline.actions import REFERENCES
 from pipeline.conditions.literals import ALERT_TYPES, code_of
 from web import access
 from web.errors import bad
+from web.policies import usable_schedules
 from web.services import usable_policies
 from web.shapes import LONG_TEXT, Choice, Reference, Said, Shape, Text, Username
 
@@ -73,16 +76,16 @@ def _kept(given: dict[str, Any]) -> dict[str, Any]:
 @dataclass(frozen=True, slots=True)
 class Kind:
     """Something that actions refer to: what its ids look like, and the names of those that a team may
-    name, by id. `find` is None while there are no such objects: then any id is kept, and has no name."""
+    name, by id."""
 
     words: str
     is_id: Callable[[str], bool]
-    find: Callable[[Team, list[str]], dict[str, str]] | None = None
+    find: Callable[[Team, list[str]], dict[str, str]]
 
 
-def _of_team(table: Any) -> Callable[[Team, list[str]], dict[str, str]]:
+def _of_team(table: Any, name: str = "name") -> Callable[[Team, list[str]], dict[str, str]]:
     def find(team: Team, ids: list[str]) -> dict[str, str]:
-        rows = table.select(table.unique_id, table.name)
+        rows = table.select(table.unique_id, getattr(table, name))
         return dict(rows.where(table.team == team, table.unique_id.in_(ids)).tuples())
 
     return find
@@ -90,6 +93,11 @@ def _of_team(table: Any) -> Callable[[Team, list[str]], dict[str, str]]:
 
 def _policies(team: Team, ids: list[str]) -> dict[str, str]:
     return {policy.unique_id: policy.name for policy in usable_policies(team, ids)}
+
+
+def _schedules(team: Team, ids: list[str]) -> dict[str, str]:
+    rows = Schedule.select(Schedule.unique_id, Schedule.name)
+    return dict(rows.where(Schedule.unique_id.in_(usable_schedules(team, ids))).tuples())
 
 
 def _people(team: Team, usernames: list[str]) -> dict[str, str]:
@@ -100,7 +108,7 @@ def _people(team: Team, usernames: list[str]) -> dict[str, str]:
 
 
 def _responders(team: Team, ids: list[str]) -> dict[str, str]:
-    return _people(team, ids) | _policies(team, ids)
+    return _people(team, ids) | _policies(team, ids) | _schedules(team, ids)
 
 
 POLICY = Kind("escalation policy", access.is_uuid, _policies)
@@ -108,19 +116,20 @@ USER = Kind("user", access.is_username, _people)
 SLA = Kind("SLA", access.is_uuid, _of_team(Sla))
 PRIORITY = Kind("priority", access.is_uuid, _of_team(Priority))
 TAG = Kind("tag", access.is_uuid, _of_team(Tag))
-SCHEDULE = Kind("schedule", access.is_uuid)
-TASK_TEMPLATE = Kind("task template", access.is_uuid)
+SCHEDULE = Kind("schedule", access.is_uuid, _schedules)
+ROLE = Kind("incident role", access.is_uuid, _of_team(IncidentRole, "title"))
+TASK_TEMPLATE = Kind("task template", access.is_uuid, _of_team(TaskTemplate))
 RESPONDER = Kind("responder", lambda text: access.is_username(text) or access.is_uuid(text), _responders)
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
     """What an action must say: `check` raises ValueError for a value that has no meaning; `refers` is
-    what it names, which must exist if `must_exist`."""
+    what it names, and `by_key` what its key names, which must exist."""
 
     check: Callable[[str], Any] | None = None
     refers: Kind | None = None
-    must_exist: bool = False
+    by_key: Kind | None = None
 
 
 def _urgency(value: str) -> None:
@@ -140,18 +149,18 @@ FORMS: dict[RuleAction, Form] = {
     RuleAction.CHANGE_ALERT_TYPE: Form(code_of(ALERT_TYPES)),
     RuleAction.ADD_NOTE: TEXT,
     RuleAction.SUPPRESS: TEXT,
-    RuleAction.ROUTE_TO_ESCALATION_POLICY: Form(refers=POLICY, must_exist=True),
+    RuleAction.ROUTE_TO_ESCALATION_POLICY: Form(refers=POLICY),
     RuleAction.ASSIGN_SCHEDULE: Form(refers=SCHEDULE),
-    RuleAction.ASSIGN_USER: Form(refers=USER, must_exist=True),
+    RuleAction.ASSIGN_USER: Form(refers=USER),
     RuleAction.CHANGE_URGENCY: Form(_urgency),
     RuleAction.CHANGE_MESSAGE: TEXT,
     RuleAction.CHANGE_SUMMARY: TEXT,
     RuleAction.CHANGE_ENTITY_ID: TEXT,
-    RuleAction.ASSIGN_ROLE: Form(refers=USER),
-    RuleAction.ADD_TAGS: Form(refers=TAG, must_exist=True),
+    RuleAction.ASSIGN_ROLE: Form(refers=USER, by_key=ROLE),
+    RuleAction.ADD_TAGS: Form(refers=TAG),
     RuleAction.CREATE_TASK: TEXT,
-    RuleAction.ASSIGN_SLA: Form(refers=SLA, must_exist=True),
-    RuleAction.ASSIGN_PRIORITY: Form(refers=PRIORITY, must_exist=True),
+    RuleAction.ASSIGN_SLA: Form(refers=SLA),
+    RuleAction.ASSIGN_PRIORITY: Form(refers=PRIORITY),
     RuleAction.APPLY_TASK_TEMPLATE: Form(refers=TASK_TEMPLATE),
     RuleAction.ADD_RESPONDER: Form(refers=RESPONDER),
     RuleAction.HASH_ENTITY_ID: TEXT,
@@ -189,10 +198,18 @@ def names_of(team: Team, actions: Iterable[Action]) -> Names:
     """The names of all that these actions refer to and this team may name: a query a kind."""
     wanted: dict[Kind, set[str]] = {}
     for action in actions:
-        kind = _form(action).refers
-        if kind is not None:
-            wanted.setdefault(kind, set()).update(id_ for id_ in _ids(action) if kind.is_id(id_))
-    return {kind: kind.find(team, list(ids)) for kind, ids in wanted.items() if kind.find and ids}
+        for kind, _, ids in _references(action):
+            wanted.setdefault(kind, set()).update(filter(kind.is_id, ids))
+    return {kind: kind.find(team, list(ids)) for kind, ids in wanted.items() if ids}
+
+
+def _references(action: Action) -> Iterator[tuple[Kind, str, list[str]]]:
+    """What an action refers to: of which kind, said in which field, by which ids."""
+    form = _form(action)
+    if form.refers is not None:
+        yield form.refers, _field(action), _ids(action)
+    if form.by_key is not None:
+        yield form.by_key, "key", [action["key"].strip().lower()]
 
 
 def _require_sense(actions: list[dict[str, Any]], team: Team | None) -> None:
@@ -200,10 +217,9 @@ def _require_sense(actions: list[dict[str, Any]], team: Team | None) -> None:
         _require_form(f"actions.{place}", action)
     names = names_of(team, actions) if team else {}
     for place, action in enumerate(actions):
-        form = _form(action)
-        known = names.get(form.refers, {}) if form.refers else {}
-        if form.refers and form.must_exist and not known.keys() >= set(_ids(action)):
-            bad(f"actions.{place}.{_field(action)}", f"The team has no such {form.refers.words}.")
+        for kind, field, ids in _references(action):
+            if not names.get(kind, {}).keys() >= set(ids):
+                bad(f"actions.{place}.{field}", f"The team has no such {kind.words}.")
 
 
 def _require_form(where: str, action: Action) -> None:
@@ -213,10 +229,9 @@ def _require_form(where: str, action: Action) -> None:
             form.check(action["value"])
         except ValueError as error:
             bad(f"{where}.value", str(error))
-    if form.refers is not None and not all(map(form.refers.is_id, _ids(action))):
-        bad(f"{where}.{_field(action)}", f"This is no id of a {form.refers.words}.")
-    if action["action_type"] == RuleAction.ASSIGN_ROLE and not access.is_uuid(action["key"].strip().lower()):
-        bad(f"{where}.key", "Must be the id of an incident role.")
+    for kind, field, ids in _references(action):
+        if not all(map(kind.is_id, ids)):
+            bad(f"{where}.{field}", f"This is no id of a {kind.words}.")
 
 
 def shown(action: Action, names: Names) -> dict[str, Any]:

@@ -170,9 +170,10 @@ def _facts(integration: Integration | None, drafted: tuple[Mapping[str, Any], ..
     if integration is None:
         return NOWHERE
     facts = lane_facts(integration.service)
-    usernames = _referred(drafted, RuleAction.ASSIGN_USER)
+    usernames = _referred(drafted, RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
     policies = usable_policies(
-        integration.service.team, _referred(drafted, RuleAction.ROUTE_TO_ESCALATION_POLICY)
+        integration.service.team,
+        _referred(drafted, RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER),
     )
     found = {policy.unique_id: Named(policy.id, policy.name) for policy in policies}
     return replace(
@@ -182,8 +183,8 @@ def _facts(integration: Integration | None, drafted: tuple[Mapping[str, Any], ..
     )
 
 
-def _referred(drafted: tuple[Mapping[str, Any], ...], action_type: RuleAction) -> list[str]:
-    return [actions.reference_of(action) for action in drafted if action["action_type"] == action_type]
+def _referred(drafted: tuple[Mapping[str, Any], ...], *kinds: RuleAction) -> list[str]:
+    return [actions.reference_of(action).lower() for action in drafted if action["action_type"] in kinds]
 
 
 def _alert(

@@ -31,10 +31,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LaneKnowledge:
-    """A service's facts, and the rules of its integrations, compiled."""
+    """A service's facts, the rules of its integrations, compiled, and the types of all their actions."""
 
     facts: LaneFacts
     rulesets: Mapping[int, RuleSet]
+    acts: frozenset[int] = frozenset()
 
 
 class Kept(Generic[T]):
@@ -77,7 +78,9 @@ def of_service(service: Service) -> LaneKnowledge:
 
 def _read(service: Service) -> LaneKnowledge:
     facts = lane_facts(service)
-    return LaneKnowledge(facts, {row: RuleSet(rules) for row, rules in facts.rules.items()})
+    rules = [rule for some in facts.rules.values() for rule in some]
+    acts = frozenset(action["action_type"] for rule in rules for action in rule.actions)
+    return LaneKnowledge(facts, {row: RuleSet(rules) for row, rules in facts.rules.items()}, acts)
 
 
 def of_router(router: GlobalRouter) -> Routing:

@@ -1,14 +1,23 @@
 """What a locked service's lane is decided upon: its configuration, entities and open incidents, from rows."""
 
-from models.enums import Collation
-from models.loading import entity_states, firing_counts, open_incidents
+from collections.abc import Collection
+
+from models.enums import Collation, RuleAction
+from models.loading import (
+    assigned_roles,
+    called_responders,
+    entity_states,
+    firing_counts,
+    open_children,
+    open_incidents,
+)
 from models.services import Service
 from pipeline.state import Key, LaneState, Past
 from workers import configuration
 
 
-def load(service: Service, keys: set[Key]) -> LaneState:
-    """The state around these entities, in a constant number of queries."""
+def load(service: Service, keys: set[Key], locked: Collection[int] = ()) -> LaneState:
+    """The state around these entities, in a constant number of queries; `locked` are rows of services."""
     known = configuration.of_service(service)
     entities, ended = entity_states(keys)
     incidents = open_incidents(
@@ -19,11 +28,14 @@ def load(service: Service, keys: set[Key]) -> LaneState:
     return LaneState(
         known.facts,
         entities,
-        incidents,
+        [*open_children(incidents), *incidents],
         firing_counts(incidents),
         rulesets=known.rulesets,
         past={one.unique_id: Past(one.row, one.ended_at) for one in ended},
         asked=keys,
+        called=called_responders(incidents) if RuleAction.ADD_RESPONDER in known.acts else (),
+        roles=assigned_roles(incidents) if RuleAction.ASSIGN_ROLE in known.acts else {},
+        locked=locked,
     )
 
 

@@ -4,9 +4,6 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.effects import (
-    Actor,
-    AddNote,
-    AddTag,
     Decision,
     Effect,
     EntityState,
@@ -15,9 +12,10 @@ from models.effects import (
     go_on,
     stop,
 )
-from models.enums import ActorKind, AlertType, Collation, IncidentStatus, ServiceStatus
-from pipeline import identity, moves
-from pipeline.alert import Alert
+from models.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from pipeline import moves
+from pipeline.additions import additions
+from pipeline.alert import Alert, actor_of
 from pipeline.coverage import covers
 from pipeline.state import LaneState
 
@@ -44,23 +42,9 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         return stop("older than the last resolve of its entity, by its source's own time")
     if held is not None:
         fires = () if entity.firing else (SaveEntity(entity.held_by(held.unique_id)),)
-        added = additions(alert, held.unique_id, now)
+        added = additions(alert, held, state, now)
         return stop("its entity has an open incident", *fires, *added, incident=held.unique_id)
     return _collated(alert, entity, state, now) or go_on("its entity has no open incident")
-
-
-def actor_of(alert: Alert) -> Actor:
-    return Actor(ActorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)
-
-
-def additions(alert: Alert, incident: str, now: datetime) -> tuple[Effect, ...]:
-    """The notes and tags that an alert brings to its incident, new or open (contract 4.2)."""
-    notes = [
-        AddNote(incident, identity.note_id(alert.event_id, place), text, now)
-        for place, text in enumerate(alert.plan.notes)
-    ]
-    tags = [AddTag(incident, identity.incident_tag_id(incident, tag), tag, now) for tag in alert.plan.tags]
-    return (*notes, *tags)
 
 
 def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
@@ -69,12 +53,13 @@ def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime
     held = state.holder(entity)
     if held is None:
         return stop("nothing open to resolve", SaveEntity(cleared))
-    added = additions(alert, held.unique_id, now)
     others = state.others_firing(held, entity)
     if others > 0:
+        added = additions(alert, held, state, now)
         reason = f"its entity is resolved, {others} more of the incident still fire{'s' * (others == 1)}"
         return stop(reason, SaveEntity(cleared), *added, incident=held.unique_id)
     moved = _move(alert, held, IncidentStatus.RESOLVED, state, now)
+    added = additions(alert, held.but(status=IncidentStatus.RESOLVED), state, now)
     return stop("resolves the incident", SaveEntity(cleared), *moved, *added, incident=held.unique_id)
 
 
@@ -83,7 +68,7 @@ def _acknowledged(alert: Alert, held: IncidentState | None, state: LaneState, no
         return stop("nothing open to acknowledge")
     moved = _move(alert, held, IncidentStatus.ACKNOWLEDGED, state, now)
     reason = "acknowledges the incident" if moved else "the incident is acknowledged already"
-    return stop(reason, *moved, *additions(alert, held.unique_id, now), incident=held.unique_id)
+    return stop(reason, *moved, *additions(alert, held, state, now), incident=held.unique_id)
 
 
 def _move(
@@ -91,7 +76,8 @@ def _move(
 ) -> tuple[Effect, ...]:
     facts = state.facts
     reason = f"an alert said {alert.alert_type.name.lower()}"
-    return moves.move(held, to, facts.service, facts.directory, actor_of(alert), now, reason)
+    children = state.children_of(held) if to is IncidentStatus.RESOLVED else ()
+    return moves.move(held, to, facts.service, facts.directory, actor_of(alert), now, reason, children)
 
 
 def _older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:
@@ -117,6 +103,6 @@ def _collated(alert: Alert, entity: EntityState, state: LaneState, now: datetime
     return stop(
         "joins the incident that the service is collecting into",
         SaveEntity(entity.held_by(latest.unique_id)),
-        *additions(alert, latest.unique_id, now),
+        *additions(alert, latest, state, now),
         incident=latest.unique_id,
     )

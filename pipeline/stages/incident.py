@@ -6,9 +6,9 @@ from models.effects import Decision, IncidentState, SaveEntity, SaveIncident, go
 from models.enums import Collation, IncidentStatus
 from models.facts import ServiceFacts
 from pipeline import actions, identity, moves
-from pipeline.alert import Alert
+from pipeline.additions import additions, tasks
+from pipeline.alert import Alert, actor_of
 from pipeline.coverage import covers, described
-from pipeline.stages.dedupe import actor_of, additions
 from pipeline.state import LaneState
 from schedules import escalation
 
@@ -26,14 +26,16 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     facts = state.facts
     incident = _new_incident(alert, state, now)
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
-    opened = moves.open_incident(incident, actor_of(alert), now, reason)
+    templates = (facts.service.task_template, *alert.plan.task_templates)
+    opened = moves.open_incident(incident, actor_of(alert), now, reason, templates=templates)
     entity = state.entity(alert.integration, alert.entity_id)
     return go_on(
         "opens an incident",
         *_closed_collection(facts.service, state),
         *opened,
         SaveEntity(entity.held_by(incident.unique_id)),
-        *additions(alert, incident.unique_id, now),
+        *tasks(alert, incident.unique_id, now),
+        *additions(alert, incident, state, now),
         incident=incident.unique_id,
         opened=True,
     )

@@ -4,8 +4,7 @@ from datetime import datetime
 
 from models.effects import Decision, OweNotice, stop
 from pipeline import identity, moves
-from pipeline.alert import Alert
-from pipeline.stages.dedupe import actor_of
+from pipeline.alert import Alert, actor_of
 from pipeline.state import LaneState
 
 

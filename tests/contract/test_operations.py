@@ -16,14 +16,11 @@ WORDS = ("Bearer", "Token")
 
 
 def test_each_operation_that_is_served_has_a_row():
-    """Our own operations, beyond the contract, are tested where they stand."""
-    served = {
-        (route.method, route.path)
-        for route in ROUTES
-        if route.documented and not route.path.startswith("/api/tocsin/")
-    }
+    """Our own operations, beyond the contract, may have one too; else they are tested where they stand."""
+    served = {(route.method, route.path) for route in ROUTES if route.documented}
+    of_the_contract = {each for each in served if not each[1].startswith("/api/tocsin/")}
 
-    assert served == {(row.method, row.path) for row in OPERATIONS}
+    assert of_the_contract <= {(row.method, row.path) for row in OPERATIONS} <= served
 
 
 def path_of(row: Row, stock: Any) -> str:

@@ -25,6 +25,9 @@ NAMEABLE = Nameable(
     slas={"sla-1": Named(11, "Gold"), "sla-2": Named(12, "Silver")},
     priorities={"priority-1": Named(21, "P1"), "priority-2": Named(22, "P2")},
     tags={"tag-1": Named(31, "Disk"), "tag-2": Named(32, "Night")},
+    roles={"role-1": Named(41, "Commander"), "role-2": Named(42, "Scribe")},
+    task_templates={"template-1": Named(51, "Outage")},
+    schedules={"schedule-1": Named(61, "Nights")},
 )
 FACTS = replace(lane(EVERYBODY, sla=12, team_priority=22), nameable=NAMEABLE)
 DISK = alert(summary="97% of /var", payload={"host": "db1", "tags": ["disk", "NIGHT", "?"], "nothing": None})
@@ -100,6 +103,29 @@ EFFECTS = [
         "db1",
         hashlib.sha256(b"db1").hexdigest(),
     ),
+    (
+        A.ASSIGN_ROLE,
+        {"key": "Role-1 ", "value": "bob"},
+        DISK.wanting(roles=((41, "bob"),)),
+        None,
+        "Commander: Bob",
+    ),
+    (
+        A.CREATE_TASK,
+        {"value": "Look at {{payload.host}}"},
+        DISK.wanting(tasks=("Look at db1",)),
+        None,
+        "Look at db1",
+    ),
+    (
+        A.APPLY_TASK_TEMPLATE,
+        {"task_template": "template-1"},
+        DISK.wanting(task_templates=(51,)),
+        None,
+        "Outage",
+    ),
+    (A.ADD_RESPONDER, {"value": "BOB"}, DISK.wanting(responders=("bob",)), None, "Bob"),
+    (A.ADD_RESPONDER, {"value": "policy-2"}, DISK.wanting(responder_policies=(2,)), None, "Database"),
     (A.DELAY_NOTIFICATIONS, {"value": " 300 "}, DISK.wanting(delay_s=300), "0 s", "300 s"),
 ]
 
@@ -117,12 +143,11 @@ MISSING = [
     (A.ROUTE_TO_ESCALATION_POLICY, "escalation policy"),
     (A.ASSIGN_SCHEDULE, "schedule"),
     (A.ASSIGN_USER, "user"),
-    (A.ASSIGN_ROLE, "incident role here"),
-    (A.CREATE_TASK, "list of tasks"),
+    (A.ASSIGN_ROLE, "incident role"),
     (A.ASSIGN_SLA, "SLA"),
     (A.ASSIGN_PRIORITY, "priority"),
     (A.APPLY_TASK_TEMPLATE, "task template"),
-    (A.ADD_RESPONDER, "responder here"),
+    (A.ADD_RESPONDER, "user, escalation policy or schedule"),
 ]
 
 
@@ -138,6 +163,7 @@ def test_every_type_of_action_is_tried_here():
     assert {kind for kind, *_ in (*EFFECTS, *MISSING)} == set(RuleAction) == set(actions.ACTIONS)
 
 
+NOT_ON_CALL = "without effect: an alert rule does not look up who is on call by a schedule"
 UNFIT = [
     (A.CHANGE_ALERT_TYPE, "loud", "'loud' is none of info, warning, error, critical, acknowledged, resolved"),
     (A.CHANGE_ALERT_TYPE, "6", "'6' is none of info, warning, error, critical, acknowledged, resolved"),
@@ -148,6 +174,9 @@ UNFIT = [
     (A.ADD_NOTE, " {{payload.nothing}} ", "the note came out empty"),
     (A.ADD_TAGS, "", "it names no tag"),
     (A.ADD_TAGS, "gone, {{payload.none}}", "1 of 1 tags do not exist"),
+    (A.CREATE_TASK, " {{payload.nothing}} ", "the task came out empty"),
+    (A.ASSIGN_SCHEDULE, "schedule-1", NOT_ON_CALL),
+    (A.ADD_RESPONDER, "schedule-1", f"{NOT_ON_CALL}, so nobody is asked to help"),
     (A.DELAY_NOTIFICATIONS, "soon", "without effect: the delay is no number of seconds"),
     (A.DELAY_NOTIFICATIONS, "-5", "without effect: the delay is no number of seconds"),
     (A.DELAY_NOTIFICATIONS, "9999999", "without effect: the delay is no number of seconds"),
@@ -208,13 +237,16 @@ def test_the_hash_of_an_entity_id_is_stable_and_takes_any_text():
     assert {len(each) for each in digests} == {64}
 
 
-def test_an_alert_brings_so_many_notes_and_tags_and_no_more():
+def test_an_alert_brings_so_many_notes_tags_and_tasks_and_no_more():
     full = DISK.wanting(notes=("n",) * actions.MOST_NOTES, tags=tuple(range(100, 100 + actions.MOST_TAGS)))
+    busy = DISK.wanting(tasks=("t",) * actions.MOST_TASKS)
 
     note, tag = done(A.ADD_NOTE, "one more", to=full), done(A.ADD_TAGS, "tag-1", to=full)
+    task = done(A.CREATE_TASK, "one more", to=busy)
 
     assert (note.alert, note.note) == (full, "an alert brings 50 notes at most")
     assert (tag.alert, tag.note) == (full, "an alert brings 50 tags at most")
+    assert (task.alert, task.note) == (busy, "an alert brings 50 tasks at most")
 
 
 def test_what_an_earlier_rule_said_is_what_a_change_is_from():
@@ -226,6 +258,25 @@ def test_what_an_earlier_rule_said_is_what_a_change_is_from():
     assert done(A.DELAY_NOTIFICATIONS, "0", to=changed).alert.plan.delay_s == 0
     assert done(A.ROUTE_TO_ESCALATION_POLICY, "policy-1", to=changed).before == "Database"
     assert BOB.name == done(A.ASSIGN_USER, "bob", to=changed).after
+
+
+def test_a_role_has_one_person_and_a_list_what_it_holds_once():
+    wanted = DISK.wanting(roles=((41, "alice"), (42, "alice")), responders=("bob",), task_templates=(51,))
+    given = done(A.ASSIGN_ROLE, "bob", key="role-1", to=wanted)
+
+    assert given.alert.plan.roles == ((41, "bob"), (42, "alice"))
+    assert (given.before, given.after) == ("Commander: Alice", "Commander: Bob")
+    assert done(A.ADD_RESPONDER, "bob", to=wanted).alert == wanted
+    assert done(A.APPLY_TASK_TEMPLATE, "template-1", to=wanted).alert == wanted
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "what"), [("gone", "bob", "incident role"), ("role-1", "x", "user")]
+)
+def test_a_role_needs_somebody_and_somebody_a_role(key, value, what):
+    change = done(A.ASSIGN_ROLE, value, key=key)
+
+    assert (change.alert, change.note) == (DISK, f"without effect: there is no such {what}")
 
 
 @pytest.mark.parametrize("kind", RuleAction, ids=lambda kind: kind.name)

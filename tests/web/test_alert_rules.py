@@ -10,7 +10,9 @@ from models.accounts import Configuration
 from models.enums import RuleAction
 from models.ids import new_uuid
 from models.rules import AlertRule
-from models.teams import EscalationPolicy, Priority, Sla, Tag
+from models.schedules import Schedule
+from models.tasks import TaskTemplate
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
 from web import alert_rules
 
 TYPED = ("escalation_policy", "assign_to", "schedule", "sla", "team_priority", "task_template")
@@ -42,6 +44,9 @@ def ids(world, now) -> dict[str, str]:
         "tag": Tag.create(unique_id=new_uuid(), name="database", **known).unique_id,
         "network": Tag.create(unique_id=new_uuid(), name="network", **known).unique_id,
         "user": world.bob.username,
+        "role": IncidentRole.create(unique_id=new_uuid(), title="Scribe", **known).unique_id,
+        "template": TaskTemplate.create(unique_id=new_uuid(), name="Outage", **known).unique_id,
+        "schedule": Schedule.create(unique_id=new_uuid(), name="Nights", **known).unique_id,
         "any": "6a3a1b8e-21a4-4f2b-9a6d-5f4c7f0b1c11",
     }
 
@@ -194,25 +199,26 @@ ACTIONS = (
     (4, {"escalation_policy": "policy"}, {"escalation_policy_name": "Default Escalation Policy"}),
     (4, {"value": "policy"}, {"escalation_policy": "policy",
                               "escalation_policy_name": "Default Escalation Policy"}),
-    (5, {"value": "any"}, {"schedule": "any"}), (5, {"schedule": "any"}, {}),
+    (5, {"value": "schedule"}, {"schedule": "schedule"}), (5, {"schedule": "schedule"}, {}),
     (6, {"assign_to": "user"}, {"assign_to_name": "Bob"}),
     (6, {"value": "user"}, {"assign_to": "user", "assign_to_name": "Bob"}),
     (7, {"value": "0"}, {}), (7, {"value": 1}, {"value": "1"}),
     (8, {"value": "{{ payload.host }}: {{message}}"}, {}), (9, {"value": "  as it is  "}, {}),
     (10, {"value": ""}, {}), (10, {"value": "{{payload.host}}"}, {}),
-    (11, {"key": "any", "value": "user"}, {}),
+    (11, {"key": "role", "value": "user"}, {}),
     (12, {"value": "tag"}, {}), (12, {"value": "{{payload.tags}}"}, {}),
     (13, {"value": "Look at the disk"}, {}),
     (14, {"sla": "sla"}, {}), (14, {"value": "sla"}, {"sla": "sla"}),
     (15, {"team_priority": "priority"}, {}), (15, {"value": "priority"}, {"team_priority": "priority"}),
-    (16, {"task_template": "any"}, {}), (16, {"value": "any"}, {"task_template": "any"}),
-    (17, {"value": "user"}, {}), (17, {"value": "policy"}, {}), (17, {"value": "any"}, {}),
+    (16, {"task_template": "template"}, {}), (16, {"value": "template"}, {"task_template": "template"}),
+    (17, {"value": "user"}, {}), (17, {"value": "policy"}, {}), (17, {"value": "schedule"}, {}),
     (18, {}, {}), (19, {"value": "300"}, {}), (19, {"value": 86400}, {"value": "86400"}),
 )  # fmt: skip
 NAMES = {
     (4, "policy"): "Default Escalation Policy", (6, "user"): "Bob", (11, "user"): "Bob",
     (12, "tag"): "database", (14, "sla"): "Gold", (15, "priority"): "P1", (17, "user"): "Bob",
-    (17, "policy"): "Default Escalation Policy",
+    (17, "policy"): "Default Escalation Policy", (17, "schedule"): "Nights", (5, "schedule"): "Nights",
+    (16, "template"): "Outage",
 }  # fmt: skip
 
 
@@ -251,17 +257,21 @@ def test_each_action_reads_back_as_it_was_said(ask, rules, act, ids, action_type
         ("escalation_policy", {"action_type": 4, "escalation_policy": "any"}),
         ("escalation_policy", {"action_type": 4, "escalation_policy": "x", "value": "policy"}),
         ("schedule", {"action_type": 5}), ("value", {"action_type": 5, "value": "x"}),
+        ("value", {"action_type": 5, "value": "any"}),
         ("assign_to", {"action_type": 6}),
         ("assign_to", {"action_type": 6, "assign_to": "39569d4b-6540-4b64-a086-6"}),
         ("value", {"action_type": 7}), ("value", {"action_type": 7, "value": "2"}),
         ("value", {"action_type": 8, "value": "x" * 20_000}), ("value", {"action_type": 8, "value": ["x"]}),
-        ("value", {"action_type": 11, "key": "any", "value": ""}),
+        ("value", {"action_type": 11, "key": "role", "value": ""}),
+        ("value", {"action_type": 11, "key": "role", "value": "39569d4b-6540-4b64-a086-6"}),
         ("key", {"action_type": 11, "value": "user"}),
+        ("key", {"action_type": 11, "key": "any", "value": "user"}),
         ("value", {"action_type": 12}), ("value", {"action_type": 12, "value": " , "}),
         ("value", {"action_type": 12, "value": "database"}), ("value", {"action_type": 12, "value": "any"}),
         ("value", {"action_type": 12, "value": "{{payload.x}}, any"}),
         ("sla", {"action_type": 14, "sla": "any"}), ("value", {"action_type": 15, "value": "any"}),
-        ("task_template", {"action_type": 16}), ("value", {"action_type": 17, "value": "somebody"}),
+        ("task_template", {"action_type": 16}), ("value", {"action_type": 16, "value": "any"}),
+        ("value", {"action_type": 17, "value": "somebody"}), ("value", {"action_type": 17, "value": "any"}),
         ("value", {"action_type": 19}), ("value", {"action_type": 19, "value": "86401"}),
         ("value", {"action_type": 19, "value": "-1"}), ("value", {"action_type": 19, "value": "1.5"}),
     ],

@@ -6,7 +6,9 @@ from models.enums import RuleAction, WorkState
 from models.events import Event
 from models.ids import new_uuid
 from models.incidents import Incident
-from models.teams import Priority, Sla, Tag
+from models.schedules import Schedule
+from models.tasks import TaskTemplate, TemplateTask
+from models.teams import IncidentRole, Priority, Sla, Tag
 from workers import road
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1", "payload": {"host": "db1"}}
@@ -37,14 +39,18 @@ def things(world, now):
     """One of each thing that a team's rules can name, by the action that names it."""
     made = {
         table: table.create(unique_id=new_uuid(), team=world.team, name="x", creation_date=now)
-        for table in (Sla, Priority, Tag)
+        for table in (Sla, Priority, Tag, Schedule, TaskTemplate)
     }
-    anything = new_uuid()
+    for minutes, title in ((-1, "Tell everybody"), (15, "Look at the graphs")):
+        TemplateTask.create(
+            unique_id=new_uuid(), task_template=made[TaskTemplate], title=title, due_in=minutes,
+            position=1, creation_date=now,
+        )  # fmt: skip
     return {
         RuleAction.CHANGE_ALERT_TYPE: "error",
         RuleAction.ADD_NOTE: "look at {{payload.host}}",
         RuleAction.ROUTE_TO_ESCALATION_POLICY: world.policy.unique_id,
-        RuleAction.ASSIGN_SCHEDULE: anything,
+        RuleAction.ASSIGN_SCHEDULE: made[Schedule].unique_id,
         RuleAction.ASSIGN_USER: world.bob.username,
         RuleAction.CHANGE_URGENCY: "0",
         RuleAction.CHANGE_MESSAGE: "{{message}} on {{payload.host}}",
@@ -55,21 +61,21 @@ def things(world, now):
         RuleAction.CREATE_TASK: "clean up",
         RuleAction.ASSIGN_SLA: made[Sla].unique_id.upper(),
         RuleAction.ASSIGN_PRIORITY: made[Priority].unique_id,
-        RuleAction.APPLY_TASK_TEMPLATE: anything,
+        RuleAction.APPLY_TASK_TEMPLATE: made[TaskTemplate].unique_id,
         RuleAction.ADD_RESPONDER: world.bob.username,
         RuleAction.DELAY_NOTIFICATIONS: "60",
     }
 
 
-WITHOUT_EFFECT = {
-    "assign_schedule", "assign_role", "create_task", "apply_task_template", "add_responder",
-}  # fmt: skip
+@pytest.fixture
+def keys(world) -> dict[RuleAction, str]:
+    """What actions say besides their value."""
+    return {RuleAction.ASSIGN_ROLE: IncidentRole.get(IncidentRole.team == world.team).unique_id}
 
 
-def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, things):
+def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, things, keys):
     given = {**things, RuleAction.HASH_ENTITY_ID: "", RuleAction.SUPPRESS: ""}
     assert set(given) == set(RuleAction)
-    keys = {RuleAction.ASSIGN_ROLE: new_uuid()}
     actions = [
         {"action_type": int(kind), "value": value, "key": keys.get(kind, "")} for kind, value in given.items()
     ]
@@ -81,14 +87,13 @@ def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, 
     (record,) = alert["rules"]
     assert (alert["status"], alert["suppressed"]) == ("completed", True)
     assert alert["message"] == "Disk full on db1"
-    assert {done["action"] for done in record["actions"] if "note" in done} == WITHOUT_EFFECT
+    assert {done["action"] for done in record["actions"] if "note" in done} == {"assign_schedule"}
     assert len(record["actions"]) == len(RuleAction)
 
 
-def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, things):
+def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, things, keys):
     for kind in (RuleAction.CHANGE_ALERT_TYPE, RuleAction.DELAY_NOTIFICATIONS):
         things.pop(kind)
-    keys = {RuleAction.ASSIGN_ROLE: new_uuid()}
     for kind, value in things.items():
         action = {"action_type": int(kind), "value": value, "key": keys.get(kind, "")}
         assert ask("POST", rules, {"actions": [action]}).status_code == 201
@@ -103,6 +108,12 @@ def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, th
     assert shown["assigned_to"] == world.bob.username
     assert (shown["sla_object"]["name"], shown["team_priority_object"]["name"]) == ("x", "x")
     assert [tag["name"] for tag in shown["tags"]] == ["x"]
+    ours = "/api/tocsin/incidents/1"
+    (role,), tasks = ask("GET", f"{ours}/roles/").json, ask("GET", f"{ours}/tasks/").json
+    assert (role["role_title"], role["user_name"]) == ("Incident Commander", "Bob")
+    assert [task["title"] for task in tasks] == ["clean up", "Tell everybody", "Look at the graphs"]
+    (responder,) = ask("GET", "/api/incidents/1/responders/").json
+    assert (responder["user_name"], responder["response_status"]) == ("Bob", 3)
 
 
 def test_what_a_rule_changed_is_shown_and_what_it_did_not_is_echoed(ask, world, rules, send):

@@ -12,9 +12,11 @@ from models.base import db
 from models.events import Event, Receipt
 from models.ids import new_short_id, new_uuid
 from models.routers import GlobalRouter
+from models.schedules import Schedule
 from models.services import Integration
 from models.tables import TABLES
-from models.teams import EscalationPolicy, Priority, Sla, Tag
+from models.tasks import TaskTemplate
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
 from tests.contract.test_description import described, problems
 from tests.pipeline.test_conditions_fuzz import JSON, TREEISH
 
@@ -166,6 +168,8 @@ def test_it_tells_what_each_action_would_change(attempt, world, now):
     known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
     sla, tag = Sla.create(name="Gold", **known), Tag.create(name="database", **known)
     Priority.create(name="P1", **known)
+    nights, template = Schedule.create(name="Nights", **known), TaskTemplate.create(name="Outage", **known)
+    scribe = IncidentRole.create(title="Scribe", **known)
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
     theirs.global_ep = True
     theirs.name = "Charlie's"
@@ -177,14 +181,19 @@ def test_it_tells_what_each_action_would_change(attempt, world, now):
         {"action_type": 4, "escalation_policy": theirs.unique_id},
         {"action_type": 14, "sla": sla.unique_id},
         {"action_type": 12, "value": f"{tag.unique_id}, {{{{payload.none}}}}"},
-        {"action_type": 5, "schedule": new_uuid()},
+        {"action_type": 5, "schedule": nights.unique_id},
         {"action_type": 7, "value": "0"},
+        {"action_type": 11, "key": scribe.unique_id, "value": world.charlie.username},
+        {"action_type": 13, "value": "Look at {{payload.host}}"},
+        {"action_type": 16, "task_template": template.unique_id},
+        {"action_type": 17, "value": world.bob.username},
+        {"action_type": 17, "value": theirs.unique_id},
         {"action_type": 3},
     ]
 
     tried = attempt(ON_DB1, payload=DISK, integration=world.integration.unique_id, actions=drafted)
 
-    assert [each["action_type"] for each in tried["actions"]] == [1, 8, 6, 4, 14, 12, 5, 7, 3]
+    assert [each["action_type"] for each in tried["actions"]] == [each["action_type"] for each in drafted]
     assert [(each["from"], each["to"]) for each in tried["actions"]] == [
         ("critical", "warning"),
         ("Disk full", "db1: Disk full (1)"),
@@ -194,9 +203,15 @@ def test_it_tells_what_each_action_would_change(attempt, world, now):
         (None, "database"),
         (None, None),
         ("high", "low"),
+        (None, "Scribe: Charlie"),
+        (None, "Look at db1"),
+        (None, "Outage"),
+        (None, "Bob"),
+        (None, "Charlie's"),
         ("not suppressed", "suppressed"),
     ]
-    assert tried["actions"][6]["note"] == "without effect: there is no such schedule"
+    note = "without effect: an alert rule does not look up who is on call by a schedule"
+    assert [each["note"] for each in tried["actions"] if each["note"]][-1] == note
     assert attempt('{"==": [1, 2]}', payload=DISK, actions=[{"action_type": 3}])["actions"] == []
 
 

@@ -1,0 +1,108 @@
+"""Who has which role of the team's in an incident."""
+
+import pytest
+
+from models.accounts import Configuration
+from models.ids import new_uuid
+from models.incidents import IncidentAssignment
+from models.teams import IncidentRole
+
+ROLES = "/api/tocsin/incidents/1/roles/"
+NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def roles(ask, world, now):
+    """Ids of two roles of the team, by title; there is an incident."""
+    ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
+    scribe = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    leader = IncidentRole.get(IncidentRole.team == world.team, IncidentRole.title != "Scribe")
+    return {"scribe": scribe.unique_id, "leader": leader.unique_id}
+
+
+@pytest.fixture
+def history(ask):
+    """history(): what the incident's history says of its roles."""
+
+    def told():
+        entries = ask("GET", "/api/tocsin/incidents/1/timeline/?page_size=100").json["results"]
+        return [each["reason"] for each in entries if each["what"].startswith("role_")]
+
+    return told
+
+
+def test_somebody_has_a_role(ask, world, roles, history):
+    made = ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
+
+    assert made.status_code == 201
+    assert made.json == {
+        "creation_date": made.json["creation_date"],
+        "unique_id": made.json["unique_id"],
+        "role": roles["scribe"],
+        "role_title": "Scribe",
+        "user": world.bob.username,
+        "user_name": "Bob",
+    }
+    assert history() == ["Scribe is Bob by Alice"]
+
+
+def test_a_second_person_takes_the_place_of_the_first(ask, world, roles, history):
+    for role, user in (("scribe", "bob"), ("leader", "bob"), ("scribe", "charlie"), ("scribe", "charlie")):
+        given = {"role": roles[role], "user": getattr(world, user).username}
+        assert ask("POST", ROLES, given).status_code == 201
+
+    held = {(each["role_title"], each["user_name"]) for each in ask("GET", ROLES).json}
+    assert held == {("Scribe", "Charlie"), ("Incident Commander", "Bob")}
+    assert history() == [
+        "Scribe is Bob by Alice",
+        "Incident Commander is Bob by Alice",
+        "Scribe is Charlie by Alice",
+    ]
+
+
+def test_a_role_is_taken_away(ask, world, roles, history):
+    made = ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username}).json
+    path = f"{ROLES}{made['unique_id']}/"
+
+    assert ask("DELETE", path, who="bob").status_code == 204
+    assert ask("DELETE", path).status_code == 404
+    assert ask("GET", ROLES).json == []
+    assert history()[-1] == "Scribe is no longer Bob by Bob"
+
+
+def test_a_deleted_role_is_nobodys(ask, world, roles):
+    ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
+    IncidentRole.delete().where(IncidentRole.unique_id == roles["scribe"]).execute()
+
+    assert ask("GET", ROLES).json == []
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("role", {"role": None}), ("role", {"role": ""}), ("role", {"role": NO_SUCH_ID}),
+        ("role", {"role": 7}),
+        ("user", {"user": ""}), ("user", {"user": "bob"}), ("user", {"user": {"username": None}}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_is_refused(ask, world, roles, field, wrong):
+    given = {"role": roles["scribe"], "user": world.bob.username, **wrong}
+    refused = ask("POST", ROLES, given, word="Token")
+
+    assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
+    assert not IncidentAssignment.select().exists()
+
+
+def test_who_was_removed_from_the_account_gets_no_role(ask, world, roles, now):
+    world.bob.removed_at = now
+    world.bob.save()
+
+    assert ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username}).status_code == 400
+
+
+def test_it_is_no_configuration(ask, world, roles):
+    before = Configuration.get(Configuration.account == world.account).version
+    ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
+
+    assert Configuration.get(Configuration.account == world.account).version == before

@@ -1,0 +1,177 @@
+"""What is to be done about an incident."""
+
+from datetime import timedelta
+
+import pytest
+
+from models.ids import new_uuid
+from models.incidents import Incident, IncidentTask
+from models.services import Service
+from models.tasks import TaskTemplate, TemplateTask
+from models.teams import IncidentRole
+from web import incident_tasks
+from web.shapes import moment
+
+TASKS = "/api/tocsin/incidents/1/tasks/"
+NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def by_hand(ask, world):
+    """by_hand(): one more incident, made through the interface."""
+
+    def made(**more):
+        body = {"title": "Disk full", "service": world.service.unique_id, **more}
+        assert ask("POST", "/api/incidents/", body).status_code == 201
+        return Incident.select().order_by(Incident.id.desc()).get()
+
+    return made
+
+
+@pytest.fixture
+def task(ask, by_hand):
+    """task({...}): the answer to a task of the incident."""
+    by_hand()
+
+    def made(body, **more):
+        return ask("POST", TASKS, {"title": "Call the provider", **body}, **more)
+
+    return made
+
+
+@pytest.fixture
+def history(ask):
+    """history(): what the incident's history says of its tasks."""
+
+    def told():
+        entries = ask("GET", "/api/tocsin/incidents/1/timeline/?page_size=100").json["results"]
+        return [(each["what"], each["reason"]) for each in entries if each["what"].startswith("task")]
+
+    return told
+
+
+def test_a_task_has_sensible_parts_when_only_its_title_is_said(task):
+    made = task({})
+
+    assert made.status_code == 201
+    assert {name: made.json[name] for name in made.json if name not in ("unique_id", "creation_date")} == {
+        "title": "Call the provider",
+        "description": "",
+        "status": 0,
+        "due_at": None,
+        "assigned_to": None,
+        "role": None,
+    }
+
+
+def test_a_task_is_done_and_its_history_is_told(ask, world, task, history):
+    role = IncidentRole.get(IncidentRole.team == world.team)
+    made = task(
+        {
+            "description": "Their number\nis in the book",
+            "due_at": "2026-03-04T13:00:00Z",
+            "assigned_to": world.bob.username,
+            "role": role.unique_id,
+        }
+    ).json
+    path = f"{TASKS}{made['unique_id']}/"
+
+    for status in (1, 2, 2):
+        assert ask("PATCH", path, {"status": status}, who="bob").json["status"] == status
+    cleared = ask("PUT", path, {"title": "Done", "assigned_to": "", "role": "", "due_at": ""}).json
+
+    assert made["due_at"] == "2026-03-04T13:00:00Z"
+    assert (made["assigned_to"], made["role"]) == (world.bob.username, role.unique_id)
+    assert ask("GET", path).json == cleared == ask("GET", TASKS).json[0]
+    assert (cleared["assigned_to"], cleared["role"], cleared["due_at"]) == (None, None, None)
+    assert (cleared["status"], cleared["description"]) == (2, "Their number\nis in the book")
+    assert ask("DELETE", path).status_code == 204
+    assert ask("GET", path).status_code == 404
+    assert history() == [
+        ("task_added", "task Call the provider added by Alice"),
+        ("task_changed", "task Call the provider: status in progress set by Bob"),
+        ("task_changed", "task Call the provider: status done set by Bob"),
+        ("task_changed", "task Call the provider: assigned_to, due_at, role, title set by Alice"),
+        ("task_removed", "task Done removed by Alice"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("title", {"title": ""}), ("title", {"title": " \u200b"}), ("title", {"title": None}),
+        ("status", {"status": 3}), ("status", {"status": -1}), ("due_at", {"due_at": "soon"}),
+        ("assigned_to", {"assigned_to": "bob"}), ("role", {"role": NO_SUCH_ID}), ("role", {"role": []}),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_cannot_be_is_refused(task, field, wrong):
+    refused = task(wrong, word="Token")
+
+    assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
+    assert not IncidentTask.select().exists()
+
+
+def test_an_incident_has_no_more_tasks_than_it_may(task, monkeypatch):
+    monkeypatch.setattr(incident_tasks.INCIDENT_TASKS, "most", 1)
+    assert task({}).status_code == 201
+
+    assert task({}).status_code == 400
+
+
+def test_a_task_of_another_incident_is_not_found_here(ask, task, by_hand):
+    made = task({}).json
+    by_hand()
+
+    assert ask("GET", f"/api/tocsin/incidents/2/tasks/{made['unique_id']}/").status_code == 404
+
+
+@pytest.fixture
+def template(world, now):
+    """A template of three tasks, which the service has."""
+    made = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name="Outage", creation_date=now)
+    role = IncidentRole.get(IncidentRole.team == world.team)
+    given = (("Look", 15, role), ("Tell everybody", 0, None), ("Some day", -1, None))
+    for position, (title, minutes, who) in enumerate(given, start=1):
+        TemplateTask.create(
+            unique_id=new_uuid(), task_template=made, title=title, description="d", due_in=minutes, role=who,
+            position=position, creation_date=now,
+        )  # fmt: skip
+    Service.update(task_template=made).where(Service.id == world.service.id).execute()
+    return made
+
+
+@pytest.mark.parametrize("due_immediately", [0, 1])
+@pytest.mark.parametrize("status", [1, 3])
+def test_an_incident_has_the_tasks_of_its_service(ask, by_hand, template, history, due_immediately, status):
+    TaskTemplate.update(due_immediately=due_immediately).execute()
+    created = by_hand(status=status).creation_date
+    tasks = ask("GET", TASKS).json
+
+    assert [(task["title"], task["description"], task["status"]) for task in tasks] == [
+        ("Look", "d", 0),
+        ("Tell everybody", "d", 0),
+        ("Some day", "d", 0),
+    ]
+    due = [task["due_at"] and moment(task["due_at"]) - created for task in tasks]
+    assert due == [timedelta(minutes=15), timedelta(0), None]
+    assert tasks[0]["role"] == IncidentRole.get_by_id(TemplateTask.get().role_id).unique_id
+    assert history() == [("tasks_added", "the tasks of template Outage")]
+
+
+def test_each_incident_has_tasks_of_its_own(ask, by_hand, template):
+    for _ in range(2):
+        by_hand()
+    first, second = (ask("GET", f"/api/tocsin/incidents/{number}/tasks/").json for number in (1, 2))
+
+    assert len(first) == len(second) == 3
+    assert {each["unique_id"] for each in first}.isdisjoint(each["unique_id"] for each in second)
+
+
+def test_a_template_that_is_deleted_leaves_the_tasks_and_gives_no_more(ask, by_hand, template):
+    by_hand()
+    template.delete_instance(recursive=False)
+    by_hand()
+
+    assert len(ask("GET", TASKS).json) == 3
+    assert ask("GET", "/api/tocsin/incidents/2/tasks/").json == []

@@ -1,0 +1,80 @@
+"""The history of an incident, as the interface shows it (under /api/tocsin/)."""
+
+from typing import Any
+
+from marshmallow import fields
+
+from models import history
+from web import access, paging
+from web.auth import viewer
+from web.shapes import Moment, Number, Several, Shape, Text
+
+
+class ActorShape(Shape):
+    """Who did it: `kind` is alert, timer, user or link; the names are those of a person."""
+
+    kind = Text(dump_only=True)
+    name = Text(dump_only=True, allow_none=True)
+    username = Text(dump_only=True, allow_none=True)
+
+
+class SendingShape(Shape):
+    """One try to send: sent, retry or refused."""
+
+    at = Moment(dump_only=True)
+    outcome = Text(dump_only=True)
+    detail = Text(dump_only=True)
+    milliseconds = Number(dump_only=True)
+
+
+class NoticeShape(Shape):
+    """Who was to be told, and what became of it. A contact is named; its value is nobody else's."""
+
+    kind = Text(dump_only=True)
+    person = Text(dump_only=True)
+    username = Text(dump_only=True)
+    channel = Text(dump_only=True)
+    contact = Text(dump_only=True)
+    state = Text(dump_only=True)
+    outcome = Text(dump_only=True, allow_none=True)
+    not_before = Moment(dump_only=True)
+    done_at = Moment(dump_only=True, allow_none=True)
+    next_try = Moment(dump_only=True, allow_none=True)
+    attempts = Several(fields.Nested(SendingShape), dump_only=True)
+
+
+class EntryShape(Shape):
+    """Something that happened. `kind` is log (somebody, or something, moved the incident), note (a rule's)
+    or notice (somebody was told, or was not); `what` is a word for it, `reason` says why. `alert` is the
+    unique_id of the alert behind it."""
+
+    at = Moment(dump_only=True)
+    kind = Text(dump_only=True)
+    what = Text(dump_only=True)
+    reason = Text(dump_only=True)
+    actor = fields.Nested(ActorShape, dump_only=True, allow_none=True)
+    alert = Text(dump_only=True, allow_none=True)
+    notice = fields.Nested(NoticeShape, dump_only=True, allow_none=True)
+
+
+class TimelineShape(Shape):
+    """A page of it, oldest first."""
+
+    count = Number(dump_only=True)
+    next = Text(dump_only=True, allow_none=True)
+    previous = Text(dump_only=True, allow_none=True)
+    results = Several(fields.Nested(EntryShape), dump_only=True)
+
+
+TIMELINE = TimelineShape()
+
+
+def index(incident: str) -> dict[str, Any]:
+    """Tell all that happened to an incident, oldest first, page by page."""
+    row = access.access_incident(viewer(), incident)
+    keys = history.ordered(row)
+
+    def show(page: list[Any]) -> list[Any]:
+        return history.entries((kind, number) for kind, number, _ in page)
+
+    return paging.envelope(keys, paging.asked(), show, count=keys.count())
