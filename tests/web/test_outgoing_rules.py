@@ -1,0 +1,45 @@
+"""Which incidents an outbound integration is told of."""
+
+import pytest
+
+from models.rules import OutgoingRule
+from web.outgoing_rules import OUTGOING_RULES
+
+
+@pytest.fixture
+def rules(world) -> str:
+    service = f"/api/v2/account/teams/{world.team.unique_id}/services/{world.service.unique_id}"
+    return f"{service}/integrations/{world.integration.unique_id}/outgoingrules/"
+
+
+def test_a_rule_lives(ask, rules):
+    made = ask("POST", rules, {}).json
+    one = f"{rules}{made['unique_id']}/"
+    spaced = ' {"==" : [{"var": "urgency"},   1]}'
+
+    assert (made["is_enabled"], made["rule_json"]) == (True, "")
+    assert ask("PUT", one, {"rule_json": spaced}).json == {**made, "rule_json": spaced}
+    assert ask("PATCH", one, {"is_enabled": "false"}).json["rule_json"] == spaced
+    assert ask("GET", rules).json == [{**made, "rule_json": spaced, "is_enabled": False}]
+    assert ask("DELETE", one).status_code == 204
+    assert ask("GET", one).status_code == 404
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"rule_json": "{"}, {"rule_json": '{"no_such": []}'}, {"rule_json": {}}, {"is_enabled": None}],
+    ids=str,
+)
+def test_rules_that_cannot_be(ask, rules, wrong):
+    refused = ask("POST", rules, wrong, word="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
+
+
+def test_there_are_no_more_than_are_looked_at_for_each_incident(ask, rules, world, now):
+    OutgoingRule.insert_many(
+        {"unique_id": str(n), "integration": world.integration, "creation_date": now}
+        for n in range(OUTGOING_RULES.most)
+    ).execute()
+
+    assert ask("POST", rules, {}).status_code == 400

@@ -1,0 +1,83 @@
+"""What a team wants to do after its incidents."""
+
+import pytest
+
+from models.accounts import Configuration, User
+from models.tasks import PostIncidentTask
+
+
+@pytest.fixture
+def tasks(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/post_incident_tasks/"
+
+
+def test_a_task_that_says_little(ask, tasks, world):
+    made = ask("POST", tasks, {"title": "Buy a disk"}).json
+
+    wanted = {
+        "description": "", "team": world.team.unique_id, "status": 0, "due_in_time": None, "assigned_to": "",
+        "assigned_to_obj": None,
+    }  # fmt: skip
+    assert {name: made[name] for name in wanted} == wanted
+
+
+def test_a_task_lives(ask, tasks, world):
+    body = {"title": "Buy a disk", "assigned_to": world.bob.username, "due_in_time": "2026-12-01T09:00:00Z"}
+    made = ask("POST", tasks, body).json
+    one = f"{tasks}{made['unique_id']}/"
+
+    assert made["due_in_time"] == "2026-12-01T09:00:00Z"
+    person = {"first_name": "Bob", "last_name": "", "username": world.bob.username}
+    assert (made["assigned_to"], made["assigned_to_obj"]) == (world.bob.username, person)
+    assert ask("PATCH", one, {"status": "2"}).json == {**made, "status": 2}
+    nobody = ask("PUT", one, {"title": "x", "assigned_to": "", "due_in_time": ""}).json
+    assert nobody == {
+        **made, "title": "x", "status": 2, "assigned_to": "", "assigned_to_obj": None, "due_in_time": None,
+    }  # fmt: skip
+    assert ask("GET", one).json == nobody
+    assert ask("DELETE", one).status_code == 204
+    assert ask("GET", one).status_code == 404
+
+
+def test_they_come_page_by_page_the_most_recent_last(ask, tasks):
+    for number in range(12):
+        ask("POST", tasks, {"title": str(number)})
+
+    first = ask("GET", tasks).json
+    second = ask("GET", f"{tasks}?page=2").json
+
+    assert (first["count"], first["previous"], second["next"]) == (12, None, None)
+    assert first["next"] == f"https://tocsin.example.org{tasks}?page=2&page_size=10"
+    assert [task["title"] for task in first["results"] + second["results"]] == [*map(str, range(12))]
+    assert len(ask("GET", f"{tasks}?page_size=100").json["results"]) == 12
+    assert ask("GET", f"{tasks}?page=3").status_code == 404
+
+
+def test_a_team_without_tasks_has_one_empty_page(ask, tasks):
+    assert ask("GET", tasks).json == {"count": 0, "next": None, "previous": None, "results": []}
+
+
+def test_who_is_to_do_it_is_of_the_account_and_still_there(ask, tasks, world, now):
+    User.update(removed_at=now).where(User.id == world.charlie.id).execute()
+
+    for who in (world.mallory, world.charlie):
+        refused = ask("POST", tasks, {"title": "x", "assigned_to": who.username}, word="Token")
+        assert (refused.status_code, list(refused.json["errors"])) == (400, ["assigned_to"])
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"title": ""}, {"status": 3}, {"status": None}, {"due_in_time": "soon"}, {"due_in_time": 5}],
+    ids=str,
+)
+def test_tasks_that_cannot_be(ask, tasks, wrong):
+    assert ask("POST", tasks, {"title": "x", **wrong}).status_code == 400
+    assert PostIncidentTask.select().count() == 0
+
+
+def test_no_lane_needs_to_know(ask, tasks):
+    before = [row.version for row in Configuration.select()]
+
+    ask("POST", tasks, {"title": "x"})
+
+    assert [row.version for row in Configuration.select()] == before
