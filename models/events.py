@@ -59,9 +59,9 @@ class Event(Table):
     unique_id = peewee.CharField(max_length=22, unique=True)
     receipt = peewee.ForeignKeyField(Receipt, on_delete="CASCADE")
     position = peewee.IntegerField()
-    integration = peewee.ForeignKeyField(Integration, null=True, on_delete="SET NULL")
+    integration = peewee.ForeignKeyField(Integration, null=True, on_delete="SET NULL", index=False)
     service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL", index=False)
-    incident = peewee.ForeignKeyField(Incident, null=True, on_delete="SET NULL")
+    incident = peewee.ForeignKeyField(Incident, null=True, on_delete="SET NULL", index=False)
     incident_created = peewee.BooleanField(default=False)
     message = peewee.TextField()
     summary = peewee.TextField(default="")
@@ -78,6 +78,9 @@ class Event(Table):
     error = peewee.TextField(null=True)
 
 
+# In the order of their lists, or PostgreSQL looks for a page of them by walking over the alerts of all.
+Event.add_index(Event.index(Event.incident, Event.id, name="event_of_incident"))
+Event.add_index(Event.index(Event.integration, Event.id, name="event_of_integration"))
 # In the order in which a lane takes them: a group of Alertmanager's may wait as a million of them.
 Event.add_index(
     Event.index(

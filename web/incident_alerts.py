@@ -7,6 +7,7 @@ from marshmallow import fields
 
 from models.events import Event
 from models.incidents import Incident
+from models.prepared import any_of
 from models.services import Integration, Service
 from models.teams import Team
 from web import access, alerts, paging, profile
@@ -57,16 +58,27 @@ ALERT = AlertShape()
 def index(incident: str) -> Any:
     """List the alerts of an incident, oldest first."""
     row = access.access_incident(viewer(), incident)
-    of_incident = Event.incident == row
-    found = with_neighbours().where(of_incident)
+    found = Event.select(Event.id).where(Event.incident == row).tuples()
     if profile.current().pages_sublists:
-        total = Event.select().where(of_incident).count()
-        return paging.envelope(found.order_by(Event.id), paging.asked(), shown, count=total)
+        return paging.envelope(found.order_by(Event.id), paging.asked(), shown, count=found.count())
     latest = list(found.order_by(Event.id.desc()).limit(MOST_ALERTS))
     return shown(latest[::-1])
 
 
-def with_neighbours() -> Any:
+def shown(page: list[tuple[int]]) -> list[dict[str, Any]]:
+    """The alerts with these row numbers, in this order, as answers give them."""
+    numbers = [number for (number,) in page]
+    rows = {event.id: event for event in _with_neighbours().where(any_of(Event.id, numbers))}
+    events = [rows[number] for number in numbers if number in rows]
+    for event in events:
+        parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
+        for kind, given in alerts.attachments(event.unique_id, *parts).items():
+            setattr(event, kind, given)
+    dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
+    return dumped
+
+
+def _with_neighbours() -> Any:
     """Alerts with all that their answers name."""
     return (
         Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)
@@ -75,12 +87,3 @@ def with_neighbours() -> Any:
         .join(Team, peewee.JOIN.LEFT_OUTER)
         .join_from(Event, Incident, peewee.JOIN.LEFT_OUTER)
     )
-
-
-def shown(events: list[Event]) -> list[dict[str, Any]]:
-    for event in events:
-        parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
-        for kind, given in alerts.attachments(event.unique_id, *parts).items():
-            setattr(event, kind, given)
-    dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
-    return dumped

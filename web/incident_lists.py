@@ -116,6 +116,8 @@ def _understood(said: Mapping[str, Any]) -> Any:
 def _read(page: list[tuple[int]]) -> list[Incident]:
     """The incidents with these row numbers, in this order."""
     numbers = [number for (number,) in page]
+    if not numbers:
+        return []
     rows = {row.id: row for row in Incident.select().where(Incident.id.in_(numbers))}
     return filled([rows[number] for number in numbers if number in rows])
 
@@ -164,7 +166,8 @@ def _priority_name(value: str | None) -> Any:
     if not value:
         return None
     same = peewee.fn.LOWER(Priority.name) == value.lower()
-    return _by(Incident.team_priority).in_(Priority.select(Priority.id).where(same))
+    ours = Priority.team.in_(Team.select(Team.id).where(Team.account == viewer().account))
+    return _by(Incident.team_priority).in_(Priority.select(Priority.id).where(ours, same))
 
 
 def _date(compare: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:

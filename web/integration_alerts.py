@@ -14,21 +14,21 @@ from web.auth import viewer
 from web.shapes import Shape, Text
 
 
-class NamedShape(Shape):
+class AboveShape(Shape):
     name = Text(dump_only=True)
     unique_id = Text(dump_only=True)
 
 
-class NamedIntegrationShape(NamedShape):
+class AboveIntegrationShape(AboveShape):
     extension = Text(dump_only=True)
 
 
 class IntegrationMetadataShape(Shape):
     """An integration and what it belongs to."""
 
-    team = fields.Nested(NamedShape, attribute="service.team", dump_only=True)
-    service = fields.Nested(NamedShape, dump_only=True)
-    integration = fields.Nested(NamedIntegrationShape, dump_only=True)
+    team = fields.Nested(AboveShape, attribute="service.team", dump_only=True)
+    service = fields.Nested(AboveShape, dump_only=True)
+    integration = fields.Nested(AboveIntegrationShape, dump_only=True)
 
 
 METADATA = IntegrationMetadataShape()
@@ -37,8 +37,8 @@ METADATA = IntegrationMetadataShape()
 def index(team_id: str, service_id: str, integration_id: str) -> Any:
     """List the alerts of an integration, newest first: a page, or the latest of them."""
     integration = access.access_integration(viewer(), team_id, service_id, integration_id)
-    found = incident_alerts.with_neighbours().where(Event.integration == integration)
-    latest = found.order_by(Event.id.desc())
+    found = Event.select(Event.id).where(Event.integration == integration)
+    latest = found.order_by(Event.id.desc()).tuples()
     if profile.current().pages_sublists or "page" in request.args:
         return paging.envelope(latest, paging.asked(), incident_alerts.shown)
     return incident_alerts.shown(list(latest.limit(incident_alerts.MOST_ALERTS)))

@@ -8,6 +8,7 @@ from models import founding
 from models.enums import AccountRole
 from models.ids import new_short_id, new_uuid
 from models.incidents import Incident
+from models.postmortems import Postmortem, PostmortemIncident
 from models.teams import Priority
 
 FILTER = "/api/incidents/filter/"
@@ -166,3 +167,43 @@ def test_who_lost_the_account_names_is_shown_by_address(ask, incident, world, no
 def test_a_filter_names_no_more_than_a_thousand_of_a_kind(ask):
     assert ask("POST", FILTER, {"team_ids": ["x"] * 1000}).status_code == 200
     assert ask("POST", FILTER, {"team_ids": ["x"] * 1001}).status_code == 400
+
+
+def test_a_postmortem_limits(incident, found, world, now):
+    first = incident()
+    incident()
+    postmortem = Postmortem.create(
+        unique_id=new_uuid(), team=world.team, author=world.bob, creation_date=now, updated_at=now
+    )
+    PostmortemIncident.create(unique_id=new_uuid(), postmortem=postmortem, incident=first)
+
+    assert [found({"postmortem_filter": wanted}) for wanted in (-1, 0, 1)] == [[1, 2], [2], [1]]
+
+
+def test_a_priority_of_another_account_by_the_same_name_finds_nothing_of_ours(incident, found, world, now):
+    Priority.create(unique_id=new_uuid(), team=world.mallorys_team, name="P1", creation_date=now)
+    incident()
+
+    assert found({"priority_name": "P1"}) == []
+
+
+def test_the_list_of_all_is_limited_in_the_ways_of_older_clients(ask, incident, world):
+    incident(status=2)
+    incident(team=world.charlies_team, service=None)
+
+    def numbers(query="", body=None):
+        listed = ask("GET", f"/api/incidents/{query}", body, word="Token").json
+        return [one["incident_number"] for one in listed["results"]]
+
+    team = world.team.unique_id
+    assert numbers(body={"status": 2}) == numbers("?status=2") == [1]
+    assert numbers(body={"team_id": [team]}) == numbers(f"?team_ids={team}&team_id={team}") == [1]
+    assert numbers(body={"page": 2, "page_size": 1}) == numbers("?page=2&page_size=1") == [2]
+    assert numbers("?status=x&from_date=y&all_teams=7", {"service_ids": 3}) == [1, 2]
+
+
+@pytest.mark.parametrize("body", [b"{", b"[1]", b"7", b"null", b'"x"', b"<x/>", b"\xff"])
+def test_the_list_of_all_takes_any_body(ask, body):
+    headers = {"Content-Type": "application/json"}
+
+    assert ask("GET", "/api/incidents/", data=body, headers=headers).status_code == 200

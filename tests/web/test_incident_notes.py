@@ -1,0 +1,111 @@
+"""Notes on an incident: who may write, change and delete which."""
+
+import pytest
+
+from models.accounts import Configuration
+from models.enums import TeamRole
+from models.ids import new_short_id, new_uuid
+from models.incidents import Incident, IncidentLog, IncidentNote
+from models.teams import TeamMember
+
+NOTES = "/api/incidents/1/note/"
+
+
+@pytest.fixture(autouse=True)
+def incident(ask, world):
+    ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
+    return Incident.get()
+
+
+@pytest.fixture
+def write(ask):
+    def write(text="Looking into it", who="bob"):
+        answer = ask("POST", NOTES, {"note": text}, who=who)
+        assert answer.status_code == 201, answer.json
+        return answer.json
+
+    return write
+
+
+def test_a_note_says_who_wrote_it(write, ask, world, incident):
+    note = write()
+
+    assert (note["incident"], note["user"], note["user_name"]) == (1, world.bob.username, "Bob")
+    assert len(note["unique_id"]) == 22
+    assert ask("GET", f"/api/incidents/{incident.unique_id}/note/{note['unique_id']}").json == note
+
+
+def test_notes_are_listed_oldest_first_and_in_pages_for_clients(write, ask):
+    texts = [f"note {number}" for number in range(12)]
+    for text in texts:
+        write(text)
+
+    array = ask("GET", NOTES).json
+    page = ask("GET", f"{NOTES}?page=2", word="Token").json
+
+    assert [note["note"] for note in array] == texts
+    assert (page["count"], page["next"], page["results"]) == (12, None, array[10:])
+    assert page["previous"].endswith("/note/?page=1&page_size=10")
+
+
+def test_what_a_rule_noted_has_no_user(ask, incident, now):
+    IncidentNote.create(
+        unique_id=new_short_id(), incident=incident, user=None, note="Again", creation_date=now
+    )
+
+    (note,) = ask("GET", NOTES).json
+    assert (note["user"], note["user_name"]) == (None, "Alert rule")
+
+
+def test_text_is_cleaned_and_has_to_say_something(write, ask):
+    assert write("  a\x07b\u202e\r\nc\x00 ")["note"] == "ab\nc"
+    assert len(write("x" * 100_000)["note"]) == 16 * 1024
+    for wrong in ("", "   ", "\x00\u200b", None, 7, ["x"]):
+        assert ask("POST", NOTES, {"note": wrong}).status_code == 400
+    assert ask("POST", NOTES, {}).status_code == 400
+
+
+def test_a_member_changes_only_what_is_their_own(write, ask, world, now):
+    mine, alices = write(who="bob"), write(who="alice")
+
+    def attempts(note):
+        path = f"{NOTES}{note['unique_id']}/"
+        verbs = (("PUT", {"note": "x"}), ("PATCH", {"note": "y"}), ("DELETE", None))
+        return [ask(method, path, body, who="bob").status_code for method, body in verbs]
+
+    assert attempts(alices) == [403, 403, 403]
+    assert attempts(mine) == [200, 200, 204]
+    TeamMember.update(role=TeamRole.MANAGER).where(TeamMember.user == world.bob).execute()
+    assert attempts(alices) == [200, 200, 204]
+
+
+def test_a_change_keeps_who_wrote_it_and_when(write, ask):
+    note = write()
+
+    changed = ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"}, who="alice").json
+
+    assert changed == {**note, "note": "Found it"}
+
+
+def test_a_note_is_found_only_under_its_incident(write, ask, world):
+    note = write()
+    ask("POST", "/api/incidents/", {"title": "Other", "service": world.service.unique_id})
+
+    for path in (f"/api/incidents/2/note/{note['unique_id']}/", f"{NOTES}{note['unique_id'].swapcase()}/"):
+        assert ask("GET", path).status_code == 404
+
+
+def test_each_write_is_in_the_history_and_no_configuration(write, ask, world):
+    version = Configuration.get(Configuration.account == world.account).version
+    note = write()
+    ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"})
+    ask("DELETE", f"{NOTES}{note['unique_id']}/")
+
+    said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "noted")]
+    assert said == ["note written by Bob", "note changed by Alice", "note deleted by Alice"]
+    assert Configuration.get(Configuration.account == world.account).version == version
+
+
+def test_a_note_of_nobody_is_not_found(ask):
+    assert ask("GET", f"{NOTES}{new_short_id()}/").status_code == 404
+    assert ask("DELETE", f"{NOTES}{new_uuid()}/").status_code == 404
