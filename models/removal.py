@@ -131,7 +131,8 @@ def _free_tasks(user: User) -> None:
 
 def _free_incidents(user: User, actor: Actor, now: datetime) -> None:
     """Open incidents of theirs are nobody's, and say why. Those that nobody has acknowledged begin their
-    chain anew: it may have ended, or been stopped, because this person had taken them.
+    chain anew: it may have ended, or been stopped, because this person had taken them. What was merged
+    into another incident is silent, and stays so.
     """
     open_ones = Incident.select().where(Incident.status < IncidentStatus.RESOLVED)
     IncidentAssignment.delete().where(
@@ -139,7 +140,7 @@ def _free_incidents(user: User, actor: Actor, now: datetime) -> None:
         IncidentAssignment.incident.in_(open_ones.select(Incident.id)),
     ).execute()
     rows = list(store().for_update(open_ones.where(Incident.assigned_to == user).order_by(Incident.id)))
-    begun = [row for row in rows if row.status == IncidentStatus.TRIGGERED]
+    begun = [row for row in rows if row.status == IncidentStatus.TRIGGERED and row.parent_id is None]
     bulk.update(Incident, [{"id": row.id, "assigned_to": None} for row in rows])
     chain = {"escalating": True, "chain_started_at": now, "next_step": 0}
     bulk.update(Incident, [{"id": row.id, "chain": row.chain + 1, **chain} for row in begun])

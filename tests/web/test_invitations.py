@@ -2,7 +2,8 @@
 
 import pytest
 
-from models.accounts import User
+from models.accounts import CustomRole, User
+from models.ids import new_uuid
 from models.users import NotificationRule
 
 INVITE = "/api/account/api_invite/"
@@ -58,3 +59,15 @@ def test_several_are_invited_together_or_nobody(ask, world):
     people.pop()
     (invited,) = ask("POST", "/api/account/invite/", body).json
     assert invited["user"]["email"] == "dora@example.org"
+
+
+def test_who_may_write_members_invites_nobody_above_themselves(ask, person, world, now):
+    role = CustomRole.create(
+        unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
+    )
+    User.update(custom_role=role).where(User.id == world.bob.id).execute()
+
+    person["user_detail"]["role"] = 2
+    assert ask("POST", INVITE, person, who="bob").status_code == 403
+    person["user_detail"]["role"] = 3
+    assert ask("POST", INVITE, person, who="bob").status_code == 201

@@ -6,12 +6,12 @@ from models import founding
 from models.accounts import Configuration
 from models.enums import AccountRole, IncidentStatus, NoticeState, TaskStatus, TeamRole
 from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentLog, IncidentTask
+from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.notices import Notice
 from models.rules import AlertRule
 from models.schedules import Schedule, ScheduleOverride
 from models.tasks import PostIncidentTask
-from models.teams import EscalationPolicy, Sla, Team, TeamMember
+from models.teams import EscalationPolicy, IncidentRole, Sla, Team, TeamMember
 from models.timers import Timer
 from models.users import ContactMethod, ForwardingRule, NotificationRule
 from tests.alerts import accept
@@ -123,6 +123,14 @@ def an_incident(world, now, user, status: IncidentStatus, **more) -> Incident:
 def test_open_incidents_of_theirs_are_nobodys_and_say_why(ask, world, now):
     made = {status: an_incident(world, now, world.bob, status) for status in IncidentStatus}
     other = an_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
+    for row in (*made.values(), other):
+        IncidentAssignment.create(
+            unique_id=new_uuid(),
+            incident=row,
+            role=IncidentRole.get(IncidentRole.team == world.team),
+            user=world.bob,
+            creation_date=now,
+        )
     task = IncidentTask.create(
         unique_id=new_uuid(), incident=other, title="x", assigned_to=world.bob, creation_date=now
     )
@@ -133,6 +141,7 @@ def test_open_incidents_of_theirs_are_nobodys_and_say_why(ask, world, now):
     assert assigned == {1: None, 2: None, 3: world.bob}
     assert Incident.get_by_id(other.id).assigned_to == world.alice
     assert IncidentTask.get_by_id(task.id).assigned_to is None
+    assert [one.incident for one in IncidentAssignment.select()] == [made[IncidentStatus.RESOLVED]]
     logs = IncidentLog.select().order_by(IncidentLog.id)
     why = "Bob was removed from the account by Alice: assigned to nobody"
     assert [(log.incident_id, log.what, log.reason, log.user) for log in logs] == [
@@ -191,3 +200,14 @@ def test_it_costs_the_same_however_much_there_is(ask, world, now, statements):
     cost(1)
 
     assert cost(20) == cost(1)
+
+
+def test_a_merged_incident_stays_silent(ask, world, now):
+    parent = an_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
+    child = an_incident(world, now, world.bob, IncidentStatus.TRIGGERED, parent=parent, escalating=False)
+
+    remove(ask, world.bob)
+
+    after = Incident.get_by_id(child.id)
+    assert (after.assigned_to, after.escalating) == (None, False)
+    assert not Timer.select().exists()
