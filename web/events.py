@@ -8,10 +8,10 @@ import uuid
 from typing import Any
 
 from flask import Response, current_app, g, request
-from marshmallow import fields
+from marshmallow import fields, validate
 
 from models import recorder
-from models.enums import WorkState
+from models.enums import AlertType, WorkState
 from models.events import Event, Receipt
 from models.loading import team_of_service
 from models.services import Service
@@ -22,15 +22,33 @@ from pipeline.sources.body import BadBody
 from web import access, alerts, auth, front, incident_alerts, profile, wire
 from web.accept import Entrance, GroupCommit, NotKeptError, Offer
 from web.errors import BadRequest, Forbidden, NotFound, Unavailable
-from web.shapes import Flag, Number, Shape, Text
+from web.shapes import Flag, Number, Several, Shape, Text
 
 commits = GroupCommit()
 
 
-# What the answers below hold, for the documentation alone: they are made without a schema.
+# What requests and answers below hold, for the documentation alone: they are read and made without a schema.
+class AlertBodyShape(Shape):
+    """An alert. `entity_id` tells which ones are about the same thing; what cannot be found is ignored."""
+
+    message = Text(required=True)
+    summary = Text()
+    alert_type = Text(validate=validate.OneOf([level.name.lower() for level in AlertType]))
+    suppressed = Flag()
+    entity_id = Text()
+    payload = fields.Dict()
+    urls = Several(Text())
+    sla = Text()
+    escalation_policy = Text()
+    priority = Text()
+    tags = Several(Text())
+    stakeholders = fields.Dict()
+    stakeholder_comms = fields.Dict()
+
+
 class EventShape(incident_alerts.AlertShape):
     incident = Number(allow_none=True, dump_only=True)
-    payload = fields.Dict(dump_only=True)
+    payload = fields.Dict(dump_only=True, metadata={"description": "With `Bearer` only."})
     incident_created = Flag(dump_only=True)
 
 
@@ -39,7 +57,7 @@ class AcceptedShape(Shape):
     trace_id = Text(dump_only=True)
 
 
-class NamedShape(Shape):
+class SourceShape(Shape):
     name = Text(dump_only=True)
 
 
@@ -53,13 +71,14 @@ class StatusShape(Shape):
 
     status = Text(dump_only=True)
     alert = Text(allow_none=True, dump_only=True)
-    integration = fields.Nested(NamedShape, allow_none=True, dump_only=True)
+    integration = fields.Nested(SourceShape, allow_none=True, dump_only=True)
     incident = fields.Nested(OpenedShape, allow_none=True, dump_only=True)
     suppressed = Flag(dump_only=True)
     is_incident_created = Flag(dump_only=True)
     error = Text(dump_only=True)
 
 
+ALERT_BODY = AlertBodyShape()
 EVENT = EventShape()
 ACCEPTED = AcceptedShape()
 STATUS = StatusShape()

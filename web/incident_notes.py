@@ -51,6 +51,7 @@ class IncidentNotes(PartOfIncident):
     schema = IncidentNoteShape()
     parent_field = IncidentNote.incident
     id_arg = "note_id"
+    pages = True
 
     def rows(self, parent: Incident) -> Any:
         notes = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)

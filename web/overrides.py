@@ -36,6 +36,7 @@ class Overrides(Resource):
     parent_field = ScheduleOverride.schedule
     id_arg = "override_id"
     needs = named("schedule")
+    limits = LIMITS
     # As the schedule lists them.
     order = ("id",)
 
@@ -44,7 +45,7 @@ class Overrides(Resource):
         schedules = Schedule.select().where(Schedule.team == team)
         schedule: Schedule = access.find(schedules, Schedule.unique_id, ids["schedule_id"])
         schedule.team = team
-        rate_limit.keep_to(LIMITS, viewer().account, g.route.name, now())
+        rate_limit.keep_to(self.limits, viewer().account, g.route.name, now())
         return schedule
 
     def rows(self, parent: Schedule) -> Any:

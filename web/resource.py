@@ -16,10 +16,12 @@ from models.accounts import raise_version
 from models.base import store
 from models.ids import new_uuid
 from models.services import Service
+from models.teams import Team
 from web import access, paging, profile, wire
 from web.auth import now, viewer
 from web.errors import NotFound, bad
 from web.permissions import Needs
+from web.rate_limit import Limits
 from web.shapes import Shape
 
 
@@ -44,6 +46,10 @@ class Resource:
     answered: Shape | None = None
     # What the list answers with, where it comes page by page.
     page: Shape | None = None
+    # Whether it comes so to published clients alone, as its own `index` then sees to (contract 1.6).
+    pages = False
+    # How often an account may ask for it, as its own verbs then see to.
+    limits: Limits = ()
     parent_field: peewee.ForeignKeyField
     id_arg: str
     # What it takes to read and to write it.
@@ -206,6 +212,11 @@ def locked(row: Any) -> Any:
     if found is None:
         raise NotFound
     return found
+
+
+def of_account(account: int) -> Any:
+    """All services of an account, as a condition."""
+    return Service.team.in_(Team.select(Team.id).where(Team.account == account))
 
 
 def wait_for_lanes(services: Any) -> None:

@@ -57,6 +57,7 @@ from web import (
     users,
 )
 from web.permissions import ADMIN, MANAGER, MEMBER, OWN
+from web.rate_limit import Limits
 from web.resource import Resource
 from web.shapes import Shape
 
@@ -74,6 +75,12 @@ class Route:
     many: bool = False
     # What the documentation says that a view gives which answers by itself.
     shows: Shape | None = None
+    # And what such a view takes that reads the body by itself, in JSON.
+    reads: Shape | None = None
+    # Whether a list comes page by page to who asks as published clients do (contract 1.6).
+    pages: bool = False
+    # How often an account may ask for it.
+    limits: Limits = ()
     # What it takes to be allowed: web/permissions.py. Nothing where nobody is asked for a token.
     needs: str = ""
     auth: str | None = "token"
@@ -124,6 +131,8 @@ def _verb(path: str, resource: Resource, verb: str, noun: str) -> Route:
         takes=resource.schema if writes else None,
         gives=None if verb == "destroy" else shown or resource.schema,
         many=verb == "index" and page is None,
+        pages=verb == "index" and resource.pages,
+        limits=resource.limits,
         needs=resource.needs_of(verb),
     )
 
@@ -171,7 +180,7 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{I}/tags/", incident_tags.INCIDENT_TAGS, without=("update", "change")),
     *crud(f"{I2}/responders/", responders.RESPONDERS, without=("update", "change")),
     *crud(f"{I}/responders/", responders.RESPONDERS, without=("update", "change"), called="responder"),
-    one("GET", f"{I}/alerts/", incident_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True),
+    one("GET", f"{I}/alerts/", incident_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True, pages=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
     *crud(f"{T}/roles/", incident_roles.INCIDENT_ROLES),
     *crud(f"{T}/tags/", elements.TAGS),
@@ -195,7 +204,7 @@ ROUTES: tuple[Route, ...] = (
     *crud("/api/account/users/", accounts.USERS, without=("create", "destroy")),
     one("POST", "/api/account/invite/", invitations.invite_many, needs="member_write", status=201, takes=invitations.INVITATIONS, gives=teams.MEMBER, many=True),
     one("GET", "/api/account/integration-metadata/<integration_key>/", integration_alerts.metadata, needs="integration_read", gives=integration_alerts.METADATA),
-    one("GET", f"{T}/services/<service_id>/integrations/<integration_id>/alerts/", integration_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True),
+    one("GET", f"{T}/services/<service_id>/integrations/<integration_id>/alerts/", integration_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True, pages=True),
     one("GET", "/api/incidents/", incident_lists.index, needs="incident_read", gives=incident_lists.PLAIN_PAGE),
     one("GET", "/api/account/applications/", integrations.applications, needs=MEMBER, gives=integrations.APPLICATION, many=True),
     *crud(f"{T2}/services/<service_id>/integrations/<integration_id>/outgoingrules/", outgoing_rules.OUTGOING_RULES),
@@ -203,9 +212,9 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{T}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
     *crud(f"{T}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
     # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
-    one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, shows=events.EVENT, auth=None, stored=False, deprecated=True),
-    one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, shows=events.ACCEPTED, auth=None, stored=False),
-    one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, shows=events.ACCEPTED, auth=None, stored=False),
+    one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, reads=events.ALERT_BODY, shows=events.EVENT, auth=None, stored=False, deprecated=True),
+    one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, reads=events.ALERT_BODY, shows=events.ACCEPTED, auth=None, stored=False),
+    one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, reads=events.ALERT_BODY, shows=events.ACCEPTED, auth=None, stored=False),
     one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, needs="incident_read", shows=events.STATUS, auth="view"),
     one("GET", "/api/tocsin/alerts/<trace_id>/", events.story, needs="incident_read"),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------

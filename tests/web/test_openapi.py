@@ -1,35 +1,173 @@
 """The interface describes itself from the routes that serve it."""
 
+import re
+from typing import Any
+
+import pytest
+from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from web import examples, openapi, permissions, xml
+from web.routes import ROUTES
 
-def test_the_description_is_valid(ask):
-    described = ask("GET", "/api/openapi.json", who=None)
-
-    assert described.status_code == 200
-    OpenAPIV31SpecValidator(described.json).validate()
+DOCUMENTED = [route for route in ROUTES if route.documented]
+JSON, XML = "application/json", "application/xml"
 
 
-def test_it_carries_the_version_and_the_scheme_of_the_interface(ask):
-    described = ask("GET", "/api/openapi.json", who=None).json
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
+    return openapi.document(ROUTES, "https://tocsin.example.org")
 
-    assert described["info"]["version"] == "1.1.0"
+
+def operation(described: dict[str, Any], route: Any) -> dict[str, Any]:
+    found: dict[str, Any] = described["paths"][re.sub("<([a-z_]+)>", r"{\1}", route.path)][
+        route.method.lower()
+    ]
+    return found
+
+
+def named(route: Any) -> str:
+    return f"{route.method} {route.path}"
+
+
+def test_it_is_served_to_everybody_and_valid(ask):
+    served = ask("GET", "/api/openapi.json", who=None)
+
+    assert (served.status_code, served.mimetype) == (200, JSON)
+    OpenAPIV31SpecValidator(served.json).validate()
+
+
+def test_it_carries_the_version_and_the_scheme_of_the_interface(described):
+    assert (described["openapi"], described["info"]["version"]) == ("3.1.0", "1.1.0")
     assert described["components"]["securitySchemes"]["bearerAuth"] == {"type": "http", "scheme": "bearer"}
     assert described["paths"]["/api/events/{integration_key}/"]["post"]["deprecated"] is True
 
 
-def test_who_needs_a_token_is_told(ask):
-    paths = ask("GET", "/api/openapi.json", who=None).json["paths"]
+def test_all_that_is_documented_is_in_it_and_nothing_else(described):
+    there = {(method, path) for path, methods in described["paths"].items() for method in methods}
 
-    assert paths["/api/alert/status/{trace_id}/"]["get"]["security"] == [{"bearerAuth": []}]
-    assert paths["/api/events/{integration_key}/"]["post"]["security"] == []
+    assert there == {
+        (route.method.lower(), re.sub("<([a-z_]+)>", r"{\1}", route.path)) for route in DOCUMENTED
+    }
 
 
-def test_names_of_operations_are_unique(ask):
-    paths = ask("GET", "/api/openapi.json", who=None).json["paths"]
-    names = [operation["operationId"] for operations in paths.values() for operation in operations.values()]
+@pytest.mark.parametrize("route", DOCUMENTED, ids=named)
+def test_each_operation_says_what_it_takes_and_how_it_can_fail(described, route):
+    said = operation(described, route)
+
+    places = [one["name"] for one in said["parameters"] if one["in"] == "path"]
+    assert places == re.findall("<([a-z_]+)>", route.path)
+    assert all(one["description"] for one in said["parameters"])
+    assert ("requestBody" in said) == (route.takes is not None or route.reads is not None)
+    refused = {int(status) for status in said["responses"]} - {route.status}
+    assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
+    assert (413 in refused, 429 in refused) == ("requestBody" in said, bool(route.limits))
+    assert said["security"] == ([{"bearerAuth": []}] if route.auth else [])
+    assert said["x-needs"] == route.needs
+    assert said["description"]
+
+
+def test_what_it_takes_to_be_allowed_is_said_in_words(described):
+    said = {route.needs: operation(described, route)["description"] for route in DOCUMENTED}
+
+    assert set(said) <= {"", *permissions.ALONE, *permissions.OF_ACCOUNT}
+    assert said["incident_write"].startswith("Needs `incident_write`")
+    assert said[permissions.ADMIN] == "For owners and admins."
+
+
+PAGED = (
+    ("/api/incidents/filter/", "post"),
+    ("/api/incidents/", "get"),
+    ("/api/incidents/{incident}/note/", "get"),
+    ("/api/incidents/{incident}/alerts/", "get"),
+    ("/api/tocsin/incidents/{incident}/timeline/", "get"),
+)
+
+
+@pytest.mark.parametrize(("path", "method"), PAGED)
+def test_lists_that_come_page_by_page_say_how(described, path, method):
+    asked = {one["name"]: one["schema"] for one in described["paths"][path][method]["parameters"]}
+
+    assert asked["page"]["minimum"] == 1
+    assert (asked["page_size"]["maximum"], asked["page_size"]["default"]) == (100, 10)
+
+
+@pytest.mark.parametrize("path", ["/api/incidents/{incident}/note/", "/api/incidents/{incident}/alerts/"])
+def test_both_shapes_of_a_list_are_told(described, path):
+    answer = described["paths"][path]["get"]["responses"]["200"]
+
+    array, page = answer["content"][JSON]["schema"]["oneOf"]
+    assert array["type"] == "array"
+    assert page["properties"]["results"] == array
+    assert set(answer["content"][JSON]["examples"]) == {"List", "Page"}
+
+
+def test_tags_and_priorities_may_name_their_team_in_two_ways(described):
+    for shape in ("Tag", "Priority"):
+        team = described["components"]["schemas"][shape]["properties"]["team"]
+        assert [one["type"] for one in team["oneOf"]] == ["integer", "string"]
+
+
+def test_the_documentation_has_a_heading_for_each_noun(described):
+    used = {tag for route in DOCUMENTED for tag in operation(described, route)["tags"]}
+
+    assert used == {tag["name"] for tag in described["tags"]}
+    assert used <= {tag for _, tag in openapi.TAGS}
+    members = {route.path for route in DOCUMENTED if operation(described, route)["tags"] == ["Members"]}
+    about = "members|users|invitation|api_invite|invite|deleteuser|profile"
+    assert [path for path in members if not re.search(f"/({about})/", path)] == []
+
+
+def test_names_of_operations_are_unique(described):
+    names = [operation(described, route)["operationId"] for route in DOCUMENTED]
 
     assert len(names) == len(set(names))
+
+
+def contents(said: dict[str, Any], described: dict[str, Any]) -> Any:
+    """What an operation takes and gives: (what it is, media type, schema, examples)."""
+    bodies = {"body": said.get("requestBody", {}), **said["responses"]}
+    for what, body in bodies.items():
+        if "$ref" in body:
+            body = described["components"]["responses"][body["$ref"].rpartition("/")[2]]
+        for kind, content in body.get("content", {}).items():
+            shown = [described["components"]["examples"][one["$ref"].rpartition("/")[2]]["value"]
+                     for one in content.get("examples", {}).values()] or [content["example"]]  # fmt: skip
+            yield what, kind, content["schema"], shown
+
+
+@pytest.mark.parametrize("route", DOCUMENTED, ids=named)
+def test_each_body_and_answer_has_an_example_that_is_one(described, route):
+    for what, kind, schema, shown in contents(operation(described, route), described):
+        checker = OAS31Validator(
+            {**schema, "components": described["components"]}, format_checker=OAS31Validator.FORMAT_CHECKER
+        )
+        assert shown, what
+        for example in shown:
+            if kind == XML:
+                assert xml.parse(example.encode())
+            else:
+                assert [f"{one.json_path}: {one.message}" for one in checker.iter_errors(example)] == [], what
+
+
+TAKING = {type(route.takes): route.takes for route in DOCUMENTED if route.takes is not None}
+
+
+@pytest.mark.parametrize("shape", TAKING.values(), ids=lambda shape: type(shape).__name__)
+def test_the_example_of_a_body_can_be_sent(shape):
+    assert shape.load(examples.of_shape(shape, asked=True))
+
+
+def test_every_value_says_what_it_is(described):
+    """Nothing may be "anything" but what somebody else's payload holds."""
+    free = {
+        (name, field)
+        for name, schema in described["components"]["schemas"].items()
+        for field, said in schema.get("properties", {}).items()
+        if not set(said) - {"description", "readOnly"}
+    }
+
+    assert free == set()
 
 
 def test_the_page_that_shows_it_loads_nothing_from_elsewhere(ask):
