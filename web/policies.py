@@ -14,7 +14,7 @@ from models.services import Service
 from models.teams import EscalationPolicy, Team
 from web.errors import bad
 from web.permissions import named
-from web.resource import Resource, wait_for_lanes
+from web.resource import Resource, of_account, wait_for_lanes
 from web.shapes import (
     LONG_TEXT,
     MINUTES_LIMIT,
@@ -101,7 +101,8 @@ class EscalationPolicies(Resource):
     def remove(self, row: Any) -> None:
         if Service.select().where(Service.escalation_policy == row.id).exists():
             bad("escalation_policy", "A service uses this policy.")
-        wait_for_lanes(Service.team == row.team_id)
+        # Incidents of other teams may have it too, where it is shared.
+        wait_for_lanes(of_account(row.team.account_id))
         super().remove(row)
 
 

@@ -9,15 +9,14 @@ from models import founding
 from models.accounts import Account, User
 from models.enums import TeamRole
 from models.ids import new_uuid
-from models.incidents import Incident
 from models.services import Service
-from models.teams import IncidentRole, Team, TeamMember
+from models.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web import access
 from web.auth import now, viewer
 from web.errors import bad
 from web.incident_roles import IncidentRoleShape
 from web.permissions import ADMIN, MANAGER, Needs, named
-from web.resource import Resource, attach, locked, wait_for_lanes
+from web.resource import Resource, attach, locked, of_account, wait_for_lanes
 from web.shapes import Choice, Day, Moment, Reference, Several, Shape, Text, Username, UserShape
 
 
@@ -88,10 +87,11 @@ class Teams(Resource):
         return viewer().account, self.filled([self._under(viewer().account, team)])[0]
 
     def remove(self, row: Team) -> None:
-        # Other teams' incidents that were merged into one of this team's lose it.
-        parent = Incident.alias()
-        merged = Incident.select(Incident.service).join(parent, on=Incident.parent == parent.id)
-        wait_for_lanes((Service.team == row) | Service.id.in_(merged.where(parent.team == row)))
+        used = Service.select().join(EscalationPolicy).where(EscalationPolicy.team == row)
+        if used.where(Service.team != row).exists():
+            bad("team", "A service of another team uses an escalation policy of this team.")
+        # Other teams' incidents lose what they have of it: a shared policy, one that they were merged into.
+        wait_for_lanes(of_account(row.account_id))
         super().remove(row)
 
 

@@ -1,13 +1,16 @@
-"""Deleting what lanes refer to while one of them is at work, on a store whose rows are locked one by one."""
+"""What a deletion takes with it and what it leaves, and how it goes while a lane is at work."""
 
 import threading
 
 import psycopg
 import pytest
 
-from models.ids import new_uuid
-from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla
+from models.events import Entity, Event, Receipt
+from models.ids import new_short_id, new_uuid
+from models.incidents import Incident, IncidentTag
+from models.services import Integration, Service
+from models.tasks import TaskTemplate
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
 from tests.alerts import accept
 from tests.stores import url_of
 from tests.waiting import until
@@ -22,6 +25,9 @@ where datname = current_database() and wait_event_type = 'Lock'
 ELEMENTS = {
     "sla": (Sla, "sla"),
     "priority": (Priority, "team_priority"),
+    "task_templates": (TaskTemplate, "task_template"),
+    "tags": (Tag, None),
+    "roles": (IncidentRole, None),
     "escalation_policies": (EscalationPolicy, None),
 }
 
@@ -34,11 +40,18 @@ def found(world, now):
     def find(kind):
         if kind == "team":
             return team, world.team
+        if kind == "service":
+            return f"{team}services/{world.service.unique_id}/", world.service
+        if kind == "shared policy":
+            row = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
+            theirs = f"/api/account/teams/{world.charlies_team.unique_id}/"
+            return f"{theirs}escalation_policies/{row.unique_id}/", row
         if kind == "integration":
             path = f"{team}services/{world.service.unique_id}/integrations/{world.integration.unique_id}/"
             return path, world.integration
         table, column = ELEMENTS[kind]
-        row = table.create(unique_id=new_uuid(), team=world.team, name="x", creation_date=now)
+        name = "title" if table is IncidentRole else "name"
+        row = table.create(unique_id=new_uuid(), team=world.team, creation_date=now, **{name: "x"})
         if column:
             Service.update({column: row}).execute()
         return f"{team}{kind}/{row.unique_id}/", row
@@ -46,7 +59,100 @@ def found(world, now):
     return find
 
 
-@pytest.mark.parametrize("kind", ["team", "integration", *ELEMENTS])
+@pytest.fixture
+def incident(world, now):
+    """One of Alice's service, with an alert of its integration."""
+    made = Incident.create(
+        unique_id=new_short_id(), account=world.account, incident_number=1, incident_key=new_short_id(),
+        service=world.service, team=world.team, title="Disk", status=1, urgency=1, creation_date=now,
+        chain_started_at=now, escalation_policy=world.policy,
+    )  # fmt: skip
+    Event.create(
+        unique_id=new_short_id(), receipt=accept(world, now, message="m"), position=0, service=world.service,
+        integration=world.integration, incident=made, message="m", alert_type=3, entity_id="disk",
+        creation_date=now,
+    )  # fmt: skip
+    Entity.create(integration=world.integration, entity_id="disk", firing=True, incident=made)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["sla", "priority", "task_templates"])
+def test_what_is_deleted_leaves_services_and_incidents(ask, found, incident, kind):
+    path, row = found(kind)
+    column = ELEMENTS[kind][1]
+    if kind != "task_templates":
+        Incident.update({column: row}).execute()
+
+    assert ask("DELETE", path).status_code == 204
+    assert getattr(Service.get(), f"{column}_id") is None
+    shown = ask("GET", "/api/incidents/1/").json
+    assert shown.get(column) is None
+    assert shown["service_object"][column] is None
+
+
+def test_a_deleted_tag_is_on_no_incident(ask, found, incident, now):
+    path, row = found("tags")
+    IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=row, creation_date=now)
+
+    assert ask("DELETE", path).status_code == 204
+    assert ask("GET", "/api/incidents/1/").json["tags"] == []
+
+
+def test_a_policy_that_a_service_uses_stays(ask, found, incident, world):
+    path, row = found("escalation_policies")
+    Service.update(escalation_policy=row).execute()
+    Incident.update(escalation_policy=row).execute()
+
+    refused = ask("DELETE", path, word="Token")
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["escalation_policy"])
+    Service.update(escalation_policy=world.policy).execute()
+    assert ask("DELETE", path).status_code == 204
+    shown = ask("GET", "/api/incidents/1/").json
+    assert (shown["escalation_policy"], shown["escalation_policy_object"]) == (None, None)
+
+
+def test_a_deleted_integration_leaves_its_alerts_on_their_incidents(ask, found, incident):
+    assert ask("DELETE", found("integration")[0]).status_code == 204
+
+    alert = ask("GET", "/api/incidents/1/alerts/").json[0]
+    assert (alert["message"], alert["integration"], alert["integration_object"]) == ("m", None, None)
+    assert (alert["incident"], Entity.select().count()) == (1, 0)
+
+
+def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(ask, found, incident, world):
+    assert ask("DELETE", found("service")[0]).status_code == 204
+
+    assert Integration.select().count() == 0
+    shown = ask("GET", "/api/incidents/1/").json
+    assert (shown["service"], shown["service_object"], shown["title"]) == (None, None, "Disk")
+    assert len(ask("GET", "/api/incidents/1/alerts/").json) == 1
+    assert ask("PATCH", "/api/incidents/1/", {"status": 3}).json["status"] == 3
+    assert [one["incident_number"] for one in ask("GET", "/api/incidents/").json["results"]] == [1]
+
+
+def test_a_deleted_team_takes_all_that_it_had(ask, found, incident, world):
+    for kind in ELEMENTS:
+        found(kind)
+
+    assert ask("DELETE", found("team")[0]).status_code == 204
+    tables = [table for table, _ in ELEMENTS.values()]
+    for table in (Service, Incident, TeamMember, *tables):
+        assert not table.select().where(table.team == world.team.id).exists(), table
+    assert (Integration.select().count(), Receipt.select().count()) == (0, 1)
+
+
+def test_a_team_whose_policy_another_teams_service_uses_stays(ask, world):
+    EscalationPolicy.update(global_ep=True).execute()
+    theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
+    Service.update(escalation_policy=theirs).execute()
+
+    refused = ask("DELETE", f"/api/account/teams/{world.charlies_team.unique_id}/", word="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["team"])
+    assert Team.select().where(Team.id == world.charlies_team.id).exists()
+
+
+@pytest.mark.parametrize("kind", ["team", "service", "integration", "shared policy", *ELEMENTS])
 def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(world, now, store, home, ask, found, kind):
     """And not the lane for them: else each would wait for the other, and the store end one of the two."""
     if store.name == "sqlite":
