@@ -5,25 +5,20 @@ that comes too late, twice, or for an incident that has moved on changes nothing
 """
 
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from models.effects import Actor, Effect, IncidentState
+from models.effects import Actor, Effect
 from models.enums import ActorKind, IncidentStatus, TimerKind
-from models.facts import Directory, ServiceFacts
+from models.facts import Surroundings
 from pipeline import moves
 from schedules import escalation, timers
 
 Decided = tuple[str, tuple[Effect, ...]]
 
 
-def escalate(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    directory: Directory,
-    actor: Actor,
-    now: datetime,
-) -> Decided:
+def escalate(found: Surroundings, actor: Actor, now: datetime) -> Decided:
     """The next step of the chain, and every later one that is overdue."""
+    incident, directory = found.incident, found.directory
     if incident.status is not IncidentStatus.TRIGGERED:
         return f"incident is {incident.status.name.lower()}", ()
     if not incident.escalating:
@@ -31,63 +26,67 @@ def escalate(
     after, effects = escalation.advance(incident, directory, actor, now)
     taken = after.next_step - incident.next_step
     outcome = f"{taken} step{'s' * (taken != 1)} taken" if taken else "not yet due by the policy as it is now"
-    return outcome, (*effects, *moves.rearm(after, service, directory, now, outcome))
+    return outcome, (*effects, *moves.rearm(after, found.service, directory, now, outcome))
 
 
-def acknowledgement_timeout(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    directory: Directory,
-    actor: Actor,
-    now: datetime,
-) -> Decided:
+def acknowledgement_timeout(found: Surroundings, actor: Actor, now: datetime) -> Decided:
     """Acknowledged and still not resolved: triggered again, and the chain starts over (contract 4.3)."""
+    incident, service = found.incident, found.service
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
         return f"incident is {incident.status.name.lower()}", ()
+    if incident.snoozed_till is not None:
+        return "the incident is asleep", moves.rearm(incident, service, found.directory, now)
     if service is None or not service.acknowledgement_timeout_s:
         return "the service's acknowledgement timeout is off", ()
-    limit = timedelta(seconds=service.acknowledgement_timeout_s)
-    if now < incident.acknowledged_date + limit:
-        return "not yet due by the service as it is now", moves.rearm(incident, service, directory, now)
+    if now < timers.runs_out_at(incident, incident.acknowledged_date, service):
+        return "not yet due by the service as it is now", moves.rearm(incident, service, found.directory, now)
     reason = f"not resolved within {service.acknowledgement_timeout_s} s of its acknowledgement"
-    effects = moves.move(incident, IncidentStatus.TRIGGERED, service, directory, actor, now, reason)
-    return "triggered again", effects
+    return "triggered again", _triggered_again(found, actor, now, reason)
 
 
-def auto_resolve(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    directory: Directory,
-    actor: Actor,
-    now: datetime,
-) -> Decided:
+def snooze(found: Surroundings, actor: Actor, now: datetime) -> Decided:
+    """Put off until now: triggered again, and the chain starts over (contract 4.3)."""
+    incident = found.incident
+    if incident.snoozed_till is None:
+        return "the incident is awake", ()
+    if now < incident.snoozed_till:
+        return "asleep until later", moves.rearm(incident, found.service, found.directory, now)
+    return "triggered again", _triggered_again(found, actor, now, "the snooze is over")
+
+
+def _triggered_again(found: Surroundings, actor: Actor, now: datetime, reason: str) -> tuple[Effect, ...]:
+    to = IncidentStatus.TRIGGERED
+    return moves.move(found.incident, to, found.service, found.directory, actor, now, reason)
+
+
+def auto_resolve(found: Surroundings, actor: Actor, now: datetime) -> Decided:
     """An incident older than the service's auto_resolve_timeout resolves itself (contract 4.3)."""
+    incident, service = found.incident, found.service
     if not incident.is_open:
         return "incident is resolved", ()
     if service is None or not service.auto_resolve_s:
         return "the service's auto-resolve timeout is off", ()
     if now < timers.resolves_itself_at(incident, service):
-        return "not yet due by the service as it is now", moves.rearm(incident, service, directory, now)
+        return "not yet due by the service as it is now", moves.rearm(incident, service, found.directory, now)
     reason = f"open for {service.auto_resolve_s} s"
-    effects = moves.move(incident, IncidentStatus.RESOLVED, service, directory, actor, now, reason)
+    to, directory = IncidentStatus.RESOLVED, found.directory
+    effects = moves.move(incident, to, service, directory, actor, now, reason, found.children)
     return "resolved", effects
 
 
-Decide = Callable[[IncidentState, ServiceFacts | None, Directory, Actor, datetime], Decided]
+Decide = Callable[[Surroundings, Actor, datetime], Decided]
 
 DECIDERS: dict[TimerKind, Decide] = {
     TimerKind.ESCALATE: escalate,
     TimerKind.ACKNOWLEDGEMENT_TIMEOUT: acknowledgement_timeout,
     TimerKind.AUTO_RESOLVE: auto_resolve,
+    TimerKind.SNOOZE: snooze,
 }
 
 
-def decide(
-    kind: TimerKind,
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    directory: Directory,
-    now: datetime,
-) -> Decided:
+def decide(kind: TimerKind, found: Surroundings, now: datetime) -> Decided:
     actor = Actor(ActorKind.TIMER, kind.value.replace("_", " "))
-    return DECIDERS[kind](incident, service, directory, actor, now)
+    if found.incident.parent is not None:
+        armed = moves.rearm(found.incident, found.service, found.directory, now)
+        return "the incident is merged into another", armed
+    return DECIDERS[kind](found, actor, now)

@@ -14,12 +14,18 @@ from schedules import escalation
 def wanted(
     incident: IncidentState, service: ServiceFacts | None, directory: Directory
 ) -> tuple[TimerState, ...]:
-    """The timers that an incident in this state should have; the same answer whoever asks, whenever."""
+    """The timers that an incident in this state should have; the same answer whoever asks, whenever.
+
+    One that is merged into another has none: it is silent, and ends with it (contract 4.3).
+    """
+    if incident.parent is not None:
+        return ()
     policy = directory.policies.get(incident.escalation_policy or 0)
     found = (
         _escalation(incident, policy),
         _acknowledgement_timeout(incident, service),
         _auto_resolve(incident, service),
+        _snooze(incident),
     )
     return tuple(timer for timer in found if timer is not None)
 
@@ -37,11 +43,23 @@ def _escalation(incident: IncidentState, policy: PolicyFacts | None) -> TimerSta
 def _acknowledgement_timeout(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
         return None
+    # Who sleeps is woken at a moment of their own (contract 4.3).
+    if incident.snoozed_till is not None:
+        return None
     if service is None or not service.acknowledgement_timeout_s:
         return None
     key = f"{TimerKind.ACKNOWLEDGEMENT_TIMEOUT}:{incident.acknowledged_date:%Y%m%dT%H%M%S%f}"
-    due_at = incident.acknowledged_date + timedelta(seconds=service.acknowledgement_timeout_s)
+    due_at = runs_out_at(incident, incident.acknowledged_date, service)
     return TimerState(incident.unique_id, TimerKind.ACKNOWLEDGEMENT_TIMEOUT, key, due_at)
+
+
+def runs_out_at(incident: IncidentState, acknowledged_at: datetime, service: ServiceFacts) -> datetime:
+    """When an acknowledgement has lasted as long as the service says (contract 4.3).
+
+    What was woken, or stands alone again, has its whole time again: its chain began anew.
+    """
+    begun_at = acknowledged_at if incident.chain == 1 else max(acknowledged_at, incident.chain_started_at)
+    return begun_at + timedelta(seconds=service.acknowledgement_timeout_s)
 
 
 def _auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
@@ -49,6 +67,13 @@ def _auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> Time
         return None
     key = f"{TimerKind.AUTO_RESOLVE}:{incident.chain}"
     return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, resolves_itself_at(incident, service))
+
+
+def _snooze(incident: IncidentState) -> TimerState | None:
+    if incident.snoozed_at is None or incident.snoozed_till is None:
+        return None
+    key = f"{TimerKind.SNOOZE}:{incident.snoozed_at:%Y%m%dT%H%M%S%f}"
+    return TimerState(incident.unique_id, TimerKind.SNOOZE, key, incident.snoozed_till)
 
 
 def resolves_itself_at(incident: IncidentState, service: ServiceFacts) -> datetime:

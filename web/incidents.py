@@ -10,17 +10,11 @@ from typing import Any
 from models.apply import apply
 from models.base import store
 from models.effects import Actor, Effect, IncidentState, Outcome, RecordLog, SaveIncident
-from models.enums import ActorKind, IncidentStatus, Urgency
-from models.facts import Directory, ServiceFacts
+from models.enums import IncidentStatus, Urgency
+from models.facts import Directory, ServiceFacts, Surroundings
 from models.ids import new_short_id
 from models.incidents import Incident
-from models.loading import (
-    Surroundings,
-    display_name,
-    lock_incident,
-    people,
-    service_surroundings,
-)
+from models.loading import lock_incident, people, service_surroundings
 from models.services import Service
 from models.teams import Priority, Sla, Team
 from pipeline import moves
@@ -28,6 +22,7 @@ from schedules import escalation
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import NotFound, bad
+from web.incident_parts import acting
 from web.incident_shapes import ChangeShape, IncidentShape, NewShape, filled
 from web.services import team_row, usable_policy
 from web.teams import account_member
@@ -47,13 +42,13 @@ def create() -> Incident:
     """Create an incident by hand; it tells people like one that an alert made."""
     values = wire.body()
     service = _service(values.pop("service"))
-    wanted = _resolved(values, service.team)
+    wanted = resolved(values, service.team)
     with store().writing():
-        found = service_surroundings(service.id, _policies(wanted))
+        found = service_surroundings(service.id, policies_of(wanted))
         if found is None:
             bad("service", "No such service.")
         state = _state(wanted, *found, now())
-        written = apply(Outcome(effects=list(_opening(state, wanted, *found, _actor(), now()))))
+        written = apply(Outcome(effects=list(_opening(state, wanted, *found, acting(), now()))))
     bell.ring_deliveries(written.channels)
     return filled([Incident.get(Incident.unique_id == state.unique_id)])[0]
 
@@ -61,19 +56,14 @@ def create() -> Incident:
 def update(incident: str) -> Incident:
     """Update an incident, by number or unique_id; a service in the body is ignored."""
     row = access.access_incident(viewer(), incident)
-    wanted = _resolved(wire.read(CHANGE, partial=True), row.team)
+    wanted = resolved(wire.read(CHANGE, partial=True), row.team)
     with store().writing():
-        found = lock_incident(row.id, _policies(wanted))
+        found = lock_incident(row.id, policies_of(wanted))
         if found is None:
             raise NotFound
-        written = apply(Outcome(effects=_changes(found, wanted, _actor(), now())))
+        written = apply(Outcome(effects=_changes(found, wanted, acting(), now())))
     bell.ring_deliveries(written.channels)
     return filled([Incident.get_by_id(row.id)])[0]
-
-
-def _actor() -> Actor:
-    user = viewer().user
-    return Actor(ActorKind.USER, display_name(user), user=user.id)
 
 
 def _service(unique_id: str) -> Service:
@@ -90,7 +80,7 @@ def _service(unique_id: str) -> Service:
     return service
 
 
-def _resolved(values: dict[str, Any], team: Team) -> dict[str, Any]:
+def resolved(values: dict[str, Any], team: Team) -> dict[str, Any]:
     """The body with rows in the place of ids. BadRequest for what the team may not refer to."""
     for name, model in (("sla", Sla), ("team_priority", Priority)):
         if values.get(name):
@@ -103,7 +93,7 @@ def _resolved(values: dict[str, Any], team: Team) -> dict[str, Any]:
     return values
 
 
-def _policies(wanted: dict[str, Any]) -> list[int]:
+def policies_of(wanted: dict[str, Any]) -> list[int]:
     return [wanted["escalation_policy"]] if wanted.get("escalation_policy") else []
 
 
@@ -158,8 +148,7 @@ def _changes(found: Surroundings, wanted: dict[str, Any], actor: Actor, at: date
     state = found.incident
     for change in (_words, _policy, _assignee, _status):
         more = change(state, wanted, found, actor, at)
-        saved = [effect.incident for effect in more if isinstance(effect, SaveIncident)]
-        state = saved[-1] if saved else state
+        state = moves.after(state, more)
         effects += more
     return effects
 
@@ -204,4 +193,5 @@ def _status(
     if not wanted.get("status"):
         return ()
     to = IncidentStatus(wanted["status"])
-    return moves.move(state, to, found.service, found.directory, actor, at, f"asked for by {actor.name}")
+    reason = f"asked for by {actor.name}"
+    return moves.move(state, to, found.service, found.directory, actor, at, reason, found.children)

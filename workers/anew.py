@@ -1,11 +1,14 @@
-"""Work that is done anew when what it refers to was deleted while it was decided.
+"""Work that is done anew, because something that it depends on was found too late.
 
 A lane knows the configuration as it was when it looked; whoever deletes a tag, a policy or an integration
 waits for no lane. The store then refuses the reference, once that deletion is committed, and whoever looks
 again finds another version of the configuration.
+
+Services are locked in one order, so that nobody waits for somebody who waits for them. A lane that finds
+out that it moves incidents of other services begins again, with all their locks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 import peewee
@@ -28,3 +31,21 @@ def within(work: Callable[[], T]) -> T:
             continue
     with db.atomic():
         return work()
+
+
+class Unlocked(Exception):
+    """Incidents of these services too are to be moved, which are not locked."""
+
+    def __init__(self, services: Collection[int]) -> None:
+        super().__init__(f"services {sorted(services)} are not locked")
+        self.services = frozenset(services)
+
+
+def with_locks(work: Callable[[frozenset[int]], T]) -> T:
+    """The result of work, a transaction that begins with locking these services beside its own."""
+    beside: frozenset[int] = frozenset()
+    while True:
+        try:
+            return work(beside)
+        except Unlocked as found:
+            beside |= found.services

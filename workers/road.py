@@ -5,7 +5,7 @@ taken again one by one, and what still fails is set aside with its error (law 9)
 is tried again later and counts against nobody.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from time import thread_time
@@ -17,7 +17,7 @@ from models.base import STORE_ERRORS, connection, db, store
 from models.effects import Outcome
 from models.enums import WorkState
 from models.events import Event, Receipt
-from models.loading import lock_service
+from models.loading import lock_services
 from models.prepared import Prepared, among
 from models.services import Service
 from pipeline.road import Traveller, entities_of, event_of, walk
@@ -95,7 +95,7 @@ _pace = Pace()
 def _batch(service_row: int, segment: Segment) -> int:
     """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
     try:
-        return _transaction(service_row, segment, _pace.most())
+        return anew.with_locks(partial(_transaction, service_row, segment, _pace.most()))
     except STORE_ERRORS:
         _pace.failed()
         raise
@@ -106,21 +106,29 @@ def _batch(service_row: int, segment: Segment) -> int:
 
 def _one_by_one(service_row: int, segment: Segment, limit: int) -> int:
     dealt = 0
-    while dealt < limit:
-        with store().writing():
-            service = lock_service(service_row)
-            waiting = _take(service_row, segment, 1) if service else []
-            if service is None or not waiting:
-                break
-            tally = metrics.Tally()
-            channels = _apart(service, segment, waiting[0], tally)
-        bell.ring_deliveries(channels)
-        _count(tally, segment)
+    while dealt < limit and anew.with_locks(partial(_next_one, service_row, segment)):
         dealt += 1
     return dealt
 
 
-def _apart(service: Service, segment: Segment, one: Waiting, tally: metrics.Tally) -> frozenset[int]:
+def _next_one(service_row: int, segment: Segment, beside: frozenset[int]) -> bool:
+    """The first that waits, by itself; whether there was one."""
+    with store().writing():
+        locked = lock_services({service_row, *beside})
+        service = locked.get(service_row)
+        waiting = _take(service_row, segment, 1) if service else []
+        if service is None or not waiting:
+            return False
+        tally = metrics.Tally()
+        channels = _apart(service, segment, waiting[0], tally, locked)
+    bell.ring_deliveries(channels)
+    _count(tally, segment)
+    return True
+
+
+def _apart(
+    service: Service, segment: Segment, one: Waiting, tally: metrics.Tally, locked: Collection[int]
+) -> frozenset[int]:
     """Each alert of one receipt by itself; what fails is set aside with its error, and told (law 9)."""
     _finish([one])
     channels: frozenset[int] = frozenset()
@@ -135,8 +143,8 @@ def _apart(service: Service, segment: Segment, one: Waiting, tally: metrics.Tall
         if traveller.alert.event_id in made:
             continue
         try:
-            channels |= anew.within(partial(_walk, service, segment, [traveller], tally))
-        except STORE_ERRORS:
+            channels |= anew.within(partial(_walk, service, segment, [traveller], tally, locked))
+        except (*STORE_ERRORS, anew.Unlocked):
             raise
         except Exception as error:
             _set_aside(traveller, service, segment, one, error)
@@ -183,18 +191,19 @@ def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) ->
     return telling.tell(service, one.integration, one.trace_id, one.receipt, one.accepted_at, what)
 
 
-def _transaction(service_row: int, segment: Segment, limit: int) -> int:
+def _transaction(service_row: int, segment: Segment, limit: int, beside: frozenset[int] = frozenset()) -> int:
     with store().writing():
         # Not before: waiting for others must not make our batches small.
         held_from = thread_time()
-        service = lock_service(service_row)
+        locked = lock_services({service_row, *beside})
+        service = locked.get(service_row)
         waiting = _take(service_row, segment, limit) if service else []
         if service is None or not waiting:
             return 0
         _finish(waiting)
         travellers = [each for one in waiting for each in _travellers(one)]
         tally = metrics.Tally()
-        channels = _walk(service, segment, travellers, tally)
+        channels = _walk(service, segment, travellers, tally, locked)
     _pace.took(len(travellers), thread_time() - held_from)
     bell.ring_deliveries(channels)
     _count(tally, segment)
@@ -217,22 +226,32 @@ PIECE = 2_000
 
 
 def _walk(
-    service: Service, segment: Segment, travellers: Sequence[Traveller], tally: metrics.Tally
+    service: Service,
+    segment: Segment,
+    travellers: Sequence[Traveller],
+    tally: metrics.Tally,
+    locked: Collection[int],
 ) -> frozenset[int]:
     channels: frozenset[int] = frozenset()
     for start in range(0, len(travellers), PIECE):
-        channels |= _walk_piece(service, segment, travellers[start : start + PIECE], tally)
+        channels |= _walk_piece(service, segment, travellers[start : start + PIECE], tally, locked)
     return channels
 
 
 def _walk_piece(
-    service: Service, segment: Segment, piece: Sequence[Traveller], tally: metrics.Tally
+    service: Service,
+    segment: Segment,
+    piece: Sequence[Traveller],
+    tally: metrics.Tally,
+    locked: Collection[int],
 ) -> frozenset[int]:
     """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
     asked = set(entities_of([traveller.alert for traveller in piece]))
     while True:
-        state = lane_state.load(service, asked)
+        state = lane_state.load(service, asked, locked)
         outcome = walk(piece, segment, state)
+        if state.unlocked:
+            raise anew.Unlocked(state.unlocked)
         if not state.missing:
             channels = apply(outcome, lane_state.rows_of(state)).channels
             tally.saw(outcome.events)

@@ -77,9 +77,7 @@ def _decide(incident_row: int, now: datetime, fired: list[tuple[str, float]]) ->
     if found is None:
         return channels
     for timer in _due_of(incident_row, now):
-        outcome, effects = due.decide(
-            TimerKind(timer.kind), found.incident, found.service, found.directory, now
-        )
+        outcome, effects = due.decide(TimerKind(timer.kind), found, now)
         channels |= apply(Outcome(effects=list(effects))).channels
         _finish(timer, outcome, now)
         fired.append((timer.kind, (now - timer.due_at).total_seconds()))

@@ -136,3 +136,192 @@ def test_an_acknowledged_incident_can_be_handed_to_somebody_who_is_told():
     effects = moves.assign(at(A), BOB, service(), BOOK, ACTOR, NOON + 2 * MINUTE)
 
     assert {e.notice.user for e in effects if isinstance(e, OweNotice)} == {BOB.row}
+
+
+UNTIL = NOON + 60 * MINUTE
+
+
+def asleep(**changes):
+    """Acknowledged, and put off for an hour."""
+    return at(A).but(snoozed_at=NOON + 2 * MINUTE, snoozed_till=UNTIL, **changes)
+
+
+def sleeps(state):
+    return (state.snoozed_at, state.snoozed_till) != (None, None)
+
+
+def logged(effects):
+    return [effect.what for effect in effects if isinstance(effect, RecordLog)]
+
+
+@pytest.mark.parametrize(
+    ("state", "against"),
+    [
+        (at(T), "Only an acknowledged incident can be snoozed."),
+        (at(R), "Only an acknowledged incident can be snoozed."),
+        (at(A), None),
+        (asleep(), None),
+        (at(A).but(parent=9), "It is merged into another one, and silent already."),
+    ],
+    ids=["triggered", "resolved", "acknowledged", "asleep already", "a child"],
+)
+def test_only_what_is_acknowledged_and_can_be_heard_is_put_to_sleep(state, against):
+    assert moves.against_snoozing(state) == against
+
+
+def test_a_sleep_is_silent_and_written_down():
+    effects = moves.snooze(at(A), UNTIL, service(), BOOK, ACTOR, NOON + 2 * MINUTE)
+
+    assert (last(effects).snoozed_at, last(effects).snoozed_till) == (NOON + 2 * MINUTE, UNTIL)
+    assert VoidNotices in kinds(effects)
+    assert [effect.reason for effect in effects if isinstance(effect, RecordLog)] == [
+        "until 2026-03-04 13:00:00 UTC by Bob"
+    ]
+
+
+ENDS = {
+    "triggered": lambda state: moves.move(state, T, service(), BOOK, ACTOR, NOON, "because"),
+    "resolved": lambda state: moves.move(state, R, service(), BOOK, ACTOR, NOON, "because"),
+    "assigned": lambda state: moves.assign(state, ALICE, service(), BOOK, ACTOR, NOON),
+    "assigned to nobody": lambda state: moves.assign(state, None, service(), BOOK, ACTOR, NOON),
+    "rerouted": lambda state: moves.change_policy(state, None, service(), BOOK, ACTOR, NOON),
+    "woken": lambda state: moves.wake(state, service(), BOOK, ACTOR, NOON),
+    "merged": lambda state: moves.merge(incident(unique_id="p", row=9), [state], [], ACTOR, NOON),
+}
+
+
+@pytest.mark.parametrize("how", ENDS)
+def test_a_sleep_ends_with_whatever_happens_to_the_incident(how):
+    effects = ENDS[how](asleep(assigned_to=BOB.row))
+
+    assert not sleeps(last(effects))
+    (armed,) = [effect for effect in effects if isinstance(effect, ArmTimers)][-1:]
+    assert "snooze" not in [timer.kind for timer in armed.wanted]
+
+
+@pytest.mark.parametrize("how", ["assigned", "assigned to nobody", "woken"])
+def test_what_a_sleep_put_off_is_not_all_over_at_once(how):
+    watch = service(acknowledgement_timeout_s=900)
+    later = NOON + 50 * MINUTE
+    state = asleep(assigned_to=BOB.row)
+    effects = {
+        "assigned": lambda: moves.assign(state, ALICE, watch, BOOK, ACTOR, later),
+        "assigned to nobody": lambda: moves.assign(state, None, watch, BOOK, ACTOR, later),
+        "woken": lambda: moves.wake(state, watch, BOOK, ACTOR, later),
+    }[how]()
+
+    (armed,) = [effect for effect in effects if isinstance(effect, ArmTimers)]
+    assert [timer.due_at for timer in armed.wanted] == [later + 15 * MINUTE]
+
+
+def test_waking_what_is_awake_changes_nothing():
+    assert moves.wake(at(A), service(), BOOK, ACTOR, NOON) == ()
+
+
+def test_a_reason_stands_in_the_history_of_what_was_handed_on():
+    effects = moves.assign(at(T), BOB, service(), BOOK, ACTOR, NOON, "knows databases")
+
+    reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
+    assert reasons == ["assigned to Bob by Bob: knows databases"]
+
+
+PARENT = incident(unique_id="parent", row=9, number=9)
+
+
+def child(number=1, **changes):
+    return at(T).but(unique_id=f"child-{number}", row=number, number=number, **changes)
+
+
+@pytest.mark.parametrize(
+    ("parent", "children", "against"),
+    [
+        (PARENT, [child()], None),
+        (PARENT, [child(status=A), child(2)], None),
+        (PARENT.but(status=R), [child()], "#9 is resolved."),
+        (PARENT.but(parent=5), [child()], "#9 is merged into another one."),
+        (PARENT, [child(), PARENT], "An incident cannot be merged into itself."),
+        (PARENT, [child(), child(2, status=R)], "#2 is resolved."),
+        (PARENT, [child(parent=5)], "#1 is merged into another one, or into this, already."),
+        (PARENT, [child(parent=9)], "#1 is merged into another one, or into this, already."),
+    ],
+)
+def test_only_open_incidents_that_stand_alone_are_merged(parent, children, against):
+    assert moves.against_merging(parent, children) == against
+
+
+def said_last(effects):
+    return {
+        effect.incident.unique_id: effect.incident for effect in effects if isinstance(effect, SaveIncident)
+    }
+
+
+def test_a_child_is_acknowledged_silent_and_gathers_nothing_more():
+    effects = moves.merge(PARENT, [child(collecting=True)], [], ACTOR, NOON)
+
+    after = said_last(effects)["child-1"]
+    assert (after.status, after.parent, after.collecting) == (A, 9, False)
+    assert (after.acknowledged_date, after.assigned_to) == (NOON, BOB.row)
+    assert VoidNotices in kinds(effects)
+    assert [armed.wanted for armed in effects if isinstance(armed, ArmTimers)] == [(), ()]
+    assert logged(effects) == ["merged", "acknowledged", "merged"]
+
+
+def test_who_had_a_child_keeps_it():
+    before = child(status=A, acknowledged_date=NOON - MINUTE, assigned_to=ALICE.row)
+    after = said_last(moves.merge(PARENT, [before], [], ACTOR, NOON))["child-1"]
+
+    assert (after.acknowledged_date, after.assigned_to) == (NOON - MINUTE, ALICE.row)
+
+
+def test_families_have_two_generations():
+    of_child = child(2, status=R, parent=1)
+    effects = moves.merge(PARENT, [child()], [of_child], ACTOR, NOON)
+
+    assert {name: state.parent for name, state in said_last(effects).items()} == {"child-1": 9, "child-2": 9}
+    assert said_last(effects)["child-2"].status is R
+
+
+def test_children_are_resolved_with_their_parent_and_those_that_were_before_are_left_alone():
+    children = [child(1, status=A, parent=9), child(2, status=R, parent=9)]
+    effects = moves.move(PARENT, R, service(), BOOK, ACTOR, NOON, "because", children)
+
+    assert {name: state.status for name, state in said_last(effects).items()} == {"parent": R, "child-1": R}
+    assert said_last(effects)["child-1"].parent == 9
+    assert {e.incident for e in effects if isinstance(e, ReleaseEntities)} == {"parent", "child-1"}
+    assert "merged into #9, which is resolved" in [e.reason for e in effects if isinstance(e, RecordLog)]
+
+
+@pytest.mark.parametrize("to", [T, A])
+def test_acknowledging_or_triggering_a_parent_moves_no_child(to):
+    parent = PARENT.but(status=A if to is T else T)
+    effects = moves.move(parent, to, service(), BOOK, ACTOR, NOON, "because", [child(status=A, parent=9)])
+
+    assert set(said_last(effects)) == {"parent"}
+
+
+@pytest.mark.parametrize(("status", "to"), [(A, T), (R, T), (R, A)])
+def test_a_child_that_needs_somebody_again_stands_alone(status, to):
+    before = at(status).but(parent=9)
+    effects = moves.move(before, to, service(), BOOK, ACTOR, NOON, "because")
+
+    assert last(effects).parent is None
+    assert "unmerged" in logged(effects)
+
+
+def test_a_child_that_is_resolved_alone_stays_one():
+    effects = moves.move(at(A).but(parent=9), R, service(), BOOK, ACTOR, NOON, "because")
+
+    assert last(effects).parent == 9
+    assert logged(effects) == ["resolved"]
+
+
+@pytest.mark.parametrize("status", [A, R])
+def test_unmerged_it_is_what_it_was_and_its_time_outs_have_their_whole_time(status):
+    watch = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
+    later = NOON + 60 * MINUTE
+    effects = moves.unmerge(at(status).but(parent=9), PARENT, watch, ACTOR, later)
+
+    assert (last(effects).status, last(effects).parent) == (status, None)
+    (armed,) = [effect for effect in effects if isinstance(effect, ArmTimers)]
+    due = [later + 10 * MINUTE, later + 15 * MINUTE] if status is A else []
+    assert sorted(timer.due_at for timer in armed.wanted) == due
