@@ -17,7 +17,7 @@ test: $(VENV)/dev.stamp
 # A server on which databases may be made; those that the tests make are dropped by them.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
 # What never comes near a store need not be run for another one.
-STORELESS := tests/pipeline tests/bench tests/test_architecture.py
+STORELESS := tests/pipeline tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
 	@TEST_DATABASE_URL=$(POSTGRESQL) $(BIN)/python -m pytest -m "not faults" -n 2 $(STORELESS:%=--ignore=%)
