@@ -25,10 +25,19 @@ from models.base import connection, db, store
 from models.enums import Collation, RuleAction, WorkState
 from models.events import Entity, Event, Receipt
 from models.ids import new_uuid
-from models.incidents import Incident, IncidentLog, IncidentNote, IncidentTag
+from models.incidents import (
+    Incident,
+    IncidentAssignment,
+    IncidentLog,
+    IncidentNote,
+    IncidentResponder,
+    IncidentTag,
+    IncidentTask,
+)
 from models.notices import Notice
 from models.services import Integration, Service
-from models.teams import Tag
+from models.tasks import TaskTemplate, TemplateTask
+from models.teams import IncidentRole, Tag
 from models.timers import Timer
 from pipeline.topology import segments
 from tests import stores
@@ -45,7 +54,7 @@ ENTITIES = ("a", "b", "c", "d")
 GAPS = (0.0, 0.001, 20.0, 700.0)
 
 RECENT = {"<": [var("seconds_since_last"), 600]}
-# Rules by name: conditions, actions, and whether they stop. Tags and people are named as `lived` makes them.
+# Rules by name: conditions, actions, and whether they stop. What they name is named as `founded` makes it.
 RULES: dict[str, tuple[Any, Sequence[tuple[RuleAction, str]], bool]] = {
     "by host": ("", [(A.CHANGE_ENTITY_ID, "{{payload.host}}")], False),
     "fresh": (equals("entity_id", "c"), [(A.CHANGE_ENTITY_ID, "")], False),
@@ -65,6 +74,18 @@ RULES: dict[str, tuple[Any, Sequence[tuple[RuleAction, str]], bool]] = {
     "news resolve": (equals("alert_type", "0"), [(A.CHANGE_ALERT_TYPE, "resolved")], False),
     "tags and notes": ("", [(A.ADD_TAGS, "Disk, {{payload.tag}}"), (A.ADD_NOTE, "{{message}}")], False),
     "delay": (equals("payload.host", "db"), [(A.DELAY_NOTIFICATIONS, "60")], False),
+    "many hands": (
+        "",
+        [
+            (A.ASSIGN_ROLE, "bob as scribe"),
+            (A.ADD_RESPONDER, "bob"),
+            (A.ADD_RESPONDER, "their policy"),
+            (A.CREATE_TASK, "look at {{entity_id}}"),
+            (A.APPLY_TASK_TEMPLATE, "outage"),
+        ],
+        False,
+    ),
+    "charlie writes": (equals("payload.host", "web"), [(A.ASSIGN_ROLE, "charlie as scribe")], False),
     "to bob": (equals("entity_id", "b"), [(A.ASSIGN_USER, "bob"), (A.CHANGE_URGENCY, "0")], True),
 }
 
@@ -156,7 +177,10 @@ class Place:
     doors: list[Integration] = field(default_factory=list)
 
 
-TABLES = (Event, Incident, Entity, Notice, Timer, IncidentLog, IncidentTag, IncidentNote)
+TABLES = (
+    Event, Incident, Entity, Notice, Timer, IncidentLog, IncidentTag, IncidentNote, IncidentResponder,
+    IncidentAssignment, IncidentTask,
+)  # fmt: skip
 
 
 def lived(home: Path, now: datetime, history: History, manner: Manner) -> dict[str, list[str]]:
@@ -204,6 +228,7 @@ def founded(now: datetime, history: History) -> Place:
         world = found_world(now)
         for name in ("Disk", "Night"):
             Tag.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
+        _add_duties(world, now)
         if history.collation_minutes:
             on = {"collation": Collation.TIME_BASED, "collation_time": history.collation_minutes}
             Service.update(on).where(Service.id == world.service.id).execute()
@@ -227,10 +252,31 @@ def _add_router(place: Place, now: datetime) -> None:
     add_router_rule(place.router, *place.doors)
 
 
+def _add_duties(world: World, now: datetime) -> None:
+    """A role, and a list of tasks that the service's incidents have."""
+    IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    for name in ("Every time", "Outage"):
+        template = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
+        for position, minutes in enumerate((-1, 15), start=1):
+            TemplateTask.create(
+                unique_id=new_uuid(), task_template=template, title=f"{name} {position}", due_in=minutes,
+                position=position, creation_date=now,
+            )  # fmt: skip
+    usual = TaskTemplate.get(TaskTemplate.name == "Every time")
+    Service.update(task_template=usual).where(Service.id == world.service.id).execute()
+
+
 def _add(world: World, door: Integration, name: str) -> None:
     when, acts, stop = RULES[name]
-    people = {"bob": world.bob.username}
-    actions = [action(kind, people.get(value, value)) for kind, value in acts]
+    scribe = IncidentRole.get(IncidentRole.title == "Scribe").unique_id
+    said: dict[str, dict[str, str]] = {
+        "bob": {"value": world.bob.username},
+        "bob as scribe": {"key": scribe, "value": world.bob.username},
+        "charlie as scribe": {"key": scribe, "value": world.charlie.username},
+        "their policy": {"value": world.policy.unique_id},
+        "outage": {"value": TaskTemplate.get(TaskTemplate.name == "Outage").unique_id},
+    }
+    actions = [action(kind, **said.get(value, {"value": value})) for kind, value in acts]
     add_rule(world, *actions, when=when, stop=stop, description=name, integration=door)
 
 

@@ -39,7 +39,7 @@ def test_a_long_history_leaves_the_same_rows_in_every_manner(
 @pytest.mark.parametrize("cuts", [(), ("normalize", "route", "rules")], ids=str)
 @pytest.mark.parametrize("routed", [False, True], ids=["own key", "router"])
 def test_several_workers_at_the_same_lanes_leave_the_same_rows(store, home, now, cuts, routed):
-    history = seeded(3, alerts=40, routed=routed)
+    history = seeded(11, alerts=40, routed=routed)
     alone = lived(home, now, history, WHOLE)
 
     assert lived(home, now, history, Manner(7, cuts, threads=3)) == alone

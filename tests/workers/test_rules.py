@@ -12,11 +12,20 @@ from models.applications import GENERIC
 from models.enums import RuleAction, Urgency, WorkState
 from models.events import Event
 from models.ids import new_uuid
-from models.incidents import Incident, IncidentNote, IncidentTag
+from models.incidents import (
+    Incident,
+    IncidentAssignment,
+    IncidentLog,
+    IncidentNote,
+    IncidentResponder,
+    IncidentTag,
+    IncidentTask,
+)
 from models.notices import Message, Notice
 from models.rules import AlertRule
 from models.services import Integration, Service
-from models.teams import EscalationPolicy, Priority, Sla, Tag
+from models.tasks import TaskTemplate, TemplateTask
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
 from models.timers import Timer
 from pipeline.topology import segments
 from tests.alerts import accept
@@ -27,6 +36,23 @@ from workers import lane_state, road, timers
 
 A = RuleAction
 MINUTE = timedelta(minutes=1)
+
+
+def templated(world, name, *tasks):
+    """A template of tasks, each (title, minutes until it is due)."""
+    template = named(world, TaskTemplate, name)
+    for position, (title, minutes) in enumerate(tasks, start=1):
+        TemplateTask.create(
+            unique_id=new_uuid(), task_template=template, title=title, due_in=minutes, position=position,
+            creation_date=template.creation_date,
+        )  # fmt: skip
+    return template
+
+
+def role_of(world, title="Scribe"):
+    return IncidentRole.create(
+        unique_id=new_uuid(), team=world.team, title=title, creation_date=world.team.creation_date
+    )
 
 
 def come(world, at, entity="db1", level="critical", **more):
@@ -109,6 +135,128 @@ def test_an_open_incident_gets_notes_and_tags_and_nothing_else(world, now):
     assert [note.note for note in IncidentNote.select()] == ["again"] * 3
     assert IncidentTag.select().count() == 1
     assert [name for name, _ in told()] == ["Alice"]
+
+
+def history(what):
+    return [row.reason for row in IncidentLog.select().order_by(IncidentLog.id) if row.what == what]
+
+
+def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world, now):
+    scribe, outage = role_of(world), templated(world, "Outage", ("Look", 15))
+    usual = templated(world, "Every time", ("Tell everybody", -1))
+    change(world, world.service, task_template=usual)
+    set_policy(world, (0, world.alice))
+    add_rule(
+        world,
+        action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
+        action(A.CREATE_TASK, "Call {{payload.host}}\nand wait"),
+        action(A.APPLY_TASK_TEMPLATE, task_template=outage.unique_id),
+        action(A.APPLY_TASK_TEMPLATE, task_template=usual.unique_id),
+        action(A.ADD_RESPONDER, world.bob.username),
+    )
+    come(world, now, payload={"host": "db1"})
+
+    (held,) = IncidentAssignment.select()
+    assert (held.incident, held.role, held.user) == (Incident.get(), scribe, world.bob)
+    assert [(task.title, task.description, task.due_at) for task in IncidentTask.select()] == [
+        ("Call db1", "Call db1\nand wait", None),
+        ("Tell everybody", "", None),
+        ("Look", "", now + 15 * MINUTE),
+    ]
+    (responder,) = IncidentResponder.select()
+    assert (responder.user, responder.escalation_policy) == (world.bob, None)
+    assert sorted(name for name, _ in told()) == ["Alice", "Bob"]
+    assert history("role_given") == ["Scribe is Bob by alert critical"]
+    assert history("task_added") == ["task Call db1 added by alert critical"]
+    assert history("tasks_added") == ["the tasks of template Every time", "the tasks of template Outage"]
+
+
+def test_an_open_incident_gets_roles_and_helpers_once_and_no_tasks(world, now):
+    scribe = role_of(world)
+    come(world, now)
+    add_rule(
+        world,
+        action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
+        action(A.ADD_RESPONDER, world.bob.username),
+        action(A.ADD_RESPONDER, world.policy.unique_id),
+        action(A.CREATE_TASK, "again"),
+        action(A.APPLY_TASK_TEMPLATE, task_template=templated(world, "Outage", ("Look", 0)).unique_id),
+    )
+    for level in ("critical", "acknowledged", "critical", "warning"):
+        come(world, now, level=level)
+
+    assert IncidentAssignment.get().user == world.bob
+    assert {(row.user, row.escalation_policy) for row in IncidentResponder.select()} == {
+        (world.bob, None),
+        (None, world.policy),
+    }
+    assert len(history("called")) == 2
+    assert len(history("role_given")) == 1
+    assert not IncidentTask.select().exists()
+    # Alice by the chain, and as whom the policy names.
+    assert sorted(name for name, _ in told()) == ["Alice", "Alice", "Bob"]
+
+
+def test_the_last_rule_decides_who_has_a_role_and_a_later_alert_changes_it(world, now):
+    scribe = role_of(world)
+    for who, when in ((world.alice, ""), (world.bob, ""), (world.charlie, equals("message", "worse"))):
+        add_rule(world, action(A.ASSIGN_ROLE, who.username, key=scribe.unique_id), when=when)
+    come(world, now)
+    first = IncidentAssignment.get()
+    come(world, now, message="worse")
+
+    assert (first.user, IncidentAssignment.get().user) == (world.bob, world.charlie)
+    assert IncidentAssignment.get().unique_id == first.unique_id
+    assert history("role_given") == ["Scribe is Bob by alert critical", "Scribe is Charlie by alert critical"]
+
+
+def test_nobody_is_asked_to_help_with_what_the_alert_resolves(world, now):
+    come(world, now)
+    add_rule(world, action(A.ADD_RESPONDER, world.bob.username))
+    come(world, now, level="resolved")
+
+    assert not IncidentResponder.select().exists()
+    assert [name for name, _ in told()] == ["Alice"]
+
+
+def test_who_is_asked_to_help_is_told_when_the_delay_is_over_like_all_others(world, now):
+    add_rule(world, action(A.ADD_RESPONDER, world.bob.username), action(A.DELAY_NOTIFICATIONS, "90"))
+    come(world, now)
+    timers.run_due(now + timedelta(seconds=90))
+
+    assert sorted(told()) == [(name, now + timedelta(seconds=90)) for name in ("Alice", "Bob")]
+
+
+@pytest.mark.parametrize("gone", ["role", "template", "user"])
+def test_what_was_deleted_gives_no_role_and_no_tasks_and_says_so(world, now, gone):
+    scribe, outage = role_of(world), templated(world, "Outage", ("Look", 15))
+    add_rule(
+        world,
+        action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
+        action(A.APPLY_TASK_TEMPLATE, task_template=outage.unique_id),
+        action(A.ADD_RESPONDER, world.bob.username),
+    )
+    if gone == "user":
+        change(world, world.bob, removed_at=now)
+    else:
+        {"role": scribe, "template": outage}[gone].delete_instance()
+        raise_version(world.account.id)
+    event = come(world, now)
+
+    notes = [done.get("note") for done in event.rules[0]["actions"]]
+    assert (
+        notes
+        == {
+            "role": ["without effect: there is no such incident role", None, None],
+            "template": [None, "without effect: there is no such task template", None],
+            "user": [
+                "without effect: there is no such user",
+                None,
+                "without effect: there is no such user, escalation policy or schedule",
+            ],
+        }[gone]
+    )
+    assert event.incident_created
 
 
 @pytest.mark.parametrize(
@@ -416,14 +564,21 @@ def test_what_is_deleted_while_a_lane_decides_keeps_no_alert_from_its_incident(w
 BUSY = [
     (action(A.CHANGE_ENTITY_ID, "{{payload.to}}"),),
     (action(A.ADD_NOTE, "n"), action(A.ADD_TAGS, "Disk"), action(A.CHANGE_URGENCY, "0")),
-    (action(A.CHANGE_MESSAGE, "{{message}}!"),),
+    (action(A.CHANGE_MESSAGE, "{{message}}!"), action(A.CREATE_TASK, "t")),
 ]
 
 
 @pytest.fixture
 def ruled(world):
     named(world, Tag, "Disk")
-    for actions in BUSY:
+    outage, scribe = templated(world, "Outage", ("Look", 15), ("Tell", -1)), role_of(world)
+    duties = (
+        action(A.APPLY_TASK_TEMPLATE, task_template=outage.unique_id),
+        action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
+        action(A.ADD_RESPONDER, world.bob.username),
+        action(A.ADD_RESPONDER, world.policy.unique_id),
+    )
+    for actions in (*BUSY, duties):
         add_rule(world, *actions)
     add_rule(world, action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 1]})
 
@@ -463,6 +618,7 @@ def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_n
 ):
     monkeypatch.setattr(road, "_road", segments(["rules"]))
     sla, priority, tag, other = (named(world, table, "x") for table in (Sla, Priority, Tag, Tag))
+    scribe, leader, outage = role_of(world), role_of(world, "Leader"), templated(world, "x", ("Look", 1))
     policy = EscalationPolicy.create(
         unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
     )
@@ -472,9 +628,14 @@ def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_n
         action(A.ASSIGN_PRIORITY, team_priority=priority.unique_id),
         action(A.ROUTE_TO_ESCALATION_POLICY, escalation_policy=policy.unique_id),
         action(A.ADD_TAGS, f"{tag.unique_id}, {other.unique_id}"),
+        action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
+        action(A.ASSIGN_ROLE, world.bob.username, key=leader.unique_id),
+        action(A.APPLY_TASK_TEMPLATE, task_template=outage.unique_id),
+        action(A.ADD_RESPONDER, policy.unique_id),
+        action(A.ADD_RESPONDER, world.bob.username),
     )
     come(world, now)
-    for row in (sla, priority, tag, policy):
+    for row in (sla, priority, tag, policy, scribe, outage):
         row.delete_instance()
     raise_version(world.account.id)
     road.run(world.service.id, "dedupe")
@@ -482,4 +643,7 @@ def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_n
     incident = Incident.get()
     assert (incident.sla, incident.team_priority, incident.escalation_policy) == (None, None, world.policy)
     assert [row.team_tag for row in IncidentTag.select()] == [other]
+    assert [(row.role, row.user) for row in IncidentAssignment.select()] == [(leader, world.bob)]
+    assert [row.user for row in IncidentResponder.select()] == [world.bob]
+    assert not IncidentTask.select().exists()
     assert Notice.select().exists()
