@@ -11,11 +11,12 @@ from models.applications import GENERIC
 from models.enums import AccountRole, ContactType, RuleAction, TeamRole
 from models.events import Event, Receipt
 from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentTag
+from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTag, IncidentTask
+from models.notices import Attempt, Message, Notice
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
 from models.services import Service
-from models.teams import Priority, Sla, Tag, TeamMember
+from models.teams import IncidentRole, Priority, Sla, Tag, TeamMember
 from models.users import ForwardingRule, NotificationRule
 from web import rule_actions
 
@@ -131,15 +132,53 @@ def an_incident(world, now):
     IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=a_tag(world, now), creation_date=now)
 
 
-def an_alert(world, now):
+def the_incident(world, now):
     if not Incident.select().exists():
         an_incident(world, now)
+    return Incident.get()
+
+
+def a_held_role(world, now):
+    incident = the_incident(world, now)
+    role = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    IncidentAssignment.create(
+        unique_id=new_uuid(), incident=incident, role=role, user=world.bob, creation_date=now
+    )
+
+
+def an_incident_task(world, now):
+    incident = the_incident(world, now)
+    role = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    IncidentTask.create(
+        unique_id=new_uuid(), incident=incident, title="Look", role=role, assigned_to=world.bob,
+        creation_date=now,
+    )  # fmt: skip
+
+
+def a_happening(world, now):
+    """A line in the log; and, with its message and its attempt, a notice."""
+    incident = the_incident(world, now)
+    IncidentLog.create(
+        incident=incident, at=now, what="edited", reason="x", actor_kind="user", user=world.bob
+    )
+    message = Message.create(
+        message_id=new_uuid(), account=world.account, user=world.bob, channel=1, created_at=now, next_at=now,
+        first_tried_at=now,
+    )  # fmt: skip
+    Attempt.create(message=message, at=now, outcome="sent", detail="250", milliseconds=1)
+    Notice.create(
+        key=new_uuid(), incident=incident, user=world.bob, kind="escalation", reason="x", not_before=now,
+        state=1, done_at=now, message=message,
+    )  # fmt: skip
+
+
+def an_alert(world, now):
     receipt = Receipt.create(
         trace_id=new_uuid(), account=world.account, source="generic", body=b"{}", received_at=now
     )
     Event.create(
         unique_id=new_short_id(), receipt=receipt, position=0, integration=world.integration,
-        incident=Incident.get(), message="Disk", alert_type=3, entity_id="disk", creation_date=now,
+        incident=the_incident(world, now), message="Disk", alert_type=3, entity_id="disk", creation_date=now,
     )  # fmt: skip
 
 
@@ -168,6 +207,9 @@ LISTS = (
     ("GET", "/api/incidents/?page_size=100", an_incident),
     ("POST", "/api/incidents/filter/?page_size=100", an_incident),
     ("GET", "/api/incidents/1/alerts/?page_size=100", an_alert),
+    ("GET", "/api/tocsin/incidents/1/roles/", a_held_role),
+    ("GET", "/api/tocsin/incidents/1/tasks/", an_incident_task),
+    ("GET", "/api/tocsin/incidents/1/timeline/?page_size=100", a_happening),
 )
 
 
