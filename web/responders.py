@@ -35,7 +35,9 @@ class ResponderShape(Shape):
     subject = Summary(allow_none=True)
     message = Summary(allow_none=True)
     escalation_policy = Reference()
-    escalation_policy_name = Text(attribute="escalation_policy.name", dump_only=True, dump_default=None)
+    escalation_policy_name = Text(
+        attribute="escalation_policy.name", dump_only=True, dump_default=None, allow_none=True
+    )
     response_status = Number(dump_only=True)
     creation_date = Moment(dump_only=True)
 
