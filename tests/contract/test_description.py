@@ -1,6 +1,7 @@
 """The served description tells the truth: what each operation really answers is what it declares."""
 
 import re
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -8,15 +9,16 @@ from openapi_schema_validator import OAS31Validator
 
 from tests.contract.operations import OPERATIONS
 from tests.contract.test_operations import body_of, free, path_of, with_alert
-from web.openapi import PATH
+from web.openapi import document
+from web.routes import ROUTES
 
 __all__ = ["with_alert"]
 
 
-@pytest.fixture
-def described(ask) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def described() -> dict[str, Any]:
     """The description, without the leeway of unnamed keys in its objects."""
-    whole: dict[str, Any] = ask("GET", PATH).json
+    whole = deepcopy(document(ROUTES, "https://tocsin.example.org"))
     for schema in whole["components"]["schemas"].values():
         schema["additionalProperties"] = False
     return whole
@@ -41,6 +43,24 @@ def test_answers_are_as_described(ask, stock, described, row):
         assert answer.data == b""
         return
     assert problems(described, content["application/json"]["schema"], answer.json) == []
+
+
+# What is answered in another shape to published clients (contract 1.6).
+FOR_CLIENTS = [
+    row for row in OPERATIONS if row.client is not None or re.search("/(tags|priority)/", row.path)
+]
+
+
+@pytest.mark.usefixtures("with_alert")
+@pytest.mark.parametrize("row", FOR_CLIENTS, ids=lambda row: f"{row.method} {row.path}")
+def test_so_are_those_to_published_clients(ask, stock, described, row):
+    operation = described["paths"][re.sub("<([a-z_]+)>", r"{\1}", row.path)][row.method.lower()]
+
+    answer = ask(row.method, path_of(row, stock), body_of(row, stock), word="Token")
+
+    if row.keys is not None:
+        schema = operation["responses"][str(row.status)]["content"]["application/json"]["schema"]
+        assert problems(described, schema, answer.json) == []
 
 
 @pytest.mark.usefixtures("with_alert")
