@@ -180,6 +180,8 @@ REFERENCES = (
     ("PATCH", "/api/incidents/1/", {"escalation_policy": "policy"}),
     ("PATCH", "/api/incidents/1/", {"sla": "sla"}),
     ("PATCH", "/api/incidents/1/", {"team_priority": "priority"}),
+    ("POST", "/api/incidents/1/tags/", {"team_tag": "tag"}),
+    ("POST", "/api/v2/incidents/1/responders/", {"escalation_policy": "policy"}),
     ("POST", OURS + "roles/", {"role": "role", "user": "user"}),
     ("PATCH", OURS + "tasks/{incident_task_id}/", {"role": "role"}),
     ("PATCH", USER + "/notification_rules/{notification_rule_id}/", {"contact": "contact"}),
@@ -187,6 +189,7 @@ REFERENCES = (
 # Anybody of the account may be named, so these are refused for other accounts only.
 PEOPLE = (
     ("PATCH", "/api/incidents/1/", {"assigned_to": "user"}),
+    ("POST", "/api/v2/incidents/1/responders/", {"user": "user"}),
     ("PATCH", OURS + "tasks/{incident_task_id}/", {"assigned_to": "user"}),
     ("POST", TEAM + "/members/", {"user": "user"}),
     ("POST", "/api/account/api_invite/", {"team": "team", "user_detail": {"email": "new@example.org"}}),
