@@ -7,10 +7,7 @@ import pytest
 import time_machine
 
 from models.ids import new_uuid
-from models.loading import policy_facts
 from models.schedules import Schedule, ScheduleOverride
-from models.teams import EscalationPolicy, Team
-from tests.web.test_services import NO_SUCH_ID
 
 DAY_S = 86_400
 START = "2026-03-02T08:00:00Z"
@@ -372,43 +369,6 @@ def test_one_that_a_policy_names_may_be_deleted(ask, path, make, world):
     assert ask("PUT", policy, {**left, "name": "Changed"}).json["name"] == "Changed"
     anew = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
     assert ask("POST", anew, left).status_code == 400
-
-
-def test_a_policy_names_schedules_of_its_team_or_of_one_that_lets_others_attach(ask, make, world):
-    shared = ask(
-        "POST", f"/api/account/teams/{world.charlies_team.unique_id}/schedules/", {"name": "x"}, who="charlie"
-    ).json["unique_id"]
-    policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
-
-    def status(schedule_id):
-        return ask("POST", policies, {"name": "x", "rules": names(schedule_id)}).status_code
-
-    assert status(make()["unique_id"].upper()) == 201
-    assert status(shared) == 400
-    Team.update(account_permissions=["schedule_attach"]).where(Team.id == world.charlies_team.id).execute()
-    assert status(shared) == 201
-    assert status(NO_SUCH_ID) == 400
-    for kind, other in ((2, shared), (1, world.bob.username)):
-        rules = [{"targets": [{"target_type": kind, "target_id": other}]}]
-        assert ask("POST", policies, {"name": "x", "rules": rules}).status_code == 400
-
-
-def test_attaching_never_crosses_accounts(ask, world):
-    Team.update(account_permissions=["schedule_attach"]).where(Team.id == world.mallorys_team.id).execute()
-    theirs = f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/"
-    schedule = ask("POST", theirs, {"name": "x"}, who="mallory").json["unique_id"]
-    policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
-
-    assert ask("POST", policies, {"name": "x", "rules": names(schedule)}).status_code == 400
-
-
-def test_a_step_that_names_only_a_schedule_tells_nobody_without_an_error(ask, make, world):
-    policy = f"/api/account/teams/{world.team.unique_id}/escalation_policies/{world.policy.unique_id}/"
-    ask("PATCH", policy, {"rules": names(make()["unique_id"])})
-
-    (step,) = policy_facts(EscalationPolicy.get_by_id(world.policy.id)).steps
-
-    assert step.usernames == ()
 
 
 def test_the_other_path_is_the_same(ask, path, make):

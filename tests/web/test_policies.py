@@ -1,0 +1,132 @@
+"""What the steps of a policy may name, and how clients write them."""
+
+import pytest
+
+from models.ids import new_uuid
+from models.notices import Notice
+from models.schedules import Schedule
+from models.teams import Team
+from tests.web.test_services import NO_SUCH_ID
+from tests.workers.test_timers import open_one
+
+USER, SCHEDULE = 2, 1
+
+
+@pytest.fixture
+def path(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
+
+
+@pytest.fixture
+def schedule_of(now):
+    """schedule_of(team): the id of a new schedule."""
+    return lambda team: (
+        Schedule.create(unique_id=new_uuid(), team=team, name="x", creation_date=now).unique_id
+    )
+
+
+@pytest.fixture
+def status(ask, path):
+    """status((kind, id), ...): what a policy is answered with whose one step names these."""
+
+    def post(*named):
+        targets = [{"target_type": kind, "target_id": target} for kind, target in named]
+        rules = [{"delay": 0, "targets": targets}]
+        return ask("POST", path, {"name": "Night", "rules": rules}).status_code
+
+    return post
+
+
+def let_attach(team):
+    Team.update(account_permissions=["schedule_attach"]).where(Team.id == team.id).execute()
+
+
+def test_steps_name_people_and_schedules(status, schedule_of, world):
+    schedule = schedule_of(world.team)
+
+    assert status((SCHEDULE, schedule), (USER, world.bob.username)) == 201
+    assert status((SCHEDULE, schedule.upper())) == 201
+
+
+def test_ids_of_the_one_kind_are_none_of_the_other(status, schedule_of, world):
+    assert status((USER, schedule_of(world.team))) == 400
+    assert status((SCHEDULE, world.bob.username)) == 400
+
+
+@pytest.mark.parametrize("target", [NO_SUCH_ID, "x", "", None, "\x00"])
+@pytest.mark.parametrize("kind", [USER, SCHEDULE])
+def test_nobody_and_nothing_cannot_be_named(status, kind, target):
+    assert status((kind, target)) == 400
+
+
+def test_a_schedule_of_another_team_may_be_named_where_that_team_lets_others_attach(
+    status, schedule_of, world
+):
+    schedule = schedule_of(world.charlies_team)
+
+    assert status((SCHEDULE, schedule)) == 400
+    let_attach(world.charlies_team)
+    assert status((SCHEDULE, schedule)) == 201
+
+
+def test_that_never_crosses_accounts(status, schedule_of, world):
+    let_attach(world.mallorys_team)
+
+    assert status((SCHEDULE, schedule_of(world.mallorys_team))) == 400
+
+
+def test_what_a_policy_says_already_may_be_sent_back(ask, path, schedule_of, world):
+    """Though the schedule is gone meanwhile, or not to be attached any more; nothing else of that kind."""
+    let_attach(world.charlies_team)
+    schedule = schedule_of(world.charlies_team)
+    rules = [{"delay": 0, "targets": [{"target_type": SCHEDULE, "target_id": schedule}]}]
+    policy = ask("POST", path, {"name": "Night", "rules": rules}).json
+    Team.update(account_permissions=[]).where(Team.id == world.charlies_team.id).execute()
+    mine = f"{path}{policy['unique_id']}/"
+
+    assert ask("PUT", mine, {**policy, "name": "Day"}).json["name"] == "Day"
+    rules[0]["targets"][0]["target_id"] = schedule_of(world.charlies_team)
+    assert ask("PUT", mine, {**policy, "rules": rules}).status_code == 400
+
+
+def test_a_step_as_the_published_builder_writes_it(ask, path, world):
+    """It calls its floats seconds and misspells the position: they are minutes, in the order of the list."""
+    rules = [
+        {"delay": delay, "postition": 1, "targets": [{"target_type": USER, "target_id": world.bob.username}]}
+        for delay in (0.0, 300.0)
+    ]
+
+    made = ask("POST", path, {"name": "Night", "rules": rules}).json["rules"]
+
+    assert [(rule["delay"], rule["position"]) for rule in made] == [(0, 1), (300, 2)]
+    assert all(isinstance(rule["delay"], int) for rule in made)
+
+
+@pytest.mark.parametrize("delay", [0.5, -1.0, "x", 1e300])
+def test_delays_are_whole_minutes(ask, path, delay):
+    assert ask("POST", path, {"name": "Night", "rules": [{"delay": delay}]}).status_code == 400
+
+
+def test_naming_many_takes_as_many_queries_as_naming_one(ask, path, schedule_of, world, statements):
+    def count(number):
+        targets = [{"target_type": SCHEDULE, "target_id": schedule_of(world.team)} for _ in range(number)]
+        targets += [{"target_type": USER, "target_id": world.bob.username}] * number
+        with statements() as seen:
+            ask("POST", path, {"name": "Night", "rules": [{"delay": 0, "targets": targets}]})
+        return len(seen)
+
+    ask("GET", path)
+
+    assert count(20) == count(1)
+
+
+def test_a_chain_that_names_only_a_schedule_without_anybody_still_tells_somebody(
+    ask, path, schedule_of, world, now
+):
+    targets = [{"target_type": SCHEDULE, "target_id": schedule_of(world.team)}]
+    mine = f"{path}{world.policy.unique_id}/"
+    assert ask("PATCH", mine, {"rules": [{"delay": 0, "targets": targets}]}).status_code == 200
+
+    open_one(world, now)
+
+    assert [notice.user for notice in Notice.select()] == [world.alice]
