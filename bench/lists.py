@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPException
 from time import perf_counter
 from typing import Any
 
@@ -156,6 +156,14 @@ class Answered:
     p95_ms: float
 
 
+def _asked(instance: Instance, past: Past, question: Question) -> Answered:
+    """Raises NotUp, with what the instance said last, when it went away meanwhile."""
+    try:
+        return ask(instance, past, question)
+    except (OSError, HTTPException) as error:
+        raise NotUp(f"{question.name}: {error!r}\n{instance.log.read_text()[-2000:]}") from None
+
+
 def ask(instance: Instance, past: Past, question: Question) -> Answered:
     """One connection, kept alive, one question after the other."""
     token = past.member if question.as_member else instance.credentials()["token"]
@@ -166,7 +174,9 @@ def ask(instance: Instance, past: Past, question: Question) -> Answered:
     for n in range(TIMES + WARM_UP):
         path, body = question.asks(past, n)
         begun = perf_counter()
-        link.request("GET" if body is None else "POST", path, (body and json.dumps(body)) or "{}", headers)
+        link.request(
+            "GET" if body is None else "POST", path, None if body is None else json.dumps(body), headers
+        )
         answer = link.getresponse()
         text = answer.read()
         waits.append(1000 * (perf_counter() - begun))
@@ -212,7 +222,7 @@ def main(server: str, incidents: int, as_machine: bool) -> None:
             continue
         try:
             with filled(where, incidents) as (instance, past):
-                results[name] = [ask(instance, past, question) for question in QUESTIONS]
+                results[name] = [_asked(instance, past, question) for question in QUESTIONS]
         except (NoServer, NotUp) as error:
             click.echo(f"{name}: not measured: {error}", err=True)
     machine = this_machine()
@@ -227,7 +237,7 @@ def main(server: str, incidents: int, as_machine: bool) -> None:
         for one in every
         if one.p95_ms > BUDGET_MS
     ]
-    if slow or not results:
+    if slow or len(results) < 1 + bool(server):
         click.echo(f"over {BUDGET_MS:.0f} ms at the 95th percentile: {'; '.join(slow)}", err=True)
         sys.exit(1)
 
