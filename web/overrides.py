@@ -16,9 +16,6 @@ from web.resource import Resource, locked
 from web.schedules import MOST_OVERRIDES, OverrideShape
 from web.teams import account_member
 
-# For each of the two operations (interface, section Limits).
-LIMITS = ((1, 1.0), (20, 60.0))
-
 
 class OverrideWithOverriddenShape(OverrideShape):
     """`overridden_details` would tell whom it displaces, and when."""
@@ -36,7 +33,8 @@ class Overrides(Resource):
     parent_field = ScheduleOverride.schedule
     id_arg = "override_id"
     needs = named("schedule")
-    limits = LIMITS
+    # For each of the two operations (interface, section Limits).
+    limits = ((1, 1.0), (20, 60.0))
     # As the schedule lists them.
     order = ("id",)
 

@@ -12,4 +12,4 @@ __all__ = ["app", "ask", "stock"]
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     """They ask for the same again and again; tests/web/test_rate_limit.py has the limits."""
-    monkeypatch.setattr(overrides, "LIMITS", ((1000, 1.0),))
+    monkeypatch.setattr(overrides.Overrides, "limits", ((1000, 1.0),))

@@ -11,7 +11,7 @@ START, END = "2026-03-06T09:00:00Z", "2026-03-06T11:00:00Z"
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     """The limits have tests of their own."""
-    monkeypatch.setattr(overrides, "LIMITS", ((1000, 1.0),))
+    monkeypatch.setattr(overrides.Overrides, "limits", ((1000, 1.0),))
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from tocsin.settings import load
 from web import overrides, rate_limit
 from web.app import create_app
 
-LIMITS = overrides.LIMITS
+LIMITS = overrides.OVERRIDES.limits
 SLOWER = 100
 
 
@@ -19,7 +19,7 @@ SLOWER = 100
 def _slow_motion(monkeypatch):
     """No machine is so slow that a second would end between two requests."""
     slow = tuple((count, window_s * SLOWER) for count, window_s in LIMITS)
-    monkeypatch.setattr(overrides, "LIMITS", slow)
+    monkeypatch.setattr(overrides.Overrides, "limits", slow)
 
 
 @pytest.fixture
