@@ -13,6 +13,7 @@ from tocsin.settings import Settings
 from web import auth, events, failures, health, metrics, openapi, wire
 from web.front import Front
 from web.routes import ROUTES, Route
+from web.unread import Unread
 
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
@@ -39,7 +40,8 @@ def create_app(settings: Settings) -> Flask:
     for path, routes in by_path(ROUTES).items():
         view = dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
-    app.wsgi_app = Front(app.wsgi_app, events.commits)  # type: ignore[assignment,method-assign]
+    front = Front(app.wsgi_app, events.commits)
+    app.wsgi_app = Unread(front)  # type: ignore[assignment,method-assign]
     metrics.count_refusals(app, {route.path for route in ROUTES if route.view in TAKE_ALERTS})
     return app
 
