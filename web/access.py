@@ -49,7 +49,7 @@ def is_username(text: str) -> bool:
 
 
 def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
-    """The row of this query with this id, or NotFound. UUIDs are the same in either case, not so short ids."""
+    """The row of this query with this id, or NotFound. Letters of a UUID may be large, of a short id not."""
     is_short = field.max_length == SHORT_LENGTH
     known = unique_id if is_short else unique_id.lower()
     if not (_SHORT.fullmatch(known) if is_short else is_uuid(known)):

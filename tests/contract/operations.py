@@ -115,7 +115,8 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         (
             "layers.0",
             keys(
-                "shift_length restrictions name users rotation_start_time rotation_end_time unique_id last_edited"
+                "shift_length restrictions name users rotation_start_time rotation_end_time unique_id"
+                " last_edited"
                 " restriction_type is_active"
             ),
         ),
