@@ -18,7 +18,7 @@ from web.teams import account_member
 
 
 class OverrideWithOverriddenShape(OverrideShape):
-    """`overridden_details` would tell whom it displaces, and when."""
+    """`overridden_details` is for whom it displaces, and when; it is empty, as layers put nobody on call."""
 
     overridden_details = fields.Function(lambda override: {})
 
