@@ -12,7 +12,7 @@ from models.services import Integration, Service
 from models.teams import Team
 from web import access, wire
 from web.auth import viewer
-from web.errors import NotFound, bad
+from web.errors import bad
 from web.permissions import named
 from web.resource import Resource, configuring, wait_for_lanes
 from web.shapes import LONG_TEXT, Choice, Flag, Moment, Number, Reference, Shape, Text, Username
@@ -111,7 +111,7 @@ def regenerate_key() -> Integration:
         .first()
     )
     if place is None:
-        raise NotFound
+        bad("integration_unique_id", "No such integration.")
     service = access.access_service(viewer(), place.service.team.unique_id, place.service.unique_id)
     with configuring():
         key = Integration.update(integration_key=new_uuid())

@@ -83,6 +83,28 @@ def at(value: Any, place: str) -> Any:
     return value
 
 
+SERVED = {(route.method, route.path): route for route in ROUTES}
+READ = {row.path for row in OPERATIONS if row.method == "GET" and not row.many}
+UPDATES = [row for row in OPERATIONS if row.method in ("PUT", "PATCH") and row.path in READ]
+# Moved by whatever is written.
+DATED = {"updated_at"}
+
+
+@pytest.mark.parametrize("row", UPDATES, ids=lambda row: f"{row.method} {row.path}")
+def test_an_update_leaves_what_is_not_given(ask, stock, row):
+    """A PUT gives what it must, a PATCH nothing."""
+    path, taken = path_of(row, stock), SERVED[row.method, row.path].takes.load_fields
+    must = [name for name, field in taken.items() if field.required and row.method == "PUT"]
+    given = {name: body_of(row, stock)[name] for name in must}
+    before = ask("GET", path).json
+
+    assert ask(row.method, path, given).status_code == 200
+    after = ask("GET", path).json
+
+    left = before.keys() - given.keys() - DATED
+    assert {name: after[name] for name in left} == {name: before[name] for name in left}
+
+
 def test_a_listed_incident_is_whole_and_says_whose_child_it_is(ask, stock):
     listed = ask("POST", "/api/incidents/filter/", {}).json["results"][0]
     plain = ask("GET", "/api/incidents/").json["results"][0]
