@@ -9,6 +9,7 @@ from models.events import Event, Receipt
 from models.ids import new_short_id
 from models.incidents import Incident
 from models.services import Integration
+from models.shortid import ALPHABET
 from tests.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
 from web.routes import ROUTES
 
@@ -134,6 +135,7 @@ def test_the_team_of_a_priority_is_a_number_unless_a_client_reads_it(ask, stock)
 
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+SHORT = re.compile(f"[{ALPHABET}]{{22}}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
@@ -141,8 +143,10 @@ MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 def test_ids_and_dates_are_in_the_clients_formats(ask, stock, row):
     for name, value in walk(ask("GET", path_of(row, stock)).json):
         if name in ("unique_id", "team", "service", "sla", "escalation_policy", "team_priority"):
-            is_short = name == "unique_id" and "/incidents/" in row.path
-            assert value is None or isinstance(value, int) or is_short or UUID4.fullmatch(value), name
+            if value is None or isinstance(value, int):
+                continue
+            about_incidents = name == "unique_id" and re.search("/(incidents|postmortem)/", row.path)
+            assert UUID4.fullmatch(value) or (about_incidents and SHORT.fullmatch(value)), name
         if name == "creation_date":
             assert MOMENT.fullmatch(value) or re.fullmatch(r"\d{4}-\d\d-\d\d", value)
 

@@ -213,6 +213,25 @@ def test_an_application_may_be_written_in_capitals(ask, integrations):
     assert ask("GET", integrations).status_code == 200
 
 
+def test_an_integration_may_be_described(ask, integrations):
+    made = ask("POST", integrations, {"application": GENERIC}).json
+    one = f"{integrations}{made['unique_id']}/"
+
+    assert made["description"] == ""
+    assert (
+        ask("PATCH", one, {"description": "Of the old cluster"}).json["description"] == "Of the old cluster"
+    )
+    assert ask("PUT", one, {"name": "x"}).json["description"] == "Of the old cluster"
+
+
+def test_a_key_of_no_integration_is_not_made_anew(ask):
+    path = "/api/account/regenerate_integration_key/"
+
+    refused = ask("POST", path, {"integration_unique_id": NO_SUCH_ID}, word="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["integration_unique_id"])
+
+
 def test_a_new_key_takes_the_place_of_the_old(ask, world):
     old = world.integration.integration_key
     path = "/api/account/regenerate_integration_key/"
