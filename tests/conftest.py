@@ -60,16 +60,23 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     db.close_all()
 
 
+WORLD: stores.Kept[World] = stores.Kept()
+
+
 @pytest.fixture
 def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
     """Alice's team with a service; Bob in it; Charlie outside; Mallory in another account.
 
     Their ids are the same in every test, so that histories can be compared.
     """
-    numbers = random.Random(0)
-    with monkeypatch.context() as patched, store.writing():
-        patched.setattr(uuid, "uuid4", lambda: uuid.UUID(int=numbers.getrandbits(128), version=4))
-        return found_world(now)
+
+    def found() -> World:
+        numbers = random.Random(0)
+        with monkeypatch.context() as patched, store.writing():
+            patched.setattr(uuid, "uuid4", lambda: uuid.UUID(int=numbers.getrandbits(128), version=4))
+            return found_world(now)
+
+    return WORLD.get(found)
 
 
 @pytest.fixture

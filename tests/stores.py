@@ -4,17 +4,20 @@ TEST_DATABASE_URL names a PostgreSQL server on which the tests may make database
 example postgresql:///postgres; unset means SQLite.
 """
 
+import copy
 import os
 import secrets
 import shutil
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any, Generic, TypeVar
 from urllib.parse import urlsplit
 
 import peewee
 import psycopg
 
-from models.base import Store, connection, db, open_store
+from models.base import Store, connection, db, open_store, store
 from models.migrate import migrate
 from models.tables import TABLES
 
@@ -101,6 +104,55 @@ class Migrated:
         with connection():
             db.execute_sql(_emptying())
         return opened
+
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """Rows that many tests begin with, made once in each process and put in by bulk for all others.
+
+    `what` is what was made with them; each test gets one of its own.
+    """
+
+    def __init__(self) -> None:
+        self._made: tuple[T, dict[str, tuple[list[str], list[Any]]]] | None = None
+
+    def get(self, make: Callable[[], T]) -> T:
+        """Into a store that holds what it held when it was made first."""
+        if self._made is None:
+            what = make()
+            self._made = copy.deepcopy(what), _all_rows()
+            return what
+        what, rows = self._made
+        _put_in(rows)
+        return copy.deepcopy(what)
+
+
+def _all_rows() -> dict[str, tuple[list[str], list[Any]]]:
+    """The columns and rows of each table that has any, in the order in which they can be put in."""
+    found = {}
+    for table in peewee.sort_models(TABLES):
+        cursor = db.execute_sql(f'select * from "{table._meta.table_name}" order by id')
+        if rows := cursor.fetchall():
+            found[table._meta.table_name] = [each[0] for each in cursor.description], rows
+    return found
+
+
+def _put_in(found: dict[str, tuple[list[str], list[Any]]]) -> None:
+    """In the place of whatever is there."""
+    mark = "%s" if SERVER else "?"
+    with store().writing():
+        for table in reversed(peewee.sort_models(TABLES)):
+            db.execute_sql(f'delete from "{table._meta.table_name}"')
+        cursor = db.cursor()
+        for table, (columns, rows) in found.items():
+            names = ", ".join(f'"{name}"' for name in columns)
+            places = ", ".join([mark] * len(columns))
+            cursor.executemany(f'insert into "{table}" ({names}) values ({places})', rows)
+        if SERVER:
+            nexts = (f"setval('\"{table}_id_seq\"', {rows[-1][0]})" for table, (_, rows) in found.items())
+            db.execute_sql(f"select {', '.join(nexts)}")
 
 
 @cache

@@ -8,6 +8,7 @@ import pytest
 from models.applications import GENERIC
 from models.enums import WorkState
 from models.events import Receipt
+from tests import stores
 from tests.people import World
 
 
@@ -152,8 +153,15 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     }
 
 
+STOCK: stores.Kept[Stock] = stores.Kept()
+
+
 @pytest.fixture
 def stock(ask: Any, world: World) -> Stock:
+    return STOCK.get(lambda: made_stock(ask, world))
+
+
+def made_stock(ask: Any, world: World) -> Stock:
     ids = {
         "team_id": world.team.unique_id,
         "username": world.bob.username,

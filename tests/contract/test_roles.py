@@ -10,6 +10,7 @@ from models.accounts import CustomRole, User
 from models.enums import AccountRole, TeamRole
 from models.ids import new_uuid
 from models.teams import Team, TeamMember
+from tests import stores
 from tests.contract.test_isolation import BODIES, name
 from web import permissions
 from web.permissions import Standing, allows
@@ -51,9 +52,16 @@ def may_be_by(route: Any) -> set[str]:
     return allowed & (ADMINS | {"reader", "writer"}) if of_account else allowed
 
 
+PEOPLE: stores.Kept[dict[str, Any]] = stores.Kept()
+
+
 @pytest.fixture
-def people(world: Any, now: Any) -> dict[str, Any]:
+def people(world: Any, stock: Any, now: Any) -> dict[str, Any]:
     """A token for each role."""
+    return PEOPLE.get(lambda: made_people(world, now))
+
+
+def made_people(world: Any, now: Any) -> dict[str, Any]:
 
     def custom(ending: str) -> CustomRole:
         names = [each for each in permissions.OF_ACCOUNT if each.endswith(ending)]

@@ -1,21 +1,36 @@
 """The application under test, and a caller that speaks as one of the people."""
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+from flask import Flask
 from werkzeug.test import TestResponse
 
 from tests.people import World
-from tocsin.settings import load
+from tocsin.settings import Settings, load
 from web.app import create_app
 
 Ask = Callable[..., TestResponse]
 
 
+def settings(home: Path) -> Settings:
+    return load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"})
+
+
+@cache
+def made_once() -> Flask:
+    """Its many routes take a while."""
+    return create_app(settings(Path("nowhere")))
+
+
 @pytest.fixture
-def app(world: World, home):
-    return create_app(load({"TOCSIN_HOME": str(home), "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
+def app(world: World, home: Path) -> Flask:
+    made = made_once()
+    made.config["SETTINGS"] = settings(home)
+    return made
 
 
 @pytest.fixture
