@@ -10,6 +10,7 @@ from web.auth import now
 from web.errors import NotFound, bad
 from web.incident_parts import PartOfIncident, note
 from web.incident_shapes import IncidentTagShape
+from web.resource import locked
 from web.services import team_row
 from web.shapes import Reference, Text
 
@@ -46,6 +47,8 @@ class IncidentTags(PartOfIncident):
         return tag
 
     def checked(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        if "team_tag" not in values:
+            return {}
         return {"team_tag": team_row(Tag, parent.team_id, values["team_tag"], "team_tag")}
 
     def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentTag:
@@ -58,6 +61,17 @@ class IncidentTags(PartOfIncident):
             bad("team_tag", "The incident has this tag already.")
         note(parent, "tagged", f"tag {tag.name} added")
         return made
+
+    def change(self, row: IncidentTag, values: dict[str, Any]) -> None:
+        """Another tag in the place of this one; under the incident's lock, or two might become the same."""
+        tag = values.get("team_tag", row.team_tag)
+        if tag.id == row.team_tag_id:
+            return
+        locked(row.incident)
+        if self.rows(row.incident).where(IncidentTag.team_tag == tag).exists():
+            bad("team_tag", "The incident has this tag already.")
+        super().change(row, values)
+        note(row.incident, "tagged", f"tag {row.team_tag.name} replaced by {tag.name}")
 
     def remove(self, row: IncidentTag) -> None:
         super().remove(row)

@@ -8,6 +8,7 @@ from marshmallow import fields
 from models.accounts import User
 from models.apply import apply
 from models.effects import Outcome
+from models.enums import ResponseStatus
 from models.ids import new_short_id
 from models.incidents import Incident, IncidentResponder
 from models.loading import display_name, lock_incident, people
@@ -20,7 +21,7 @@ from web.errors import NotFound, bad
 from web.incident_parts import PartOfIncident, acting, note
 from web.incident_shapes import Summary
 from web.services import usable_policy
-from web.shapes import Moment, Number, Reference, Shape, Text, Username
+from web.shapes import Choice, Moment, Number, Reference, Shape, Text, Username
 from web.teams import account_member
 from workers import bell
 
@@ -38,12 +39,19 @@ class ResponderShape(Shape):
     escalation_policy_name = Text(
         attribute="escalation_policy.name", dump_only=True, dump_default=None, allow_none=True
     )
-    response_status = Number(dump_only=True)
+    response_status = Choice(ResponseStatus)
     creation_date = Moment(dump_only=True)
 
 
+ANSWERS = {
+    ResponseStatus.ACCEPTED: "accepted",
+    ResponseStatus.DECLINED: "declined",
+    ResponseStatus.PENDING: "is asked still",
+}
+
+
 class Responders(PartOfIncident):
-    """Those who were asked to help with an incident, each once."""
+    """Those who were asked to help with an incident, each once. What they answer is all that changes."""
 
     model = IncidentResponder
     noun = "incident responder"
@@ -84,6 +92,8 @@ class Responders(PartOfIncident):
         return self.named(incident, call.unique_id)
 
     def checked(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        if row is not None:
+            return {name: values[name] for name in values if name == "response_status"}
         named = [name for name in ("user", "escalation_policy") if values.get(name)]
         if len(named) != 1:
             bad("user", "Name a user or an escalation policy, one of the two.")
@@ -100,19 +110,35 @@ class Responders(PartOfIncident):
             if values[name] and self.rows(incident).where(same).exists():
                 bad(name, "Was asked to help already.")
 
-    def remove(self, row: IncidentResponder) -> None:
-        """What was still to be said to them is not said any more."""
+    def _locked(self, row: IncidentResponder) -> Any:
+        """First the incident, as everybody locks them."""
         if lock_incident(row.incident_id) is None:
             raise NotFound
+        return super()._locked(row)
+
+    def change(self, row: IncidentResponder, values: dict[str, Any]) -> None:
+        """Who has answered is not asked again."""
+        status = ResponseStatus(values.get("response_status", row.response_status))
+        if status == row.response_status:
+            return
+        super().change(row, values)
+        self._leave(row, f"{_whom(row)} {ANSWERS[status]}")
+
+    def remove(self, row: IncidentResponder) -> None:
+        self._locked(row)
         super().remove(row)
-        whom = display_name(row.user) if row.user else f"policy {self._name(row)}"
-        why = f"{whom} not asked to help any more"
+        self._leave(row, f"{_whom(row)} not asked to help any more")
+
+    def _leave(self, row: IncidentResponder, why: str) -> None:
+        """What was still to be said to them is not said any more."""
         void_notices(row.incident_id, owed_for(row.incident.unique_id, row.unique_id), now(), why)
         note(row.incident, "called", why)
 
-    @staticmethod
-    def _name(row: IncidentResponder) -> str:
-        return row.escalation_policy.name if row.escalation_policy else "(deleted)"
+
+def _whom(row: IncidentResponder) -> str:
+    if row.user:
+        return display_name(row.user)
+    return f"policy {row.escalation_policy.name if row.escalation_policy else '(deleted)'}"
 
 
 RESPONDERS = Responders()

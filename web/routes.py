@@ -177,9 +177,9 @@ ROUTES: tuple[Route, ...] = (
     one("PUT", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT),
     one("PATCH", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
     *crud(f"{I}/note/", incident_notes.INCIDENT_NOTES),
-    *crud(f"{I}/tags/", incident_tags.INCIDENT_TAGS, without=("update", "change")),
-    *crud(f"{I2}/responders/", responders.RESPONDERS, without=("update", "change")),
-    *crud(f"{I}/responders/", responders.RESPONDERS, without=("update", "change"), called="responder"),
+    *crud(f"{I}/tags/", incident_tags.INCIDENT_TAGS),
+    *crud(f"{I2}/responders/", responders.RESPONDERS),
+    *crud(f"{I}/responders/", responders.RESPONDERS, called="responder"),
     one("GET", f"{I}/alerts/", incident_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True, pages=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
     *crud(f"{T}/roles/", incident_roles.INCIDENT_ROLES),

@@ -275,15 +275,9 @@ OPERATIONS = (
     Row("PUT", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
     Row("PATCH", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
     *(replace(row, client=PAGE) if row.many else row for row in five(f"{I}/note/", "note_id", "note", NOTE)),
-    *(
-        row
-        for row in (
-            *five(f"{I}/tags/", "incident_tag_id", "incident_tag", INCIDENT_TAG),
-            *five(f"{I2}/responders/", "responder_id", "responder", RESPONDER),
-            *five(f"{I}/responders/", "responder_id", "responder", RESPONDER),
-        )
-        if row.method not in ("PUT", "PATCH")
-    ),
+    *five(f"{I}/tags/", "incident_tag_id", "incident_tag", INCIDENT_TAG),
+    *five(f"{I2}/responders/", "responder_id", "responder", RESPONDER),
+    *five(f"{I}/responders/", "responder_id", "responder", RESPONDER),
     Row("GET", f"{I}/alerts/", 200, ALERT, many=True, client=PAGE),
     *five(f"{T}/roles/", "incident_role_id", "role", ROLE, shown=keys("team")),
     *five(f"{T}/tags/", "tag_id", "tag", TAG),

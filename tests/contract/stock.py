@@ -127,7 +127,7 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
         "note": {"note": "Looking into it"},
         "incident_tag": {"team_tag": ids.get("other_tag_id")},
         "first_tag": {"team_tag": ids.get("tag_id")},
-        "responder": {"user": world.charlie.username},
+        "responder": {"user": world.charlie.username, "response_status": 1},
         "first_responder": {"escalation_policy": ids.get("escalation_policy_id")},
         "held_role": {"role": ids.get("incident_role_id"), "user": world.bob.username},
         "incident_task": {

@@ -76,3 +76,15 @@ def test_the_history_tells(ask, tag):
 
     said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
     assert said == ["tag database added by Bob", "tag database removed by Alice"]
+
+
+def test_one_tag_takes_the_place_of_another_once(ask, tag, world, now):
+    other = Tag.create(unique_id=new_uuid(), team=world.team, name="disk", color="", creation_date=now)
+    made = ask("POST", TAGS, {"team_tag": tag.unique_id}).json
+
+    changed = ask("PATCH", f"{TAGS}{made['unique_id']}/", {"team_tag": other.unique_id}).json
+    assert (changed["unique_id"], changed["name"]) == (made["unique_id"], "disk")
+
+    ask("POST", TAGS, {"team_tag": tag.unique_id})
+    assert ask("PUT", f"{TAGS}{made['unique_id']}/", {"team_tag": tag.unique_id}).status_code == 400
+    assert ask("PATCH", f"{TAGS}{made['unique_id']}/", {}).json == changed

@@ -153,3 +153,22 @@ def test_the_history_tells(ask, world):
 
     said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
     assert said == ["Bob asked to help by Alice", "Bob not asked to help any more by Bob"]
+
+
+@pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])
+def test_who_has_answered_is_not_asked_again(ask, world, status, word):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+
+    answered = ask("PATCH", f"{V2}{made['unique_id']}/", {"response_status": status, "user": "x"}, who="bob")
+
+    assert answered.json == {**made, "response_status": status}
+    assert (owed(), owed(NoticeState.VOID)) == ([], ["Bob"])
+    said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert said[-1] == f"Bob {word} by Bob"
+
+
+@pytest.mark.parametrize("status", [0, 4, "x", None, [], 2**63])
+def test_an_answer_is_one_of_three(ask, world, status):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+
+    assert ask("PUT", f"{V2}{made['unique_id']}/", {"response_status": status}).status_code == 400
