@@ -46,9 +46,14 @@ def remove(user: User, actor: Actor, now: datetime) -> None:
     _free_incidents(user, actor, now)
 
 
-def hand_over(account: Account, heir: User) -> User:
-    """Make this member the account's owner, and the owner an admin, who is returned. Teams keep theirs."""
+def hand_over(account: Account, heir: User) -> User | None:
+    """Make this member the account's owner, and the owner an admin, who is returned. Teams keep theirs.
+
+    None, and nothing is changed, when the heir is removed by now.
+    """
     owner = _owner_of(account.id)
+    if store().for_update(User.select().where(User.id == heir.id, User.removed_at.is_null())).first() is None:
+        return None
     User.update(role=AccountRole.ADMIN).where(User.id == owner.id).execute()
     User.update(role=AccountRole.OWNER).where(User.id == heir.id).execute()
     raise_version(account.id)

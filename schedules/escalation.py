@@ -41,7 +41,8 @@ def advance(
     """
     policy = directory.policies.get(incident.escalation_policy or 0)
     effects: list[Effect] = []
-    if incident.next_step == 0 and not _names_anybody(policy, directory):
+    # A policy that was deleted in the middle of a chain names nobody either.
+    if policy is None or (incident.next_step == 0 and not _names_anybody(policy, directory)):
         effects += tell_somebody(incident, directory, actor, now)
     if policy is None:
         return incident, tuple(effects)

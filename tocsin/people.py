@@ -49,6 +49,8 @@ def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
         if heir.role == AccountRole.OWNER:
             raise click.ClickException(f"{email} owns {heir.account.name} already")
         before = removal.hand_over(heir.account, heir)
+        if before is None:
+            raise click.ClickException(f"{email} was removed from {heir.account.name} a moment ago")
     made = {"account_id": heir.account.account_identifier, "owner": heir.username, "admin": before.username}
     _tell(made, as_json)
 

@@ -5,14 +5,15 @@ from typing import Any
 from models import founding, removal
 from models.accounts import Account, User
 from models.effects import Actor
-from models.enums import AccountRole, ActorKind
+from models.enums import AccountRole, ActorKind, TeamRole
 from models.loading import display_name
 from models.services import Service
-from models.teams import Team
+from models.teams import Team, TeamMember
+from models.users import ContactMethod
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import Forbidden, NotFound, bad
-from web.permissions import MEMBER, Needs
+from web.permissions import MANAGER, MEMBER, Needs
 from web.resource import Resource, configuring, locked, wait_for_lanes
 from web.shapes import Choice, Email, Flag, Itself, Moment, Shape, Text, TimeZone, UserShape
 from web.teams import account_member
@@ -83,6 +84,13 @@ class Members(Resource):
         _check_email(row, values.get("email", row.email))
         return values
 
+    def change(self, row: User, values: dict[str, Any]) -> None:
+        """Who has not joined yet was invited by the wrong address, and is not to be told there."""
+        super().change(row, values)
+        if "email" in values and not row.is_verified:
+            mistyped = (ContactMethod.user == row) & (ContactMethod.value == row.email)
+            ContactMethod.update(value=values["email"]).where(mistyped).execute()
+
 
 class Users(Members):
     """The same members, as the Go client writes them."""
@@ -140,6 +148,11 @@ def _dismissible(user: User) -> User:
     if user.role == AccountRole.OWNER:
         bad("username", "An account has an owner: hand it over first (tocsin account hand-over).")
     access.require_rank(viewer(), user.role)
+    managed = TeamMember.select(TeamMember.team).where(
+        TeamMember.user == user, TeamMember.role == TeamRole.MANAGER
+    )
+    if managed.where(TeamMember.team.not_in(access.permitted_teams(viewer(), MANAGER))).exists():
+        raise Forbidden
     return user
 
 

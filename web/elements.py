@@ -94,14 +94,22 @@ class EscalationShape(Shape):
         return data
 
 
+class Promise(MaybeNumber):
+    """Seconds, or nothing: 0 is what a client sends for nothing that has no word for it."""
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        is_none = value in (0, "0") and value is not False
+        return super().deserialize(None if is_none else value, attr, data, **kwargs)
+
+
 class SlaShape(Shape):
     unique_id = Text(dump_only=True)
     name = Text()
     description = Text(limit=LONG_TEXT)
     is_active = Flag()
     conditions = fields.Function(lambda sla: "{}")
-    acknowledge_time = MaybeNumber(least=1, most=LONGEST_S)
-    resolve_time = MaybeNumber(least=1, most=LONGEST_S)
+    acknowledge_time = Promise(least=1, most=LONGEST_S)
+    resolve_time = Promise(least=1, most=LONGEST_S)
     escalations = Several(Part(EscalationShape), required=True)
     team = Number(attribute="team_id", dump_only=True)
     creation_date = Moment(dump_only=True)

@@ -1,5 +1,6 @@
 """The alerts of an incident: contract section 3.9."""
 
+from collections.abc import Collection
 from typing import Any
 
 import peewee
@@ -27,7 +28,8 @@ class IntegrationObject(Shape):
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
     team = Reference(attribute="service.team", dump_only=True)
-    integration_key = Text(dump_only=True)
+    # None for who may not read the integration itself.
+    integration_key = Text(dump_only=True, allow_none=True)
     is_enabled = Flag(dump_only=True)
     integration_type = Number(dump_only=True)
 
@@ -70,12 +72,22 @@ def shown(page: list[tuple[int]]) -> list[dict[str, Any]]:
     numbers = [number for (number,) in page]
     rows = {event.id: event for event in _with_neighbours().where(any_of(Event.id, numbers))}
     events = [rows[number] for number in numbers if number in rows]
+    _hide_keys(events)
     for event in events:
         parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
         for kind, given in alerts.attachments(event.unique_id, *parts).items():
             setattr(event, kind, given)
     dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
     return dumped
+
+
+def _hide_keys(events: Collection[Event]) -> None:
+    """Who may see an incident may not thereby send alerts to it: keys are for who may read integrations."""
+    open_teams = {row for (row,) in access.permitted_teams(viewer(), "integration_read").tuples()}
+    for event in events:
+        integration: Any = event.integration
+        if integration is not None and integration.service.team_id not in open_teams:
+            integration.integration_key = None
 
 
 def _with_neighbours() -> Any:

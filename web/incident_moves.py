@@ -21,7 +21,7 @@ from web.auth import now, viewer
 from web.errors import NotFound, bad
 from web.incident_parts import acting
 from web.incident_shapes import Reason, filled
-from web.incidents import policies_of, resolved
+from web.incidents import policies_of, resolved, with_person
 from web.shapes import MaybeMoment, MaybeNumber, Reference, Said, Several, Shape, Username
 from workers import bell
 
@@ -67,7 +67,7 @@ def reassign(incident: str) -> Incident:
         found = _locked(row, policies_of(wanted))
         around = (found.service, found.directory, acting(), now(), reason)
         if wanted.get("assigned_to"):
-            effects = moves.assign(found.incident, wanted["assigned_to"], *around)
+            effects = moves.assign(found.incident, with_person(wanted)["assigned_to"], *around)
         else:
             effects = moves.change_policy(found.incident, wanted["escalation_policy"], *around)
         channels = _write(row, effects)

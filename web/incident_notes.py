@@ -48,6 +48,7 @@ class IncidentNotes(PartOfIncident):
 
     model = IncidentNote
     noun = "incident note"
+    put_may_omit = ("note",)
     schema = IncidentNoteShape()
     parent_field = IncidentNote.incident
     id_arg = "note_id"

@@ -47,6 +47,7 @@ def create() -> Incident:
         found = service_surroundings(service.id, policies_of(wanted))
         if found is None:
             bad("service", "No such service.")
+        wanted = with_person(wanted)
         state = _state(wanted, *found, now())
         written = apply(Outcome(effects=list(_opening(state, wanted, *found, acting(), now()))))
     bell.ring_deliveries(written.channels)
@@ -61,7 +62,7 @@ def update(incident: str) -> Incident:
         found = lock_incident(row.id, policies_of(wanted))
         if found is None:
             raise NotFound
-        written = apply(Outcome(effects=_changes(found, wanted, acting(), now())))
+        written = apply(Outcome(effects=_changes(found, with_person(wanted), acting(), now())))
     bell.ring_deliveries(written.channels)
     return filled([Incident.get_by_id(row.id)])[0]
 
@@ -88,9 +89,19 @@ def resolved(values: dict[str, Any], team: Team) -> dict[str, Any]:
     if values.get("escalation_policy"):
         values["escalation_policy"] = usable_policy(team, values["escalation_policy"], "escalation_policy").id
     if values.get("assigned_to"):
-        username = account_member(team.account, values["assigned_to"], "assigned_to").username
-        values["assigned_to"] = people([username])[username]
+        account_member(team.account, values["assigned_to"], "assigned_to")
     return values
+
+
+def with_person(wanted: dict[str, Any]) -> dict[str, Any]:
+    """The assignee as facts, under the lock that a removal waits for; BadRequest for who has left."""
+    username = wanted.get("assigned_to")
+    if not username:
+        return wanted
+    found = people([username])
+    if username not in found:
+        bad("assigned_to", "Nobody in this account has that username.")
+    return {**wanted, "assigned_to": found[username]}
 
 
 def policies_of(wanted: dict[str, Any]) -> list[int]:

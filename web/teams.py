@@ -7,8 +7,9 @@ from marshmallow import fields
 
 from models import founding
 from models.accounts import Account, User
-from models.enums import TeamRole
+from models.enums import IncidentStatus, TeamRole
 from models.ids import new_uuid
+from models.incidents import Incident
 from models.services import Service
 from models.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web import access
@@ -90,8 +91,12 @@ class Teams(Resource):
         used = Service.select().join(EscalationPolicy).where(EscalationPolicy.team == row)
         if used.where(Service.team != row).exists():
             bad("team", "A service of another team uses an escalation policy of this team.")
-        # Other teams' incidents lose what they have of it: a shared policy, one that they were merged into.
+        # Other teams' incidents lose what they have of it, a shared policy.
         wait_for_lanes(of_account(row.account_id))
+        parent = Incident.alias()
+        merged = Incident.select().join(parent, on=Incident.parent == parent.id).where(parent.team == row)
+        if merged.where(Incident.team != row, Incident.status < IncidentStatus.RESOLVED).exists():
+            bad("team", "Incidents of other teams are merged into some of this team: unmerge them first.")
         super().remove(row)
 
 
@@ -117,6 +122,9 @@ class Members(Resource):
             bad("user", "A membership belongs to one person; add the other one to the team instead.")
         if row is None and self.rows(parent).where(TeamMember.user == values["user"]).exists():
             bad("user", "Already in the team.")
+        if row is None and values["user"].id == viewer().user.id:
+            # Or a right to write members would be one to everything that members may do.
+            access.require(viewer(), parent.id, MANAGER)
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values
 

@@ -5,6 +5,7 @@ A member edits his own; owners and admins edit everybody's.
 
 from typing import Any
 
+from flask import request
 from marshmallow import fields
 
 from models import founding
@@ -65,7 +66,11 @@ class OfUser(Resource):
     """What belongs to a person."""
 
     def parent(self, **ids: str) -> User:
-        return access.access_user(viewer(), ids["username"])
+        user = access.access_user(viewer(), ids["username"])
+        if request.method != "GET":
+            # How the owner is told is for the owner to say.
+            access.require_rank(viewer(), user.role)
+        return user
 
 
 class Contacts(OfUser):

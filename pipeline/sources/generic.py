@@ -22,10 +22,11 @@ class Body(msgspec.Struct):
     alert_type: str | int | None = None
     suppressed: bool | None = None
     entity_id: str | int | None = None
-    payload: dict[str, Any] | None = None
-    urls: list[str | dict[str, Any]] | None = None
-    images: list[str | dict[str, Any]] | None = None
-    notes: list[str | dict[str, Any]] | None = None
+    # "" is what some clients send for nothing, and no page is refused for it.
+    payload: dict[str, Any] | str | None = None
+    urls: list[str | dict[str, Any] | None] | str | None = None
+    images: list[str | dict[str, Any] | None] | str | None = None
+    notes: list[str | dict[str, Any] | None] | str | None = None
     sla: Any = None
     escalation_policy: Any = None
     priority: Any = None
@@ -51,14 +52,24 @@ def parse(body: bytes) -> list[Parsed]:
             summary=clean_text(said.summary or ""),
             alert_type=level(said.alert_type),
             entity_id=entity_id or None,
-            payload=payload_of(said.payload or {}),
-            urls=tuple(link for link in map(_url, said.urls or ()) if link),
-            images=tuple(link for link in map(_image, said.images or ()) if link),
-            notes=tuple(map(_note, said.notes or ())),
+            payload=payload_of(_whole("payload", said.payload) or {}),
+            urls=tuple(link for link in map(_url, _several("urls", said.urls)) if link),
+            images=tuple(link for link in map(_image, _several("images", said.images)) if link),
+            notes=tuple(map(_note, _several("notes", said.notes))),
             suppressed=bool(said.suppressed),
             wishes=_wishes(said),
         )
     ]
+
+
+def _whole(field: str, said: Any) -> Any:
+    if isinstance(said, str) and said.strip():
+        raise BadBody(field, "may not be text")
+    return None if isinstance(said, str) else said
+
+
+def _several(field: str, said: Any) -> list[Any]:
+    return [one for one in _whole(field, said) or [] if one is not None]
 
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any], strict=False)

@@ -154,3 +154,31 @@ def test_what_a_role_allows_is_never_less_than_what_one_below_it_does():
         manager = Standing(AccountRole.USER, team=TeamRole.MANAGER)
         rising = [allows(each, needs) for each in (user, member, manager, Standing(AccountRole.ADMIN))]
         assert rising == sorted(rising)
+
+
+def test_a_right_to_write_members_is_no_way_into_a_closed_team(ask, world, people):
+    path = f"/api/account/teams/{world.team.unique_id}/members/"
+    headers = {"Authorization": f"Bearer {people['writer']}"}
+    me = ask("GET", "/api/user/profile/", who=None, headers=headers).json["username"]
+
+    assert ask("POST", path, {"user": me}, who=None, headers=headers).status_code == 403
+    other = {"user": world.charlie.username}
+    assert ask("POST", path, other, who=None, headers=headers).status_code == 201
+
+
+def test_how_the_owner_is_told_is_for_the_owner_to_say(ask, world, people):
+    path = f"/api/account/users/{world.alice.username}/contacts/"
+    contact = ask("GET", path).json[0]["unique_id"]
+    headers = {"Authorization": f"Bearer {people['admin']}"}
+
+    assert ask("GET", path, who=None, headers=headers).status_code == 200
+    assert ask("DELETE", f"{path}{contact}/", who=None, headers=headers).status_code == 403
+
+
+def test_who_manages_a_team_is_removed_by_admins_and_its_managers_only(ask, world, people):
+    headers = {"Authorization": f"Bearer {people['writer']}"}
+    charlie = {"username": world.charlie.username}
+
+    assert ask("POST", "/api/account/deleteuser/", charlie, who=None, headers=headers).status_code == 403
+    bob = {"username": world.bob.username}
+    assert ask("POST", "/api/account/deleteuser/", bob, who=None, headers=headers).status_code == 204

@@ -22,3 +22,11 @@ def test_an_account_has_one_owner_before_and_after(world, store):
     assert owners(world.mallory.account) == [world.mallory]
     assert [team.owner for team in Team.select().order_by(Team.id)] == teams
     assert Configuration.get(Configuration.account == world.account).version == before + 1
+
+
+def test_an_account_is_handed_to_nobody_who_was_removed(world, store, now):
+    with store.writing():
+        User.update(removed_at=now).where(User.id == world.bob.id).execute()
+        assert hand_over(world.account, world.bob) is None
+
+    assert User.get_by_id(world.alice.id).role == AccountRole.OWNER

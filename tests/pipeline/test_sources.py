@@ -51,6 +51,14 @@ def test_urls_may_be_strings_or_objects_and_never_scripts():
     )
 
 
+@pytest.mark.parametrize("nothing", ["", " ", None])
+def test_blank_text_for_what_may_be_absent_refuses_no_page(nothing):
+    parsed = generic(message="m", **dict.fromkeys(("payload", "urls", "images", "notes"), nothing))
+
+    assert (parsed.payload, parsed.urls, parsed.images, parsed.notes) == ({}, (), (), ())
+    assert len(generic(message="m", urls=[None, "https://example.org"]).urls) == 1
+
+
 def test_booleans_may_come_as_text():
     assert generic(message="m", suppressed="true").suppressed is True
 

@@ -60,6 +60,12 @@ def test_a_chain_that_reaches_nobody_tells_the_managers_or_else_the_owner(manage
     assert {notice.kind for notice in notices} == {NoticeKind.NOBODY_REACHED}
 
 
+def test_a_policy_that_is_deleted_in_the_middle_of_a_chain_ends_in_no_silence():
+    _, effects = advance(directory(managers=["bob"]), 5, escalation_policy=None, next_step=1)
+
+    assert {user for user, _ in owed(effects)} == {BOB.row}
+
+
 def test_without_a_policy_somebody_is_told_all_the_same():
     _, effects = advance(directory(owner="alice"), 0, escalation_policy=None)
 

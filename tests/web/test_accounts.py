@@ -184,3 +184,14 @@ def test_nobody_removes_themselves_the_owner_or_who_is_above(ask, world, admin, 
 )
 def test_removals_that_name_nobody(ask, body):
     assert ask("POST", "/api/account/deleteuser/", body).status_code == 400
+
+
+def test_a_mistyped_invitation_is_mended_wherever_it_was_to_tell(ask, world):
+    invited = {"email": "dorra@example.org", "first_name": "Dora", "last_name": "", "role": 3}
+    made = ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": invited})
+    username = made.json["user"]["username"]
+
+    ask("PATCH", f"/api/account/users/{username}/", {"email": "dora@example.org"})
+
+    contacts = ask("GET", f"/api/account/users/{username}/contacts/").json
+    assert [contact["value"] for contact in contacts] == ["dora@example.org"]

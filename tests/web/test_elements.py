@@ -45,7 +45,7 @@ def test_a_promise_may_have_no_escalations_but_must_say_so(ask, slas, nothing):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"acknowledge_time": 0}, {"resolve_time": 432_001}, {"escalations": [{"time": 1, "type": 3}]},
+        {"acknowledge_time": -1}, {"resolve_time": 432_001}, {"escalations": [{"time": 1, "type": 3}]},
         {"escalations": [{"type": 1}]}, {"escalations": [{"time": 10**7, "type": 1}]}, {"escalations": {}},
         {"escalations": [{"time": 1, "type": 1, "responders": [{"user": ""}]}]}, {"is_active": 2},
         {"escalations": [{"time": 1, "type": 1, "responders": [{"user": "x", "unique_id": "x"}]}]},
@@ -63,3 +63,12 @@ def test_a_deleted_priority_leaves_its_services(ask, world):
 
     assert ask("DELETE", f"{path}{made}/").status_code == 204
     assert Service.get().team_priority_id is None
+
+
+@pytest.mark.parametrize("nothing", [0, "0", "", None])
+def test_a_promise_of_no_seconds_is_none(ask, world, nothing):
+    body = {"name": "x", "escalations": [], "acknowledge_time": nothing, "resolve_time": 60}
+
+    made = ask("POST", f"/api/account/teams/{world.team.unique_id}/sla/", body)
+
+    assert (made.json["acknowledge_time"], made.json["resolve_time"]) == (None, 60)

@@ -403,13 +403,20 @@ def test_who_may_not_move_an_incident_merges_it_nowhere(ask, act, made, world, n
     assert act(mine, "merge", incidents=[charlies]).status_code == 200
 
 
-def test_a_child_outlives_its_parent(ask, act, shown, made, world, now):
+def test_a_team_whose_incidents_have_children_of_others_stays_until_they_stand_alone(
+    ask, act, shown, made, world, now
+):
+    """Else they would be silent for ever, and their history would not say why."""
     far = founding.new_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
     parent, child = made(far), made()
     act(parent, "merge", incidents=[child])
+    team = f"/api/account/teams/{world.charlies_team.unique_id}/"
 
-    assert ask("DELETE", f"/api/account/teams/{world.charlies_team.unique_id}/").status_code == 204
+    refused = ask("DELETE", team, word="Token")
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["team"])
 
+    act(parent, "unmerge", incidents=[child])
+    assert ask("DELETE", team).status_code == 204
     assert (shown(child)["status"], shown(child)["merged_with"]) == (2, None)
 
 

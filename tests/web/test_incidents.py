@@ -3,12 +3,14 @@
 import pytest
 
 from models.accounts import User
+from models.base import store
 from models.enums import NoticeKind, NoticeState, TimerKind
 from models.incidents import Incident, IncidentLog
 from models.notices import Notice
 from models.services import Service
 from models.teams import EscalationPolicy
 from models.timers import Timer
+from web import incidents
 
 INCIDENTS = "/api/incidents/"
 
@@ -206,3 +208,18 @@ def test_an_incident_outlives_its_service(ask, made, world):
     left = ask("PATCH", f"{INCIDENTS}1/", {"status": 3}).json
 
     assert (left["status"], left["service"], left["service_object"]) == (3, None, None)
+
+
+def test_nobody_is_assigned_who_leaves_in_that_moment(ask, world, monkeypatch):
+    ask("POST", "/api/incidents/", {"title": "x", "service": world.service.unique_id})
+    found = incidents.lock_incident
+
+    def after_a_removal(*given):
+        User.update(removed_at=store().now()).where(User.id == world.bob.id).execute()
+        return found(*given)
+
+    monkeypatch.setattr(incidents, "lock_incident", after_a_removal)
+    refused = ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}, word="Token")
+
+    assert refused.status_code == 400
+    assert list(refused.json["errors"]) == ["assigned_to"]

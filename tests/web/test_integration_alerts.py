@@ -51,3 +51,15 @@ def test_a_key_leads_to_its_names(ask, world):
     assert ask("GET", path, who="charlie").status_code == 403
     assert ask("GET", path, who="mallory").status_code == 404
     assert ask("GET", f"/api/account/integration-metadata/{new_uuid()}/").status_code == 404
+
+
+def test_who_may_see_an_incident_is_not_thereby_shown_its_keys(ask, alerts, world):
+    path = f"/api/account/teams/{world.team.unique_id}/permissions/"
+    ask("PUT", path, {"account_permissions": ["incident_read"]})
+
+    def keys(who):
+        listed = ask("GET", "/api/incidents/1/alerts/", who=who).json
+        return {alert["integration_object"]["integration_key"] for alert in listed}
+
+    assert keys("charlie") == {None}
+    assert keys("bob") == {world.integration.integration_key}
