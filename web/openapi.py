@@ -32,8 +32,8 @@ too, with the shapes that published clients read. The word makes these differenc
   out required fields with `Token`, as PATCH may in any case.
 
 Answers are JSON, or XML for who accepts that (`application/xml`, `text/xml`). So are bodies, but those of
-alerts, which are JSON. Lists that come page by page take `page` and `page_size`, which is at most
-{paging.LARGEST_SIZE}.
+alerts, which are JSON. Lists that come page by page take `page` and `page_size`, of which the largest is
+`{paging.LARGEST_SIZE}`.
 """
 
 # What is said of an operation's needs (web/permissions.py); any other is the name of a permission.
