@@ -358,8 +358,10 @@ def _fill_in_templates(replay: _Replay) -> None:
     for template, *task in _TEMPLATE_TASKS.rows(templates={template for _, template in replay.templates}):
         found.setdefault(template, []).append(tuple(task))
     for (incident, template), wanted in replay.templates.items():
-        for _, unique_id, title, description, minutes, role in found.get(template, ()):
-            due_at = wanted.at + timedelta(minutes=minutes) if minutes >= 0 else None
+        for _, at_once, unique_id, title, description, minutes, role in found.get(template, ()):
+            # A task's own time counts; where it has none, the template may say that it is due at once.
+            in_minutes = minutes if minutes >= 0 else 0 if at_once else None
+            due_at = None if in_minutes is None else wanted.at + timedelta(minutes=in_minutes)
             name = derived_uuid("task of a template", incident, unique_id)
             replay.tasks.append(AddTask(incident, name, title, description, wanted.at, due_at, role))
         if template in found:
@@ -370,8 +372,9 @@ def _fill_in_templates(replay: _Replay) -> None:
 _TEMPLATE_TASKS = Prepared(
     lambda: (
         TemplateTask.select(
-            TemplateTask.task_template, TaskTemplate.name, TemplateTask.unique_id, TemplateTask.title,
-            TemplateTask.description, TemplateTask.due_in, TemplateTask.role,
+            TemplateTask.task_template, TaskTemplate.name, TaskTemplate.due_immediately,
+            TemplateTask.unique_id, TemplateTask.title, TemplateTask.description, TemplateTask.due_in,
+            TemplateTask.role,
         )
         .join(TaskTemplate)
         .where(among(TemplateTask.task_template, "templates"))

@@ -8,7 +8,7 @@ from models.teams import IncidentRole, Team
 
 
 class TaskTemplate(Table):
-    """A list of tasks; with `due_immediately` their time begins with the incident."""
+    """A list of tasks; with `due_immediately` those without a time of their own are due at once."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")

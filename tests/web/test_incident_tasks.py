@@ -154,7 +154,7 @@ def test_an_incident_has_the_tasks_of_its_service(ask, by_hand, template, histor
         ("Some day", "d", 0),
     ]
     due = [task["due_at"] and moment(task["due_at"]) - created for task in tasks]
-    assert due == [timedelta(minutes=15), timedelta(0), None]
+    assert due == [timedelta(minutes=15), timedelta(0), timedelta(0) if due_immediately else None]
     assert tasks[0]["role"] == IncidentRole.get_by_id(TemplateTask.get().role_id).unique_id
     assert history() == [("tasks_added", "the tasks of template Outage")]
 
