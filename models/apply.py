@@ -5,7 +5,7 @@ once and written at most twice. Effects are replayed in their order in memory fi
 written is the same however the alerts were cut into batches.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -273,6 +273,14 @@ def _insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
 
 
 def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
+    """What stands under incidents, a kind at a time."""
+    _write_labels(replay, known)
+    _write_responders(replay.responders, known)
+    _write_roles(replay.roles.values(), known)
+    _write_tasks(replay.tasks, known)
+
+
+def _write_labels(replay: _Replay, known: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentNote,
         [
@@ -299,6 +307,9 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
         ],
         conflict=["incident", "team_tag"],
     )
+
+
+def _write_responders(responders: Collection[AddResponder], known: Mapping[str, int]) -> None:
     for kind in ("user", "escalation_policy"):
         bulk.insert(
             IncidentResponder,
@@ -312,11 +323,14 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
                     "message": responder.message,
                     "creation_date": responder.at,
                 }
-                for responder in replay.responders
+                for responder in responders
                 if getattr(responder, kind) is not None
             ],
             conflict=["incident", kind],
         )
+
+
+def _write_roles(roles: Collection[AssignRole], known: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentAssignment,
         [
@@ -327,11 +341,14 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
                 "user": role.user,
                 "creation_date": role.at,
             }
-            for role in replay.roles.values()
+            for role in roles
         ],
         conflict=["incident", "role"],
         replacing=["user", "creation_date"],
     )
+
+
+def _write_tasks(tasks: Collection[AddTask], known: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentTask,
         [
@@ -344,7 +361,7 @@ def _write_additions(replay: _Replay, known: Mapping[str, int]) -> None:
                 "role": task.role,
                 "creation_date": task.at,
             }
-            for task in replay.tasks
+            for task in tasks
         ],
         conflict=["unique_id"],
     )
