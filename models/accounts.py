@@ -97,3 +97,8 @@ class Heartbeat(Table):
     process = peewee.CharField(max_length=32, unique=True)
     at = UtcField()
     detail = JsonField(default=dict)
+
+
+def display_name(user: User) -> str:
+    """A person's name as others read it; somebody without one goes by the part before the @."""
+    return f"{user.first_name} {user.last_name}".strip() or user.email.partition("@")[0]

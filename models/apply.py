@@ -38,6 +38,7 @@ from models.enums import AlertType, TimerKind
 from models.enums import NoticeState as NoticeStatus
 from models.events import Entity, Event
 from models.ids import derived_uuid
+from models.incident_states import STATE_COLUMNS, STATE_REFERENCES
 from models.incidents import (
     Incident,
     IncidentAssignment,
@@ -47,7 +48,6 @@ from models.incidents import (
     IncidentTag,
     IncidentTask,
 )
-from models.loading import STATE_COLUMNS, STATE_REFERENCES
 from models.messages import Owed, write_notices
 from models.notices import Notice
 from models.prepared import Prepared, among

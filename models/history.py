@@ -8,9 +8,8 @@ from typing import Any
 
 import peewee
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.incidents import Incident, IncidentLog, IncidentNote
-from models.loading import display_name
 from models.notices import Message, Notice
 from models.recorder import Told, log_told, notices_told
 

@@ -3,31 +3,23 @@
 Everything here is to be called inside a write transaction when something will be decided upon it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-import peewee
-
-from models.accounts import Configuration, User
+from models.accounts import Configuration
 from models.applications import APPLICATIONS
 from models.base import store
-from models.effects import EntityState, IncidentState
+from models.directories import directory, directory_of
+from models.effects import IncidentState
 from models.enums import (
-    DELIVERABLE,
-    AccountRole,
     Collation,
-    IncidentStatus,
     IntegrationType,
     RuleAction,
     RuleType,
     ServiceStatus,
-    TargetType,
-    TeamRole,
     Urgency,
 )
-from models.events import Entity
 from models.facts import (
     AlertRuleFacts,
     Directory,
@@ -35,25 +27,21 @@ from models.facts import (
     LaneFacts,
     Nameable,
     Named,
-    PersonFacts,
-    PolicyFacts,
     RouterFacts,
     RouterRuleFacts,
-    RuleFacts,
     ServiceFacts,
-    StepFacts,
     Surroundings,
     TargetFacts,
 )
-from models.incidents import Incident, IncidentAssignment, IncidentResponder
+from models.incident_states import incident_state
+from models.incidents import Incident
 from models.prepared import Prepared, among, any_of, given
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
 from models.schedules import Schedule
 from models.services import Integration, Service
 from models.tasks import TaskTemplate
-from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
-from models.users import ContactMethod, NotificationRule
+from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
 
 _SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == given("row"))))
 
@@ -192,7 +180,7 @@ def lane_facts(service: Service) -> LaneFacts:
     return LaneFacts(
         service_facts(service, team.account_id),
         {row.id: integration_facts(row) for row in integrations},
-        _directory(team, policies, named),
+        directory_of(team, policies, named),
         Nameable(
             policies=_named(policies),
             slas=_named(_of_team(Sla, team)),
@@ -342,272 +330,3 @@ def integration_facts(row: Integration) -> IntegrationFacts:
     return IntegrationFacts(
         row.id, row.unique_id, row.name, row.create_incidents_for, Urgency(row.default_urgency)
     )
-
-
-def directory(team: Team, policies: Collection[int]) -> Directory:
-    """Policies by row, everybody they name, the team's managers and the account's owner.
-
-    Removed members are not in it: a step that names only them has nobody.
-    """
-    rows = list(EscalationPolicy.select().where(any_of(EscalationPolicy.id, policies))) if policies else []
-    return _directory(team, rows)
-
-
-def _directory(team: Team, rows: Iterable[EscalationPolicy], usernames: Collection[str] = ()) -> Directory:
-    found = {row.id: policy_facts(row) for row in rows}
-    named = {name for policy in found.values() for step in policy.steps for name in step.usernames}
-    named.update(usernames)
-    managers = (
-        TeamMember.select(TeamMember.user)
-        .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
-        .order_by(TeamMember.joining_date, TeamMember.id)
-    )
-    manager_rows = [row.user_id for row in managers]
-    users = list(
-        User.select().where(
-            User.account == team.account_id,
-            User.removed_at.is_null(),
-            any_of(User.username, named) | any_of(User.id, manager_rows) | (User.role == AccountRole.OWNER),
-        )
-    )
-    names = {user.id: user.username for user in users}
-    owner = next((user.username for user in users if user.role == AccountRole.OWNER), None)
-    return Directory(
-        policies=found,
-        people=_people(users),
-        managers=tuple(names[row] for row in manager_rows if row in names),
-        owner=owner,
-    )
-
-
-def people(usernames: Collection[str]) -> dict[str, PersonFacts]:
-    """Persons by username; unknown and removed ones are left out."""
-    users = User.select().where(any_of(User.username, usernames), User.removed_at.is_null())
-    return _people(list(users))
-
-
-def _people(users: list[User]) -> dict[str, PersonFacts]:
-    rules: dict[int, list[RuleFacts]] = {}
-    query = (
-        NotificationRule.select(NotificationRule, ContactMethod)
-        .join(ContactMethod)
-        .where(any_of(NotificationRule.user, [user.id for user in users]))
-        .order_by(NotificationRule.start_delay, NotificationRule.id)
-    )
-    for rule in query:
-        if rule.contact.contact_type in DELIVERABLE:
-            facts = RuleFacts(
-                rule.id, rule.contact_id, rule.contact.contact_type, Urgency(rule.urgency), rule.start_delay
-            )
-            rules.setdefault(rule.user_id, []).append(facts)
-    return {
-        user.username: PersonFacts(user.id, user.username, display_name(user), tuple(rules.get(user.id, ())))
-        for user in users
-    }
-
-
-def display_name(user: User) -> str:
-    """A person's name as others read it; somebody without one goes by the part before the @."""
-    return f"{user.first_name} {user.last_name}".strip() or user.email.partition("@")[0]
-
-
-def policy_facts(row: EscalationPolicy) -> PolicyFacts:
-    steps = tuple(
-        StepFacts(
-            rule["delay"],
-            tuple(
-                target["target_id"] for target in rule["targets"] if target["target_type"] == TargetType.USER
-            ),
-        )
-        for rule in row.rules
-    )
-    return PolicyFacts(row.id, row.unique_id, row.name, steps, row.repeat_policy, row.move_to_next)
-
-
-# Columns of an incident that a state carries, besides its references and its row number.
-STATE_COLUMNS = (
-    "unique_id", "incident_key", "title", "summary", "creation_date", "chain_started_at", "acknowledged_date",
-    "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating", "chain",
-    "next_step", "snoozed_at", "snoozed_till",
-)  # fmt: skip
-STATE_REFERENCES = (
-    "account",
-    "team",
-    "service",
-    "assigned_to",
-    "escalation_policy",
-    "sla",
-    "team_priority",
-    "parent",
-)
-
-
-def incident_state(row: Incident) -> IncidentState:
-    values: dict[str, Any] = {name: getattr(row, name) for name in STATE_COLUMNS}
-    references: dict[str, Any] = {name: getattr(row, f"{name}_id") for name in STATE_REFERENCES}
-    return IncidentState(
-        status=IncidentStatus(row.status),
-        urgency=Urgency(row.urgency),
-        number=row.incident_number,
-        row=row.id,
-        **values,
-        **references,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class LastIncident:
-    """The last incident of an entity that none holds now; `ended_at` is when it was over."""
-
-    row: int
-    unique_id: str
-    ended_at: datetime
-
-
-def _entities() -> Any:
-    last = Incident.alias()
-    return (
-        Entity.select(
-            Entity.integration,
-            Entity.entity_id,
-            Entity.firing,
-            Entity.incident,
-            Entity.resolved_source_at,
-            Entity.resolved_at,
-            last.id,
-            last.unique_id,
-            last.resolved_date,
-            last.creation_date,
-        )
-        .join(last, peewee.JOIN.LEFT_OUTER, on=Entity.last_incident == last.id)
-        .where(among(Entity.integration, "integrations"), among(Entity.entity_id, "names"))
-    )
-
-
-_ENTITIES = Prepared(_entities)
-
-
-def entity_states(
-    keys: Collection[tuple[int, str]],
-) -> tuple[list[EntityState], list[LastIncident]]:
-    """The entities of these keys that exist, each with the incident that holds it; and the last incidents
-    of those that are held by none."""
-    if not keys:
-        return [], []
-    integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
-    entities, ended = [], {}
-    for row in _ENTITIES.rows(integrations=integrations, names=names):
-        integration, name, firing, holder, said_at, resolved_at, last, unique_id, over, begun = row
-        # Whatever holds an entity is also the last that did.
-        held = unique_id if holder is not None else None
-        entities.append(EntityState(integration, name, firing, held, said_at, resolved_at, unique_id))
-        if last is not None and held is None:
-            ended[last] = LastIncident(last, unique_id, over or begun)
-    return entities, list(ended.values())
-
-
-def _states(where: Callable[[], Any]) -> Prepared:
-    """A query for incidents as states."""
-    names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
-    return Prepared(lambda: Incident.select(*(getattr(Incident, name) for name in names)).where(where()))
-
-
-_OPEN_ONES = _states(
-    lambda: among(Incident.unique_id, "unique_ids") & (Incident.status < IncidentStatus.RESOLVED)
-)
-_COLLECTING = _states(
-    lambda: (
-        (Incident.service == given("service"))
-        & (Incident.status < IncidentStatus.RESOLVED)
-        & Incident.collecting
-    )
-)
-
-
-def open_incidents(
-    service_row: int, unique_ids: Collection[str], *, collecting: bool = True
-) -> list[IncidentState]:
-    """The open incidents among these, and the one that the service collects into, if asked for.
-
-    A query for each, so that each has an index of its own, however many incidents of the service are open.
-    """
-    rows = _OPEN_ONES.rows(unique_ids=unique_ids) if unique_ids else []
-    if collecting:
-        rows += _COLLECTING.rows(service=service_row)
-    return [_state_of(row) for row in {row[0]: row for row in rows}.values()]
-
-
-def _state_of(row: tuple[Any, ...]) -> IncidentState:
-    found, number, status, urgency, *rest = row
-    values = dict(zip((*STATE_COLUMNS, *STATE_REFERENCES), rest, strict=True))
-    return IncidentState(
-        status=IncidentStatus(status), urgency=Urgency(urgency), number=number, row=found, **values
-    )
-
-
-_CHILDREN = _states(
-    lambda: (
-        Incident.parent.is_null(False)
-        & among(Incident.parent, "parents")
-        & (Incident.status < IncidentStatus.RESOLVED)
-    )
-)
-
-
-def open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
-    """The open incidents that are merged into one of these."""
-    rows = [incident.row for incident in incidents if incident.parent is None]
-    return [_state_of(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
-
-
-def open_incidents_after(service_row: int, row: int, limit: int) -> list[IncidentState]:
-    """A locked service's open incidents beyond a row number, in their order: to walk over all of them."""
-    query = Incident.select().where(
-        Incident.service == service_row, Incident.status < IncidentStatus.RESOLVED, Incident.id > row
-    )
-    return [incident_state(found) for found in query.order_by(Incident.id).limit(limit)]
-
-
-_FIRING = Prepared(
-    lambda: (
-        Entity.select(Entity.incident, peewee.fn.COUNT(Entity.id))
-        .where(among(Entity.incident, "incidents"), Entity.firing)
-        .group_by(Entity.incident)
-    )
-)
-
-
-def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:
-    """How many entities fire for each incident."""
-    rows = {incident.row: incident.unique_id for incident in incidents}
-    if not rows:
-        return {}
-    return {rows[incident]: count for incident, count in _FIRING.rows(incidents=list(rows))}
-
-
-_CALLED = Prepared(
-    lambda: IncidentResponder.select(
-        IncidentResponder.incident, IncidentResponder.user, IncidentResponder.escalation_policy
-    ).where(among(IncidentResponder.incident, "incidents"))
-)
-_ASSIGNED = Prepared(
-    lambda: IncidentAssignment.select(
-        IncidentAssignment.incident, IncidentAssignment.role, IncidentAssignment.user
-    ).where(among(IncidentAssignment.incident, "incidents"))
-)
-
-
-def called_responders(
-    incidents: Iterable[IncidentState],
-) -> set[tuple[str, int | None, int | None]]:
-    """Who was asked to help with these incidents: the incident, and the row of a person or of a policy."""
-    rows = {incident.row: incident.unique_id for incident in incidents}
-    found = _CALLED.rows(incidents=list(rows)) if rows else []
-    return {(rows[incident], user, policy) for incident, user, policy in found}
-
-
-def assigned_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], int]:
-    """Who has which role in these incidents, by the incident and the role's row."""
-    rows = {incident.row: incident.unique_id for incident in incidents}
-    found = _ASSIGNED.rows(incidents=list(rows)) if rows else []
-    return {(rows[incident], role): user for incident, role, user in found}

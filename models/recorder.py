@@ -9,7 +9,7 @@ from typing import Any
 
 import peewee
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.enums import (
     AlertType,
     ContactType,
@@ -21,7 +21,6 @@ from models.enums import (
 )
 from models.events import Event, Receipt
 from models.incidents import Incident, IncidentLog
-from models.loading import display_name
 from models.notices import Attempt, Message, Notice
 from models.routers import GlobalRouter
 from models.services import Integration, Service

@@ -10,13 +10,12 @@ from typing import Any
 import peewee
 
 from models import bulk, schedules
-from models.accounts import Account, User, raise_version
+from models.accounts import Account, User, display_name, raise_version
 from models.base import store
 from models.effects import Actor
 from models.enums import AccountRole, IncidentStatus, RuleAction, TargetType, TaskStatus, TeamRole, TimerKind
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
-from models.loading import display_name
 from models.rules import AlertRule
 from models.services import Integration, Service
 from models.tasks import PostIncidentTask

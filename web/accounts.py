@@ -3,10 +3,9 @@
 from typing import Any
 
 from models import founding, removal
-from models.accounts import Account, User
+from models.accounts import Account, User, display_name
 from models.effects import Actor
 from models.enums import AccountRole, ActorKind, TeamRole
-from models.loading import display_name
 from models.services import Service
 from models.teams import Team, TeamMember
 from models.users import ContactMethod

@@ -13,8 +13,8 @@ from flask import current_app
 from marshmallow import fields
 
 from models import aside
+from models.accounts import display_name
 from models.aside import Changed, Key, Scope, SetAside
-from models.loading import display_name
 from models.shortid import ALPHABET
 from pipeline.topology import covering, segments
 from web import access, paging

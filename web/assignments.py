@@ -4,13 +4,12 @@ from typing import Any
 
 from marshmallow import fields
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.apply import apply
 from models.effects import Outcome
 from models.facts import Named
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentAssignment
-from models.loading import display_name
 from models.teams import IncidentRole
 from pipeline import moves
 from web.auth import now, viewer

@@ -5,9 +5,9 @@ from typing import Any
 
 from marshmallow import fields
 
+from models.accounts import display_name
 from models.base import store
 from models.enums import DELIVERABLE, MessageState
-from models.loading import display_name
 from models.notices import Attempt, Message
 from models.trials import new_trial
 from models.users import ContactMethod

@@ -5,10 +5,9 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.ids import new_short_id
 from models.incidents import Incident, IncidentNote
-from models.loading import display_name
 from web import access, paging, profile, wire
 from web.auth import now, viewer
 from web.incident_parts import PartOfIncident, note

@@ -2,12 +2,12 @@
 
 from contextlib import AbstractContextManager
 
+from models.accounts import display_name
 from models.apply import apply
 from models.base import store
 from models.effects import Actor, Outcome, RecordLog
 from models.enums import ActorKind
 from models.incidents import Incident
-from models.loading import display_name
 from web import access
 from web.auth import now, viewer
 from web.permissions import named

@@ -5,10 +5,9 @@ from typing import Any
 
 from marshmallow import fields, missing
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.enums import IncidentStatus, Urgency
 from models.incidents import Incident, IncidentTag
-from models.loading import display_name
 from models.postmortems import Postmortem, PostmortemIncident
 from models.services import Service
 from models.teams import EscalationPolicy, Priority, Sla, Tag, Team

@@ -9,12 +9,13 @@ from typing import Any
 
 from models.apply import apply
 from models.base import store
+from models.directories import people
 from models.effects import Actor, Effect, IncidentState, Outcome, RecordLog, SaveIncident
 from models.enums import IncidentStatus, Urgency
 from models.facts import Directory, ServiceFacts, Surroundings
 from models.ids import new_short_id
 from models.incidents import Incident
-from models.loading import lock_incident, people, service_surroundings
+from models.loading import lock_incident, service_surroundings
 from models.services import Service
 from models.teams import Priority, Sla, Team
 from pipeline import moves

@@ -3,12 +3,11 @@
 from typing import Any
 
 from models import founding
-from models.accounts import Account
+from models.accounts import Account, display_name
 from models.base import store
 from models.enums import AccountRole, ContactType, TeamRole
 from models.ids import new_uuid
 from models.invitations import last_invitation, new_invitation
-from models.loading import display_name
 from models.teams import Team, TeamMember
 from web import access, wire
 from web.accounts import require_free, require_grantable

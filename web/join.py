@@ -7,9 +7,8 @@ that the person speaks with from now on. Works without JavaScript and loads noth
 from flask import Response
 
 from models import founding, links
-from models.accounts import Account, User
+from models.accounts import Account, User, display_name
 from models.base import store
-from models.loading import display_name
 from models.teams import Team, TeamMember
 from web import openapi, wire
 from web.auth import now

@@ -13,14 +13,14 @@ import peewee
 from flask import Response, current_app, make_response, redirect, request
 
 from models import links
-from models.accounts import User
+from models.accounts import User, display_name
 from models.apply import apply
 from models.base import store
 from models.effects import Actor, Outcome
 from models.enums import ActorKind, AlertType, IncidentStatus, Urgency
 from models.events import Event
 from models.incidents import Incident, IncidentLog
-from models.loading import display_name, lock_incident
+from models.loading import lock_incident
 from models.notices import Notice
 from models.services import Service
 from pipeline import moves

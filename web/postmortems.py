@@ -5,11 +5,10 @@ from typing import Any
 
 from marshmallow import fields, pre_load
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.base import store
 from models.ids import new_uuid
 from models.incidents import Incident
-from models.loading import display_name
 from models.postmortems import Postmortem, PostmortemIncident
 from models.teams import Team
 from web.auth import now

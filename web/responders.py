@@ -5,13 +5,14 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.apply import apply
+from models.directories import people
 from models.effects import Outcome
 from models.enums import ResponseStatus
 from models.ids import new_short_id
 from models.incidents import Incident, IncidentResponder
-from models.loading import display_name, lock_incident, people
+from models.loading import lock_incident
 from models.messages import void_notices
 from models.teams import EscalationPolicy
 from schedules.responders import Call, call_responders, owed_for

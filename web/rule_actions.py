@@ -8,10 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models.accounts import User
+from models.accounts import User, display_name
 from models.enums import RuleAction
 from models.ids import new_uuid
-from models.loading import display_name
 from models.schedules import Schedule
 from models.tasks import TaskTemplate
 from models.teams import IncidentRole, Priority, Sla, Tag, Team

@@ -11,11 +11,12 @@ import peewee
 from marshmallow import fields, validate
 
 from models.applications import APPLICATIONS
+from models.directories import people
 from models.enums import RuleAction, RuleType, Urgency
 from models.events import Event, Receipt
 from models.facts import AlertRuleFacts, Directory, IntegrationFacts, LaneFacts, Named, ServiceFacts
 from models.ids import new_uuid
-from models.loading import lane_facts, people
+from models.loading import lane_facts
 from models.services import Integration, Service
 from models.teams import Team
 from pipeline import actions, wishes

@@ -11,8 +11,9 @@ from models.apply import apply
 from models.base import STORE_ERRORS, connection, store
 from models.effects import Actor, ArmTimers, Effect, IncidentState, Outcome, TimerState
 from models.enums import ActorKind, IncidentStatus, TimerKind
+from models.incident_states import open_incidents_after
 from models.incidents import Incident
-from models.loading import lock_service, open_incidents_after, service_surroundings
+from models.loading import lock_service, service_surroundings
 from models.notices import Notice
 from schedules import escalation
 from schedules.timers import wanted

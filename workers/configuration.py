@@ -11,13 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from models.facts import LaneFacts
-from models.loading import (
-    lane_facts,
-    router_facts,
-    service_facts,
-    version_for_router,
-    version_for_service,
-)
+from models.loading import lane_facts, router_facts, service_facts, version_for_router, version_for_service
 from models.routers import GlobalRouter
 from models.services import Service
 from pipeline.routing import Routing

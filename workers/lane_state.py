@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from models.enums import Collation, RuleAction
-from models.loading import (
+from models.incident_states import (
     assigned_roles,
     called_responders,
     entity_states,

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple, cast
 import peewee
 
 from models import links
-from models.accounts import Account, User
+from models.accounts import Account, User, display_name
 from models.enums import OPEN, AlertType, IncidentStatus, MessageKind, NoticeKind, NoticeState, Urgency
 from models.events import Event
 from models.incidents import Incident
 from models.links import Invitation, Link
-from models.loading import display_name
 from models.notices import Message, Notice
 from models.prepared import Prepared, given
 from models.services import Service

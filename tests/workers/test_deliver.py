@@ -9,10 +9,11 @@ import pytest
 from models.accounts import User
 from models.apply import apply
 from models.base import connection
+from models.directories import people
 from models.effects import Actor, Outcome
 from models.enums import ActorKind, ContactType, IncidentStatus, MessageState, NoticeState
 from models.incidents import Incident
-from models.loading import lock_incident, people
+from models.loading import lock_incident
 from models.notices import Attempt, Message, Notice
 from models.users import ContactMethod, NotificationRule
 from pipeline import moves
