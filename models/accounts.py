@@ -65,6 +65,8 @@ class User(Table):
     custom_role = peewee.ForeignKeyField(CustomRole, null=True, on_delete="SET NULL")
     is_verified = peewee.BooleanField(default=False)
     joining_date = UtcField()
+    # Part of the addresses of their calendars: a new one ends the old addresses.
+    calendar_key = peewee.CharField(max_length=36, null=True)
     # Rows about the past keep pointing here, so a removed member stays as a row.
     removed_at = UtcField(null=True)
 

@@ -31,6 +31,7 @@ from models.effects import (
     ReleaseEntities,
     SaveEntity,
     SaveIncident,
+    TakeTurn,
     TimerState,
     VoidNotices,
 )
@@ -52,6 +53,7 @@ from models.messages import Owed, write_notices
 from models.notices import Notice
 from models.prepared import Prepared, among
 from models.tasks import TaskTemplate, TemplateTask
+from models.teams import EscalationPolicy
 from models.timers import Timer
 
 
@@ -80,6 +82,7 @@ class _Replay:
     roles: dict[tuple[str, int], AssignRole] = field(default_factory=dict)
     tasks: list[AddTask] = field(default_factory=list)
     templates: dict[tuple[str, int], ApplyTaskTemplate] = field(default_factory=dict)
+    turns: dict[int, int] = field(default_factory=dict)
 
 
 def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
@@ -97,6 +100,7 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     _write_timers(replay.arms, known)
     _void_notices(replay.voids, known)
     channels = write_notices(replay.owed, known)
+    bulk.update(EscalationPolicy, [{"id": row, "turn": turn} for row, turn in sorted(replay.turns.items())])
     return Applied(channels)
 
 
@@ -136,6 +140,8 @@ def _replay(outcome: Outcome) -> _Replay:
                 replay.tasks.append(effect)
             case ApplyTaskTemplate(unique_id, template):
                 replay.templates.setdefault((unique_id, template), effect)
+            case TakeTurn(policy, turn):
+                replay.turns[policy] = turn
     return replay
 
 
@@ -182,7 +188,7 @@ def _raise_number(account: int, by: int) -> int:
 _CHANGEABLE = (
     "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
     "acknowledged_date", "resolved_date", "collecting", "escalating", "chain", "chain_started_at",
-    "next_step", "parent", "snoozed_at", "snoozed_till",
+    "next_step", "reached", "parent", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 
 

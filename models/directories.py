@@ -3,14 +3,25 @@
 To be called inside a write transaction when something will be decided upon it.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 
 from models.accounts import User, display_name
-from models.enums import DELIVERABLE, AccountRole, TargetType, TeamRole, Urgency
-from models.facts import Directory, PersonFacts, PolicyFacts, RuleFacts, StepFacts
-from models.prepared import any_of
+from models.base import store
+from models.enums import DELIVERABLE, AccountRole, AssigneeStrategy, TargetType, TeamRole, Urgency
+from models.facts import (
+    Directory,
+    ForwardingFacts,
+    PersonFacts,
+    PolicyFacts,
+    RuleFacts,
+    StepFacts,
+    StepTarget,
+)
+from models.oncall import recently, schedules_named, usernames_of
+from models.prepared import Prepared, among, any_of
 from models.teams import EscalationPolicy, Team, TeamMember
-from models.users import ContactMethod, NotificationRule
+from models.users import ContactMethod, ForwardingRule, NotificationRule
 
 
 def directory(team: Team, policies: Collection[int]) -> Directory:
@@ -22,10 +33,20 @@ def directory(team: Team, policies: Collection[int]) -> Directory:
     return directory_of(team, rows)
 
 
-def directory_of(team: Team, rows: Iterable[EscalationPolicy], usernames: Collection[str] = ()) -> Directory:
-    found = {row.id: policy_facts(row) for row in rows}
-    named = {name for policy in found.values() for step in policy.steps for name in step.usernames}
-    named.update(usernames)
+def directory_of(
+    team: Team,
+    rows: Iterable[EscalationPolicy],
+    usernames: Collection[str] = (),
+    schedules: Collection[str] = (),
+) -> Directory:
+    """The same of policies that are read already, with more people and schedules, as they are named."""
+    policies = {row.id: policy_facts(row) for row in rows}
+    targets = (target for policy in policies.values() for step in policy.steps for target in step.targets)
+    named: dict[TargetType, set[str]] = {kind: set() for kind in TargetType}
+    for target in targets:
+        named[target.kind].add(target.name)
+    found = schedules_named(team.account_id, named[TargetType.SCHEDULE].union(schedules))
+    wanted = named[TargetType.USER].union(usernames, *map(usernames_of, found.values()))
     managers = (
         TeamMember.select(TeamMember.user)
         .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
@@ -36,17 +57,40 @@ def directory_of(team: Team, rows: Iterable[EscalationPolicy], usernames: Collec
         User.select().where(
             User.account == team.account_id,
             User.removed_at.is_null(),
-            any_of(User.username, named) | any_of(User.id, manager_rows) | (User.role == AccountRole.OWNER),
+            any_of(User.username, wanted) | any_of(User.id, manager_rows) | (User.role == AccountRole.OWNER),
         )
     )
     names = {user.id: user.username for user in users}
     owner = next((user.username for user in users if user.role == AccountRole.OWNER), None)
     return Directory(
-        policies=found,
+        policies=policies,
         people=_people(users),
+        schedules=found,
         managers=tuple(names[row] for row in manager_rows if row in names),
         owner=owner,
     )
+
+
+_TURNS = Prepared(
+    lambda: store().for_update(
+        EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.turn)
+        .where(among(EscalationPolicy.id, "policies"))
+        .order_by(EscalationPolicy.id)
+    )
+)
+
+
+def lock_turns(directory: Directory, policies: Iterable[int | None]) -> dict[int, int]:
+    """Whose turn it is by those of these policies that assign by turns, kept from changing until the
+    transaction ends."""
+    known = (directory.policies.get(row or 0) for row in policies)
+    rows = [policy.row for policy in known if policy is not None and policy.round_robin]
+    return dict(_TURNS.rows(policies=rows)) if rows else {}
+
+
+def with_turns(directory: Directory, policies: Iterable[int | None]) -> Directory:
+    """The directory with the turns of these policies."""
+    return replace(directory, turns=lock_turns(directory, policies))
 
 
 def people(usernames: Collection[str]) -> dict[str, PersonFacts]:
@@ -56,23 +100,54 @@ def people(usernames: Collection[str]) -> dict[str, PersonFacts]:
 
 
 def _people(users: list[User]) -> dict[str, PersonFacts]:
-    rules: dict[int, list[RuleFacts]] = {}
+    """Facts of these users, and of those to whom their notices may be forwarded."""
+    forwarding = _forwarding([user.id for user in users])
+    others = [rule.to_user for rule in forwarding]
+    rules = _usable_rules({user.id for user in (*users, *others)})
+    to = {user.id: _person(user, rules) for user in others}
+    forwarded: dict[int, list[ForwardingFacts]] = {}
+    for rule in forwarding:
+        facts = ForwardingFacts(rule.from_date, rule.to_date, to[rule.to_user_id])
+        forwarded.setdefault(rule.user_id, []).append(facts)
+    return {
+        user.username: replace(_person(user, rules), forwarding=tuple(forwarded.get(user.id, ())))
+        for user in users
+    }
+
+
+def _person(user: User, rules: Mapping[int, list[RuleFacts]]) -> PersonFacts:
+    return PersonFacts(user.id, user.username, display_name(user), tuple(rules.get(user.id, ())))
+
+
+def _forwarding(users: Collection[int]) -> list[ForwardingRule]:
+    """The forwarding rules of these users that are not over, to users who are still there."""
+    to = User.alias()
+    query = (
+        ForwardingRule.select(ForwardingRule, to)
+        .join(to, on=ForwardingRule.to_user == to.id)
+        .where(
+            any_of(ForwardingRule.user, users), ForwardingRule.to_date > recently(), to.removed_at.is_null()
+        )
+    )
+    return list(query.order_by(ForwardingRule.id))
+
+
+def _usable_rules(users: Collection[int]) -> dict[int, list[RuleFacts]]:
+    """The notification rules of these users, by user, by which somebody can be told."""
     query = (
         NotificationRule.select(NotificationRule, ContactMethod)
         .join(ContactMethod)
-        .where(any_of(NotificationRule.user, [user.id for user in users]))
+        .where(any_of(NotificationRule.user, users))
         .order_by(NotificationRule.start_delay, NotificationRule.id)
     )
+    rules: dict[int, list[RuleFacts]] = {}
     for rule in query:
         if rule.contact.contact_type in DELIVERABLE:
             facts = RuleFacts(
                 rule.id, rule.contact_id, rule.contact.contact_type, Urgency(rule.urgency), rule.start_delay
             )
             rules.setdefault(rule.user_id, []).append(facts)
-    return {
-        user.username: PersonFacts(user.id, user.username, display_name(user), tuple(rules.get(user.id, ())))
-        for user in users
-    }
+    return rules
 
 
 def policy_facts(row: EscalationPolicy) -> PolicyFacts:
@@ -80,9 +155,20 @@ def policy_facts(row: EscalationPolicy) -> PolicyFacts:
         StepFacts(
             rule["delay"],
             tuple(
-                target["target_id"] for target in rule["targets"] if target["target_type"] == TargetType.USER
+                StepTarget(TargetType(target["target_type"]), target["target_id"])
+                for target in rule["targets"]
             ),
         )
         for rule in row.rules
     )
-    return PolicyFacts(row.id, row.unique_id, row.name, steps, row.repeat_policy, row.move_to_next)
+    settings = row.assignment_settings
+    return PolicyFacts(
+        row.id,
+        row.unique_id,
+        row.name,
+        steps,
+        row.repeat_policy,
+        row.move_to_next,
+        settings.get("assignee_strategy") == AssigneeStrategy.ROUND_ROBIN,
+        bool(settings.get("call_rr_assignee")),
+    )

@@ -27,7 +27,8 @@ class IncidentState:
     """An incident as a row. References are row numbers; moments are aware UTC.
 
     `row`, and the `number` by which people know it, are None until it has been written; `unique_id` is known
-    from the start. `parent` is the incident that it is merged into; it sleeps while `snoozed_till` is set.
+    from the start. `reached` is whether its chain has named anybody yet. `parent` is the incident that it is
+    merged into; it sleeps while `snoozed_till` is set.
     """
 
     unique_id: str
@@ -53,6 +54,7 @@ class IncidentState:
     escalating: bool = True
     chain: int = 1
     next_step: int = 0
+    reached: bool = False
     parent: int | None = None
     snoozed_at: datetime | None = None
     snoozed_till: datetime | None = None
@@ -286,6 +288,14 @@ class ApplyTaskTemplate:
     actor: Actor
 
 
+@dataclass(frozen=True, slots=True)
+class TakeTurn:
+    """A policy (its row number) has assigned an incident by turns: next is this place, from 0."""
+
+    policy: int
+    next: int
+
+
 Effect = (
     SaveIncident
     | SaveEntity
@@ -301,6 +311,7 @@ Effect = (
     | AssignRole
     | AddTask
     | ApplyTaskTemplate
+    | TakeTurn
 )
 
 

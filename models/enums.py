@@ -61,6 +61,13 @@ class TargetType(IntEnum):
     USER = 2
 
 
+class AssigneeStrategy(IntEnum):
+    """To whom a policy's incidents are assigned (contract section 3.5)."""
+
+    FIRST = 1
+    ROUND_ROBIN = 2
+
+
 class ServiceStatus(IntEnum):
     DISABLED = 0
     ACTIVE = 1

@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any
 
 from models.effects import IncidentState
-from models.enums import Collation, RuleType, ServiceStatus, Urgency
+from models.enums import Collation, RestrictionType, RuleType, ServiceStatus, TargetType, Urgency
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,34 +35,114 @@ class PersonFacts:
     username: str
     name: str
     rules: tuple[RuleFacts, ...] = ()
+    forwarding: tuple["ForwardingFacts", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForwardingFacts:
+    """From `start` until just before `end` somebody else is told, whose own forwarding does not count."""
+
+    start: datetime
+    end: datetime
+    to: PersonFacts
+
+
+@dataclass(frozen=True, slots=True)
+class RestrictionFacts:
+    """From a time of day on, for `duration`; `day` is 1 (Monday) to 7 (Sunday), of no meaning where it is
+    every day."""
+
+    day: int
+    time_of_day: timedelta
+    duration: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class LayerFacts:
+    """An active layer of a schedule: people (by username) taking turns of one length, from `start` until just
+    before `end`, at the times that its restrictions let through."""
+
+    unique_id: str
+    name: str
+    usernames: tuple[str, ...]
+    shift_length: timedelta
+    start: datetime
+    end: datetime | None = None
+    restriction_type: RestrictionType = RestrictionType.NONE
+    restrictions: tuple[RestrictionFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OverrideFacts:
+    """One person (by username) from `start` until just before `end`, instead of whoever the layers name."""
+
+    unique_id: str
+    name: str
+    username: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleFacts:
+    """Whose turn it is: contract section 4.5. `by_local_time` are turns that begin at the same hour by the
+    clock on the wall, summer and winter; `overrides` those that had not ended when it was read."""
+
+    row: int
+    unique_id: str
+    name: str
+    time_zone: str = "UTC"
+    by_local_time: bool = False
+    layers: tuple[LayerFacts, ...] = ()
+    overrides: tuple[OverrideFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StepTarget:
+    """Whom a step names: a person by username, or whoever is on call by a schedule, by its unique_id."""
+
+    kind: TargetType
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """A step of a policy: `delay_minutes` after the chain began, these people (by username)."""
+    """A step of a policy: `delay_minutes` after the chain began, these."""
 
     delay_minutes: int
-    usernames: tuple[str, ...]
+    targets: tuple[StepTarget, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyFacts:
+    """`round_robin`: each incident is assigned to the next target of the first step, who `alone` is then told
+    by that step (contract 4.4, row 5)."""
+
     row: int
     unique_id: str
     name: str
     steps: tuple[StepFacts, ...]
     repeat: int
     move_to_next: bool
+    round_robin: bool = False
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Policies and the people they name; whom to tell when a chain reaches nobody."""
+    """Policies, the people and the schedules they name; whom to tell when a chain reaches nobody.
+
+    `turns`, by row of a policy, is which target's turn it is, where that is kept from changing meanwhile.
+    Nobody is asked to have been on call before `told_from`.
+    """
 
     policies: Mapping[int, PolicyFacts] = field(default_factory=dict)
     people: Mapping[str, PersonFacts] = field(default_factory=dict)
+    schedules: Mapping[str, ScheduleFacts] = field(default_factory=dict)
     managers: tuple[str, ...] = ()
     owner: str | None = None
+    turns: Mapping[int, int] = field(default_factory=dict)
+    told_from: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

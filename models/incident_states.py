@@ -17,7 +17,7 @@ from models.prepared import Prepared, among, given
 STATE_COLUMNS = (
     "unique_id", "incident_key", "title", "summary", "creation_date", "chain_started_at", "acknowledged_date",
     "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating", "chain",
-    "next_step", "snoozed_at", "snoozed_till",
+    "next_step", "reached", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 STATE_REFERENCES = (
     "account",

@@ -36,11 +36,13 @@ class Incident(Table):
     # Asleep, from when until when; both None when awake.
     snoozed_at = UtcField(null=True)
     snoozed_till = UtcField(null=True)
-    # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together.
+    # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together;
+    # `reached` is whether any of them named anybody.
     escalating = peewee.BooleanField(default=True)
     chain = peewee.IntegerField(default=1)
     chain_started_at = UtcField()
     next_step = peewee.IntegerField(default=0)
+    reached = peewee.BooleanField(default=False)
 
     class Meta:
         indexes = ((("account", "incident_number"), True),)

@@ -10,7 +10,7 @@ from typing import Any
 from models.accounts import Configuration
 from models.applications import APPLICATIONS
 from models.base import store
-from models.directories import directory, directory_of
+from models.directories import directory, directory_of, with_turns
 from models.effects import IncidentState
 from models.enums import (
     Collation,
@@ -84,7 +84,7 @@ def service_surroundings(
         return None
     team = Team.get_by_id(service.team_id)
     wanted = {row for row in (service.escalation_policy_id, *policies) if row}
-    return service_facts(service, team.account_id), directory(team, wanted)
+    return service_facts(service, team.account_id), with_turns(directory(team, wanted), wanted)
 
 
 def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundings | None:
@@ -99,7 +99,8 @@ def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundin
     team = Team.get_by_id(incident.team)
     wanted = {one for one in (incident.escalation_policy, *policies) if one}
     service = found.services.get(incident.service or 0)
-    return Surroundings(incident, service, directory(team, wanted), found.children_of(incident))
+    people = with_turns(directory(team, wanted), policies)
+    return Surroundings(incident, service, people, found.children_of(incident))
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,18 +170,20 @@ def version_for_router(router: GlobalRouter) -> int:
     return _only(_VERSION.first(account=router.account_id))
 
 
-def lane_facts(service: Service) -> LaneFacts:
-    """What a locked service's lane knows, for every alert of a batch."""
+def lane_facts(service: Service, drafted: AlertRuleFacts | None = None) -> LaneFacts:
+    """What a service's lane knows, for every alert of a batch; and what a drafted rule names besides."""
     team = Team.get_by_id(service.team_id)
     integrations = list(Integration.select().where(Integration.service == service))
     rules = alert_rules(integrations)
-    policies = _nameable_policies(team, service, rules)
+    naming = [*(rule for some in rules.values() for rule in some), *([drafted] if drafted else [])]
+    policies = _nameable_policies(team, service, naming)
     people = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
-    named = _named_by(rules, "assign_to", people)
+    named = _named_by(naming, "assign_to", people)
+    schedules = _named_schedules(team, naming)
     return LaneFacts(
         service_facts(service, team.account_id),
         {row.id: integration_facts(row) for row in integrations},
-        directory_of(team, policies, named),
+        directory_of(team, policies, named, [schedule.unique_id for schedule in schedules]),
         Nameable(
             policies=_named(policies),
             slas=_named(_of_team(Sla, team)),
@@ -188,7 +191,7 @@ def lane_facts(service: Service) -> LaneFacts:
             tags=_named(_of_team(Tag, team)),
             roles={row.unique_id: Named(row.id, row.title) for row in _of_team(IncidentRole, team)},
             task_templates=_named(_of_team(TaskTemplate, team)),
-            schedules=_named(_nameable_schedules(team, rules)),
+            schedules=_named(schedules),
         ),
         rules,
     )
@@ -203,21 +206,18 @@ def _named(rows: Iterable[Any]) -> dict[str, Named]:
     return {row.unique_id: Named(row.id, row.name) for row in rows}
 
 
-def _named_by(
-    rules: dict[int, tuple[AlertRuleFacts, ...]], field: str, kinds: Collection[RuleAction]
-) -> set[str]:
+def _named_by(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[RuleAction]) -> set[str]:
     """What actions of these kinds name, in that field or in their value."""
     return {
         str(action.get(field) or action.get("value") or "").strip().lower()
-        for some in rules.values()
-        for rule in some
+        for rule in rules
         for action in rule.actions
         if action["action_type"] in kinds
     }
 
 
 def _nameable_policies(
-    team: Team, service: Service, rules: dict[int, tuple[AlertRuleFacts, ...]]
+    team: Team, service: Service, rules: Iterable[AlertRuleFacts]
 ) -> list[EscalationPolicy]:
     """The team's own policies, the account's global ones, and those that were shared with it: the
     service's, and what its rules name."""
@@ -237,11 +237,11 @@ def _nameable_policies(
     return list(query.order_by(EscalationPolicy.id))
 
 
-def _nameable_schedules(team: Team, rules: dict[int, tuple[AlertRuleFacts, ...]]) -> list[Schedule]:
-    """The team's own schedules, and those that its rules name."""
+def _named_schedules(team: Team, rules: Iterable[AlertRuleFacts]) -> list[Schedule]:
+    """The schedules that the rules of a team's service name."""
     named = _named_by(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
-    mine = (Schedule.team == team) | any_of(Schedule.unique_id, named)
-    return list(Schedule.select().join(Team).where(Team.account == team.account_id, mine))
+    query = Schedule.select().join(Team)
+    return list(query.where(Team.account == team.account_id, any_of(Schedule.unique_id, named)))
 
 
 def alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:

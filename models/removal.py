@@ -146,7 +146,7 @@ def _free_incidents(user: User, actor: Actor, now: datetime) -> None:
     rows = list(store().for_update(open_ones.where(Incident.assigned_to == user).order_by(Incident.id)))
     begun = [row for row in rows if row.status == IncidentStatus.TRIGGERED and row.parent_id is None]
     bulk.update(Incident, [{"id": row.id, "assigned_to": None} for row in rows])
-    chain = {"escalating": True, "chain_started_at": now, "next_step": 0}
+    chain = {"escalating": True, "chain_started_at": now, "next_step": 0, "reached": False}
     bulk.update(Incident, [{"id": row.id, "chain": row.chain + 1, **chain} for row in begun])
     bulk.insert(Timer, [_first_step(row, now) for row in begun])
     bulk.insert(IncidentLog, [_log(row, user, actor, now) for row in rows])

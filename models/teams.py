@@ -84,4 +84,6 @@ class EscalationPolicy(Table):
     move_to_next = peewee.BooleanField(default=True)
     global_ep = peewee.BooleanField(default=False)
     assignment_settings = JsonField(default=dict)
+    # Round robin: the place of the target of the first step to whom the next incident goes.
+    turn = peewee.IntegerField(default=0)
     creation_date = UtcField()

@@ -16,6 +16,7 @@ from pipeline.alert import Alert
 from pipeline.conditions import Subject
 from pipeline.conditions.literals import ALERT_TYPES, URGENCIES, code_of
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
+from schedules.targets import people_on_call
 
 # The field of an action that holds the reference to an object, where it is not in `value` (contract 3.10).
 REFERENCES: dict[RuleAction, str] = {
@@ -252,19 +253,28 @@ def _add_responder(alert: Alert, action: Action, scene: Scene) -> Change:
     if policy is not None:
         policies = dict.fromkeys((*plan.responder_policies, policy.row))
         return Change(alert.wanting(responder_policies=tuple(policies)), None, policy.name)
-    if said in nameable.schedules:
-        return Change(alert, note=f"{_NOT_ON_CALL}, so nobody is asked to help")
+    schedule = nameable.schedules.get(said)
+    if schedule is not None:
+        there = people_on_call(said, scene.facts.directory, alert.accepted_at)
+        if not there:
+            return Change(alert, note=f"without effect: nobody is on call by {schedule.name}")
+        users = dict.fromkeys((*plan.responders, *(one.username for one in there)))
+        return Change(alert.wanting(responders=tuple(users)), None, ", ".join(one.name for one in there))
     return Change(alert, note="without effect: there is no such user, escalation policy or schedule")
 
 
-# A lane does not know who is on call by a schedule of its own; as a step of a policy it does.
-_NOT_ON_CALL = "without effect: an alert rule does not look up who is on call by a schedule"
-
-
 def _assign_schedule(alert: Alert, action: Action, scene: Scene) -> Change:
-    if reference_of(action) not in scene.facts.nameable.schedules:
+    """To whoever is on call by a schedule when the alert comes: the first of them."""
+    named = reference_of(action)
+    schedule = scene.facts.nameable.schedules.get(named)
+    if schedule is None:
         return Change(alert, note="without effect: there is no such schedule")
-    return Change(alert, note=_NOT_ON_CALL)
+    people = scene.facts.directory.people
+    first = next(iter(people_on_call(named, scene.facts.directory, alert.accepted_at)), None)
+    if first is None:
+        return Change(alert, note=f"without effect: nobody is on call by {schedule.name}")
+    before = people.get(alert.plan.assigned_to or "")
+    return Change(alert.wanting(assigned_to=first.username), before.name if before else None, first.name)
 
 
 def _delay(alert: Alert, action: Action, scene: Scene) -> Change:

@@ -24,6 +24,8 @@ from models.effects import (
 from models.enums import IncidentStatus, NoticeKind
 from models.facts import Directory, Named, PersonFacts, ServiceFacts
 from schedules import escalation, timers
+from schedules.notices import notices_for, recipient
+from schedules.targets import assignee
 
 # Whom a chain may name that does not go on.
 NOBODY = Directory()
@@ -83,10 +85,11 @@ def start_assigned(
     # A chain that begins later tells its first people then.
     at = max(now, incident.chain_started_at)
     _, first = escalation.advance(incident, directory, actor, at)
-    if any(effect.notice.user == person.row for effect in first if isinstance(effect, OweNotice)):
+    told = recipient(person, at)
+    if any(effect.notice.user == told.row for effect in first if isinstance(effect, OweNotice)):
         return effects
     reason = f"assigned by {actor.name}"
-    notices = escalation.notices_for(incident, person, NoticeKind.ASSIGNMENT, "0", reason, at)
+    notices = notices_for(incident, person, NoticeKind.ASSIGNMENT, "0", reason, at)
     return (*effects, *(OweNotice(notice) for notice in notices))
 
 
@@ -185,7 +188,7 @@ def _awake(incident: IncidentState) -> IncidentState:
 def _new_chain(incident: IncidentState, now: datetime) -> IncidentState:
     """All begins anew: awake, on its own, every time-out with its whole time."""
     begun = incident.but(escalating=True, chain=incident.chain + 1, chain_started_at=now, next_step=0)
-    return _awake(begun).but(parent=None)
+    return _awake(begun).but(reached=False, parent=None)
 
 
 def _woken(incident: IncidentState, now: datetime) -> IncidentState:
@@ -214,7 +217,7 @@ def assign(
         return (log, *rearm(awake, service, directory, now, why))
     # Each assignment is a reason of its own, so it gets a chain number of its own.
     taken = awake.but(escalating=False, chain=awake.chain + 1)
-    notices = escalation.notices_for(
+    notices = notices_for(
         taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", now
     )
     owed = [OweNotice(notice) for notice in notices]
@@ -244,7 +247,10 @@ def change_policy(
     now: datetime,
     reason: str = "",
 ) -> tuple[Effect, ...]:
-    """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3)."""
+    """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3).
+
+    Where nobody has acknowledged, it is assigned as a new incident of that policy is.
+    """
     if incident.escalation_policy == policy:
         return ()
     found = directory.policies.get(policy or 0)
@@ -253,10 +259,13 @@ def change_policy(
     changed = _woken(incident, now).but(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
         return (log, *rearm(changed, service, directory, now, why))
+    person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
+    begun = _new_chain(changed, now).but(assigned_to=person.row if person else None)
     return (
         VoidNotices(incident.unique_id, now, why),
         log,
-        *start(_new_chain(changed, now), service, directory, actor, now),
+        *turn,
+        *start(begun, service, directory, actor, now),
     )
 
 

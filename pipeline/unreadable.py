@@ -7,7 +7,7 @@ from models.enums import ActorKind, IncidentStatus, Urgency
 from pipeline import identity, moves
 from pipeline.alert import Alert, Parsed, actor_of
 from pipeline.state import LaneState
-from schedules import escalation
+from schedules import targets
 
 ENTITY_ID = "tocsin:unreadable"
 MESSAGE = "Tocsin could not read an alert"
@@ -44,7 +44,7 @@ def tell(alert: Alert, state: LaneState) -> Outcome:
         return Outcome()
     integrations = state.facts.integrations
     name = integrations[alert.integration].name if alert.integration in integrations else "?"
-    incident = _incident(
+    incident, turn = _incident(
         alert.event_id,
         f"{MESSAGE} from {name}",
         f"{SUMMARY} Its trace_id is {alert.trace_id}.",
@@ -52,20 +52,24 @@ def tell(alert: Alert, state: LaneState) -> Outcome:
         alert.accepted_at,
     )
     held = SaveEntity(entity.held_by(incident.unique_id))
-    return _opened(incident, actor_of(alert), state, alert.accepted_at, held)
+    return _opened(incident, actor_of(alert), state, alert.accepted_at, held, *turn)
 
 
 def tell_lost(name: str, count: int, state: LaneState, now: datetime) -> Outcome:
     """An incident about alerts whose integration was deleted before they were worked on."""
-    incident = _incident(name, LOST_MESSAGE, f"{LOST_SUMMARY} Set aside: {count}.", state, now)
+    incident, turn = _incident(name, LOST_MESSAGE, f"{LOST_SUMMARY} Set aside: {count}.", state, now)
     actor = Actor(ActorKind.ALERT, "alerts of a deleted integration")
-    return _opened(incident, actor, state, now)
+    return _opened(incident, actor, state, now, *turn)
 
 
-def _incident(name: str, title: str, summary: str, state: LaneState, now: datetime) -> IncidentState:
+def _incident(
+    name: str, title: str, summary: str, state: LaneState, now: datetime
+) -> tuple[IncidentState, tuple[Effect, ...]]:
+    """The incident to be, and the turn that is taken by its assignment."""
     service, directory = state.facts.service, state.facts.directory
-    person = escalation.first_person(directory.policies.get(service.escalation_policy or 0), directory)
-    return IncidentState(
+    policy = directory.policies.get(service.escalation_policy or 0)
+    person, turn = targets.assignee(policy, directory, state.turn(policy), now)
+    incident = IncidentState(
         unique_id=identity.incident_id(name),
         account=service.account,
         team=service.team,
@@ -80,6 +84,7 @@ def _incident(name: str, title: str, summary: str, state: LaneState, now: dateti
         assigned_to=person.row if person else None,
         escalation_policy=service.escalation_policy,
     )
+    return incident, turn
 
 
 def _opened(incident: IncidentState, actor: Actor, state: LaneState, now: datetime, *more: Effect) -> Outcome:

@@ -4,14 +4,14 @@ Contract section 4.4. Delays count in minutes from the moment the chain began; a
 times runs n + 1 passes; steps are numbered through all passes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from models.effects import Actor, Effect, IncidentState, NoticeState, OweNotice, RecordLog
-from models.enums import ContactType, NoticeKind
+from models.enums import NoticeKind
 from models.facts import Directory, PersonFacts, PolicyFacts
-
-MINUTE = timedelta(minutes=1)
+from schedules.notices import MINUTE, named, notices_for
+from schedules.targets import is_by_turns, people_of
 
 
 def chain_length(policy: PolicyFacts) -> int:
@@ -42,15 +42,25 @@ def advance(
     policy = directory.policies.get(incident.escalation_policy or 0)
     effects: list[Effect] = []
     # A policy that was deleted in the middle of a chain names nobody either.
-    if policy is None or (incident.next_step == 0 and not _names_anybody(policy, directory)):
+    if policy is None or (incident.next_step == 0 and not _names_anybody(policy, directory, now)):
         effects += tell_somebody(incident, directory, actor, now)
+        incident = incident.but(reached=True)
     if policy is None:
         return incident, tuple(effects)
-    told: set[tuple[int, int | None, int | None]] = set()
+    told: set[Told] = set()
     for step in _due_steps(incident, policy, directory, now):
-        effects += _take(incident, policy, step, directory, actor, now, told)
-        incident = incident.but(next_step=step + 1)
+        people = _people(incident, policy, step, directory, now)
+        effects += _take(incident, policy, step, people, actor, now, told)
+        incident = incident.but(next_step=step + 1, reached=incident.reached or bool(people))
+    # Whoever was on call when the chain began need not have been when it was their turn.
+    if not incident.reached and incident.next_step >= chain_length(policy):
+        effects += tell_somebody(incident, directory, actor, now)
+        incident = incident.but(reached=True)
     return incident, tuple(effects)
+
+
+# The person, the contact and the rule of a notice.
+Told = tuple[int, int | None, int | None]
 
 
 def _due_steps(
@@ -63,57 +73,55 @@ def _due_steps(
         if due_at(incident, policy, step) > now and not (hurry and index > 0):
             return
         yield step
-        hurry = policy.move_to_next and not _people(policy, index, directory)
+        hurry = policy.move_to_next and not people_of(policy.steps[index], directory, now)
 
 
-def _people(policy: PolicyFacts, index: int, directory: Directory) -> list[PersonFacts]:
-    usernames = dict.fromkeys(policy.steps[index].usernames)
-    return [directory.people[name] for name in usernames if name in directory.people]
+def _people(
+    incident: IncidentState, policy: PolicyFacts, step: int, directory: Directory, now: datetime
+) -> list[PersonFacts]:
+    """Who is told by a step: all whom it names or, where turns are told alone, who had this one."""
+    index = step % len(policy.steps)
+    people = people_of(policy.steps[index], directory, now)
+    if index or not (policy.alone and is_by_turns(policy)):
+        return people
+    return [person for person in people if person.row == incident.assigned_to] or people
 
 
-def _names_anybody(policy: PolicyFacts | None, directory: Directory) -> bool:
-    return policy is not None and any(_people(policy, index, directory) for index in range(len(policy.steps)))
-
-
-def first_people(policy: PolicyFacts | None, directory: Directory) -> list[PersonFacts]:
-    """The people of the first step that has any."""
-    if policy is None:
-        return []
-    people = (_people(policy, index, directory) for index in range(len(policy.steps)))
-    return next((found for found in people if found), [])
-
-
-def first_person(policy: PolicyFacts | None, directory: Directory) -> PersonFacts | None:
-    """To whom a new incident is assigned: the first person of the first step that has one."""
-    return next(iter(first_people(policy, directory)), None)
+def _names_anybody(policy: PolicyFacts, directory: Directory, now: datetime) -> bool:
+    return any(people_of(step, directory, now) for step in policy.steps)
 
 
 def _take(
     incident: IncidentState,
     policy: PolicyFacts,
     step: int,
-    directory: Directory,
+    people: list[PersonFacts],
     actor: Actor,
     now: datetime,
-    told: set[tuple[int, int | None, int | None]],
+    told: set[Told],
 ) -> list[Effect]:
     passes, index = divmod(step, len(policy.steps))
     label = f"step {index + 1} of policy {policy.name}" + (f", pass {passes + 1}" if passes else "")
-    people = _people(policy, index, directory)
     if not people:
         return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody there", actor)]
+    occasion, reason = f"{incident.chain}:{step}", f"named by {label}"
     notices = [
         notice
         for person in people
-        for notice in notices_for(
-            incident, person, NoticeKind.ESCALATION, f"{incident.chain}:{step}", f"named by {label}", now
-        )
+        for notice in notices_for(incident, person, NoticeKind.ESCALATION, occasion, reason, now)
     ]
-    fresh = [n for n in notices if (n.user, n.contact, n.rule) not in told]
-    told.update((n.user, n.contact, n.rule) for n in notices)
-    names = ", ".join(person.name for person in people)
+    names = ", ".join(named(person, now) for person in people)
     log = RecordLog(incident.unique_id, now, "escalated", f"{label}: {names}", actor)
-    return [log, *(OweNotice(notice) for notice in fresh)]
+    return [log, *(OweNotice(notice) for notice in _fresh(notices, told))]
+
+
+def _fresh(notices: Iterable[NoticeState], told: set[Told]) -> Iterator[NoticeState]:
+    """Those that tell somebody who is not told yet, and that they are from now on."""
+    for notice in notices:
+        who = (notice.user, notice.contact, notice.rule)
+        if who not in told:
+            told.add(who)
+            yield notice
 
 
 def tell_somebody(incident: IncidentState, directory: Directory, actor: Actor, now: datetime) -> list[Effect]:
@@ -141,56 +149,3 @@ def last_resort(directory: Directory) -> tuple[list[PersonFacts], str]:
         return managers, "the team's managers"
     owner = directory.people.get(directory.owner or "")
     return [owner] if owner else [], "the account's owner"
-
-
-def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
-    """What the keys of all notices begin with that an incident owes for one reason."""
-    return f"{incident}:{kind}:{occasion}:"
-
-
-def notices_for(
-    incident: IncidentState,
-    person: PersonFacts,
-    kind: NoticeKind,
-    occasion: str,
-    reason: str,
-    now: datetime,
-) -> list[NoticeState]:
-    """What a person is owed: a notice per notification rule of the incident's urgency.
-
-    Somebody without such a rule is told at the address of the account, at once. `occasion` tells
-    one reason of this kind from the next (the chain and step).
-    """
-    rules = [rule for rule in person.rules if rule.urgency is incident.urgency]
-    prefix = f"{owed_for(incident.unique_id, kind, occasion)}{person.username}"
-    if not rules:
-        urgency = incident.urgency.name.lower()
-        return [
-            NoticeState(
-                key=f"{prefix}:account:-",
-                incident=incident.unique_id,
-                user=person.row,
-                contact=None,
-                channel=ContactType.EMAIL,
-                rule=None,
-                kind=kind,
-                reason=f"{reason}; no usable rule for {urgency} urgency, so the account's address",
-                not_before=now,
-                bundle=f"{kind}:{occasion}:0",
-            )
-        ]
-    return [
-        NoticeState(
-            key=f"{prefix}:{rule.contact}:{rule.row}",
-            incident=incident.unique_id,
-            user=person.row,
-            contact=rule.contact,
-            channel=rule.channel,
-            rule=rule.row,
-            kind=kind,
-            reason=reason,
-            not_before=now + rule.start_delay_minutes * MINUTE,
-            bundle=f"{kind}:{occasion}:{rule.start_delay_minutes}",
-        )
-        for rule in rules
-    ]

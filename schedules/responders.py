@@ -7,7 +7,8 @@ from datetime import datetime
 from models.effects import Actor, AddResponder, Effect, IncidentState, OweNotice, RecordLog
 from models.enums import NoticeKind
 from models.facts import Directory, PersonFacts, PolicyFacts
-from schedules import escalation
+from schedules import escalation, notices
+from schedules.targets import first_people
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ def call_responders(
 
 def owed_for(incident: str, call: str) -> str:
     """What the keys of all notices begin with that a call owes."""
-    return escalation.owed_for(incident, NoticeKind.RESPONDER, call)
+    return notices.owed_for(incident, NoticeKind.RESPONDER, call)
 
 
 def _call(
     incident: IncidentState, call: Call, directory: Directory, actor: Actor, now: datetime
 ) -> Iterable[Effect]:
-    people, whom = _reached(call, directory)
+    people, whom = _reached(call, directory, now)
     yield AddResponder(
         incident.unique_id,
         call.unique_id,
@@ -59,19 +60,19 @@ def _call(
         return
     reason = f"asked to help by {actor.name}"
     for person in people:
-        for notice in escalation.notices_for(
+        for notice in notices.notices_for(
             incident, person, NoticeKind.RESPONDER, call.unique_id, reason, now
         ):
             yield OweNotice(notice)
 
 
-def _reached(call: Call, directory: Directory) -> tuple[list[PersonFacts], str]:
+def _reached(call: Call, directory: Directory, now: datetime) -> tuple[list[PersonFacts], str]:
     """Whom a call reaches, and how the log names them."""
     if call.person is not None:
-        return [call.person], call.person.name
+        return [call.person], notices.named(call.person, now)
     name = f"policy {call.policy.name}" if call.policy else "nobody"
-    people = escalation.first_people(call.policy, directory)
+    people = first_people(call.policy, directory, now)
     if people:
-        return people, f"{name} ({', '.join(person.name for person in people)})"
+        return people, f"{name} ({', '.join(notices.named(person, now) for person in people)})"
     people, instead = escalation.last_resort(directory)
     return people, f"{name} reaches nobody: {instead}"

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from models.effects import IncidentState
-from models.enums import AlertType, ContactType, IncidentStatus, Urgency
+from models.enums import AlertType, ContactType, IncidentStatus, TargetType, Urgency
 from models.facts import (
     Directory,
     IntegrationFacts,
@@ -12,8 +12,10 @@ from models.facts import (
     PersonFacts,
     PolicyFacts,
     RuleFacts,
+    ScheduleFacts,
     ServiceFacts,
     StepFacts,
+    StepTarget,
 )
 from pipeline.alert import Alert, Parsed
 
@@ -35,17 +37,28 @@ BOB = person(2, "Bob", 0, 5)
 CHARLIE = person(3, "Charlie")
 
 
-def policy(*steps, repeat=0, move_to_next=True):
-    """Steps as (minutes, username, ...)."""
-    found = tuple(
-        StepFacts(delay, usernames) for delay, *usernames in steps for usernames in [tuple(usernames)]
-    )
-    return PolicyFacts(1, "policy-1", "Default", found, repeat, move_to_next)
+def policy(*steps, repeat=0, move_to_next=True, **options):
+    """Steps as (minutes, username or schedule, ...)."""
+    found = tuple(StepFacts(delay, tuple(map(_target, targets))) for delay, *targets in steps)
+    return PolicyFacts(1, "policy-1", "Default", found, repeat, move_to_next, **options)
+
+
+def _target(named):
+    if isinstance(named, ScheduleFacts):
+        return StepTarget(TargetType.SCHEDULE, named.unique_id)
+    return StepTarget(TargetType.USER, named)
 
 
 def directory(*steps, people=(ALICE, BOB, CHARLIE), managers=(), owner=None, **options):
     policies = {1: policy(*steps, **options)} if steps else {}
-    return Directory(policies, {one.username: one for one in people}, tuple(managers), owner)
+    named = (target for _, *targets in steps for target in targets if isinstance(target, ScheduleFacts))
+    return Directory(
+        policies,
+        {one.username: one for one in people},
+        {schedule.unique_id: schedule for schedule in named},
+        tuple(managers),
+        owner,
+    )
 
 
 def service(**changes):

@@ -19,7 +19,7 @@ from models.loading import lock_incident, service_surroundings
 from models.services import Service
 from models.teams import Priority, Sla, Team
 from pipeline import moves
-from schedules import escalation
+from schedules import targets
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import NotFound, bad
@@ -49,8 +49,9 @@ def create() -> Incident:
         if found is None:
             bad("service", "No such service.")
         wanted = with_person(wanted)
-        state = _state(wanted, *found, now())
-        written = apply(Outcome(effects=list(_opening(state, wanted, *found, acting(), now()))))
+        state, turn = _state(wanted, *found, now())
+        opening = _opening(state, wanted, *found, acting(), now())
+        written = apply(Outcome(effects=[*opening, *turn]))
     bell.ring_deliveries(written.channels)
     return filled([Incident.get(Incident.unique_id == state.unique_id)])[0]
 
@@ -111,13 +112,17 @@ def policies_of(wanted: dict[str, Any]) -> list[int]:
 
 def _state(
     wanted: dict[str, Any], service: ServiceFacts, directory: Directory, at: datetime
-) -> IncidentState:
-    """The incident to be, with what the service provides for what was not said."""
+) -> tuple[IncidentState, tuple[Effect, ...]]:
+    """The incident to be, with what the service provides for what was not said; and the turn that is taken by
+    its assignment."""
     status = IncidentStatus(wanted.get("status", IncidentStatus.TRIGGERED))
     policy = wanted.get("escalation_policy") or service.escalation_policy
-    first = escalation.first_person(directory.policies.get(policy or 0), directory)
-    person = wanted.get("assigned_to") or first
-    return IncidentState(
+    person = wanted.get("assigned_to")
+    turn: tuple[Effect, ...] = ()
+    if person is None:
+        of = directory.policies.get(policy or 0)
+        person, turn = targets.assignee(of, directory, directory.turns.get(policy or 0, 0), at)
+    incident = IncidentState(
         unique_id=new_short_id(),
         account=service.account,
         team=service.team,
@@ -136,6 +141,7 @@ def _state(
         acknowledged_date=at if status is IncidentStatus.ACKNOWLEDGED else None,
         resolved_date=at if status is IncidentStatus.RESOLVED else None,
     )
+    return incident, turn
 
 
 def _opening(
@@ -196,7 +202,11 @@ def _assignee(
 ) -> Changes:
     if "assigned_to" not in wanted:
         return ()
-    return moves.assign(state, wanted["assigned_to"], found.service, found.directory, actor, at)
+    person = wanted["assigned_to"]
+    # Sent back as it was received: who it is assigned to is then for its new policy to say.
+    if found.incident.assigned_to == (person.row if person else None):
+        return ()
+    return moves.assign(state, person, found.service, found.directory, actor, at)
 
 
 def _status(

@@ -1,21 +1,20 @@
-"""Who is on call: contract sections 2.7 and 3.14. Everything is answered in a constant number of queries."""
+"""Who is on call: contract sections 2.7 and 3.14. Everything is answered in a constant number of queries, by
+the function that pages (schedules/targets.py)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 from marshmallow import fields
 
-from models.accounts import Account, User
-from models.enums import TargetType
-from models.schedules import Schedule, ScheduleOverride
+from models.accounts import User
+from models.directories import directory_of
+from models.prepared import any_of
 from models.teams import EscalationPolicy, Team
+from schedules.targets import people_of
 from web import access
 from web.auth import now, viewer
 from web.shapes import Flag, Number, Several, Shape, Text, UserShape
-
-# Users by what a step names: the kind of target, and its id.
-OnCall = Mapping[tuple[int, str], list[User]]
 
 
 class NamedTeamShape(Shape):
@@ -62,33 +61,33 @@ SECOND = OnCallPolicyShape()
 
 def of_team(team_id: str) -> list[dict[str, Any]]:
     """List who is on call by each escalation policy of a team"""
-    policies = list(_policies(access.access_team(viewer(), team_id)))
-    on_call = _on_call(viewer().account, policies, now())
+    team = access.access_team(viewer(), team_id)
     return [
         {
             "escalation_policy": policy,
             "team": policy.team,
-            "users": _users((target for rule in policy.rules for target in rule["targets"]), on_call),
+            "users": list({user.id: user for users in by_step for user in users}.values()),
         }
-        for policy in policies
+        for policy, by_step in _on_call(team, _policies(team), now())
     ]
 
 
 def of_team_by_step(team_id: str) -> list[dict[str, Any]]:
     """List who is on call by each step of a team's escalation policies"""
-    return _by_step(_policies(access.access_team(viewer(), team_id)))
+    team = access.access_team(viewer(), team_id)
+    return _by_step(team, _policies(team))
 
 
 def of_policy(team_id: str, escalation_policy_id: str) -> list[dict[str, Any]]:
     """Retrieve who is on call by each step of an escalation policy"""
-    policies = _policies(access.access_team(viewer(), team_id))
-    return _by_step([access.find(policies, EscalationPolicy.unique_id, escalation_policy_id)])
+    team = access.access_team(viewer(), team_id)
+    return _by_step(team, [access.find(_policies(team), EscalationPolicy.unique_id, escalation_policy_id)])
 
 
 def of_service(team_id: str, service_id: str) -> list[dict[str, Any]]:
     """Retrieve who is on call by each step of a service's escalation policy"""
     service = access.access_service(viewer(), team_id, service_id)
-    return _by_step([service.escalation_policy] if service.escalation_policy else [])
+    return _by_step(service.team, [service.escalation_policy] if service.escalation_policy else [])
 
 
 def _policies(team: Team) -> Any:
@@ -98,9 +97,7 @@ def _policies(team: Team) -> Any:
     )
 
 
-def _by_step(policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
-    policies = list(policies)
-    on_call = _on_call(viewer().account, policies, now())
+def _by_step(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
     return [
         {
             "unique_id": policy.unique_id,
@@ -110,61 +107,25 @@ def _by_step(policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
                     "ep_rule": rule["unique_id"],
                     "position": rule["position"],
                     "delay": rule["delay"],
-                    "oncalls": _users(rule["targets"], on_call),
+                    "oncalls": users,
                 }
-                for rule in policy.rules
+                for rule, users in zip(policy.rules, by_step, strict=True)
             ],
         }
-        for policy in policies
+        for policy, by_step in _on_call(team, policies, now())
     ]
 
 
-def _users(targets: Iterable[dict[str, Any]], on_call: OnCall) -> list[User]:
-    """Everybody behind these targets, in their order, each once."""
-    found = [user for target in targets for user in on_call.get(_named(target), [])]
-    return list({user.username: user for user in found}.values())
-
-
-def _named(target: dict[str, Any]) -> tuple[int, str]:
-    return target["target_type"], target["target_id"]
-
-
-def _on_call(account: Account, policies: Iterable[EscalationPolicy], at: datetime) -> OnCall:
-    """Who is behind what these policies name; who left is nobody, and so is a schedule that was deleted."""
-    named = {_named(target) for policy in policies for rule in policy.rules for target in rule["targets"]}
-    people = User.select().where(
-        User.account == account,
-        User.removed_at.is_null(),
-        User.username.in_([name for kind, name in named if kind == TargetType.USER]),
-    )
-    schedules = by_schedule(account, [name for kind, name in named if kind == TargetType.SCHEDULE], at)
-    return {
-        **{(int(TargetType.USER), user.username): [user] for user in people},
-        **{(int(TargetType.SCHEDULE), schedule): users for schedule, users in schedules.items()},
+def _on_call(
+    team: Team, policies: Iterable[EscalationPolicy], at: datetime
+) -> list[tuple[EscalationPolicy, list[list[User]]]]:
+    """Each policy with the users of each of its steps, as they would be paged at this moment."""
+    rows = list(policies)
+    directory = directory_of(team, rows)
+    by_step = {
+        row: [people_of(step, directory, at) for step in policy.steps]
+        for row, policy in directory.policies.items()
     }
-
-
-def by_schedule(account: Account, schedules: Collection[str], at: datetime) -> dict[str, list[User]]:
-    """Who is on call at this moment by each of these schedules of the account, which are named by their ids.
-
-    Those whom an override names, in the order in which overrides were given. Layers count for nobody: where
-    no override holds, a schedule has nobody on call, and is left out.
-    """
-    holding = (
-        ScheduleOverride.select(ScheduleOverride, Schedule, User)
-        .join(Schedule)
-        .join(Team)
-        .join_from(ScheduleOverride, User)
-        .where(
-            Team.account == account,
-            Schedule.unique_id.in_(schedules),
-            ScheduleOverride.start_time <= at,
-            ScheduleOverride.end_time > at,
-            User.removed_at.is_null(),
-        )
-        .order_by(ScheduleOverride.id)
-    )
-    found: dict[str, list[User]] = {}
-    for override in holding:
-        found.setdefault(override.schedule.unique_id, []).append(override.user)
-    return found
+    found = {person.row for steps in by_step.values() for people in steps for person in people}
+    users = {user.id: user for user in User.select().where(any_of(User.id, found))}
+    return [(row, [[users[person.row] for person in people] for people in by_step[row.id]]) for row in rows]

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from typing import Any
 
 import peewee
-from marshmallow import post_load, validate
+from marshmallow import post_load
 
-from models.enums import TargetType
+from models.enums import AssigneeStrategy, TargetType
 from models.founding import new_assignment_settings
 from models.ids import new_uuid
 from models.schedules import Schedule
@@ -53,7 +53,7 @@ class RuleShape(Shape):
 
 class AssignmentShape(Shape):
     unique_id = Text(dump_only=True)
-    assignee_strategy = Number(validate=validate.OneOf([1, 2]))
+    assignee_strategy = Choice(AssigneeStrategy)
     assignment_index = Number(dump_only=True)
     call_rr_assignee = Flag()
 
@@ -89,13 +89,18 @@ class EscalationPolicies(Resource):
         columns = (EscalationPolicy, users.alias("connections"))
         return EscalationPolicy.select(*columns).where(EscalationPolicy.team == parent)
 
+    def filled(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.assignment_settings = {**row.assignment_settings, "assignment_index": row.turn}
+        return rows
+
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
         if "rules" in values:
             values["rules"] = _rules(parent, values["rules"], _schedules(row.rules if row else []))
         known = row.assignment_settings if row else new_assignment_settings()
+        values["assignment_settings"] = {**known, **(values.get("assignment_settings") or {})}
         # Whose turn it is starts over when a policy changes (contract 4.4, row 5).
-        given = values.get("assignment_settings") or {}
-        values["assignment_settings"] = {**known, **given, "assignment_index": 0}
+        values["turn"] = 0
         return values
 
     def remove(self, row: Any) -> None:

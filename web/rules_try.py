@@ -1,8 +1,6 @@
 """Trying a draft of an alert rule on a pasted payload or on an alert of the past: nothing is written."""
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -11,10 +9,9 @@ import peewee
 from marshmallow import fields, validate
 
 from models.applications import APPLICATIONS
-from models.directories import people
-from models.enums import RuleAction, RuleType, Urgency
+from models.enums import RuleType, Urgency
 from models.events import Event, Receipt
-from models.facts import AlertRuleFacts, Directory, IntegrationFacts, LaneFacts, Named, ServiceFacts
+from models.facts import AlertRuleFacts, Directory, IntegrationFacts, LaneFacts, ServiceFacts
 from models.ids import new_uuid
 from models.loading import lane_facts
 from models.services import Integration, Service
@@ -31,7 +28,6 @@ from web import access, alert_rules, wire
 from web.auth import now, viewer
 from web.errors import BadRequest, NotFound, bad
 from web.rule_actions import ActionShape
-from web.services import usable_policies
 from web.shapes import Choice, Flag, Moment, Number, Part, Reference, RuleJson, Several, Shape, Text
 
 # A condition is looked at in so many steps, or for so long, whichever is less.
@@ -104,7 +100,7 @@ def attempt() -> dict[str, Any]:
     integration = _integration(named) if named else event.integration if event else None
     rule = _rule(draft, integration)
     condition = alert_rules.compiled(rule.rule_json, rule.rule_type, rule.conditions)
-    facts = _facts(integration, rule.actions)
+    facts = lane_facts(integration.service, rule) if integration else NOWHERE
     at, since = draft.get("at") or now(), draft.get("seconds_since_last")
     alert = _alert(draft, event, integration, at)
     alert, _ = wishes.planned(alert, facts.nameable)
@@ -164,28 +160,6 @@ NOWHERE = LaneFacts(
     {0: IntegrationFacts(0, "", "", 0, Urgency.HIGH)},
     Directory(),
 )
-
-
-def _facts(integration: Integration | None, drafted: tuple[Mapping[str, Any], ...]) -> LaneFacts:
-    """What the service knows, and what the draft refers to beyond that."""
-    if integration is None:
-        return NOWHERE
-    facts = lane_facts(integration.service)
-    usernames = _referred(drafted, RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
-    policies = usable_policies(
-        integration.service.team,
-        _referred(drafted, RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER),
-    )
-    found = {policy.unique_id: Named(policy.id, policy.name) for policy in policies}
-    return replace(
-        facts,
-        directory=replace(facts.directory, people={**facts.directory.people, **people(usernames)}),
-        nameable=replace(facts.nameable, policies={**facts.nameable.policies, **found}),
-    )
-
-
-def _referred(drafted: tuple[Mapping[str, Any], ...], *kinds: RuleAction) -> list[str]:
-    return [actions.reference_of(action).lower() for action in drafted if action["action_type"] in kinds]
 
 
 def _alert(

@@ -1,7 +1,11 @@
 """What a locked service's lane is decided upon: its configuration, entities and open incidents, from rows."""
 
 from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
+from models.base import store
+from models.directories import lock_turns
 from models.enums import Collation, RuleAction
 from models.incident_states import (
     assigned_roles,
@@ -15,10 +19,36 @@ from models.services import Service
 from pipeline.state import Key, LaneState, Past
 from workers import configuration
 
+# What has waited for longer than this is not told to who was on call when it came.
+LATE = timedelta(minutes=1)
 
-def load(service: Service, keys: set[Key], locked: Collection[int] = ()) -> LaneState:
-    """The state around these entities, in a constant number of queries; `locked` are rows of services."""
+
+def told_from(accepted_at: datetime, now: datetime | None) -> datetime | None:
+    """From when on somebody must have been on call, to be told of what was accepted at a moment: None where
+    that is new, else now. The store is asked for its clock where this host's does not show that it is new.
+    """
+    if now is None:
+        if abs(datetime.now(UTC) - accepted_at) <= LATE:
+            return None
+        now = store().now()
+    return now if now - accepted_at > LATE else None
+
+
+def load(
+    service: Service,
+    keys: set[Key],
+    locked: Collection[int] = (),
+    turns: Collection[int] = (),
+    told_from: datetime | None = None,
+) -> LaneState:
+    """The state around these entities, in a constant number of queries; `locked` are rows of services.
+
+    `turns` are rows of policies whose turns are asked for besides the service's own.
+    """
     known = configuration.of_service(service)
+    facts = known.facts
+    if told_from:
+        facts = replace(facts, directory=replace(facts.directory, told_from=told_from))
     entities, ended = entity_states(keys)
     incidents = open_incidents(
         service.id,
@@ -26,7 +56,7 @@ def load(service: Service, keys: set[Key], locked: Collection[int] = ()) -> Lane
         collecting=service.collation == Collation.TIME_BASED,
     )
     return LaneState(
-        known.facts,
+        facts,
         entities,
         [*open_children(incidents), *incidents],
         firing_counts(incidents),
@@ -36,6 +66,7 @@ def load(service: Service, keys: set[Key], locked: Collection[int] = ()) -> Lane
         called=called_responders(incidents) if RuleAction.ADD_RESPONDER in known.acts else (),
         roles=assigned_roles(incidents) if RuleAction.ASSIGN_ROLE in known.acts else {},
         locked=locked,
+        turns=lock_turns(facts.directory, {*turns, service.escalation_policy_id}),
     )
 
 

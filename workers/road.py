@@ -7,6 +7,7 @@ is tried again later and counts against nobody.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from time import thread_time
 
@@ -57,16 +58,17 @@ def run(
     stage: str = "normalize",
     seconds: float | None = None,
     is_enough: Callable[[int], bool] | None = None,
+    now: datetime | None = None,
 ) -> Ran:
     """Work until nothing waits in a service's lane at this stage's segment, the time is over, or a batch of
-    so many was enough.
+    so many was enough. `now` is the store's clock, unless it is given.
 
     Between batches the lane is free, so that others get their turn. Rings the next segment, and the
     channels that have messages to send.
     """
     segment = segment_of(stage)
     with connection():
-        ran = run_batches(lambda: _batch(service_row, segment), seconds, is_enough)
+        ran = run_batches(lambda: _batch(service_row, segment, now), seconds, is_enough)
     if ran.taken and segment.then:
         bell.ring_road(service_row, segment.then)
     return ran
@@ -92,26 +94,26 @@ def sweep() -> int:
 _pace = Pace()
 
 
-def _batch(service_row: int, segment: Segment) -> int:
+def _batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
     """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
     try:
-        return anew.with_locks(partial(_transaction, service_row, segment, _pace.most()))
+        return anew.with_locks(partial(_transaction, service_row, segment, _pace.most(), now))
     except STORE_ERRORS:
         _pace.failed()
         raise
     except Exception:
         log.exception("a batch failed and is taken one by one", service=service_row, segment=segment.name)
-        return _one_by_one(service_row, segment, _pace.most())
+        return _one_by_one(service_row, segment, _pace.most(), now)
 
 
-def _one_by_one(service_row: int, segment: Segment, limit: int) -> int:
+def _one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
     dealt = 0
-    while dealt < limit and anew.with_locks(partial(_next_one, service_row, segment)):
+    while dealt < limit and anew.with_locks(partial(_next_one, service_row, segment, now)):
         dealt += 1
     return dealt
 
 
-def _next_one(service_row: int, segment: Segment, beside: frozenset[int]) -> bool:
+def _next_one(service_row: int, segment: Segment, now: datetime | None, beside: frozenset[int]) -> bool:
     """The first that waits, by itself; whether there was one."""
     with store().writing():
         locked = lock_services({service_row, *beside})
@@ -120,14 +122,19 @@ def _next_one(service_row: int, segment: Segment, beside: frozenset[int]) -> boo
         if service is None or not waiting:
             return False
         tally = metrics.Tally()
-        channels = _apart(service, segment, waiting[0], tally, locked)
+        channels = _apart(service, segment, waiting[0], tally, locked, now)
     bell.ring_deliveries(channels)
     _count(tally, segment)
     return True
 
 
 def _apart(
-    service: Service, segment: Segment, one: Waiting, tally: metrics.Tally, locked: Collection[int]
+    service: Service,
+    segment: Segment,
+    one: Waiting,
+    tally: metrics.Tally,
+    locked: Collection[int],
+    now: datetime | None,
 ) -> frozenset[int]:
     """Each alert of one receipt by itself; what fails is set aside with its error, and told (law 9)."""
     _finish([one])
@@ -143,7 +150,7 @@ def _apart(
         if traveller.alert.event_id in made:
             continue
         try:
-            channels |= anew.within(partial(_walk, service, segment, [traveller], tally, locked))
+            channels |= anew.within(partial(_walk, service, segment, [traveller], tally, locked, now))
         except (*STORE_ERRORS, anew.Unlocked):
             raise
         except Exception as error:
@@ -191,7 +198,13 @@ def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) ->
     return telling.tell(service, one.integration, one.trace_id, one.receipt, one.accepted_at, what)
 
 
-def _transaction(service_row: int, segment: Segment, limit: int, beside: frozenset[int] = frozenset()) -> int:
+def _transaction(
+    service_row: int,
+    segment: Segment,
+    limit: int,
+    now: datetime | None = None,
+    beside: frozenset[int] = frozenset(),
+) -> int:
     with store().writing():
         # Not before: waiting for others must not make our batches small.
         held_from = thread_time()
@@ -203,7 +216,7 @@ def _transaction(service_row: int, segment: Segment, limit: int, beside: frozens
         _finish(waiting)
         travellers = [each for one in waiting for each in _travellers(one)]
         tally = metrics.Tally()
-        channels = _walk(service, segment, travellers, tally, locked)
+        channels = _walk(service, segment, travellers, tally, locked, now)
     _pace.took(len(travellers), thread_time() - held_from)
     bell.ring_deliveries(channels)
     _count(tally, segment)
@@ -231,10 +244,11 @@ def _walk(
     travellers: Sequence[Traveller],
     tally: metrics.Tally,
     locked: Collection[int],
+    now: datetime | None,
 ) -> frozenset[int]:
     channels: frozenset[int] = frozenset()
     for start in range(0, len(travellers), PIECE):
-        channels |= _walk_piece(service, segment, travellers[start : start + PIECE], tally, locked)
+        channels |= _walk_piece(service, segment, travellers[start : start + PIECE], tally, locked, now)
     return channels
 
 
@@ -244,19 +258,24 @@ def _walk_piece(
     piece: Sequence[Traveller],
     tally: metrics.Tally,
     locked: Collection[int],
+    now: datetime | None,
 ) -> frozenset[int]:
-    """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
+    """Decide and write; decide anew where rules gave alerts an entity_id that nobody had looked for, or a
+    policy whose turns nobody had asked for."""
     asked = set(entities_of([traveller.alert for traveller in piece]))
+    told_from = lane_state.told_from(min(traveller.alert.accepted_at for traveller in piece), now)
+    turns: set[int] = set()
     while True:
-        state = lane_state.load(service, asked, locked)
+        state = lane_state.load(service, asked, locked, turns, told_from)
         outcome = walk(piece, segment, state)
         if state.unlocked:
             raise anew.Unlocked(state.unlocked)
-        if not state.missing:
+        if not state.missing and not state.unasked:
             channels = apply(outcome, lane_state.rows_of(state)).channels
             tally.saw(outcome.events)
             return channels
         asked |= state.missing
+        turns |= state.unasked
 
 
 def _travellers(one: Waiting) -> Sequence[Traveller]:

@@ -16,7 +16,9 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     actor = actor_of(alert)
     effects = moves.start_assigned(incident, chosen, facts.service, facts.directory, actor, now)
     owed = [effect.notice for effect in effects if isinstance(effect, OweNotice)]
-    names = {person.row: person.name for person in facts.directory.people.values()}
-    people = ", ".join(dict.fromkeys(names.get(notice.user, "?") for notice in owed))
+    people = facts.directory.people.values()
+    told = (one for person in people for one in (person, *(each.to for each in person.forwarding)))
+    names = {person.row: person.name for person in told}
+    listed = ", ".join(dict.fromkeys(names[notice.user] for notice in owed))
     when = f"in {alert.plan.delay_s} s" if alert.plan.delay_s else "now"
-    return stop(f"to be told {when}: {people}" if owed else "nobody is to be told yet", *effects)
+    return stop(f"to be told {when}: {listed}" if owed else "nobody is to be told yet", *effects)

@@ -11,6 +11,7 @@ from models.ids import new_uuid
 from models.schedules import Schedule, ScheduleOverride
 from models.services import Service
 from models.teams import EscalationPolicy
+from tests import layers
 
 USER, SCHEDULE = TargetType.USER, TargetType.SCHEDULE
 
@@ -22,12 +23,8 @@ def team(world) -> str:
 
 @pytest.fixture
 def schedule(world, now):
-    """One of the team, with a layer in which Charlie has all turns."""
-    users = [{"user": world.charlie.username, "position": 1, "unique_id": new_uuid()}]
-    layer = {"name": "Layer-1", "users": users, "unique_id": new_uuid()}
-    return Schedule.create(
-        unique_id=new_uuid(), team=world.team, name="Nights", layers=[layer], creation_date=now
-    )
+    """One of the team, with overrides alone."""
+    return layers.schedule(world.team, name="Nights")
 
 
 @pytest.fixture
@@ -137,6 +134,18 @@ def test_all_who_override_are_on_call_each_once(ask, team, world, steps, schedul
     (answer,) = ask("GET", f"/api/v2/{team}/oncall/").json
 
     assert named(answer["oncalls"][0]["oncalls"]) == ["Bob", "Charlie", "Alice"]
+
+
+def test_a_layer_puts_the_person_on_call_whose_turn_it_is(ask, team, world, steps, override):
+    always = layers.schedule(world.team, layers.layer(world.charlie), layers.layer(world.alice))
+    over = layers.schedule(world.team, layers.layer(world.bob, rotation_end_time=layers.MONDAY.isoformat()))
+    steps([(SCHEDULE, over.unique_id)], [(SCHEDULE, always.unique_id)])
+
+    oncalls = ask("GET", f"/api/v2/{team}/oncall/").json[0]["oncalls"]
+    assert [named(step["oncalls"]) for step in oncalls] == [[], ["Charlie", "Alice"]]
+
+    override(world.bob, -1, 1, of=always)
+    assert named(ask("GET", f"/api/{team}/oncall/").json[0]["users"]) == ["Bob"]
 
 
 def test_who_left_is_nobody(ask, team, world, steps, schedule, override, now):

@@ -210,7 +210,7 @@ def test_it_tells_what_each_action_would_change(attempt, world, now):
         (None, "Charlie's"),
         ("not suppressed", "suppressed"),
     ]
-    note = "without effect: an alert rule does not look up who is on call by a schedule"
+    note = "without effect: nobody is on call by Nights"
     assert [each["note"] for each in tried["actions"] if each["note"]][-1] == note
     assert attempt('{"==": [1, 2]}', payload=DISK, actions=[{"action_type": 3}])["actions"] == []
 

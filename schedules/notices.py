@@ -1,0 +1,81 @@
+"""What a person is owed of an incident: a notice for each way in which they want to be told.
+
+Contract section 4.4, rows 6, 8 and 11.
+"""
+
+from datetime import datetime, timedelta
+
+from models.effects import IncidentState, NoticeState
+from models.enums import ContactType, NoticeKind
+from models.facts import PersonFacts
+
+MINUTE = timedelta(minutes=1)
+
+
+def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
+    """What the keys of all notices begin with that an incident owes for one reason."""
+    return f"{incident}:{kind}:{occasion}:"
+
+
+def recipient(person: PersonFacts, at: datetime) -> PersonFacts:
+    """Who is told in the place of a person, by the forwarding that is in force when the person is named; of
+    several, by the one that began last. Forwarding is not followed any further."""
+    holding = [each for each in person.forwarding if each.start <= at < each.end]
+    return max(holding, key=lambda each: each.start).to if holding else person
+
+
+def named(person: PersonFacts, at: datetime) -> str:
+    """A person's name for people, and who is told instead."""
+    told = recipient(person, at)
+    return person.name if told is person else f"{person.name} (forwarded to {told.name})"
+
+
+def notices_for(
+    incident: IncidentState,
+    person: PersonFacts,
+    kind: NoticeKind,
+    occasion: str,
+    reason: str,
+    now: datetime,
+) -> list[NoticeState]:
+    """What is owed where a person is named: a notice per notification rule of the incident's urgency.
+
+    Somebody without such a rule is told at the address of the account, at once. `occasion` tells one reason
+    of this kind from the next (the chain and step).
+    """
+    told = recipient(person, now)
+    if told is not person:
+        reason = f"{reason}; forwarded from {person.name}"
+    rules = [rule for rule in told.rules if rule.urgency is incident.urgency]
+    prefix = f"{owed_for(incident.unique_id, kind, occasion)}{told.username}"
+    if not rules:
+        urgency = incident.urgency.name.lower()
+        return [
+            NoticeState(
+                key=f"{prefix}:account:-",
+                incident=incident.unique_id,
+                user=told.row,
+                contact=None,
+                channel=ContactType.EMAIL,
+                rule=None,
+                kind=kind,
+                reason=f"{reason}; no usable rule for {urgency} urgency, so the account's address",
+                not_before=now,
+                bundle=f"{kind}:{occasion}:0",
+            )
+        ]
+    return [
+        NoticeState(
+            key=f"{prefix}:{rule.contact}:{rule.row}",
+            incident=incident.unique_id,
+            user=told.row,
+            contact=rule.contact,
+            channel=rule.channel,
+            rule=rule.row,
+            kind=kind,
+            reason=reason,
+            not_before=now + rule.start_delay_minutes * MINUTE,
+            bundle=f"{kind}:{occasion}:{rule.start_delay_minutes}",
+        )
+        for rule in rules
+    ]

@@ -1,0 +1,137 @@
+"""Who is on call by a schedule, at a moment and over a time: contract section 4.5.
+
+There is one answer: `shifts`. Paging, the questions of the interface, timelines and calendars all read it.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
+from schedules.restrictions import is_unrestricted, windows
+from schedules.rotation import turns
+from schedules.wall import zone_of
+
+INSTANT = timedelta.resolution
+
+Span = tuple[datetime, datetime]
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A person (by username) is on call from `start` until just before `end`, by this layer or override."""
+
+    username: str
+    start: datetime
+    end: datetime
+    source: LayerFacts | OverrideFacts
+
+    @property
+    def is_override(self) -> bool:
+        return isinstance(self.source, OverrideFacts)
+
+
+def shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
+    """Every shift that reaches into [start, end): whole, by when it begins, and in the order of overrides and
+    layers. A turn that restrictions or overrides interrupt is several.
+
+    Layers add up. Where an override holds, nobody is on call but those of the overrides that hold.
+    """
+    holding = [each for each in schedule.overrides if each.start < end and each.end > start]
+    found = [Shift(each.username, each.start, each.end, each) for each in holding]
+    found += _left_by(schedule.overrides, by_layers(schedule, start, end), start, end)
+    return sorted(found, key=lambda shift: shift.start)
+
+
+def on_call(schedule: ScheduleFacts, at: datetime) -> list[Shift]:
+    """The shifts of this moment: by overrides in the order in which they were given, or else by layers."""
+    found = shifts(schedule, at, at + INSTANT)
+    place = {id(source): place for place, source in enumerate((*schedule.overrides, *schedule.layers))}
+    return sorted(found, key=lambda shift: place[id(shift.source)])
+
+
+def by_layers(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
+    """The shifts that there would be without overrides, layer by layer."""
+    zone = zone_of(schedule.time_zone)
+    return [
+        shift
+        for layer in schedule.layers
+        for shift in _of_layer(layer, zone, schedule.by_local_time, start, end)
+    ]
+
+
+def joined(found: Iterable[Shift]) -> list[Shift]:
+    """Shifts in which nothing changes but that a person's turn is followed by their own: those are one."""
+    last: dict[tuple[str, str], int] = {}
+    together: list[Shift] = []
+    for shift in found:
+        key = (shift.username, shift.source.unique_id)
+        place = last.get(key)
+        if place is not None and together[place].end == shift.start:
+            together[place] = replace(together[place], end=shift.end)
+        else:
+            last[key] = len(together)
+            together.append(shift)
+    return together
+
+
+def _of_layer(
+    layer: LayerFacts, zone: ZoneInfo, by_local_time: bool, start: datetime, end: datetime
+) -> Iterator[Shift]:
+    """The turns of a layer, as far as its restrictions let them through."""
+    taken = turns(layer, zone, by_local_time, start, end)
+    if is_unrestricted(layer):
+        for username, opens, closes in taken:
+            yield Shift(username, opens, closes, layer)
+        return
+    passing = windows(layer, zone, start, end)
+    window = next(passing, None)
+    for username, opens, closes in taken:
+        while window is not None and window[0] < closes:
+            begins, ends = max(opens, window[0]), min(closes, window[1])
+            if begins < end and ends > max(start, begins):
+                yield Shift(username, begins, ends, layer)
+            if window[1] > closes:
+                break
+            window = next(passing, None)
+
+
+def _left_by(
+    overrides: Iterable[OverrideFacts], found: list[Shift], start: datetime, end: datetime
+) -> Iterator[Shift]:
+    """What overrides leave of these shifts that reaches into [start, end)."""
+    first = min((shift.start for shift in found), default=start)
+    last = max((shift.end for shift in found), default=end)
+    spans = union((each.start, each.end) for each in overrides if each.start < last and each.end > first)
+    for shift in found:
+        for begins, ends in without((shift.start, shift.end), spans):
+            if begins < end and ends > start:
+                is_whole = (begins, ends) == (shift.start, shift.end)
+                yield shift if is_whole else replace(shift, start=begins, end=ends)
+
+
+def union(spans: Iterable[Span]) -> list[Span]:
+    """The same time as spans in order and apart."""
+    together: list[Span] = []
+    for start, end in sorted(spans):
+        if together and start <= together[-1][1]:
+            together[-1] = (together[-1][0], max(together[-1][1], end))
+        elif start < end:
+            together.append((start, end))
+    return together
+
+
+def without(span: Span, taken: Iterable[Span]) -> Iterator[Span]:
+    """What is left of a span when these, in order and apart, are taken out of it."""
+    start, end = span
+    for begins, ends in taken:
+        if ends <= start:
+            continue
+        if begins >= end:
+            break
+        if begins > start:
+            yield start, begins
+        start = ends
+    if start < end:
+        yield start, end

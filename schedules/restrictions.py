@@ -1,0 +1,76 @@
+"""When a layer counts: restrictions as spans of local time, and the moments they begin and end.
+
+Contract section 4.5. Both ends are times by the clock on the wall: a night from 22:00 to 08:00 ends at 08:00
+in every night of the year, however long it was.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from models.enums import RestrictionType
+from models.facts import LayerFacts
+from schedules.wall import moment_of, wall_of
+
+DAY = timedelta(days=1)
+# How often restrictions come round.
+CYCLES = {RestrictionType.DAILY: DAY, RestrictionType.WEEKLY: 7 * DAY}
+NOTHING = timedelta()
+
+# From and until, counted from the beginning of a day or of a Monday.
+Arc = tuple[timedelta, timedelta]
+Window = tuple[datetime, datetime]
+
+
+def is_unrestricted(layer: LayerFacts) -> bool:
+    """Whether a layer counts at any time: its restrictions leave nothing out, or there are none."""
+    return layer.restriction_type not in CYCLES or not _arcs(layer)
+
+
+def windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
+    """The spans in which a restricted layer counts that reach into [start, end): whole, in order, apart."""
+    cycle, arcs = CYCLES[layer.restriction_type], _arcs(layer)
+    begins = _beginning(wall_of(start, zone), cycle) - cycle
+    while True:
+        for opens, closes in arcs:
+            opened = moment_of(begins + opens, zone)
+            if opened >= end:
+                return
+            closed = moment_of(begins + closes, zone)
+            # One that the clock jumps over altogether is none.
+            if closed > start and closed > opened:
+                yield opened, closed
+        begins += cycle
+
+
+def _beginning(wall: datetime, cycle: timedelta) -> datetime:
+    day = datetime.combine(wall.date(), time())
+    return day - wall.weekday() * DAY if cycle > DAY else day
+
+
+def _arcs(layer: LayerFacts) -> Sequence[Arc]:
+    """The union of a layer's restrictions, once around: in order and apart, the last perhaps beyond the
+    cycle's end. Nothing when they leave nothing out, as when there are none."""
+    cycle = CYCLES[layer.restriction_type]
+    given = sorted(_given(layer, cycle))
+    joined: list[Arc] = []
+    for opens, closes in given:
+        if joined and opens <= joined[-1][1]:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], closes))
+        else:
+            joined.append((opens, closes))
+    # What reaches around the end joins what stands at the beginning.
+    while len(joined) > 1 and joined[-1][1] >= joined[0][0] + cycle:
+        first = joined.pop(0)
+        joined[-1] = (joined[-1][0], max(joined[-1][1], first[1] + cycle))
+    if joined and joined[-1][1] - joined[-1][0] >= cycle:
+        return ()
+    return joined
+
+
+def _given(layer: LayerFacts, cycle: timedelta) -> Iterator[Arc]:
+    for restriction in layer.restrictions:
+        day = (restriction.day - 1) * DAY if cycle > DAY else NOTHING
+        opens = day + restriction.time_of_day
+        if restriction.duration > NOTHING:
+            yield opens, opens + restriction.duration

@@ -1,0 +1,48 @@
+"""The clock on the wall of a time zone, and the moments it stands for."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+SECOND = timedelta(seconds=1)
+
+
+@lru_cache(maxsize=1024)
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of this name, aliases included. Raises ZoneInfoNotFoundError for one that is none."""
+    return ZoneInfo(name)
+
+
+def wall_of(moment: datetime, zone: ZoneInfo) -> datetime:
+    """What the clock shows at a moment, as a datetime without a zone."""
+    return moment.astimezone(zone).replace(tzinfo=None)
+
+
+def moment_of(wall: datetime, zone: ZoneInfo) -> datetime:
+    """When the clock first shows this time or, where it jumps over it, jumps: aware UTC.
+
+    So the moments of later times are never earlier ones, and a time that is shown twice counts once
+    (docs/decisions/0013).
+    """
+    first = wall.replace(tzinfo=zone)
+    before, after = first.utcoffset(), first.replace(fold=1).utcoffset()
+    moment = first.astimezone(UTC)
+    # The offset is the larger one later on only where the clock leaps forward, over this time.
+    if before == after or before is None or after is None or before > after:
+        return moment
+    return _leap_between(moment - (after - before), moment, zone)
+
+
+def _leap_between(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
+    """The second in which the zone's offset changes, which it does once after `early` and up to `late`."""
+    offset = late.astimezone(zone).utcoffset()
+    while late - early > SECOND:
+        middle = early + (late - early) // 2
+        middle = middle.replace(microsecond=0)
+        if middle <= early:
+            break
+        if middle.astimezone(zone).utcoffset() == offset:
+            late = middle
+        else:
+            early = middle
+    return late.replace(microsecond=0)

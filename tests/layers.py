@@ -1,0 +1,44 @@
+"""Layers of schedules as they are kept: named parts with plain defaults."""
+
+from datetime import UTC, datetime
+
+from models.ids import new_uuid
+from models.schedules import Schedule
+
+MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
+
+
+def layer(*users, start=MONDAY, shift_length=86_400, **changes):
+    """Turns of these users, of a day each, since a Monday's midnight in UTC."""
+    turns = [
+        {"user": user.username, "position": place, "unique_id": new_uuid()}
+        for place, user in enumerate(users, start=1)
+    ]
+    return {
+        "shift_length": shift_length,
+        "restrictions": [],
+        "name": "Layer-1",
+        "users": turns,
+        "rotation_start_time": start.isoformat(),
+        "rotation_end_time": None,
+        "unique_id": new_uuid(),
+        "last_edited": None,
+        "restriction_type": 0,
+        "is_active": True,
+        **changes,
+    }
+
+
+def restriction(time_of_day, duration, day=7):
+    return {
+        "duration": duration,
+        "start_day_of_week": day,
+        "start_time_of_day": time_of_day,
+        "unique_id": new_uuid(),
+    }
+
+
+def schedule(team, *layers, name="Primary", **changes):
+    return Schedule.create(
+        unique_id=new_uuid(), team=team, name=name, layers=list(layers), creation_date=MONDAY, **changes
+    )
