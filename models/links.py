@@ -1,8 +1,10 @@
-"""Signed links, for seven days: to one incident, as one person; or into an account, for who is invited.
+"""Signed links, for seven days: to one incident, as one person; or into an account, for who is invited. And
+without an end, since programs subscribe to them: the addresses of calendars.
 
 A token binds row numbers (incident, user, notice), or a user and the address that was invited, and the
-moment it ends. No token of one purpose is good for the other. The key is a row of the database, so that
-every process and host signs and reads alike; deleting the row ends all links.
+moment it ends; or what a calendar shows, and the key of whom it was given to. No token of one purpose is good
+for another. The key is a row of the database, so that every process and host signs and reads alike;
+deleting the row ends all links.
 """
 
 import secrets
@@ -51,12 +53,37 @@ class Invitation:
         return cls(user.id, digest(user.email)[:16])
 
 
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """What a calendar shows, `months` ahead, to the user of this row number: the shifts of a schedule, by its
+    unique_id, or of all where that is ""; `own` are the user's alone.
+
+    `key` stands for the user's calendar_key, so that a new one ends the addresses that were given before.
+    """
+
+    user: int
+    key: str
+    schedule: str
+    own: bool
+    months: int
+
+    @classmethod
+    def to(cls, user: Any, *, schedule: str = "", own: bool, months: int) -> "Feed":
+        """For a user with the calendar_key that they have now, which must be there."""
+        return cls(user.id, digest(user.calendar_key)[:16], schedule, own, months)
+
+    def is_by_key_of(self, user: Any) -> bool:
+        """Whether the user still has the key by which it was given."""
+        return user.calendar_key is not None and self.key == digest(user.calendar_key)[:16]
+
+
 class Signer:
     """Signs and reads links. Made by signer()."""
 
     def __init__(self, key: str) -> None:
         self._links = itsdangerous.URLSafeSerializer(key, salt="link")
         self._invitations = itsdangerous.URLSafeSerializer(key, salt="invitation")
+        self._feeds = itsdangerous.URLSafeSerializer(key, salt="calendar")
 
     def sign(self, link: Link, now: datetime) -> str:
         """A token for a path, of letters, digits and -_. only."""
@@ -73,17 +100,35 @@ class Signer:
         """What was signed, as read() does; does not ask whether it was used."""
         return Invitation(*_said(self._invitations, token, now))
 
+    def sign_feed(self, feed: Feed) -> str:
+        """A token that does not end, the same whenever it is asked for."""
+        return _token(self._feeds, [feed.user, feed.key, feed.schedule, int(feed.own), feed.months])
+
+    def read_feed(self, token: str) -> Feed:
+        """What was signed. Raises BadLink; does not ask whether the key still is the user's."""
+        user, key, schedule, own, months = _content(self._feeds, token)
+        return Feed(user, key, schedule, bool(own), months)
+
 
 def _signed(serializer: Any, said: list[Any], now: datetime) -> str:
-    token: str | bytes = serializer.dumps([*said, int((now + LIFETIME).timestamp())])
+    return _token(serializer, [*said, int((now + LIFETIME).timestamp())])
+
+
+def _token(serializer: Any, said: list[Any]) -> str:
+    token: str | bytes = serializer.dumps(said)
     return token if isinstance(token, str) else token.decode()
 
 
-def _said(serializer: Any, token: str, now: datetime) -> list[Any]:
+def _content(serializer: Any, token: str) -> list[Any]:
     try:
-        *said, ends = serializer.loads(token)
+        said: list[Any] = serializer.loads(token)
     except itsdangerous.BadData:
         raise BadLink from None
+    return said
+
+
+def _said(serializer: Any, token: str, now: datetime) -> list[Any]:
+    *said, ends = _content(serializer, token)
     if now > datetime.fromtimestamp(ends, UTC):
         raise ExpiredLink
     return said
@@ -95,6 +140,10 @@ def read(token: str, now: datetime) -> Link:
 
 def read_invitation(token: str, now: datetime) -> Invitation:
     return _reader().read_invitation(token, now)
+
+
+def read_feed(token: str) -> Feed:
+    return _reader().read_feed(token)
 
 
 def _reader() -> Signer:

@@ -4,10 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import Secret
-from models.links import LIFETIME, BadLink, ExpiredLink, Link, Signer, signer
+from models import links
+from models.accounts import Secret, User
+from models.links import LIFETIME, BadLink, ExpiredLink, Feed, Invitation, Link, Signer, signer
 
 LINK = Link(incident=1, user=2, notice=3)
+FEED = Feed(user=2, key="0123456789abcdef", schedule="", own=True, months=3)
 
 
 def test_a_link_is_read_as_it_was_signed(store, now):
@@ -49,3 +51,55 @@ def test_a_new_key_ends_all_links(store, now):
 
     with pytest.raises(BadLink):
         signer().read(token, now)
+
+
+def test_a_calendar_is_read_as_it_was_signed_however_late(store):
+    token = signer().sign_feed(FEED)
+
+    assert links.read_feed(token) == FEED
+    assert signer().sign_feed(FEED) == token
+    Secret.delete().execute()
+    with pytest.raises(BadLink):
+        links.read_feed(token)
+
+
+@pytest.mark.parametrize("spoilt", ["", ".", "x", "🔥", "a" * 5000, "WzEsMiwzLDRd.x", "\x00"])
+def test_what_was_not_signed_is_no_calendar(spoilt):
+    with pytest.raises(BadLink):
+        Signer("key").read_feed(spoilt)
+
+
+def test_every_letter_of_a_calendar_counts():
+    token = Signer("key").sign_feed(FEED)
+    for place in range(len(token) - 1):
+        other = "A" if token[place] != "A" else "B"
+        with pytest.raises(BadLink):
+            Signer("key").read_feed(token[:place] + other + token[place + 1 :])
+
+
+def test_a_token_of_one_purpose_is_good_for_no_other(now):
+    ours = Signer("key")
+    tokens = {
+        "link": ours.sign(LINK, now),
+        "invitation": ours.sign_invitation(Invitation(2, "0123456789abcdef"), now),
+        "feed": ours.sign_feed(FEED),
+    }
+    reading = {
+        "link": lambda token: ours.read(token, now),
+        "invitation": lambda token: ours.read_invitation(token, now),
+        "feed": ours.read_feed,
+    }
+    for purpose, token in tokens.items():
+        for other in reading.keys() - {purpose}:
+            with pytest.raises(BadLink):
+                reading[other](token)
+
+
+def test_a_calendar_is_by_the_key_that_its_user_has(now):
+    user = User(id=7, calendar_key="one")
+    feed = Feed.to(user, own=False, months=3, schedule="x")
+
+    assert feed.is_by_key_of(user)
+    assert "one" not in Signer("key").sign_feed(feed)
+    assert not feed.is_by_key_of(User(id=7, calendar_key="two"))
+    assert not feed.is_by_key_of(User(id=7))
