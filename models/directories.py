@@ -5,6 +5,7 @@ To be called inside a write transaction when something will be decided upon it.
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 
 from models.accounts import User, display_name
 from models.base import store
@@ -24,13 +25,14 @@ from models.teams import EscalationPolicy, Team, TeamMember
 from models.users import ContactMethod, ForwardingRule, NotificationRule
 
 
-def directory(team: Team, policies: Collection[int]) -> Directory:
+def directory(team: Team, policies: Collection[int], at: datetime | None = None) -> Directory:
     """Policies by row, everybody they name, the team's managers and the account's owner.
 
-    Removed members are not in it: a step that names only them has nobody.
+    Removed members are not in it: a step that names only them has nobody. It is for decisions about this
+    moment (None: now) and later ones: overrides and forwarding that were long over then are not in it either.
     """
     rows = list(EscalationPolicy.select().where(any_of(EscalationPolicy.id, policies))) if policies else []
-    return directory_of(team, rows)
+    return directory_of(team, rows, at=at)
 
 
 def directory_of(
@@ -38,6 +40,7 @@ def directory_of(
     rows: Iterable[EscalationPolicy],
     usernames: Collection[str] = (),
     schedules: Collection[str] = (),
+    at: datetime | None = None,
 ) -> Directory:
     """The same of policies that are read already, with more people and schedules, as they are named."""
     policies = {row.id: policy_facts(row) for row in rows}
@@ -45,7 +48,7 @@ def directory_of(
     named: dict[TargetType, set[str]] = {kind: set() for kind in TargetType}
     for target in targets:
         named[target.kind].add(target.name)
-    found = schedules_named(team.account_id, named[TargetType.SCHEDULE].union(schedules))
+    found = schedules_named(team.account_id, named[TargetType.SCHEDULE].union(schedules), at)
     wanted = named[TargetType.USER].union(usernames, *map(usernames_of, found.values()))
     managers = (
         TeamMember.select(TeamMember.user)
@@ -64,7 +67,7 @@ def directory_of(
     owner = next((user.username for user in users if user.role == AccountRole.OWNER), None)
     return Directory(
         policies=policies,
-        people=_people(users),
+        people=_people(users, at),
         schedules=found,
         managers=tuple(names[row] for row in manager_rows if row in names),
         owner=owner,
@@ -93,15 +96,15 @@ def with_turns(directory: Directory, policies: Iterable[int | None]) -> Director
     return replace(directory, turns=lock_turns(directory, policies))
 
 
-def people(usernames: Collection[str]) -> dict[str, PersonFacts]:
+def people(usernames: Collection[str], at: datetime | None = None) -> dict[str, PersonFacts]:
     """Persons by username; unknown and removed ones are left out."""
     users = User.select().where(any_of(User.username, usernames), User.removed_at.is_null())
-    return _people(list(users))
+    return _people(list(users), at)
 
 
-def _people(users: list[User]) -> dict[str, PersonFacts]:
+def _people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
     """Facts of these users, and of those to whom their notices may be forwarded."""
-    forwarding = _forwarding([user.id for user in users])
+    forwarding = _forwarding([user.id for user in users], recently(at))
     others = [rule.to_user for rule in forwarding]
     rules = _usable_rules({user.id for user in (*users, *others)})
     to = {user.id: _person(user, rules) for user in others}
@@ -119,15 +122,13 @@ def _person(user: User, rules: Mapping[int, list[RuleFacts]]) -> PersonFacts:
     return PersonFacts(user.id, user.username, display_name(user), tuple(rules.get(user.id, ())))
 
 
-def _forwarding(users: Collection[int]) -> list[ForwardingRule]:
-    """The forwarding rules of these users that are not over, to users who are still there."""
+def _forwarding(users: Collection[int], since: datetime) -> list[ForwardingRule]:
+    """The forwarding rules of these users that reach beyond a moment, to users who are still there."""
     to = User.alias()
     query = (
         ForwardingRule.select(ForwardingRule, to)
         .join(to, on=ForwardingRule.to_user == to.id)
-        .where(
-            any_of(ForwardingRule.user, users), ForwardingRule.to_date > recently(), to.removed_at.is_null()
-        )
+        .where(any_of(ForwardingRule.user, users), ForwardingRule.to_date > since, to.removed_at.is_null())
     )
     return list(query.order_by(ForwardingRule.id))
 

@@ -5,6 +5,7 @@ Everything here is to be called inside a write transaction when something will b
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from models.accounts import Configuration
@@ -76,7 +77,7 @@ def team_of_service(service_row: int) -> int:
 
 
 def service_surroundings(
-    service_row: int, policies: Iterable[int] = ()
+    service_row: int, policies: Iterable[int] = (), at: datetime | None = None
 ) -> tuple[ServiceFacts, Directory] | None:
     """A locked service's facts, with its own policy and those asked for; None when it is gone."""
     service = lock_service(service_row)
@@ -84,13 +85,15 @@ def service_surroundings(
         return None
     team = Team.get_by_id(service.team_id)
     wanted = {row for row in (service.escalation_policy_id, *policies) if row}
-    return service_facts(service, team.account_id), with_turns(directory(team, wanted), wanted)
+    return service_facts(service, team.account_id), with_turns(directory(team, wanted, at), wanted)
 
 
-def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundings | None:
+def lock_incident(
+    incident_row: int, policies: Iterable[int] = (), at: datetime | None = None
+) -> Surroundings | None:
     """An incident with its children, locked as `lock_families` says; None when it is gone.
 
-    `policies` are rows of policies that the caller may move it to.
+    `policies` are rows of policies that the caller may move it to, `at` when it is decided, None for now.
     """
     found = lock_families([incident_row])
     incident = found.incidents.get(incident_row)
@@ -99,7 +102,7 @@ def lock_incident(incident_row: int, policies: Iterable[int] = ()) -> Surroundin
     team = Team.get_by_id(incident.team)
     wanted = {one for one in (incident.escalation_policy, *policies) if one}
     service = found.services.get(incident.service or 0)
-    people = with_turns(directory(team, wanted), policies)
+    people = with_turns(directory(team, wanted, at), policies)
     return Surroundings(incident, service, people, found.children_of(incident))
 
 
@@ -170,8 +173,13 @@ def version_for_router(router: GlobalRouter) -> int:
     return _only(_VERSION.first(account=router.account_id))
 
 
-def lane_facts(service: Service, drafted: AlertRuleFacts | None = None) -> LaneFacts:
-    """What a service's lane knows, for every alert of a batch; and what a drafted rule names besides."""
+def lane_facts(
+    service: Service, at: datetime | None = None, drafted: AlertRuleFacts | None = None
+) -> LaneFacts:
+    """What a service's lane knows, for alerts of this moment (None: now) and later ones.
+
+    Also what a drafted rule names besides.
+    """
     team = Team.get_by_id(service.team_id)
     integrations = list(Integration.select().where(Integration.service == service))
     rules = alert_rules(integrations)
@@ -183,7 +191,7 @@ def lane_facts(service: Service, drafted: AlertRuleFacts | None = None) -> LaneF
     return LaneFacts(
         service_facts(service, team.account_id),
         {row.id: integration_facts(row) for row in integrations},
-        directory_of(team, policies, named, [schedule.unique_id for schedule in schedules]),
+        directory_of(team, policies, named, [schedule.unique_id for schedule in schedules], at),
         Nameable(
             policies=_named(policies),
             slas=_named(_of_team(Sla, team)),

@@ -11,21 +11,23 @@ from models.prepared import any_of
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import Team
 
-# What is over by this host's clock by more than it can be wrong is left out.
+# By more than this no host's clock is wrong.
 LATELY = timedelta(days=2)
 
 
-def recently() -> datetime:
-    """What had ended by then is of no meaning to what is decided from now on."""
-    return datetime.now(UTC) - LATELY
+def recently(at: datetime | None = None) -> datetime:
+    """What had ended by then is of no meaning to what is decided about a moment and later ones; about now."""
+    return (at or datetime.now(UTC)) - LATELY
 
 
-def schedules_named(account: int, unique_ids: Collection[str]) -> dict[str, ScheduleFacts]:
-    """Those of these schedules that the account has, by unique_id."""
+def schedules_named(
+    account: int, unique_ids: Collection[str], at: datetime | None = None
+) -> dict[str, ScheduleFacts]:
+    """Those of these schedules that the account has, by unique_id, for questions about a moment and later."""
     if not unique_ids:
         return {}
     rows = Schedule.select().join(Team).where(Team.account == account, any_of(Schedule.unique_id, unique_ids))
-    return {facts.unique_id: facts for facts in schedules_of(rows, recently())}
+    return {facts.unique_id: facts for facts in schedules_of(rows, recently(at))}
 
 
 def schedules_of(rows: Iterable[Schedule], since: datetime) -> list[ScheduleFacts]:

@@ -100,7 +100,7 @@ def attempt() -> dict[str, Any]:
     integration = _integration(named) if named else event.integration if event else None
     rule = _rule(draft, integration)
     condition = alert_rules.compiled(rule.rule_json, rule.rule_type, rule.conditions)
-    facts = lane_facts(integration.service, rule) if integration else NOWHERE
+    facts = lane_facts(integration.service, draft.get("at"), rule) if integration else NOWHERE
     at, since = draft.get("at") or now(), draft.get("seconds_since_last")
     alert = _alert(draft, event, integration, at)
     alert, _ = wishes.planned(alert, facts.nameable)

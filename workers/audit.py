@@ -56,7 +56,7 @@ def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]
         lock_service(service_row)
         found = open_incidents_after(service_row, after, AUDITED_AT_ONCE)
         policies = {one.escalation_policy for one in found if one.escalation_policy}
-        around = service_surroundings(service_row, policies)
+        around = service_surroundings(service_row, policies, now)
         if around is None:
             return []
         service, directory = around

@@ -8,6 +8,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Generic, TypeVar
 
 from models.facts import LaneFacts
@@ -63,15 +64,16 @@ _lanes: Kept[LaneKnowledge] = Kept()
 _routers: Kept[Routing] = Kept()
 
 
-def of_service(service: Service) -> LaneKnowledge:
-    """What a locked service's lane knows; the service itself is told anew each time."""
-    known = _lanes.get(service.id, version_for_service(service), lambda: _read(service))
+def of_service(service: Service, at: datetime | None = None) -> LaneKnowledge:
+    """What a locked service's lane knows, for alerts of this moment (None: now) and later ones; the service
+    itself is told anew each time."""
+    known = _lanes.get(service.id, version_for_service(service), lambda: _read(service, at))
     fresh = service_facts(service, known.facts.service.account)
     return replace(known, facts=replace(known.facts, service=fresh))
 
 
-def _read(service: Service) -> LaneKnowledge:
-    facts = lane_facts(service)
+def _read(service: Service, at: datetime | None) -> LaneKnowledge:
+    facts = lane_facts(service, at)
     rules = [rule for some in facts.rules.values() for rule in some]
     acts = frozenset(action["action_type"] for rule in rules for action in rule.actions)
     return LaneKnowledge(facts, {row: RuleSet(rules) for row, rules in facts.rules.items()}, acts)

@@ -23,32 +23,24 @@ from workers import configuration
 LATE = timedelta(minutes=1)
 
 
-def told_from(accepted_at: datetime, now: datetime | None) -> datetime | None:
-    """From when on somebody must have been on call, to be told of what was accepted at a moment: None where
-    that is new, else now. The store is asked for its clock where this host's does not show that it is new.
-    """
-    if now is None:
-        if abs(datetime.now(UTC) - accepted_at) <= LATE:
-            return None
-        now = store().now()
-    return now if now - accepted_at > LATE else None
-
-
 def load(
     service: Service,
     keys: set[Key],
     locked: Collection[int] = (),
+    *,
     turns: Collection[int] = (),
-    told_from: datetime | None = None,
+    accepted_at: datetime | None = None,
+    now: datetime | None = None,
 ) -> LaneState:
     """The state around these entities, in a constant number of queries; `locked` are rows of services.
 
-    `turns` are rows of policies whose turns are asked for besides the service's own.
+    `turns` are rows of policies whose turns are asked for besides the service's own. `accepted_at` is the
+    earliest moment that is decided about, None for now; `now` is the store's clock, unless it is given.
     """
-    known = configuration.of_service(service)
+    known = configuration.of_service(service, accepted_at)
     facts = known.facts
-    if told_from:
-        facts = replace(facts, directory=replace(facts.directory, told_from=told_from))
+    if accepted_at is not None and facts.directory.schedules:
+        facts = replace(facts, directory=replace(facts.directory, told_from=_told_from(accepted_at, now)))
     entities, ended = entity_states(keys)
     incidents = open_incidents(
         service.id,
@@ -74,3 +66,13 @@ def rows_of(state: LaneState) -> dict[str, int]:
     """Row numbers of the incidents that a decision on this state may refer to, by unique_id."""
     known = {i.unique_id: i.row for i in state.incidents.values() if i.row is not None}
     return known | {unique_id: past.row for unique_id, past in state.past.items()}
+
+
+def _told_from(accepted_at: datetime, now: datetime | None) -> datetime | None:
+    """From when on somebody must have been on call to be told of what was accepted then: now where that has
+    waited. The store is asked for its clock where this host's does not show that it is new."""
+    if now is None:
+        if abs(datetime.now(UTC) - accepted_at) <= LATE:
+            return None
+        now = store().now()
+    return now if now - accepted_at > LATE else None

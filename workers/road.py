@@ -263,10 +263,10 @@ def _walk_piece(
     """Decide and write; decide anew where rules gave alerts an entity_id that nobody had looked for, or a
     policy whose turns nobody had asked for."""
     asked = set(entities_of([traveller.alert for traveller in piece]))
-    told_from = lane_state.told_from(min(traveller.alert.accepted_at for traveller in piece), now)
+    accepted_at = min(traveller.alert.accepted_at for traveller in piece)
     turns: set[int] = set()
     while True:
-        state = lane_state.load(service, asked, locked, turns, told_from)
+        state = lane_state.load(service, asked, locked, turns=turns, accepted_at=accepted_at, now=now)
         outcome = walk(piece, segment, state)
         if state.unlocked:
             raise anew.Unlocked(state.unlocked)

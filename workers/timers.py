@@ -72,7 +72,7 @@ def _fire(incident_row: int, now: datetime | None) -> bool:
 
 def _decide(incident_row: int, now: datetime, fired: list[tuple[str, float]]) -> set[int]:
     """The channels with something to send; `fired` gets each timer's kind and its lateness in seconds."""
-    found = lock_incident(incident_row)
+    found = lock_incident(incident_row, at=now)
     channels: set[int] = set()
     if found is None:
         return channels
@@ -81,7 +81,7 @@ def _decide(incident_row: int, now: datetime, fired: list[tuple[str, float]]) ->
         channels |= apply(Outcome(effects=list(effects))).channels
         _finish(timer, outcome, now)
         fired.append((timer.kind, (now - timer.due_at).total_seconds()))
-        found = lock_incident(incident_row) or found
+        found = lock_incident(incident_row, at=now) or found
     return channels
 
 

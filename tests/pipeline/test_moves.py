@@ -1,6 +1,7 @@
 """Every status against every wanted status, and what comes with a move."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -12,6 +13,7 @@ from models.effects import (
     RecordLog,
     ReleaseEntities,
     SaveIncident,
+    TakeTurn,
     VoidNotices,
 )
 from models.enums import ActorKind, IncidentStatus, NoticeKind
@@ -130,6 +132,24 @@ def test_another_policy_begins_its_chain_anew():
 
     assert last(effects).chain == 2
     assert {e.notice.user for e in effects if isinstance(e, OweNotice)} == {BOB.row}
+
+
+def test_another_policy_assigns_what_nobody_has_acknowledged_to_its_own_people():
+    book = directory((0, "bob"))
+
+    waiting = moves.change_policy(at(T).but(escalation_policy=None), 1, service(), book, ACTOR, NOON)
+    taken = moves.change_policy(
+        at(A).but(escalation_policy=None, assigned_to=ALICE.row), 1, service(), book, ACTOR, NOON
+    )
+
+    assert (last(waiting).assigned_to, last(taken).assigned_to) == (BOB.row, ALICE.row)
+
+
+def test_another_policy_takes_a_turn_of_its_own():
+    book = replace(directory((0, "alice", "bob"), round_robin=True), turns={1: 1})
+    effects = moves.change_policy(at(T).but(escalation_policy=None), 1, service(), book, ACTOR, NOON)
+
+    assert (last(effects).assigned_to, TakeTurn(1, 0) in effects) == (BOB.row, True)
 
 
 def test_an_acknowledged_incident_can_be_handed_to_somebody_who_is_told():

@@ -50,7 +50,7 @@ class Night:
         return min(moments, default=None)
 
     def _settle(self) -> None:
-        road.run(self.world.service.id)
+        road.run(self.world.service.id, now=self.now)
         timers.run_due(self.now)
         deliver.drain(ContactType.EMAIL, self.now)
 

@@ -1,13 +1,17 @@
 """The chain of an incident at any moment."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.effects import Actor, OweNotice, RecordLog
 from models.enums import ActorKind, NoticeKind
+from models.facts import ForwardingFacts
 from schedules import escalation
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, directory, incident, policy
+from tests.schedules.rotas import layer, override, schedule
 
 ACTOR = Actor(ActorKind.TIMER, "escalate")
 
@@ -86,6 +90,85 @@ def test_moving_on_does_not_run_into_the_next_pass():
 
     assert after.next_step == 2
     assert owed(effects) == []
+
+
+def test_each_step_names_who_is_on_call_when_it_is_taken():
+    turns = schedule(layer("alice bob", "2026-03-04 12:10"))
+    book = directory((0, "charlie"), (10, turns), (1450, turns))
+
+    told = []
+    current = incident()
+    for minutes in (0, 10, 1450):
+        current, effects = escalation.advance(current, book, ACTOR, NOON + minutes * MINUTE)
+        told += [user for user, _ in owed(effects)]
+
+    assert told == [CHARLIE.row, ALICE.row, BOB.row, BOB.row]
+
+
+NIGHTS = schedule(overrides=[override("bob", "2026-03-04 12:00", "2026-03-04 12:30")])
+
+
+def test_a_step_without_anybody_on_call_lets_the_next_one_begin_at_once():
+    _, effects = advance(directory((0, NIGHTS), (30, "alice")), 40)
+
+    assert owed(effects) == [(ALICE.row, NOON + 40 * MINUTE)]
+
+
+def test_a_step_without_anybody_on_call_is_waited_for_when_the_policy_says_so():
+    after, effects = advance(directory((0, NIGHTS), (90, "alice"), move_to_next=False), 40)
+
+    assert (after.next_step, owed(effects)) == (1, [])
+
+
+def test_a_chain_whose_people_were_gone_when_it_was_their_turn_tells_the_last_resort_at_its_end():
+    book = directory((0,), (40, NIGHTS), move_to_next=False, owner="alice")
+    begun, first = advance(book, 0)
+    ended, second = escalation.advance(begun, book, ACTOR, NOON + 40 * MINUTE)
+    _, third = escalation.advance(ended, book, ACTOR, NOON + 50 * MINUTE)
+
+    assert (owed(first), owed(second), owed(third)) == ([], [(ALICE.row, NOON + 40 * MINUTE)], [])
+    assert begun.reached is False
+
+
+def test_the_last_resort_of_a_chain_that_begins_with_nobody_is_told_once():
+    book = directory((0, NIGHTS), (5, NIGHTS), owner="alice")
+    begun, first = advance(book, 60)
+    _, second = escalation.advance(begun, book, ACTOR, NOON + 90 * MINUTE)
+
+    assert ([user for user, _ in owed(first)], owed(second)) == ([ALICE.row], [])
+
+
+def test_by_turns_everybody_of_the_first_step_is_told_unless_turns_are_told_alone():
+    steps = (0, "alice", "bob"), (5, "charlie")
+    everybody = directory(*steps, round_robin=True)
+    alone = directory(*steps, round_robin=True, alone=True, repeat=1)
+
+    _, effects = advance(everybody, 0, assigned_to=BOB.row)
+    assert {user for user, _ in owed(effects)} == {ALICE.row, BOB.row}
+
+    told = []
+    current = incident(assigned_to=BOB.row)
+    for minutes in (0, 5, 10):
+        current, effects = escalation.advance(current, alone, ACTOR, NOON + minutes * MINUTE)
+        told.append({user for user, _ in owed(effects)})
+    assert told == [{BOB.row}, {CHARLIE.row}, {BOB.row}]
+
+
+def test_whose_turn_was_taken_and_who_is_no_longer_on_call_leaves_it_to_everybody():
+    alone = directory((0, "alice", "bob"), round_robin=True, alone=True)
+
+    _, effects = advance(alone, 0, assigned_to=CHARLIE.row)
+
+    assert {user for user, _ in owed(effects)} == {ALICE.row, BOB.row}
+
+
+def test_two_whose_notices_go_to_the_same_person_are_one_to_tell():
+    away = [replace(one, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),)) for one in (ALICE, BOB)]
+    _, effects = advance(directory((0, "alice", "bob", "charlie"), people=(*away, CHARLIE)), 0)
+
+    assert owed(effects) == [(CHARLIE.row, NOON)]
+    (log,) = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
+    assert log.endswith("Alice (forwarded to Charlie), Bob (forwarded to Charlie), Charlie")
 
 
 STEPS = st.lists(

@@ -10,6 +10,7 @@ from models.events import Event, Receipt
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.notices import Notice
+from models.schedules import Schedule
 from models.services import Service
 from models.teams import EscalationPolicy
 from models.timers import Timer
@@ -20,19 +21,23 @@ MINUTE = timedelta(minutes=1)
 
 
 def set_policy(world, *steps, **columns):
-    """Steps as (minutes, user, ...)."""
+    """Steps as (minutes, user or schedule, ...)."""
     rules = [
         {
             "unique_id": new_uuid(),
             "delay": delay,
             "position": position,
-            "targets": [
-                {"target_type": 2, "target_id": user.username, "position": n} for n, user in enumerate(users)
-            ],
+            "targets": [_target(named, place) for place, named in enumerate(targets)],
         }
-        for position, (delay, *users) in enumerate(steps, start=1)
+        for position, (delay, *targets) in enumerate(steps, start=1)
     ]
     EscalationPolicy.update(rules=rules, **columns).where(EscalationPolicy.id == world.policy.id).execute()
+
+
+def _target(named, place):
+    if isinstance(named, Schedule):
+        return {"target_type": 1, "target_id": named.unique_id, "position": place}
+    return {"target_type": 2, "target_id": named.username, "position": place}
 
 
 def open_one(world, now, entity="db1"):

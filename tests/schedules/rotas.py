@@ -1,0 +1,74 @@
+"""Schedules for tests, and what they answer, in few words: moments as "2026-03-29 01:00", in UTC."""
+
+from datetime import UTC, datetime, timedelta
+
+from models.enums import RestrictionType
+from models.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+
+HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(weeks=1)
+SECOND, MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
+DAYS = ("", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+def at(text):
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def wall(text):
+    return datetime.fromisoformat(text)
+
+
+def time_of_day(text):
+    hours, minutes = text.split(":")
+    return timedelta(hours=int(hours), minutes=int(minutes))
+
+
+def daily(*given):
+    """daily(("22:00", 10 * HOUR), ...): what a layer is given to count only then, every day."""
+    return restricted(RestrictionType.DAILY, *((0, opens, duration) for opens, duration in given))
+
+
+def weekly(*given):
+    """weekly(("Fri 18:00", 60 * HOUR), ...): the same, every week."""
+    days = ((*opens.split(), duration) for opens, duration in given)
+    return restricted(
+        RestrictionType.WEEKLY, *((DAYS.index(day), opens, duration) for day, opens, duration in days)
+    )
+
+
+def restricted(restriction_type, *given):
+    restrictions = tuple(
+        RestrictionFacts(day, time_of_day(opens), duration) for day, opens, duration in given
+    )
+    return {"restriction_type": restriction_type, "restrictions": restrictions}
+
+
+def layer(usernames="alice bob charlie", start="2026-01-05 09:00", *, length=DAY, end=None, **options):
+    return LayerFacts(
+        unique_id=options.pop("unique_id", "layer-1"),
+        name="Layer-1",
+        usernames=tuple(usernames.split()),
+        shift_length=length,
+        start=at(start),
+        end=None if end is None else at(end),
+        **options,
+    )
+
+
+def override(username, start, end, unique_id="override-1"):
+    return OverrideFacts(unique_id, "Override-1", username, at(start), at(end))
+
+
+def schedule(*layers, time_zone="UTC", by_local_time=False, overrides=()):
+    return ScheduleFacts(1, "schedule-1", "Schedule", time_zone, by_local_time, layers, tuple(overrides))
+
+
+def spans(shifts):
+    """Each shift as "03-28 21:00 - 03-29 06:00 alice"."""
+    return [f"{shift.start:%m-%d %H:%M} - {shift.end:%m-%d %H:%M} {shift.username}" for shift in shifts]
+
+
+def handoffs(shifts):
+    """When each shift begins, as "03-28 21:00 alice"; those in a row leave nobody waiting in between."""
+    assert [shift.end for shift in shifts[:-1]] == [shift.start for shift in shifts[1:]]
+    return [f"{shift.start:%m-%d %H:%M} {shift.username}" for shift in shifts]

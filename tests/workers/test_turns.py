@@ -1,0 +1,91 @@
+"""Round robin: one turn for each incident, whoever works on it, and however it comes to the policy."""
+
+import threading
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+
+from models import founding
+from models.applications import GENERIC
+from models.base import connection, store
+from models.enums import RuleAction
+from models.ids import new_uuid
+from models.incidents import Incident
+from models.teams import EscalationPolicy
+from tests.alerts import accept
+from tests.rules import action, add_rule
+from tests.workers.test_timers import set_policy
+from workers import road
+
+
+@pytest.fixture
+def by_turns(world):
+    """The team's policy, whose incidents go to Alice, Bob and Charlie in turn."""
+    settings = {**world.policy.assignment_settings, "assignee_strategy": 2}
+    set_policy(world, (0, world.alice, world.bob, world.charlie), assignment_settings=settings)
+    return EscalationPolicy.get_by_id(world.policy.id)
+
+
+def come(place, now, *entities):
+    for entity in entities:
+        accept(place, now, message="Disk full", alert_type="critical", entity_id=entity)
+
+
+def assignees():
+    return [row.assigned_to.first_name for row in Incident.select().order_by(Incident.id)]
+
+
+def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, by_turns):
+    come(world, now, "db1", "db2")
+    road.run(world.service.id)
+    come(world, now, "db3", "db1", "db4")
+    road.run(world.service.id)
+
+    assert assignees() == ["Alice", "Bob", "Charlie", "Alice"]
+
+
+def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, by_turns):
+    other = EscalationPolicy.create(
+        unique_id=new_uuid(),
+        team=world.team,
+        name="Database",
+        rules=by_turns.rules,
+        assignment_settings=by_turns.assignment_settings,
+        creation_date=now,
+        turn=2,
+    )
+    route = action(RuleAction.ROUTE_TO_ESCALATION_POLICY, escalation_policy=other.unique_id)
+    add_rule(world, route, when={"==": [{"var": "entity_id"}, "db2"]})
+
+    come(world, now, "db1", "db2", "db3")
+    road.run(world.service.id)
+
+    assert assignees() == ["Alice", "Charlie", "Bob"]
+    assert [EscalationPolicy.get_by_id(row.id).turn for row in (by_turns, other)] == [2, 0]
+
+
+def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, by_turns):
+    with store().writing():
+        service = founding.new_service(world.team, "Search", world.policy, world.alice, now)
+        integration = founding.new_integration(service, "Probe", GENERIC, world.alice, now)
+    far = replace(world, service=service, integration=integration)
+    for number in range(30):
+        come((world, far)[number % 2], now, f"db{number}")
+    errors = []
+    threads = [threading.Thread(target=_run, args=(place.service.id, errors)) for place in (world, far)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert Counter(assignees()) == {"Alice": 10, "Bob": 10, "Charlie": 10}
+
+
+def _run(service_row, errors):
+    try:
+        with connection():
+            road.run(service_row)
+    except Exception as error:
+        errors.append(error)
