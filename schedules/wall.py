@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 SECOND = timedelta(seconds=1)
 
@@ -10,12 +10,20 @@ SECOND = timedelta(seconds=1)
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> ZoneInfo:
     """The time zone of this name, aliases included. Raises ZoneInfoNotFoundError for one that is none."""
-    return ZoneInfo(name)
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError) as error:
+        # Folders and other files beside the zones, and what cannot be the name of a file.
+        raise ZoneInfoNotFoundError(f"no time zone has the name {name!r}") from error
 
 
 def wall_of(moment: datetime, zone: ZoneInfo) -> datetime:
     """What the clock shows at a moment, as a datetime without a zone."""
-    return moment.astimezone(zone).replace(tzinfo=None)
+    try:
+        return moment.astimezone(zone).replace(tzinfo=None)
+    except OverflowError:
+        # Behind UTC, clocks show no time yet when the first year begins, as many programs write "never".
+        return moment.replace(tzinfo=None)
 
 
 def moment_of(wall: datetime, zone: ZoneInfo) -> datetime:
@@ -24,7 +32,8 @@ def moment_of(wall: datetime, zone: ZoneInfo) -> datetime:
     So the moments of later times are never earlier ones, and a time that is shown twice counts once
     (docs/decisions/0013).
     """
-    first = wall.replace(tzinfo=zone)
+    # Read from a clock, a time may be marked as the second of two.
+    first = wall.replace(tzinfo=zone, fold=0)
     before, after = first.utcoffset(), first.replace(fold=1).utcoffset()
     moment = first.astimezone(UTC)
     # The offset is the larger one later on only where the clock leaps forward, over this time.
