@@ -3,9 +3,11 @@
 There is one answer: `shifts`. Paging, the questions of the interface, timelines and calendars all read it.
 """
 
-from collections.abc import Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
@@ -122,12 +124,12 @@ def union(spans: Iterable[Span]) -> list[Span]:
     return together
 
 
-def without(span: Span, taken: Iterable[Span]) -> Iterator[Span]:
+def without(span: Span, taken: Sequence[Span]) -> Iterator[Span]:
     """What is left of a span when these, in order and apart, are taken out of it."""
     start, end = span
-    for begins, ends in taken:
-        if ends <= start:
-            continue
+    # Those that end before it are many where a long time is looked at.
+    for place in range(bisect_right(taken, start, key=itemgetter(1)), len(taken)):
+        begins, ends = taken[place]
         if begins >= end:
             break
         if begins > start:
