@@ -1,6 +1,6 @@
 """What decisions are given to know: frozen values, filled from rows by models/loading.py."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -95,6 +95,17 @@ class ScheduleFacts:
     by_local_time: bool = False
     layers: tuple[LayerFacts, ...] = ()
     overrides: tuple[OverrideFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RotaFacts:
+    """A schedule and what is around it: `team` by name with its `members` (usernames), and whether any
+    policy names the schedule."""
+
+    schedule: ScheduleFacts
+    team: str
+    members: Collection[str]
+    is_used: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,17 @@ def any_of(field: Any, values: Iterable[Any]) -> Any:
     return _one_of(field, peewee.Value(_many(values), converter=False, unpack=False))
 
 
+def holding(field: Any, texts: Iterable[str]) -> Any:
+    """Whether a column's text holds one of these, wherever in it; any number of them, one parameter."""
+    if store().name == "postgresql":
+        before, between = "EXISTS (SELECT 1 FROM UNNEST(", ") AS one(value) WHERE STRPOS("
+    else:
+        before, between = "EXISTS (SELECT 1 FROM json_each(", ") AS one WHERE INSTR("
+    asked = peewee.Value(_many(texts), converter=False, unpack=False)
+    parts = (peewee.SQL(before), asked, peewee.SQL(between), field, peewee.SQL(", one.value) > 0)"))
+    return peewee.NodeList(parts, glue="")
+
+
 def _one_of(field: Any, values: Any) -> Any:
     if store().name == "postgresql":
         return peewee.Expression(
