@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run test test-postgresql faults bench bench-lists lint types format lock clean
+.PHONY: run test test-postgresql faults bench bench-lists bench-oncall lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -36,6 +36,10 @@ bench: $(VENV)/dev.stamp
 # Lists and filters of 100,000 incidents, on SQLite and PostgreSQL: about two minutes.
 bench-lists: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.lists
+
+# Who is on call, over a year and by 10,000 policies: about a minute.
+bench-oncall: $(VENV)/dev.stamp
+	@$(BIN)/python -m bench.oncall
 
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .

@@ -11,7 +11,7 @@ from models.effects import Actor, Effect, IncidentState, NoticeState, OweNotice,
 from models.enums import NoticeKind
 from models.facts import Directory, PersonFacts, PolicyFacts
 from schedules.notices import MINUTE, named, notices_for
-from schedules.targets import is_by_turns, people_of
+from schedules.targets import Duty, is_by_turns
 
 
 def chain_length(policy: PolicyFacts) -> int:
@@ -40,16 +40,17 @@ def advance(
     The incident comes back with its next step; it is for the caller to save it.
     """
     policy = directory.policies.get(incident.escalation_policy or 0)
+    duty = Duty(directory, now)
     effects: list[Effect] = []
     # A policy that was deleted in the middle of a chain names nobody either.
-    if policy is None or (incident.next_step == 0 and not _names_anybody(policy, directory, now)):
+    if policy is None or (incident.next_step == 0 and not _names_anybody(policy, duty)):
         effects += tell_somebody(incident, directory, actor, now)
         incident = incident.but(reached=True)
     if policy is None:
         return incident, tuple(effects)
     told: set[Told] = set()
-    for step in _due_steps(incident, policy, directory, now):
-        people = _people(incident, policy, step, directory, now)
+    for step in _due_steps(incident, policy, duty, now):
+        people = _people(incident, policy, step, duty)
         effects += _take(incident, policy, step, people, actor, now, told)
         incident = incident.but(next_step=step + 1, reached=incident.reached or bool(people))
     # Whoever was on call when the chain began need not have been when it was their turn.
@@ -63,9 +64,7 @@ def advance(
 Told = tuple[int, int | None, int | None]
 
 
-def _due_steps(
-    incident: IncidentState, policy: PolicyFacts, directory: Directory, now: datetime
-) -> Iterator[int]:
+def _due_steps(incident: IncidentState, policy: PolicyFacts, duty: Duty, now: datetime) -> Iterator[int]:
     """The steps to take now: those that are due, and those that follow a step with nobody in it."""
     hurry = False
     for step in range(incident.next_step, chain_length(policy)):
@@ -73,22 +72,20 @@ def _due_steps(
         if due_at(incident, policy, step) > now and not (hurry and index > 0):
             return
         yield step
-        hurry = policy.move_to_next and not people_of(policy.steps[index], directory, now)
+        hurry = policy.move_to_next and not duty.people_of(policy.steps[index])
 
 
-def _people(
-    incident: IncidentState, policy: PolicyFacts, step: int, directory: Directory, now: datetime
-) -> list[PersonFacts]:
+def _people(incident: IncidentState, policy: PolicyFacts, step: int, duty: Duty) -> list[PersonFacts]:
     """Who is told by a step: all whom it names or, where turns are told alone, who had this one."""
     index = step % len(policy.steps)
-    people = people_of(policy.steps[index], directory, now)
+    people = duty.people_of(policy.steps[index])
     if index or not (policy.alone and is_by_turns(policy)):
         return people
     return [person for person in people if person.row == incident.assigned_to] or people
 
 
-def _names_anybody(policy: PolicyFacts, directory: Directory, now: datetime) -> bool:
-    return any(people_of(step, directory, now) for step in policy.steps)
+def _names_anybody(policy: PolicyFacts, duty: Duty) -> bool:
+    return any(duty.people_of(step) for step in policy.steps)
 
 
 def _take(

@@ -4,12 +4,13 @@ Contract section 4.5. Both ends are times by the clock on the wall: a night from
 in every night of the year, however long it was.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, time, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from models.enums import RestrictionType
-from models.facts import LayerFacts
+from models.facts import LayerFacts, RestrictionFacts
 from schedules.wall import moment_of, wall_of
 
 DAY = timedelta(days=1)
@@ -24,15 +25,19 @@ Window = tuple[datetime, datetime]
 
 def is_unrestricted(layer: LayerFacts) -> bool:
     """Whether a layer counts at any time: its restrictions leave nothing out, or there are none."""
-    return layer.restriction_type not in CYCLES or not _arcs(layer)
+    return not _arcs(layer.restriction_type, layer.restrictions)
 
 
 def windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
     """The spans in which a restricted layer counts that reach into [start, end): whole, in order, apart."""
-    cycle, arcs = CYCLES[layer.restriction_type], _arcs(layer)
-    begins = _beginning(wall_of(start, zone), cycle) - cycle
+    cycle, arcs = CYCLES[layer.restriction_type], _arcs(layer.restriction_type, layer.restrictions)
+    shown = wall_of(start, zone)
+    begins = _beginning(shown, cycle) - cycle
     while True:
         for opens, closes in arcs:
+            # What the clock shows at the start, or showed before, is no later moment.
+            if begins + closes <= shown:
+                continue
             opened = moment_of(begins + opens, zone)
             if opened >= end:
                 return
@@ -48,11 +53,14 @@ def _beginning(wall: datetime, cycle: timedelta) -> datetime:
     return day - wall.weekday() * DAY if cycle > DAY else day
 
 
-def _arcs(layer: LayerFacts) -> Sequence[Arc]:
-    """The union of a layer's restrictions, once around: in order and apart, the last perhaps beyond the
-    cycle's end. Nothing when they leave nothing out, as when there are none."""
-    cycle = CYCLES[layer.restriction_type]
-    given = sorted(_given(layer, cycle))
+@lru_cache(maxsize=4096)
+def _arcs(kind: RestrictionType, restrictions: tuple[RestrictionFacts, ...]) -> Sequence[Arc]:
+    """The union of restrictions, once around: in order and apart, the last perhaps beyond the cycle's end.
+    Nothing when they leave nothing out, as when there are none."""
+    if kind not in CYCLES:
+        return ()
+    cycle = CYCLES[kind]
+    given = sorted(_given(restrictions, cycle))
     joined: list[Arc] = []
     for opens, closes in given:
         if joined and opens <= joined[-1][1]:
@@ -68,8 +76,8 @@ def _arcs(layer: LayerFacts) -> Sequence[Arc]:
     return joined
 
 
-def _given(layer: LayerFacts, cycle: timedelta) -> Iterator[Arc]:
-    for restriction in layer.restrictions:
+def _given(restrictions: Iterable[RestrictionFacts], cycle: timedelta) -> Iterator[Arc]:
+    for restriction in restrictions:
         day = (restriction.day - 1) * DAY if cycle > DAY else NOTHING
         opens = day + restriction.time_of_day
         if restriction.duration > NOTHING:

@@ -1,6 +1,6 @@
 """Whom a policy names at a moment: the people of its steps, and who an incident is assigned to.
 
-Contract section 4.4. The interface's questions about who is on call are answered by `people_of` too.
+Contract section 4.4. The interface's questions about who is on call are answered by `Duty` too.
 """
 
 from datetime import datetime
@@ -11,24 +11,39 @@ from models.facts import Directory, PersonFacts, PolicyFacts, StepFacts, StepTar
 from schedules.oncall import on_call
 
 
-def people_of(step: StepFacts, directory: Directory, at: datetime) -> list[PersonFacts]:
-    """Everybody whom a step names, in its order and each once: persons, and whoever is on call by schedules.
+class Duty:
+    """Who is on call at one moment: each schedule is looked at once, however many steps name it.
 
     Those who left are nobody, and so is a schedule that was deleted.
     """
-    named = {name: None for target in step.targets for name in _usernames(target, directory, at)}
-    return [directory.people[name] for name in named if name in directory.people]
+
+    def __init__(self, directory: Directory, at: datetime) -> None:
+        self._directory = directory
+        # What has waited for long is for those who are on call by now.
+        self._at = max(at, directory.told_from) if directory.told_from else at
+        self._by_schedule: dict[str, list[str]] = {}
+
+    def people_of(self, step: StepFacts) -> list[PersonFacts]:
+        """Everybody whom a step names, in its order and each once: persons, and whoever is on call by
+        schedules."""
+        people = self._directory.people
+        named = {name: None for target in step.targets for name in self._usernames(target)}
+        return [people[name] for name in named if name in people]
+
+    def _usernames(self, target: StepTarget) -> list[str]:
+        if target.kind is TargetType.USER:
+            return [target.name]
+        known = self._by_schedule.get(target.name)
+        if known is None:
+            schedule = self._directory.schedules.get(target.name)
+            known = [shift.username for shift in on_call(schedule, self._at)] if schedule else []
+            self._by_schedule[target.name] = known
+        return known
 
 
-def _usernames(target: StepTarget, directory: Directory, at: datetime) -> list[str]:
-    if target.kind is TargetType.USER:
-        return [target.name]
-    schedule = directory.schedules.get(target.name)
-    if schedule is None:
-        return []
-    # What has waited for long is for those who are on call by now.
-    moment = max(at, directory.told_from) if directory.told_from else at
-    return [shift.username for shift in on_call(schedule, moment)]
+def people_of(step: StepFacts, directory: Directory, at: datetime) -> list[PersonFacts]:
+    """Everybody whom one step names at a moment, as `Duty.people_of` says."""
+    return Duty(directory, at).people_of(step)
 
 
 def people_on_call(schedule: str, directory: Directory, at: datetime) -> list[PersonFacts]:
@@ -38,8 +53,8 @@ def people_on_call(schedule: str, directory: Directory, at: datetime) -> list[Pe
 
 def first_people(policy: PolicyFacts | None, directory: Directory, at: datetime) -> list[PersonFacts]:
     """The people of the first step that has any."""
-    steps = policy.steps if policy else ()
-    found = (people_of(step, directory, at) for step in steps)
+    duty = Duty(directory, at)
+    found = (duty.people_of(step) for step in (policy.steps if policy else ()))
     return next((people for people in found if people), [])
 
 

@@ -11,7 +11,7 @@ from models.accounts import User
 from models.directories import directory_of
 from models.prepared import any_of
 from models.teams import EscalationPolicy, Team
-from schedules.targets import people_of
+from schedules.targets import Duty
 from web import access
 from web.auth import now, viewer
 from web.shapes import Flag, Number, Several, Shape, Text, UserShape
@@ -32,19 +32,26 @@ class NamedPolicyShape(Shape):
     global_ep = Flag()
 
 
+class Shaped(fields.Nested):
+    """What is in its shape already: the same few people are named by many policies."""
+
+    def _serialize(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0]
+
+
 class OnCallShape(Shape):
     """The first version: everybody whom a policy would tell by now, whatever the step."""
 
     escalation_policy = fields.Nested(NamedPolicyShape)
     team = fields.Nested(NamedTeamShape)
-    users = Several(fields.Nested(UserShape))
+    users = Several(Shaped(UserShape))
 
 
 class OnCallStepShape(Shape):
     ep_rule = Text()
     position = Number()
     delay = Number()
-    oncalls = Several(fields.Nested(UserShape))
+    oncalls = Several(Shaped(UserShape))
 
 
 class OnCallPolicyShape(Shape):
@@ -55,6 +62,7 @@ class OnCallPolicyShape(Shape):
     oncalls = Several(fields.Nested(OnCallStepShape))
 
 
+USER = UserShape()
 FIRST = OnCallShape()
 SECOND = OnCallPolicyShape()
 
@@ -65,8 +73,8 @@ def of_team(team_id: str) -> list[dict[str, Any]]:
     return [
         {
             "escalation_policy": policy,
-            "team": policy.team,
-            "users": list({user.id: user for users in by_step for user in users}.values()),
+            "team": team,
+            "users": list({user["username"]: user for users in by_step for user in users}.values()),
         }
         for policy, by_step in _on_call(team, _policies(team), now())
     ]
@@ -91,10 +99,8 @@ def of_service(team_id: str, service_id: str) -> list[dict[str, Any]]:
 
 
 def _policies(team: Team) -> Any:
-    policies = EscalationPolicy.select(EscalationPolicy, Team).join(Team)
-    return policies.where(EscalationPolicy.team == team).order_by(
-        EscalationPolicy.creation_date, EscalationPolicy.id
-    )
+    policies = EscalationPolicy.select().where(EscalationPolicy.team == team)
+    return policies.order_by(EscalationPolicy.creation_date, EscalationPolicy.id)
 
 
 def _by_step(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
@@ -118,14 +124,14 @@ def _by_step(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str,
 
 def _on_call(
     team: Team, policies: Iterable[EscalationPolicy], at: datetime
-) -> list[tuple[EscalationPolicy, list[list[User]]]]:
-    """Each policy with the users of each of its steps, as they would be paged at this moment."""
+) -> list[tuple[EscalationPolicy, list[list[dict[str, Any]]]]]:
+    """Each policy with the people of its steps, in their shape, as they would be paged at this moment."""
     rows = list(policies)
     directory = directory_of(team, rows)
+    duty = Duty(directory, at)
     by_step = {
-        row: [people_of(step, directory, at) for step in policy.steps]
-        for row, policy in directory.policies.items()
+        row: [duty.people_of(step) for step in policy.steps] for row, policy in directory.policies.items()
     }
     found = {person.row for steps in by_step.values() for people in steps for person in people}
-    users = {user.id: user for user in User.select().where(any_of(User.id, found))}
+    users = {user.id: USER.dump(user) for user in User.select().where(any_of(User.id, found))}
     return [(row, [[users[person.row] for person in people] for people in by_step[row.id]]) for row in rows]

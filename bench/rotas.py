@@ -1,0 +1,150 @@
+"""Schedules and policies in numbers, as facts and as rows of an instance."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from models import bulk, founding
+from models.accounts import Account, User
+from models.base import connection, store
+from models.enums import AccountRole, RestrictionType, TargetType
+from models.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.ids import new_uuid
+from models.schedules import Schedule
+from models.teams import EscalationPolicy, Team
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+BEGUN = datetime(2025, 12, 29, 9, tzinfo=UTC)
+
+LAYERS, USERS, OVERRIDES = 10, 50, 52
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A schedule of ten layers and fifty users: how long turns are, and when its layers count."""
+
+    name: str
+    shift_length: timedelta
+    restriction_type: RestrictionType = RestrictionType.NONE
+    restrictions: tuple[RestrictionFacts, ...] = ()
+    by_local_time: bool = False
+
+
+NIGHTS = (RestrictionFacts(7, 22 * HOUR, 10 * HOUR),)
+WORKDAYS = tuple(RestrictionFacts(day, 9 * HOUR, 8 * HOUR) for day in range(1, 6))
+
+KINDS = (
+    Kind("weeks", 7 * DAY),
+    Kind("weeks, by local time", 7 * DAY, by_local_time=True),
+    Kind("days", DAY),
+    Kind("days, by local time", DAY, by_local_time=True),
+    Kind("days, nights only", DAY, RestrictionType.DAILY, NIGHTS, by_local_time=True),
+    Kind("weeks, workdays only", 7 * DAY, RestrictionType.WEEKLY, WORKDAYS, by_local_time=True),
+)
+
+
+def schedule(kind: Kind) -> ScheduleFacts:
+    """With an override of eight hours a week."""
+    each = USERS // LAYERS
+    layers = tuple(
+        LayerFacts(
+            f"layer-{place}",
+            f"Layer-{place}",
+            tuple(f"user-{place * each + turn}" for turn in range(each)),
+            kind.shift_length,
+            BEGUN + place * HOUR,
+            restriction_type=kind.restriction_type,
+            restrictions=kind.restrictions,
+        )
+        for place in range(LAYERS)
+    )
+    overrides = tuple(
+        OverrideFacts(f"override-{week}", "", f"user-{week % USERS}", begins, begins + 8 * HOUR)
+        for week in range(OVERRIDES)
+        for begins in [BEGUN + week * 7 * DAY]
+    )
+    return ScheduleFacts(1, "schedule", "Schedule", "Europe/Berlin", kind.by_local_time, layers, overrides)
+
+
+def policies(account_id: str, count: int, schedules: int = 500, people: int = 200) -> Team:
+    """A team with so many policies of three steps, each of which names a schedule and a user."""
+    with connection(), store().writing():
+        now = store().now()
+        account = Account.get(Account.account_identifier == account_id)
+        owner = User.get(User.account == account)
+        team = founding.new_team(account, "Many", owner, now)
+        users = [
+            founding.new_user(account, f"many-{n}@example.org", AccountRole.USER, now, first_name=f"N{n}")
+            for n in range(people)
+        ]
+        names = [user.username for user in users]
+        rotas = [_rota(team, place, names, now) for place in range(schedules)]
+        bulk.insert(Schedule, rotas)
+        ids = [rota["unique_id"] for rota in rotas]
+        bulk.insert(EscalationPolicy, [_policy(team, place, ids, names, now) for place in range(count)])
+    return team
+
+
+def _rota(team: Team, place: int, names: list[str], now: datetime) -> dict[str, Any]:
+    return {
+        "unique_id": new_uuid(),
+        "team": team.id,
+        "name": f"Rota {place}",
+        "time_zone": "Europe/Berlin",
+        "shift_time_in_dst": True,
+        "layers": [_layer(place, half, names) for half in range(2)],
+        "creation_date": now,
+    }
+
+
+def _layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
+    """Days or nights, by week, of five people."""
+    first = (place * 10 + half * 5) % len(names)
+    hours = {"duration": 43_200, "start_day_of_week": 7, "start_time_of_day": ("08:00:00", "20:00:00")[half]}
+    return {
+        "shift_length": 604_800,
+        "restrictions": [{**hours, "unique_id": new_uuid()}],
+        "name": f"Layer-{half + 1}",
+        "users": [
+            {"user": name, "position": turn, "unique_id": new_uuid()}
+            for turn, name in enumerate(names[first : first + 5], start=1)
+        ],
+        "rotation_start_time": BEGUN.isoformat(),
+        "rotation_end_time": None,
+        "unique_id": new_uuid(),
+        "last_edited": None,
+        "restriction_type": RestrictionType.DAILY,
+        "is_active": True,
+    }
+
+
+def _policy(team: Team, place: int, ids: list[str], names: list[str], now: datetime) -> dict[str, Any]:
+    steps = [
+        {
+            "unique_id": new_uuid(),
+            "delay": step * 10,
+            "position": step + 1,
+            "targets": [
+                {
+                    "target_type": TargetType.SCHEDULE,
+                    "target_id": ids[(place + step) % len(ids)],
+                    "position": 0,
+                },
+                {
+                    "target_type": TargetType.USER,
+                    "target_id": names[(place + step) % len(names)],
+                    "position": 1,
+                },
+            ],
+        }
+        for step in range(3)
+    ]
+    return {
+        "unique_id": new_uuid(),
+        "team": team.id,
+        "name": f"Policy {place}",
+        "rules": steps,
+        "assignment_settings": founding.new_assignment_settings(),
+        "creation_date": now,
+    }
