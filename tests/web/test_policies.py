@@ -6,6 +6,7 @@ from models.ids import new_uuid
 from models.notices import Notice
 from models.schedules import Schedule
 from models.teams import Team
+from models.timers import Timer
 from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import open_one
 
@@ -130,3 +131,38 @@ def test_a_chain_that_names_only_a_schedule_without_anybody_still_tells_somebody
     open_one(world, now)
 
     assert [notice.user for notice in Notice.select()] == [world.alice]
+
+
+def test_a_policy_says_whose_turn_it_is_and_begins_anew_when_it_changes(ask, path, world, now):
+    people = [{"target_type": USER, "target_id": one.username} for one in (world.alice, world.bob)]
+    settings = {"assignee_strategy": 2, "call_rr_assignee": True, "assignment_index": 7}
+    body = {"name": "Night", "rules": [{"delay": 0, "targets": people}], "assignment_settings": settings}
+    made = ask("POST", path, body).json
+    service = {"name": "Search", "escalation_policy": made["unique_id"], "team_priority": "", "sla": ""}
+    team = f"/api/account/teams/{world.team.unique_id}"
+    watched = ask("POST", f"{team}/services/", service).json
+
+    opened = ask("POST", "/api/incidents/", {"title": "Slow", "service": watched["unique_id"]}).json
+    assert opened["assigned_to"] == world.alice.username
+    told = ask("GET", f"{path}{made['unique_id']}/").json["assignment_settings"]
+    assert {**told, "unique_id": ""} == {**settings, "assignment_index": 1, "unique_id": ""}
+    assert ask("GET", path).json[-1]["assignment_settings"] == told
+
+    changed = ask("PATCH", f"{path}{made['unique_id']}/", {"name": "Nights"}).json
+    assert changed["assignment_settings"] == {**told, "assignment_index": 0}
+
+
+def test_an_incident_is_assigned_by_its_new_policy_and_what_is_sent_back_changes_nothing(
+    ask, path, world, now
+):
+    rules = [{"delay": 0, "targets": [{"target_type": USER, "target_id": world.charlie.username}]}]
+    other = ask("POST", path, {"name": "Night", "rules": rules}).json["unique_id"]
+    number = open_one(world, now).incident_number
+    address = f"/api/incidents/{number}/"
+    before = ask("GET", address).json["assigned_to"]
+
+    moved = ask("PATCH", address, {"escalation_policy": other, "assigned_to": before}).json
+
+    assert (before, moved["assigned_to"]) == (world.alice.username, world.charlie.username)
+    assert Timer.select().where(Timer.done_at.is_null()).count() == 0
+    assert Notice.select().where(Notice.user == world.charlie, Notice.kind == "escalation").exists()

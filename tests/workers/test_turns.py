@@ -13,6 +13,7 @@ from models.enums import RuleAction
 from models.ids import new_uuid
 from models.incidents import Incident
 from models.teams import EscalationPolicy
+from tests import layers
 from tests.alerts import accept
 from tests.rules import action, add_rule
 from tests.workers.test_timers import set_policy
@@ -89,3 +90,17 @@ def _run(service_row, errors):
             road.run(service_row)
     except Exception as error:
         errors.append(error)
+
+
+def test_statements_do_not_grow_with_the_batch(world, now, by_turns, statements):
+    rota = layers.schedule(world.team, layers.layer(world.bob, world.charlie))
+    set_policy(world, (0, rota, world.alice), (5, rota))
+
+    def count(alerts):
+        come(world, now, *(f"{alerts}-{number}" for number in range(alerts)))
+        with statements() as seen:
+            road._transaction(world.service.id, road.segment_of("normalize"), 1000)
+        return len(seen)
+
+    first = count(2)
+    assert count(300) == count(1) < first, "the first batch reads the configuration"
