@@ -50,7 +50,7 @@ def any_of(field: Any, values: Iterable[Any]) -> Any:
 def holding(field: Any, texts: Iterable[str]) -> Any:
     """Whether a column's text holds one of these, wherever in it; any number of them, one parameter."""
     if store().name == "postgresql":
-        before, between = "EXISTS (SELECT 1 FROM UNNEST(", ") AS one(value) WHERE STRPOS("
+        before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
     else:
         before, between = "EXISTS (SELECT 1 FROM json_each(", ") AS one WHERE INSTR("
     asked = peewee.Value(_many(texts), converter=False, unpack=False)

@@ -333,7 +333,16 @@ def _parameters(route: Any) -> list[dict[str, Any]]:
     in_query = [
         {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in asked
     ]
-    return in_path + in_query
+    return in_path + in_query + list(_asked(route.asks))
+
+
+def _asked(shape: shapes.Shape | None) -> Iterable[dict[str, Any]]:
+    """What may be said in the query: texts, as all of it is."""
+    for name, field in shape.load_fields.items() if shape else ():
+        says = field.metadata["description"]
+        yield {
+            "name": field.data_key or name, "in": "query", "description": says, "schema": {"type": "string"},
+        }  # fmt: skip
 
 
 def _is_paged(route: Any) -> bool:

@@ -2,10 +2,10 @@
 
 `one(method, path, view, ...)` is one operation. The view gets the path's ids by keyword and returns a
 value, which is dumped by `gives` (a list of it with `many=True`), or a finished Response. `takes` is the
-schema by which `wire.body()` reads the request. `needs` is what it takes to be allowed (permissions.py).
-`auth=None` serves without a token, `auth="view"` leaves it to the view to ask for one, `stored=False` serves
-without a connection to the store. `*crud(path, RESOURCE)` are the verbs of a table; `without=` leaves some
-out. The documentation at /api/openapi.json is made from this list.
+schema by which `wire.body()` reads the request, `asks` that of its query. `needs` is what it takes to be
+allowed (permissions.py). `auth=None` serves without a token, `auth="view"` leaves it to the view to ask for
+one, `stored=False` serves without a connection to the store. `*crud(path, RESOURCE)` are the verbs of a
+table; `without=` leaves some out. The documentation at /api/openapi.json is made from this list.
 """
 
 from collections.abc import Callable, Collection
@@ -45,6 +45,7 @@ from web import (
     post_incident_tasks,
     postmortems,
     responders,
+    rotas,
     routers,
     rules_try,
     schedules,
@@ -77,6 +78,8 @@ class Route:
     shows: Shape | None = None
     # And what such a view takes that reads the body by itself, in JSON.
     reads: Shape | None = None
+    # What it reads of the query, beside the page.
+    asks: Shape | None = None
     # Whether a list comes page by page to who asks as published clients do (contract 1.6).
     pages: bool = False
     # How often an account may ask for it.
@@ -143,6 +146,7 @@ U = "/api/account/users/<username>"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
 I2 = "/api/v2/incidents/<incident>"
 OURS = "/api/tocsin/incidents/<incident>"
+ROTA = "/api/tocsin/schedules/<schedule_id>"
 
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
@@ -230,6 +234,8 @@ ROUTES: tuple[Route, ...] = (
     one("POST", f"{OURS}/merge/", incident_moves.merge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
     one("POST", f"{OURS}/unmerge/", incident_moves.unmerge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
     one("GET", f"{OURS}/timeline/", timeline.index, needs="incident_read", gives=timeline.TIMELINE),
+    one("GET", f"{ROTA}/timeline/", rotas.timeline, needs="schedule_read", asks=rotas.TIME, gives=rotas.TIMELINE),
+    one("GET", f"{ROTA}/oncall/", rotas.on_call, needs="schedule_read", asks=rotas.AT, gives=rotas.ON_CALL),
     one("GET", "/api/tocsin/aside/", aside.index, needs="incident_read", gives=aside.PAGE),
     one("GET", "/api/tocsin/aside/<aside_id>/", aside.retrieve, needs="incident_read", gives=aside.SET_ASIDE),
     one("POST", "/api/tocsin/aside/<aside_id>/replay/", aside.replay, needs="incident_write", gives=aside.TAKEN_UP),

@@ -4,7 +4,7 @@ import pytest
 
 from tests.contract.stock import stock
 from tests.web.conftest import app, ask
-from web import overrides
+from web import overrides, rotas
 
 __all__ = ["app", "ask", "stock"]
 
@@ -13,3 +13,9 @@ __all__ = ["app", "ask", "stock"]
 def _often(monkeypatch):
     """They ask for the same again and again; tests/web/test_rate_limit.py has the limits."""
     monkeypatch.setattr(overrides.Overrides, "limits", ((1000, 1.0),))
+
+
+@pytest.fixture(autouse=True)
+def _at_the_same_moment(monkeypatch, now):
+    """What is answered about this moment is the same when it is asked for again."""
+    monkeypatch.setattr(rotas, "now", lambda: now)

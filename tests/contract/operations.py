@@ -84,6 +84,10 @@ RESPONDER = keys(
 HELD_ROLE = keys("unique_id role role_title user user_name creation_date")
 INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
 ENTRY = keys("at kind what reason actor alert notice")
+SCHEDULE_TIMELINE = keys("schedule name time_zone from to shifts gaps conflicts")
+SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts")
+SHIFT = keys("user start_time end_time layer override name")
+PROBLEM = keys("kind start_time end_time user schedules what")
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
 ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
@@ -154,6 +158,18 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
     "Timeline": (
         ("results.0", ENTRY),
         ("results.0.actor", keys("kind name username")),
+    ),
+    "ScheduleTimeline": (
+        ("shifts.0", SHIFT),
+        ("shifts.0.user", USER),
+        ("gaps.0", PROBLEM),
+        ("gaps.0.schedules.0", keys("unique_id name")),
+    ),
+    "ScheduleOnCall": (
+        ("oncalls.0", SHIFT | {"forwarded_to"}),
+        ("oncalls.0.user", USER),
+        ("handoff", keys("at oncalls")),
+        ("gaps.0", PROBLEM),
     ),
     "PostIncidentTask": (("assigned_to_obj", keys("first_name last_name username")),),
     "GroupingPolicy": (("match_fields", keys("static_fields custom_fields")),),
@@ -228,6 +244,7 @@ ROUTERS = "/api/v2/account/events/router/"
 I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
 I2 = "/api/v2/incidents/<incident>"
 OURS = "/api/tocsin/incidents/<incident>"
+ROTA = "/api/tocsin/schedules/<schedule_id>"
 
 OPERATIONS = (
     Row("POST", "/api/account/api_invite/", 201, MEMBER, "invitation"),
@@ -389,4 +406,6 @@ OPERATIONS = (
     Row("POST", f"{OURS}/reassign/", 200, INCIDENT, "reassignment", noun="Incident"),
     Row("DELETE", f"{OURS}/snooze/", 204, None),
     Row("GET", f"{OURS}/timeline/", 200, PAGE, noun="Timeline"),
+    Row("GET", f"{ROTA}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
+    Row("GET", f"{ROTA}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
 )

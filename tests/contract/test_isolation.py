@@ -23,6 +23,8 @@ OPEN = {
     "/i/<token>",
     # Open to whoever holds the signed invitation: tests/web/test_join.py.
     "/join/<token>",
+    # Open to whoever holds the signed address: tests/web/test_calendars.py.
+    "/calendars/<token>.ics",
 }
 # Every member of an account may see every other.
 SEEN_BY_ALL = {("GET", "/api/account/members/<username>/"), ("GET", "/api/account/users/<username>/")}

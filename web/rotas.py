@@ -1,0 +1,297 @@
+"""Schedules over a time, and at any moment (under /api/tocsin/schedules/): who is on call, and what is wrong.
+
+Everything is answered by the functions that page (schedules/oncall.py, schedules/targets.py), in a constant
+number of queries.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Any
+
+from flask import request
+from marshmallow import fields
+
+from models import rotas
+from models.accounts import User, display_name
+from models.directories import people
+from models.facts import Directory, RotaFacts, ScheduleFacts
+from models.oncall import usernames_of
+from models.prepared import any_of
+from models.schedules import Schedule
+from models.teams import Team
+from schedules import coverage
+from schedules.coverage import EARLIEST, LATEST, Problem
+from schedules.notices import recipient
+from schedules.oncall import Shift
+from schedules.targets import people_on_call
+from web import access, wire
+from web.auth import now, viewer
+from web.errors import bad
+from web.shapes import MaybeMoment, Moment, Several, Shape, Text, UserShape
+
+DAY = timedelta(days=1)
+USUAL = 30 * DAY
+LONGEST = 366 * DAY
+# A shift that reaches into a time may have begun so long before, and overrides have cut it since.
+LONGEST_SHIFT = 366 * DAY
+MOST_SHIFTS = 10_000
+
+# A plus sign that stood in an address as it is, and so was read as a blank.
+_BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
+
+
+class AskedMoment(MaybeMoment):
+    """A moment of a question, in the years of which there is something to be told; "" is none."""
+
+    default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+        text = _BLANK_OFFSET.sub(r"\1+\2", value) if isinstance(value, str) else value
+        found = super()._deserialize(text, attr, data, **kwargs)
+        if not EARLIEST <= found < LATEST:
+            raise self.make_error("year")
+        return found
+
+
+class TimeShape(Shape):
+    start = AskedMoment(
+        data_key="from", metadata={"description": "A date, or a moment as RFC 3339 has it; now unless said."}
+    )
+    end = AskedMoment(
+        data_key="to", metadata={"description": "The same, up to 366 days later; 30 days later unless said."}
+    )
+
+
+class AtShape(Shape):
+    at = AskedMoment(metadata={"description": "A date, or a moment as RFC 3339 has it; now unless said."})
+
+
+class NamedScheduleShape(Shape):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+
+
+class ProblemShape(Shape):
+    """`kind` is gap (nobody is on call), twice (somebody is, by two schedules or twice by one) or not_in_team
+    (an override by somebody who is not in the schedule's team); `what` says it in a sentence, in the
+    schedule's time zone. The first of `schedules` is the one that was asked for."""
+
+    kind = Text(dump_only=True)
+    start_time = Moment(attribute="start", dump_only=True)
+    end_time = Moment(attribute="end", dump_only=True)
+    user = fields.Nested(UserShape, dump_only=True, allow_none=True)
+    schedules = Several(fields.Nested(NamedScheduleShape), dump_only=True)
+    what = Text(dump_only=True)
+
+
+class ShiftShape(Shape):
+    """Whole, so that the first may begin before what was asked about, and the last end after it. `layer` or
+    `override` is the unique_id of what puts the person on call, `name` its name."""
+
+    user = fields.Nested(UserShape, dump_only=True)
+    start_time = Moment(attribute="start", dump_only=True)
+    end_time = Moment(attribute="end", dump_only=True)
+    layer = Text(dump_only=True, allow_none=True)
+    override = Text(dump_only=True, allow_none=True)
+    name = Text(dump_only=True)
+
+
+class ScheduleTimelineShape(Shape):
+    """Who is on call by a schedule over a time. Turns of a person that follow one another are one shift.
+    There are at most 1,000 conflicts, the first of them."""
+
+    schedule = Text(dump_only=True)
+    name = Text(dump_only=True)
+    time_zone = Text(dump_only=True)
+    start = Moment(data_key="from", dump_only=True)
+    end = Moment(data_key="to", dump_only=True)
+    shifts = Several(fields.Nested(ShiftShape), dump_only=True)
+    gaps = Several(fields.Nested(ProblemShape), dump_only=True)
+    conflicts = Several(fields.Nested(ProblemShape), dump_only=True)
+
+
+class HeldShape(ShiftShape):
+    """`end_time` is null where nothing ends it before `until`; `forwarded_to` is told instead of `user`."""
+
+    end_time = Moment(attribute="until", dump_only=True, allow_none=True)
+    forwarded_to = fields.Nested(UserShape, dump_only=True, allow_none=True)
+
+
+class HandoffShape(Shape):
+    at = Moment(dump_only=True)
+    oncalls = Several(fields.Nested(UserShape), dump_only=True)
+
+
+class ScheduleOnCallShape(Shape):
+    """Who is on call by a schedule at a moment. `handoff` is when others are for the first time before
+    `until`, and who; `until` is 30 days later, or less where there is very much to look at."""
+
+    at = Moment(dump_only=True)
+    until = Moment(dump_only=True)
+    oncalls = Several(fields.Nested(HeldShape), dump_only=True)
+    handoff = fields.Nested(HandoffShape, dump_only=True, allow_none=True)
+    gaps = Several(fields.Nested(ProblemShape), dump_only=True)
+    conflicts = Several(fields.Nested(ProblemShape), dump_only=True)
+
+
+TIME = TimeShape()
+AT = AtShape()
+TIMELINE = ScheduleTimelineShape()
+ON_CALL = ScheduleOnCallShape()
+
+
+def timeline(schedule_id: str) -> dict[str, Any]:
+    """Tell who is on call by a schedule over a time, when nobody is, and what conflicts"""
+    row = _access(schedule_id)
+    start, end = _asked_time()
+    view = _View.of(row, start, end)
+    if coverage.work(view.schedules, start, end) > coverage.MOST_WORK:
+        bad("to", "There is too much to look at: ask for less time.")
+    found = view.shifts(start, end)
+    if len(found) > MOST_SHIFTS:
+        bad("to", f"There are more than {MOST_SHIFTS:,} shifts: ask for less time.")
+    return {
+        "schedule": row.unique_id,
+        "name": row.name,
+        "time_zone": row.time_zone,
+        "start": start,
+        "end": end,
+        "shifts": [view.shown(shift) for shift in found],
+        **view.problems(found, start, end),
+    }
+
+
+def on_call(schedule_id: str) -> dict[str, Any]:
+    """Tell who is on call by a schedule at a moment, until when, and who comes next"""
+    row = _access(schedule_id)
+    at: datetime = wire.load(AT, request.args).get("at") or now()
+    view = _View.of(row, at, at + USUAL)
+    until = coverage.fitting(view.schedules, at, at + USUAL)
+    found = view.shifts(at, until)
+    book = Directory(people=people(view.users.keys(), at), schedules={row.unique_id: view.schedule})
+    return {
+        "at": at,
+        "until": until,
+        "oncalls": _held(view, book, found, at, until),
+        "handoff": _handoff(view, book, found, at, until),
+        **view.problems(found, at, until),
+    }
+
+
+def _access(schedule_id: str) -> Schedule:
+    rows = rotas.with_teams(Team.account == viewer().account)
+    row: Schedule = access.find(rows, Schedule.unique_id, schedule_id)
+    access.require(viewer(), row.team_id)
+    return row
+
+
+def _asked_time() -> tuple[datetime, datetime]:
+    asked = wire.load(TIME, request.args)
+    start: datetime = asked.get("start") or now()
+    end: datetime = asked.get("end") or start + USUAL
+    if end <= start:
+        bad("to", "Must be after the start.")
+    if end - start > LONGEST:
+        bad("to", f"Must be at most {LONGEST.days} days after the start.")
+    return start, end
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A schedule, what stands around it, and the people it names who are in the account, by username; the
+    `others` are what else may put them on call, as far as the viewer may read it."""
+
+    rota: RotaFacts
+    others: list[ScheduleFacts]
+    users: Mapping[str, User]
+
+    @classmethod
+    def of(cls, row: Schedule, start: datetime, end: datetime) -> "_View":
+        (rota,) = rotas.rotas_of([row], start - LONGEST_SHIFT)
+        users = rotas.present(row.team.account_id, usernames_of(rota.schedule))
+        near = rotas.naming(users.keys(), access.permitted_teams(viewer()), start)
+        return cls(rota, [other for other in near if other.row != row.id], users)
+
+    @property
+    def schedule(self) -> ScheduleFacts:
+        return self.rota.schedule
+
+    @property
+    def schedules(self) -> list[ScheduleFacts]:
+        return [self.schedule, *self.others]
+
+    @property
+    def names(self) -> dict[str, str]:
+        return {username: display_name(user) for username, user in self.users.items()}
+
+    def shifts(self, start: datetime, end: datetime) -> list[Shift]:
+        return coverage.shifts_of(self.schedule, start, end, self.users)
+
+    def problems(self, found: list[Shift], start: datetime, end: datetime) -> dict[str, Any]:
+        names = self.names
+        spread = [(self.schedule, found)]
+        spread += [(other, coverage.shifts_of(other, start, end, names)) for other in self.others]
+        overlaps = coverage.twice(spread, start, end, names, about=self.schedule)
+        conflicts = [
+            *coverage.strangers(self.rota, start, end, names),
+            *islice(overlaps, coverage.MOST_PROBLEMS),
+        ]
+        conflicts.sort(key=lambda problem: problem.start)
+        return {
+            "gaps": [self._problem(each) for each in coverage.gaps(self.rota, found, start, end)],
+            "conflicts": [self._problem(each) for each in conflicts[: coverage.MOST_PROBLEMS]],
+        }
+
+    def _problem(self, problem: Problem) -> dict[str, Any]:
+        return {
+            "kind": problem.kind,
+            "start": problem.start,
+            "end": problem.end,
+            "user": self.users[problem.username] if problem.username else None,
+            "schedules": problem.schedules,
+            "what": problem.what,
+        }
+
+    def shown(self, shift: Shift) -> dict[str, Any]:
+        return {
+            "user": self.users[shift.username],
+            "start": shift.start,
+            "end": shift.end,
+            "layer": None if shift.is_override else shift.source.unique_id,
+            "override": shift.source.unique_id if shift.is_override else None,
+            "name": shift.source.name,
+        }
+
+
+def _held(
+    view: _View, book: Directory, found: list[Shift], at: datetime, until: datetime
+) -> list[dict[str, Any]]:
+    """Those on call, each with who is told instead."""
+    held = coverage.held(view.schedule, at, found, until)
+    told = {
+        name: other.row
+        for name, person in book.people.items()
+        if (other := recipient(person, at)) is not person
+    }
+    users = {user.id: user for user in User.select().where(any_of(User.id, told.values()))}
+    return [
+        {
+            **view.shown(each.shift),
+            "until": each.until,
+            "forwarded_to": users.get(told.get(each.shift.username, 0)),
+        }
+        for each in held
+    ]
+
+
+def _handoff(
+    view: _View, book: Directory, found: list[Shift], at: datetime, until: datetime
+) -> dict[str, Any] | None:
+    moment = coverage.handoff(found, at, until)
+    if moment is None:
+        return None
+    coming = people_on_call(view.schedule.unique_id, book, moment)
+    return {"at": moment, "oncalls": [view.users[person.username] for person in coming]}
