@@ -1,13 +1,16 @@
 """Overrides of a schedule, one at a time: contract sections 2.4 and 3.4."""
 
+from datetime import datetime
 from typing import Any
 
 from flask import g
 from marshmallow import fields
 
 from models.accounts import User
+from models.oncall import schedules_of
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import Team
+from schedules.coverage import EARLIEST, overridden
 from web import access, rate_limit
 from web.auth import now, viewer
 from web.errors import bad
@@ -18,9 +21,10 @@ from web.teams import account_member
 
 
 class OverrideWithOverriddenShape(OverrideShape):
-    """`overridden_details` is for whom it displaces, and when; it is empty, as layers put nobody on call."""
+    """`overridden_details` are the spans within it in which somebody else would be on call and is not because
+    of it: by username, in seconds since 1970. At most 1,000 of each override are told, the first ones."""
 
-    overridden_details = fields.Function(lambda override: {})
+    overridden_details = fields.Function(lambda override: override.overridden)
 
 
 class Overrides(Resource):
@@ -50,6 +54,14 @@ class Overrides(Resource):
         overrides = ScheduleOverride.select(ScheduleOverride, User).join(User)
         return overrides.where(ScheduleOverride.schedule == parent)
 
+    def index(self, **ids: str) -> list[ScheduleOverride]:
+        """Each with whom it displaces, which is worked out once for the schedule that they are all of."""
+        rows: list[ScheduleOverride] = super().index(**ids)
+        found = _overridden(rows[0].schedule) if rows else {}
+        for row in rows:
+            row.overridden = found.get(row.unique_id, {})
+        return rows
+
     def checked(self, values: dict[str, Any], parent: Schedule, row: Any) -> dict[str, Any]:
         values["user"] = account_member(viewer().account, values["user"], "user")
         return values
@@ -63,6 +75,22 @@ class Overrides(Resource):
         name = values.get("name") or f"Override-{standing + 1}"
         override: ScheduleOverride = super().insert(parent, {**values, "name": name})
         return override
+
+
+def _overridden(schedule: Schedule) -> dict[str, dict[str, list[dict[str, int]]]]:
+    """By override and username, as the interface tells it."""
+    (facts,) = schedules_of([schedule], EARLIEST)
+    return {
+        unique_id: {
+            username: [{"start_time": _seconds(start), "end_time": _seconds(end)} for start, end in spans]
+            for username, spans in displaced.items()
+        }
+        for unique_id, displaced in overridden(facts).items()
+    }
+
+
+def _seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
 
 
 OVERRIDES = Overrides()

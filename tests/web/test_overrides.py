@@ -1,8 +1,11 @@
 """Overrides one at a time: as the schedule has them, and no other way."""
 
+from datetime import UTC, datetime
+
 import pytest
 
-from models.schedules import ScheduleOverride
+from models.schedules import Schedule, ScheduleOverride
+from tests import layers
 from web import overrides
 
 START, END = "2026-03-06T09:00:00Z", "2026-03-06T11:00:00Z"
@@ -91,3 +94,55 @@ def test_there_is_an_end_to_them(ask, path, body, monkeypatch):
     assert ask("POST", path, body).status_code == 201
 
     assert ask("POST", path, body).status_code == 400
+
+
+def listed(*hours):
+    """Spans of the day that the overrides are about, as answers tell them."""
+    times = [int(datetime(2026, 3, 6, hour, tzinfo=UTC).timestamp()) for hour in hours]
+    return [
+        {"start_time": start, "end_time": end} for start, end in zip(times[::2], times[1::2], strict=True)
+    ]
+
+
+def test_whom_an_override_displaces_is_told_and_when(ask, path, body, world, schedule):
+    start = datetime(2026, 3, 6, 10, tzinfo=UTC)
+    rotation = [layers.layer(world.alice, world.bob, start=start, shift_length=3600), layers.layer(world.bob)]
+    Schedule.update(layers=rotation).where(Schedule.unique_id == schedule).execute()
+
+    ask("POST", path, {**body, "user": world.charlie.username, "end_time": "2026-03-06T13:00:00Z"})
+    ask("POST", path, {**body, "start_time": "2026-03-06T12:00:00Z", "end_time": "2026-03-06T14:00:00Z"})
+
+    first, second = ask("GET", path).json
+    assert first["overridden_details"] == {
+        world.alice.username: listed(10, 11, 12, 13), world.bob.username: listed(9, 12),
+    }  # fmt: skip
+    assert second["overridden_details"] == {world.alice.username: listed(12, 13)}
+
+
+def test_an_override_of_many_years_is_told_by_its_beginning(ask, path, body, world, schedule):
+    start = datetime(2026, 3, 6, 9, tzinfo=UTC)
+    hourly = layers.layer(world.alice, world.charlie, start=start, shift_length=3600)
+    Schedule.update(layers=[hourly]).where(Schedule.unique_id == schedule).execute()
+    ask("POST", path, {**body, "end_time": "9999-12-31T00:00:00Z"})
+
+    (told,) = ask("GET", path).json
+    assert {name: len(spans) for name, spans in told["overridden_details"].items()} == {
+        world.alice.username: 500, world.charlie.username: 500,
+    }  # fmt: skip
+
+
+def test_a_longer_list_costs_no_more_queries(ask, path, body, world, schedule, statements):
+    Schedule.update(layers=[layers.layer(world.alice)]).where(Schedule.unique_id == schedule).execute()
+
+    def count():
+        with statements() as seen:
+            assert ask("GET", path).status_code == 200
+        return len(seen)
+
+    ask("POST", path, body)
+    count()
+    few = count()
+    for _ in range(20):
+        ask("POST", path, body)
+
+    assert count() == few
