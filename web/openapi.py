@@ -56,6 +56,7 @@ TAGS: tuple[tuple[str, str], ...] = (
     ("/oncall/", "On call"),
     ("/overrides/", "Schedules"),
     ("/schedule", "Schedules"),
+    ("/calendar/", "Schedules"),
     ("/escalation_policies/", "Escalation policies"),
     ("/transformers/", "Alert rules"),
     ("/outgoingrules/", "Outgoing rules"),

@@ -17,6 +17,7 @@ from web import (
     alert_rules,
     aside,
     assignments,
+    calendars,
     contact_test,
     custom_roles,
     elements,
@@ -215,6 +216,7 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{T}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
     *crud(f"{T}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
     *crud(f"{T}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
+    one("GET", f"{T}/schedules/<schedule_id>/get_schedule_ics/", calendars.of_schedule, needs="schedule_read", asks=calendars.ASKED, gives=calendars.ADDRESS),
     # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
     one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, reads=events.ALERT_BODY, shows=events.EVENT, auth=None, stored=False, deprecated=True),
     one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, reads=events.ALERT_BODY, shows=events.ACCEPTED, auth=None, stored=False),
@@ -234,6 +236,8 @@ ROUTES: tuple[Route, ...] = (
     one("POST", f"{OURS}/merge/", incident_moves.merge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
     one("POST", f"{OURS}/unmerge/", incident_moves.unmerge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
     one("GET", f"{OURS}/timeline/", timeline.index, needs="incident_read", gives=timeline.TIMELINE),
+    one("GET", "/api/tocsin/calendar/", calendars.of_person, needs=MEMBER, asks=calendars.AHEAD, gives=calendars.ADDRESS),
+    one("DELETE", "/api/tocsin/calendar/", calendars.renew, needs=MEMBER, status=204),
     one("GET", f"{ROTA}/timeline/", rotas.timeline, needs="schedule_read", asks=rotas.TIME, gives=rotas.TIMELINE),
     one("GET", f"{ROTA}/oncall/", rotas.on_call, needs="schedule_read", asks=rotas.AT, gives=rotas.ON_CALL),
     one("GET", "/api/tocsin/aside/", aside.index, needs="incident_read", gives=aside.PAGE),
@@ -249,4 +253,6 @@ ROUTES: tuple[Route, ...] = (
     one("POST", "/i/<token>", page.act, auth=None, documented=False),
     one("GET", "/join/<token>", join.show, auth=None, documented=False),
     one("POST", "/join/<token>", join.join, auth=None, documented=False),
+    one("GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
+    one("HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
 )  # fmt: skip

@@ -358,6 +358,7 @@ OPERATIONS = (
     *five(ROUTERS, "router_id", "router", ROUTER),
     *five(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
     Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", many=True, noun="RouterRule"),
+    Row("GET", f"{T}/schedules/<schedule_id>/get_schedule_ics/", 200, keys("url")),
     Row("GET", "/api/user/profile/", 200, PROFILE, noun="Profile"),
     Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, many=True),
     Row("GET", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER),
@@ -406,6 +407,8 @@ OPERATIONS = (
     Row("POST", f"{OURS}/reassign/", 200, INCIDENT, "reassignment", noun="Incident"),
     Row("DELETE", f"{OURS}/snooze/", 204, None),
     Row("GET", f"{OURS}/timeline/", 200, PAGE, noun="Timeline"),
+    Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
+    Row("DELETE", "/api/tocsin/calendar/", 204, None),
     Row("GET", f"{ROTA}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
     Row("GET", f"{ROTA}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
 )

@@ -1,0 +1,66 @@
+"""The shifts that a calendar shows: from a month back until some months ahead, or fewer where they are many.
+
+Programs ask for calendars again and again, so the work and the length of an answer are bounded here. All is
+counted from the beginning of the day, so that a calendar says the same all day unless something changed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time, timedelta
+
+from models.facts import ScheduleFacts
+from schedules.coverage import work
+from schedules.oncall import Shift, shifts
+from schedules.restrictions import DAY
+
+MONTH = 31 * DAY
+
+# A shift takes up to 500 bytes, and a megabyte is the most that some programs read.
+MOST_SHIFTS = 2000
+# So many of them may be over.
+MOST_BEFORE = 500
+# Turns and restrictions to look at for them, which may be those of many persons: a quarter of a second.
+MOST_WORK = 50_000
+
+# Of a shift that began before all that is shown, the overrides must be known that cut it then: none is longer
+# (contract 3.4), whatever clocks do.
+LONGEST_SHIFT = timedelta(days=366)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Shifts and whose schedule they are of, by when they begin. `ends` is where there would have been more
+    than can be shown: from then on some are missing."""
+
+    shifts: Sequence[tuple[ScheduleFacts, Shift]]
+    ends: datetime | None = None
+
+
+def overrides_since(now: datetime) -> datetime:
+    """Overrides that had ended by then are in no calendar, nor do they change one."""
+    return _today(now) - MONTH - LONGEST_SHIFT
+
+
+def shown(schedules: Sequence[ScheduleFacts], now: datetime, months: int, only: str | None = None) -> Shown:
+    """The shifts of these schedules (of `only` this person, by username) in a calendar, each whole."""
+    today = _today(now)
+    back, ahead = MONTH, months * MONTH
+    while ahead > DAY and work(schedules, today - back, today + ahead) > MOST_WORK:
+        back, ahead = back / 2, max(ahead / 2, DAY)
+    found = [
+        (schedule, shift)
+        for schedule in schedules
+        for shift in shifts(schedule, today - back, today + ahead)
+        if only in (None, shift.username)
+    ]
+    found.sort(key=lambda each: each[1].start)
+    over = [each for each in found if each[1].end <= today][-MOST_BEFORE:]
+    due = [each for each in found if each[1].end > today]
+    room = MOST_SHIFTS - len(over)
+    if len(due) > room:
+        return Shown([*over, *due[:room]], due[room][1].start)
+    return Shown([*over, *due], today + ahead if ahead < months * MONTH else None)
+
+
+def _today(now: datetime) -> datetime:
+    return datetime.combine(now, time(), now.tzinfo)

@@ -1,0 +1,203 @@
+"""Calendars that programs subscribe to: who is on call by a schedule, or when oneself is (contract 2.8, X35).
+
+The address is the secret: who has it sees what the person may see to whom it was given, for as long as that
+person may. It stays the same until they ask for a new key.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import peewee
+from flask import Response, request
+
+from models import links
+from models.accounts import Account, CustomRole, User, display_name
+from models.base import store
+from models.ids import derived_uuid, new_uuid
+from models.oncall import schedules_of
+from models.prepared import any_of
+from models.schedules import Schedule, ScheduleOverride
+from models.teams import Team
+from schedules.feed import Shown, overrides_since, shown
+from schedules.oncall import Shift
+from web import access, calendar_text, wire
+from web.auth import Viewer, now, viewer
+from web.calendar_text import Calendar, Entry
+from web.errors import Forbidden
+from web.pages import HEADERS
+from web.shapes import MaybeNumber, Shape, Text
+
+MONTHS = 3
+MOST_MONTHS = 12
+
+# How long a program may go on with what it has without asking: much less than it waits by itself.
+FRESH_S = 300
+
+
+class AheadShape(Shape):
+    months = MaybeNumber(
+        least=1, most=MOST_MONTHS, metadata={"description": f"How far it looks ahead; {MONTHS} unless said."}
+    )
+
+
+class AskedShape(AheadShape):
+    is_team_or_user = MaybeNumber(
+        metadata={"description": "1, or nothing: everybody's shifts. Any other number: one's own."}
+    )
+
+
+class AddressShape(Shape):
+    """Where a program subscribes. Who knows the address needs no token."""
+
+    url = Text(dump_only=True)
+
+
+AHEAD = AheadShape()
+ASKED = AskedShape()
+ADDRESS = AddressShape()
+
+
+def of_schedule(team_id: str, schedule_id: str) -> dict[str, str]:
+    """Give the address of a schedule's calendar"""
+    team = access.access_team(viewer(), team_id)
+    schedule = access.find(Schedule.select().where(Schedule.team == team), Schedule.unique_id, schedule_id)
+    asked = wire.load(ASKED, request.args.to_dict())
+    everybody = asked.get("is_team_or_user") in (None, 1)
+    return _address(asked, schedule=schedule.unique_id, own=not everybody)
+
+
+def of_person() -> dict[str, str]:
+    """Give the address of a calendar of one's own shifts, by all schedules"""
+    return _address(wire.load(AHEAD, request.args.to_dict()), own=True)
+
+
+def renew() -> None:
+    """End the addresses of all one's calendars: those that are given from now on are others"""
+    with store().writing():
+        User.update(calendar_key=new_uuid()).where(User.id == viewer().user.id).execute()
+
+
+def show(token: str) -> Response:
+    """The calendar at an address; the same answer for all that is not there, or not any more."""
+    found = _found(token)
+    if found is None:
+        return Response("Not Found.\n", 404, HEADERS, "text/plain")
+    etag = found.digest()
+    if request.if_none_match.contains_weak(etag):
+        response = Response(status=304)
+    else:
+        response = Response(calendar_text.render(found, now()), mimetype=calendar_text.MIMETYPE)
+        response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
+    response.headers.update(HEADERS)
+    response.headers["Cache-Control"] = f"private, max-age={FRESH_S}"
+    # Weak: each rendering says when it was made.
+    response.set_etag(etag, weak=True)
+    return response
+
+
+def _address(asked: Mapping[str, Any], **what: Any) -> dict[str, str]:
+    feed = links.Feed.to(_with_key(viewer().user), months=asked.get("months") or MONTHS, **what)
+    return {"url": wire.link(f"/calendars/{links.signer().sign_feed(feed)}.ics")}
+
+
+def _with_key(user: User) -> User:
+    if user.calendar_key is None:
+        with store().writing():
+            # Two requests may make one at once; the first one's stays.
+            made = User.update(calendar_key=new_uuid()).where(User.id == user.id, User.calendar_key.is_null())
+            made.execute()
+            user.calendar_key = User.select(User.calendar_key).where(User.id == user.id).scalar()
+    return user
+
+
+def _found(token: str) -> Calendar | None:
+    try:
+        feed = links.read_feed(token)
+    except links.BadLink:
+        return None
+    user = _subscriber(feed)
+    if user is None:
+        return None
+    return _of_schedule(feed, user) if feed.schedule else _of_person(feed, user)
+
+
+def _subscriber(feed: links.Feed) -> User | None:
+    """To whom the address was given, while it is good."""
+    query = User.select(User, Account, CustomRole).join(Account)
+    query = query.join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
+    user: User | None = query.where(User.id == feed.user, User.removed_at.is_null()).first()
+    return user if user is not None and feed.is_by_key_of(user) else None
+
+
+def _of_schedule(feed: links.Feed, user: User) -> Calendar | None:
+    schedule = _schedules(user).where(Schedule.unique_id == feed.schedule).first()
+    if schedule is None:
+        return None
+    try:
+        access.require(Viewer(user, user.account, "schedule_read"), schedule.team_id)
+    except Forbidden:
+        return None
+    by, own = f"the schedule {schedule.name} of the team {schedule.team.name}", display_name(user)
+    about = Calendar(schedule.name, f"Who is on call by {by}.", schedule.time_zone)
+    if feed.own:
+        about = Calendar(
+            f"{own} on call: {schedule.name}", f"When {own} is on call by {by}.", schedule.time_zone
+        )
+    return _filled(about, feed, user, [schedule])
+
+
+def _of_person(feed: links.Feed, user: User) -> Calendar:
+    """All shifts of theirs are theirs to see, since they are paged in them."""
+    overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
+    named = Schedule.layers.cast("TEXT").contains(user.username)
+    schedules = _schedules(user).where(named | Schedule.id.in_(overriding)).order_by(Schedule.id)
+    name = f"{display_name(user)} on call"
+    about = Calendar(name, f"When {display_name(user)} is on call.", user.time_zone)
+    return _filled(about, feed, user, list(schedules))
+
+
+def _schedules(user: User) -> Any:
+    return Schedule.select(Schedule, Team).join(Team).where(Team.account == user.account)
+
+
+def _filled(about: Calendar, feed: links.Feed, user: User, schedules: list[Schedule]) -> Calendar:
+    """The calendar with the shifts of these schedules."""
+    only = user.username if feed.own else None
+    found = shown(schedules_of(schedules, overrides_since(now())), now(), feed.months, only)
+    rows = {schedule.id: schedule for schedule in schedules}
+    entries = tuple(_entries(found, rows, _names(found, user)))
+    if found.ends is None:
+        return replace(about, entries=entries)
+    cut = f"There is too much to show all of it: shifts are missing from {found.ends:%Y-%m-%d} on."
+    return replace(about, description=f"{about.description} {cut}", entries=entries)
+
+
+def _names(found: Shown, user: User) -> dict[str, str]:
+    """The people of these shifts by username, without those who left."""
+    usernames = {shift.username for _, shift in found.shifts}
+    people = User.select().where(
+        User.account == user.account, any_of(User.username, usernames), User.removed_at.is_null()
+    )
+    return {person.username: display_name(person) for person in people}
+
+
+def _entries(found: Shown, rows: Mapping[int, Schedule], names: Mapping[str, str]) -> Iterable[Entry]:
+    for facts, shift in found.shifts:
+        if shift.username in names:
+            yield _entry(rows[facts.row], shift, names[shift.username])
+
+
+def _entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
+    source = shift.source
+    # Ids of layers are chosen by clients, each once within its schedule.
+    names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
+    kind = "override" if shift.is_override else "layer"
+    by = f"override: {source.name}" if shift.is_override else source.name
+    return Entry(
+        f"{derived_uuid(*names)}@tocsin",
+        shift.start,
+        shift.end,
+        f"{name} on call: {schedule.name} ({by})",
+        f"By the {kind} {source.name} of the schedule {schedule.name} of the team {schedule.team.name}.",
+    )
