@@ -18,6 +18,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "user": ("tocsin.people:user", "Add users to an account."),
     "test-message": ("tocsin.test_message:test_message", "Send a test message to somebody's contacts."),
     "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
+    "oncall": ("tocsin.oncall:oncall", "Tell who is on call, and whom each escalation policy would tell."),
+    "check": ("tocsin.check:check", "Find gaps and conflicts of schedules, and who cannot be told."),
     "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
     "aside": ("tocsin.aside:aside", "See what was set aside with its error; take it up again, or drop it."),
 }

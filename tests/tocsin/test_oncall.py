@@ -1,0 +1,175 @@
+"""`tocsin oncall` tells who is on call at a moment, for a terminal and for machines."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from models.ids import new_uuid
+from models.schedules import ScheduleOverride
+from models.teams import EscalationPolicy, Team
+from models.users import ForwardingRule
+from tests import layers
+from tests.stores import settings_of
+from tocsin import oncall as command
+from tocsin.cli import COMMANDS
+from tocsin.oncall import oncall
+
+AT = ("--at", "2026-03-04 12:00")
+
+
+@pytest.fixture
+def run(world, home, monkeypatch):
+    for name, value in settings_of(home).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(command, "open_store", lambda *_: None)
+    return lambda *words: CliRunner().invoke(oncall, words)
+
+
+@pytest.fixture
+def primary(world, now):
+    """Alice and Bob for a day each, from 08:00 in UTC; and Charlie for two hours this evening."""
+    start = datetime(2026, 3, 1, 8, tzinfo=UTC)
+    made = layers.schedule(
+        world.team, layers.layer(world.alice, world.bob, start=start), time_zone="Europe/Berlin"
+    )
+    ScheduleOverride.create(
+        unique_id=new_uuid(), schedule=made, user=world.charlie, name="Swap", creation_date=now,
+        start_time=now + timedelta(hours=6), end_time=now + timedelta(hours=8),
+    )  # fmt: skip
+    return made
+
+
+def give(policy, *steps):
+    """The steps of a policy from now on, each as (delay, (type, id), ...)."""
+    rules = [
+        {
+            "unique_id": new_uuid(), "delay": delay, "position": place,
+            "targets": [
+                {"target_type": kind, "target_id": name, "position": position}
+                for position, (kind, name) in enumerate(targets)
+            ],
+        }
+        for place, (delay, *targets) in enumerate(steps, start=1)
+    ]  # fmt: skip
+    EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == policy.id).execute()
+
+
+def forward(user, to, start, hours):
+    ForwardingRule.create(
+        unique_id=new_uuid(), user=user, to_user=to, created_by=user, from_date=start,
+        to_date=start + timedelta(hours=hours), creation_date=start,
+    )  # fmt: skip
+
+
+def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
+    layers.schedule(world.team, name="Nobody")
+    give(
+        world.policy,
+        (0, (1, primary.unique_id)),
+        (5, (2, world.alice.username), (2, world.bob.username)),
+        (10,),
+    )
+    forward(world.bob, world.charlie, now, 1)
+
+    result = run(*AT, "--team", "Payments")
+
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        "TEAM      SCHEDULE  ON CALL                     UNTIL                      BY             NEXT",
+        "Payments  Nobody    NOBODY                      nobody in sight            -              "
+        "no change in sight",
+        "Payments  Primary   Bob (forwarded to Charlie)  Wed 04 Mar 2026 19:00 CET  layer Layer-1  "
+        "Charlie from Wed 04 Mar 2026 19:00 CET",
+        "",
+        "Payments: Default Escalation Policy",
+        "  step 1, at once: Bob (forwarded to Charlie)",
+        "  step 2, after 5 min: Alice, Bob (forwarded to Charlie)",
+        "  step 3, after 10 min: NOBODY",
+    ]  # fmt: skip
+
+
+def test_an_override_is_named_and_who_comes_after_it(run, primary):
+    line = run("--at", "2026-03-04T19:00:00+01:00", "--team", "Payments").output.splitlines()[1]
+
+    assert line.endswith(
+        "Charlie  Wed 04 Mar 2026 21:00 CET  override Swap  Bob from Wed 04 Mar 2026 21:00 CET"
+    )
+
+
+def test_another_moment_may_be_said_in_any_zone(run, primary):
+    said = [run("--at", when, "--json").output for when in ("2026-03-04T13:00:00+01:00", "2026-03-04 12:00")]
+
+    assert said[0] == said[1]
+    assert json.loads(said[0])["at"] == "2026-03-04T12:00:00Z"
+
+
+def test_it_is_now_unless_it_is_said(run, primary, store):
+    told = json.loads(run("--json").output)
+
+    assert abs(datetime.fromisoformat(told["at"]) - store.now()) < timedelta(minutes=1)
+
+
+def test_machines_get_the_same(run, world, primary, now):
+    told = json.loads(run(*AT, "--json").output)
+
+    assert [account["account_id"] for account in told["accounts"]] == [
+        world.account.account_identifier,
+        Team.get_by_id(world.mallorys_team.id).account.account_identifier,
+    ]
+    (team,) = [team for team in told["accounts"][0]["teams"] if team["name"] == "Payments"]
+    (schedule,) = team["schedules"]
+    assert schedule["oncalls"] == [
+        {
+            "username": world.bob.username, "name": "Bob", "forwarded_to": None, "by": "layer",
+            "by_name": "Layer-1", "until": "2026-03-04T18:00:00Z", "until_local": "Wed 04 Mar 2026 19:00 CET",
+        }
+    ]  # fmt: skip
+    assert schedule["handoff"]["at"] == "2026-03-04T18:00:00Z"
+    assert [person["name"] for person in schedule["handoff"]["oncalls"]] == ["Charlie"]
+    assert [step["delay"] for step in team["policies"][0]["steps"]] == [0]
+
+
+def test_accounts_stand_apart_and_one_may_be_asked_for(run, world, primary):
+    both = run(*AT).output
+    one = run(*AT, "--account", world.account.account_identifier).output
+
+    assert f"account Example ({world.account.account_identifier})" in both.splitlines()
+    assert "account Elsewhere" in both
+    assert "account" not in one
+    assert "Elsewhere" not in one
+
+
+def test_names_do_not_steer_the_terminal(run, world):
+    layers.schedule(world.team, name="\x1b[31mRed\u202e")
+
+    assert "\ufffd[31mRed\ufffd" in run(*AT).output
+
+
+def test_who_left_is_not_on_call(run, world, primary, now):
+    world.bob.removed_at = now
+    world.bob.save()
+    lines = run(*AT).output.splitlines()
+
+    assert "NOBODY" in next(line for line in lines if "Primary" in line)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (("--at", "tomorrow"), 2, "tomorrow is no moment: say 2026-12-24T18:00:00+01:00"),
+        (("--at", "0001-01-01"), 2, "0001-01-01 is too far away"),
+        (("--team", "Nowhere"), 1, "no team Nowhere"), (("--account", "x"), 1, "no account x"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_one_clear_line(run, words, code, said):
+    result = run(*words)
+
+    assert result.exit_code == code
+    assert said in result.output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["oncall", "check"])
+def test_it_is_a_command(name):
+    assert name in COMMANDS

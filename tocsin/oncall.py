@@ -1,0 +1,227 @@
+"""`tocsin oncall`: who is on call by each schedule at a moment, and whom each policy would tell."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+import orjson
+
+from models.accounts import Account
+from models.base import connection, open_store, store
+from models.directories import directory_of
+from models.facts import Directory, PersonFacts, PolicyFacts, ScheduleFacts
+from models.migrate import make_schema
+from models.prepared import any_of
+from models.schedules import Schedule
+from models.teams import EscalationPolicy, Team
+from schedules import coverage
+from schedules.notices import recipient
+from schedules.targets import Duty, people_on_call
+from tocsin.people import as_json_option
+from tocsin.settings import load
+
+AHEAD = timedelta(days=30)
+NOBODY = "NOBODY"
+
+Told = dict[str, Any]
+
+account_option = click.option("--account", "account_id", help="Identifier of one account; default: all.")
+
+
+class WhenType(click.ParamType):
+    """RFC 3339, or a date and time without an offset, which is in UTC."""
+
+    name = "when"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
+        try:
+            said = datetime.fromisoformat(value.strip())
+            at = said.replace(tzinfo=UTC) if said.tzinfo is None else said.astimezone(UTC)
+        except (ValueError, OverflowError):
+            self.fail(f"{value} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (UTC)")
+        if not coverage.EARLIEST <= at < coverage.LATEST:
+            self.fail(f"{value} is too far away")
+        return at
+
+
+@click.command()
+@click.option("--at", metavar="WHEN", type=WhenType(), help="A moment, in UTC unless it says; default: now.")
+@click.option("--team", "team_name", metavar="NAME", help="Only the team with this name or unique_id.")
+@account_option
+@as_json_option
+def oncall(at: datetime | None, team_name: str | None, account_id: str | None, as_json: bool) -> None:
+    """Tell who is on call by each schedule, until when, and whom each escalation policy would tell."""
+    with reading():
+        at = at or store().now()
+        accounts = [_account(account, at, team_name) for account in accounts_named(account_id)]
+    accounts = [account for account in accounts if account["teams"]]
+    if not accounts:
+        raise click.ClickException(f"no team {team_name}" if team_name else "no team yet")
+    if as_json:
+        told = {"at": at, "accounts": accounts}
+        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
+        return
+    for line in lines(accounts):
+        click.echo(plain(line))
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """The database, for a command that changes nothing in it."""
+    settings = load()
+    open_store(settings.database_url, settings.home)
+    make_schema(settings.home)
+    with connection():
+        yield
+
+
+def accounts_named(identifier: str | None) -> list[Account]:
+    """The account with this identifier, or all."""
+    rows = Account.select().order_by(Account.id)
+    found = list(rows.where(Account.account_identifier == identifier) if identifier else rows)
+    if not found:
+        raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
+    return found
+
+
+def plain(text: str) -> str:
+    """Names are what somebody chose: without what would steer a terminal."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
+def _account(account: Account, at: datetime, team_name: str | None) -> Told:
+    teams = Team.select().where(Team.account == account).order_by(Team.name, Team.id)
+    if team_name:
+        teams = teams.where((Team.name == team_name) | (Team.unique_id == team_name))
+    teams = list(teams)
+    schedules, policies = (_of(table, teams) for table in (Schedule, EscalationPolicy))
+    told: Told = {"account_id": account.account_identifier, "name": account.name, "teams": []}
+    if teams:
+        book = directory_of(teams[0], policies, (), [row.unique_id for row in schedules], at)
+        duty = Duty(book, at)
+        told["teams"] = [
+            {
+                "unique_id": team.unique_id,
+                "name": team.name,
+                "schedules": [
+                    _schedule(book.schedules[row.unique_id], book, at)
+                    for row in schedules
+                    if row.team_id == team.id
+                ],
+                "policies": [
+                    _policy(book.policies[row.id], duty, at) for row in policies if row.team_id == team.id
+                ],
+            }
+            for team in teams
+        ]
+    return told
+
+
+def _of(table: Any, teams: Sequence[Team]) -> list[Any]:
+    """What these teams have of a kind, by name."""
+    rows = table.select().where(any_of(table.team, [team.id for team in teams]))
+    return list(rows.order_by(table.name, table.id))
+
+
+def _schedule(schedule: ScheduleFacts, book: Directory, at: datetime) -> Told:
+    until = coverage.fitting([schedule], at, at + AHEAD)
+    found = coverage.shifts_of(schedule, at, until, book.people)
+    handoff = coverage.handoff(found, at, until)
+    coming = people_on_call(schedule.unique_id, book, handoff) if handoff else []
+    return {
+        "unique_id": schedule.unique_id,
+        "name": schedule.name,
+        "time_zone": schedule.time_zone,
+        "oncalls": [
+            {
+                **_person(book.people[held.shift.username], at),
+                "by": "override" if held.shift.is_override else "layer",
+                "by_name": held.shift.source.name,
+                "until": held.until,
+                "until_local": held.until and coverage.told_at(schedule, held.until),
+            }
+            for held in coverage.held(schedule, at, found, until)
+        ],
+        "handoff": handoff
+        and {
+            "at": handoff,
+            "at_local": coverage.told_at(schedule, handoff),
+            "oncalls": [_person(person, handoff) for person in coming],
+        },
+    }
+
+
+def _policy(policy: PolicyFacts, duty: Duty, at: datetime) -> Told:
+    steps = [
+        {"delay": step.delay_minutes, "people": [_person(person, at) for person in duty.people_of(step)]}
+        for step in policy.steps
+    ]
+    return {"unique_id": policy.unique_id, "name": policy.name, "steps": steps}
+
+
+def _person(person: PersonFacts, at: datetime) -> Told:
+    told = recipient(person, at)
+    other = None if told is person else {"username": told.username, "name": told.name}
+    return {"username": person.username, "name": person.name, "forwarded_to": other}
+
+
+def lines(accounts: Sequence[Told]) -> Iterator[str]:
+    """What is told of accounts as lines of text, the moments in the time zones of the schedules."""
+    for account in accounts:
+        if len(accounts) > 1:
+            yield f"account {account['name']} ({account['account_id']})"
+        rows = [row for team in account["teams"] for row in _rows(team)]
+        if rows:
+            yield from _table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
+        for team in account["teams"]:
+            for policy in team["policies"]:
+                yield ""
+                yield from _policy_lines(team, policy)
+        if account is not accounts[-1]:
+            yield ""
+
+
+def _rows(team: Told) -> Iterator[tuple[str, ...]]:
+    for schedule in team["schedules"]:
+        handoff = schedule["handoff"]
+        coming = _coming(handoff) if handoff else "no change in sight"
+        if not schedule["oncalls"]:
+            until = handoff["at_local"] if handoff else "nobody in sight"
+            yield team["name"], schedule["name"], NOBODY, until, "-", coming
+        for held in schedule["oncalls"]:
+            until = held["until_local"] or "no end in sight"
+            by = f"{held['by']} {held['by_name']}"
+            yield team["name"], schedule["name"], _named(held), until, by, coming
+
+
+def _coming(handoff: Told) -> str:
+    return f"{_names(handoff['oncalls'])} from {handoff['at_local']}"
+
+
+def _policy_lines(team: Told, policy: Told) -> Iterator[str]:
+    yield f"{team['name']}: {policy['name']}"
+    if not policy["steps"]:
+        yield f"  no steps: {NOBODY}"
+    for place, step in enumerate(policy["steps"], start=1):
+        delay = f"after {step['delay']} min" if step["delay"] else "at once"
+        yield f"  step {place}, {delay}: {_names(step['people'])}"
+
+
+def _names(people: Iterable[Told]) -> str:
+    return ", ".join(map(_named, people)) or NOBODY
+
+
+def _named(person: Told) -> str:
+    other = person["forwarded_to"]
+    return f"{person['name']} (forwarded to {other['name']})" if other else str(person["name"])
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Rows with their columns below each other."""
+    rows = [tuple(map(plain, row)) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
