@@ -105,10 +105,11 @@ def _account(account: Account, at: datetime, team_name: str | None) -> Told:
             {
                 "unique_id": team.unique_id,
                 "name": team.name,
+                # One may be deleted while it is read.
                 "schedules": [
                     _schedule(book.schedules[row.unique_id], book, at)
                     for row in schedules
-                    if row.team_id == team.id
+                    if row.team_id == team.id and row.unique_id in book.schedules
                 ],
                 "policies": [
                     _policy(book.policies[row.id], duty, at) for row in policies if row.team_id == team.id
