@@ -4,7 +4,7 @@ All is made from `schedules/oncall.py: shifts`. People are given as `names`, by 
 the account: who is not among them is nobody.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -173,17 +173,18 @@ def twice(
     given = sorted(
         ((shift, schedule) for schedule, found in rotas for shift in found), key=lambda one: one[0].start
     )
-    running: dict[str, list[Of]] = {}
+    # By whom, and whether of a schedule that it is about: only with such are others compared.
+    running: dict[tuple[str, bool], list[Of]] = defaultdict(list)
     for shift, schedule in given:
         begins = max(shift.start, start)
-        others = [other for other in running.get(shift.username, ()) if other[0].end > begins]
-        for other, by in others:
-            ends = min(shift.end, other.end, end)
-            if begins < ends and (about is None or about is schedule or about is by):
+        is_ours = about is None or schedule is about
+        for key in ((shift.username, True), (shift.username, False))[: 2 if is_ours else 1]:
+            running[key] = [one for one in running[key] if one[0].end > begins]
+            for other, by in running[key]:
                 mine, theirs = (shift, schedule), (other, by)
                 pair = (mine, theirs) if schedule is about else (theirs, mine)
-                yield _twice(*pair, (begins, ends), names)
-        running[shift.username] = [*others, (shift, schedule)]
+                yield _twice(*pair, (begins, min(shift.end, other.end, end)), names)
+        running[shift.username, is_ours].append((shift, schedule))
 
 
 def _twice(first: Of, second: Of, span: Span, names: Mapping[str, str]) -> Problem:
@@ -217,7 +218,7 @@ def overridden(schedule: ScheduleFacts) -> dict[str, dict[str, list[Span]]]:
     which somebody would be on call by the layers, and is not on call at all because of it.
 
     No more than the first `MOST_SPANS` of each override are told, or fewer where there are very many. Where
-    there is more than `MOST_WORK` to look at, of the longest ones only the beginnings are looked at.
+    there is more than `MOST_WORK` to look at, only the beginnings of the longest ones are, or none of them.
     """
     by_user: dict[str, list[Span]] = {}
     for override in schedule.overrides:
@@ -237,7 +238,10 @@ def _looked_at(schedule: ScheduleFacts) -> Iterator[tuple[OverrideFacts, Span]]:
     remaining = MOST_WORK
     for count, (override, start, latest) in zip(range(len(rising), 0, -1), rising, strict=True):
         end = fitting([schedule], start, latest, remaining // count)
-        remaining = max(0, remaining - work([schedule], start, end))
+        cost = work([schedule], start, end)
+        if cost > remaining:
+            end, cost = start, 0
+        remaining -= cost
         yield override, (start, end)
 
 

@@ -331,6 +331,15 @@ def test_long_ones_take_nothing_from_short_ones():
     assert sum(len(spans) for told in found.values() for spans in told.values()) <= 50_000
 
 
+def test_there_is_an_end_to_what_is_looked_at_for_very_many():
+    many = [override("charlie", "2026-03-02 00:00", "2027-03-02 00:00", f"many-{n}") for n in range(2000)]
+    layers = (layer("alice bob", length=HOUR, unique_id=f"layer-{n}") for n in range(50))
+    found = overridden(schedule(*layers, overrides=many))
+
+    assert len(found) == 2000
+    assert 0 < sum(bool(displaced) for displaced in found.values()) < 2000
+
+
 def test_overrides_that_hold_in_no_time_of_ours_displace_nobody():
     for start, end in (("0001-01-01 00:00", "1950-01-01 00:00"), ("2500-01-01 00:00", "9999-12-31 23:59")):
         of = schedule(layer("alice", start="0001-01-01 00:00"), overrides=[override("bob", start, end)])
