@@ -25,7 +25,7 @@ MOST_SPANS = 1_000
 MOST_SPANS_IN_ALL = 50_000
 # Earlier and later than this, nobody asks who was on call, and calendars come to their ends.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-# However much there is to look at, this much of the time is.
+# However much there is to look at in a time, this much of it is.
 LEAST = timedelta(hours=1)
 NOTHING = timedelta()
 
@@ -78,9 +78,13 @@ def _work(layer: LayerFacts, start: datetime, end: datetime) -> int:
 def fitting(
     schedules: Sequence[ScheduleFacts], start: datetime, end: datetime, most: int = MOST_WORK
 ) -> datetime:
-    """Until when there is no more to look at than this: `end`, or half of the time, or half of that ..."""
-    while work(schedules, start, end) > most and end - start > LEAST:
-        end = start + (end - start) / 2
+    """Until when there is no more to look at than this: `end`, or half of the time, or half of that ...; but
+    `LEAST` of it is looked at in any case."""
+    least = min(end, start + LEAST)
+    if work(schedules, start, least) > most:
+        return least
+    while work(schedules, start, end) > most:
+        end = max(least, start + (end - start) / 2)
     return end
 
 
