@@ -53,20 +53,26 @@ CLOCKS = [
 ]
 USERS = ("alice", "bob", "charlie", "dora")
 
-soon = st.integers(-36 * 60, 36 * 60).map(lambda minutes: minutes * MINUTE)
-close = st.integers(-4 * 12, 4 * 12).map(lambda number: number * 5 * MINUTE)
-exact = st.integers(-4 * 3_600_000_000, 4 * 3_600_000_000).map(lambda number: number * MICROSECOND)
-far = st.integers(-400, 400).map(lambda days: days * DAY)
-away = st.one_of(close, soon, exact)
 
+def whole_numbers(unit, least, most):
+    return st.integers(least, most).map(lambda number: number * unit)
+
+
+# How far from the change of the clock: to the minute, in steps in which restrictions meet, or to the instant.
+away = st.one_of(
+    whole_numbers(MINUTE, -36 * 60, 36 * 60),
+    whole_numbers(5 * MINUTE, -4 * 12, 4 * 12),
+    whole_numbers(MICROSECOND, -4 * 3_600_000_000, 4 * 3_600_000_000),
+)
+before = st.one_of(whole_numbers(5 * MINUTE, 0, 48 * 12), whole_numbers(SECOND, 0, 48 * 3600))
 lengths = st.one_of(
     st.sampled_from([HOUR, 5 * HOUR + 37 * MINUTE, 12 * HOUR, DAY, 2 * DAY, WEEK, 365 * DAY]),
-    st.integers(3600, 100_000).map(lambda seconds: seconds * SECOND),
-    st.integers(3600, 31_536_000).map(lambda seconds: seconds * SECOND),
+    whole_numbers(SECOND, 3600, 100_000),
+    whole_numbers(SECOND, 3600, 31_536_000),
 )
 durations = st.one_of(
-    st.integers(1, 36).map(lambda number: number * 5 * MINUTE),
-    st.integers(1, 26).map(lambda hours: hours * HOUR),
+    whole_numbers(5 * MINUTE, 1, 36),
+    whole_numbers(HOUR, 1, 26),
     st.sampled_from([SECOND, DAY, 2 * DAY + 12 * HOUR, WEEK - SECOND, WEEK]),
 )
 
@@ -75,12 +81,12 @@ durations = st.one_of(
 def restrictions(draw, zone, change):
     """Often close to what the clock shows when it is changed, and often one where another has ended."""
     found = []
-    for _ in range(draw(st.integers(0, 4))):
+    for _ in range(draw(st.integers(1, 4))):
         if found and draw(st.booleans()):
             day, begins = found[-1].day, found[-1].time_of_day + found[-1].duration
         else:
-            time = minute_model.shown(zone, change + draw(st.one_of(close, soon)))
-            day, begins = time.isoweekday(), time - time.replace(hour=0, minute=0, second=0, microsecond=0)
+            time = minute_model.shown(zone, change + draw(away)).replace(microsecond=0)
+            day, begins = time.isoweekday(), time - time.replace(hour=0, minute=0, second=0)
         day = (day - 1 + begins // DAY) % 7 + 1
         found.append(RestrictionFacts(day, begins % DAY, draw(durations)))
     return tuple(found)
@@ -88,16 +94,19 @@ def restrictions(draw, zone, change):
 
 @st.composite
 def layers(draw, number, zone, change):
+    """Most have begun before the clock is changed, and some end."""
     length = draw(lengths)
     # The model counts turns one by one.
-    start = change + draw(away) + (draw(far) if length > 4 * HOUR else timedelta())
+    long_ago = whole_numbers(DAY, 0, 400) if length > 4 * HOUR else st.just(timedelta())
+    start = change - draw(long_ago) + draw(st.one_of(before.map(lambda ago: -ago), away))
+    ends = st.one_of(st.none(), st.none(), away.map(lambda after: max(change + after, start + SECOND)))
     return LayerFacts(
         unique_id=f"layer-{number}",
         name=f"Layer-{number}",
-        usernames=tuple(draw(st.lists(st.sampled_from(USERS), max_size=4))),
+        usernames=tuple(draw(st.lists(st.sampled_from(USERS), min_size=1, max_size=4))),
         shift_length=length,
         start=start,
-        end=draw(st.one_of(st.none(), away.map(lambda after: max(change + after, start + SECOND)))),
+        end=draw(ends),
         restriction_type=draw(st.sampled_from(RestrictionType)),
         restrictions=draw(restrictions(zone, change)),
     )
@@ -105,13 +114,14 @@ def layers(draw, number, zone, change):
 
 @st.composite
 def overrides(draw, number, change):
-    start = change + draw(away)
-    end = start + draw(st.one_of(lengths, st.integers(1, 90).map(lambda minutes: minutes * MINUTE)))
-    return OverrideFacts(f"override-{number}", "Override", draw(st.sampled_from(USERS)), start, end)
+    start, duration = change + draw(away), draw(st.one_of(whole_numbers(MINUTE, 1, 90), lengths))
+    return OverrideFacts(
+        f"override-{number}", "Override", draw(st.sampled_from(USERS)), start, start + duration
+    )
 
 
 @st.composite
-def rotas(draw, most_overrides=3):
+def rotas(draw, most_overrides=2):
     """A schedule, and a moment around which it is interesting."""
     zone, change = draw(st.sampled_from(CLOCKS))
     numbers = range(1, draw(st.integers(1, 3)) + 1)
@@ -122,11 +132,15 @@ def rotas(draw, most_overrides=3):
 
 
 @st.composite
-def asked(draw, most_overrides=3):
-    """A schedule, and a time to ask it about."""
+def asked(draw, most_overrides=2):
+    """A schedule, and a time to ask it about, in which a clock is often changed."""
     rota, change = draw(rotas(most_overrides))
-    start = change + draw(away)
-    return rota, start, start + draw(st.integers(1, 72 * 60)) * MINUTE
+    start = change - draw(before)
+    return (
+        rota,
+        start,
+        start + draw(st.one_of(whole_numbers(HOUR, 1, 96), whole_numbers(SECOND, 1, 96 * 3600))),
+    )
 
 
 def names(found):

@@ -1,12 +1,10 @@
 """When a layer counts."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models.enums import RestrictionType
-from models.facts import RestrictionFacts
 from schedules.restrictions import is_unrestricted, windows
 from schedules.wall import zone_of
 from tests.schedules.rotas import DAY, DAYS, HOUR, SECOND, WEEK, at, daily, layer, restricted, weekly
@@ -61,6 +59,11 @@ def let_through(restrictions, start, end, zone="UTC"):
             daily(("20:00", 12 * HOUR), ("06:00", 3 * HOUR), ("08:30", 2 * HOUR)),
             ["Sun 20:00 - Mon 10:30", "Mon 20:00 - Tue 10:30", "Tue 20:00 - Wed 10:30"],
             id="those that overlap after midnight are one",
+        ),
+        pytest.param(
+            daily(("20:00", 12 * HOUR), ("01:00", HOUR), ("06:00", 3 * HOUR)),
+            ["Sun 20:00 - Mon 09:00", "Mon 20:00 - Tue 09:00", "Tue 20:00 - Wed 09:00"],
+            id="those within a night are part of it",
         ),
         pytest.param(
             daily(("23:59", DAY - SECOND)),
@@ -189,12 +192,3 @@ def test_what_is_left_out_within_a_leap_takes_no_time():
         "Sun 01:00 - Mon 00:10",
         "Mon 00:40 - Tue 00:10",
     ]
-
-
-def test_a_restriction_without_length_lets_nothing_through_beside_others():
-    nothing = RestrictionFacts(1, 12 * HOUR, timedelta())
-    given = daily(("09:00", HOUR))
-    restrictions = given | {"restrictions": (*given["restrictions"], nothing)}
-
-    assert let_through(restrictions, "2026-03-02 00:00", "2026-03-03 00:00") == ["Mon 09:00 - Mon 10:00"]
-    assert not is_unrestricted(replace(layer(), **restrictions))

@@ -149,6 +149,29 @@ def test_by_local_time_a_rotation_begins_when_it_is_said_to(start, expected):
     assert taken(layer(length=HOUR, start=start), start, "2026-10-25 04:00", BERLIN.key, True)[:3] == expected
 
 
+def test_by_local_time_a_turn_in_the_hour_that_a_clock_leaps_over_is_left_out():
+    """02:00 on 29 March would be Charlie's."""
+    rota = layer(length=HOUR, start="2026-03-28 23:00")
+
+    assert taken(rota, "2026-03-28 23:00", "2026-03-29 02:00", BERLIN.key, True) == [
+        "03-28 23:00 alice",
+        "03-29 00:00 bob",
+        "03-29 01:00 alice",
+    ]
+
+
+def test_by_local_time_handoffs_that_a_clock_set_back_shows_again_are_over_when_the_rotation_begins():
+    """Casey's clock went back by three hours, from 04:00 to 01:00 at 17:00 UTC: at its second 01:30, those of
+    02:30 and 03:30 have been."""
+    rota = layer(length=HOUR, start="2018-03-10 17:30")
+
+    assert taken(rota, "2018-03-10 12:00", "2018-03-10 22:00", "Antarctica/Casey", True) == [
+        "03-10 17:30 charlie",
+        "03-10 20:30 alice",
+        "03-10 21:30 bob",
+    ]
+
+
 @pytest.mark.parametrize(
     ("moment", "username"),
     [

@@ -23,6 +23,7 @@ BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lo
         # Berlin leaps from 02:00 to 03:00 at 01:00 UTC.
         pytest.param(BERLIN, "2026-03-29 01:59:59.999999", "2026-03-29 00:59:59.999999", id="before a leap"),
         pytest.param(BERLIN, "2026-03-29 02:00", "2026-03-29 01:00", id="the beginning of a leap"),
+        pytest.param(BERLIN, "2026-03-29 02:00:00.500000", "2026-03-29 01:00", id="half a second later"),
         pytest.param(BERLIN, "2026-03-29 02:17:09.000005", "2026-03-29 01:00", id="within a leap"),
         pytest.param(BERLIN, "2026-03-29 02:59:59.999999", "2026-03-29 01:00", id="the last of a leap"),
         pytest.param(BERLIN, "2026-03-29 03:00", "2026-03-29 01:00", id="the end of a leap"),
