@@ -547,8 +547,8 @@ def test_what_is_deleted_while_a_lane_decides_keeps_no_alert_from_its_incident(w
     add_rule(world, action(A.ADD_TAGS, named(world, Tag, "Disk").unique_id))
     load, looked = lane_state.load, []
 
-    def load_before_a_deletion(*given):
-        state = load(*given)
+    def load_before_a_deletion(*given, **more):
+        state = load(*given, **more)
         looked.append(state)
         if len(looked) < 4:
             Tag.delete().execute()
