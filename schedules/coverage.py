@@ -14,7 +14,7 @@ from itertools import groupby
 from models.facts import LayerFacts, OverrideFacts, RotaFacts, ScheduleFacts
 from schedules.oncall import Shift, Span, by_layers, joined, on_call, shifts, union, without
 from schedules.restrictions import CYCLES, is_unrestricted
-from schedules.wall import zone_of
+from schedules.wall import zone_or_utc
 
 # Turns and restrictions that one question may look at: a second of a processor's time, at the most.
 MOST_WORK = 100_000
@@ -212,7 +212,7 @@ def _span(schedule: ScheduleFacts, start: datetime, end: datetime) -> str:
 
 def told_at(schedule: ScheduleFacts, moment: datetime) -> str:
     """A moment for people, by the clock on the schedule's wall."""
-    local = moment.astimezone(zone_of(schedule.time_zone))
+    local = moment.astimezone(zone_or_utc(schedule.time_zone))
     seconds = ":%S" if local.second else ""
     return f"{local:%a %d %b %Y %H:%M{seconds} %Z}"
 

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
 from schedules.restrictions import is_unrestricted, windows
 from schedules.rotation import turns
-from schedules.wall import zone_of
+from schedules.wall import zone_or_utc
 
 INSTANT = timedelta.resolution
 
@@ -55,7 +55,7 @@ def on_call(schedule: ScheduleFacts, at: datetime) -> list[Shift]:
 
 def by_layers(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
     """The shifts that there would be without overrides, layer by layer."""
-    zone = zone_of(schedule.time_zone)
+    zone = zone_or_utc(schedule.time_zone)
     return [
         shift
         for layer in schedule.layers

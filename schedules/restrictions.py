@@ -29,7 +29,10 @@ def is_unrestricted(layer: LayerFacts) -> bool:
 
 
 def windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
-    """The spans in which a restricted layer counts that reach into [start, end): whole, in order, apart."""
+    """The spans in which a restricted layer counts that reach into [start, end): whole, and in order.
+
+    They are apart, but where the clock leaps over what is between them.
+    """
     cycle, arcs = CYCLES[layer.restriction_type], _arcs(layer.restriction_type, layer.restrictions)
     shown = wall_of(start, zone)
     begins = _beginning(shown, cycle) - cycle

@@ -17,6 +17,17 @@ def zone_of(name: str) -> ZoneInfo:
         raise ZoneInfoNotFoundError(f"no time zone has the name {name!r}") from error
 
 
+def zone_or_utc(name: str) -> ZoneInfo:
+    """The time zone of this name, or UTC where this host does not know it.
+
+    A schedule whose zone was taken out of the host's data must page somebody, if at other hours (law 9).
+    """
+    try:
+        return zone_of(name)
+    except ZoneInfoNotFoundError:
+        return zone_of("UTC")
+
+
 def wall_of(moment: datetime, zone: ZoneInfo) -> datetime:
     """What the clock shows at a moment, as a datetime without a zone."""
     try:

@@ -484,3 +484,9 @@ def test_moments_may_be_given_by_any_clock():
     assert shifts(rota, *(each.astimezone(zone_of("Asia/Tokyo")) for each in (start, end))) == shifts(
         rota, start, end
     )
+
+
+def test_a_zone_that_this_host_does_not_know_is_utc_so_that_somebody_is_paged():
+    known, unknown = (schedule(layer(), time_zone=zone) for zone in ("UTC", "Mars/Olympus_Mons"))
+
+    assert on_call(unknown, at("2026-03-04 12:00")) == on_call(known, at("2026-03-04 12:00")) != []
