@@ -5,7 +5,7 @@ once and written at most twice. Effects are replayed in their order in memory fi
 written is the same however the alerts were cut into batches.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -64,6 +64,10 @@ class Applied:
     channels: frozenset[int] = frozenset()
 
 
+class Overtaken(Exception):
+    """What was decided upon has changed meanwhile: to be decided anew, in another transaction."""
+
+
 @dataclass(slots=True)
 class _Replay:
     """The effects, folded: the last word on each row."""
@@ -82,12 +86,16 @@ class _Replay:
     roles: dict[tuple[str, int], AssignRole] = field(default_factory=dict)
     tasks: list[AddTask] = field(default_factory=list)
     templates: dict[tuple[str, int], ApplyTaskTemplate] = field(default_factory=dict)
-    turns: dict[int, int] = field(default_factory=dict)
+    turns: dict[int, TakeTurn] = field(default_factory=dict)
 
 
 def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
-    """Write an outcome. `rows` are row numbers of incidents that are only referred to, by unique_id."""
+    """Write an outcome. `rows` are row numbers of incidents that are only referred to, by unique_id.
+
+    Raises Overtaken, before it writes anything, when somebody else took a turn that this outcome takes.
+    """
     replay = _replay(outcome)
+    _take_turns(replay.turns.values())
     known = dict(rows or {})
     known.update({i.unique_id: i.row for i in replay.incidents.values() if i.row is not None})
     _update_incidents([i for i in replay.incidents.values() if i.row is not None])
@@ -100,7 +108,6 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     _write_timers(replay.arms, known)
     _void_notices(replay.voids, known)
     channels = write_notices(replay.owed, known)
-    bulk.update(EscalationPolicy, [{"id": row, "turn": turn} for row, turn in sorted(replay.turns.items())])
     return Applied(channels)
 
 
@@ -140,8 +147,9 @@ def _replay(outcome: Outcome) -> _Replay:
                 replay.tasks.append(effect)
             case ApplyTaskTemplate(unique_id, template):
                 replay.templates.setdefault((unique_id, template), effect)
-            case TakeTurn(policy, turn):
-                replay.turns[policy] = turn
+            case TakeTurn(policy, known, turn):
+                first = replay.turns.get(policy, effect)
+                replay.turns[policy] = TakeTurn(policy, first.known if first is not effect else known, turn)
     return replay
 
 
@@ -151,6 +159,13 @@ def _replay_void(replay: _Replay, effect: VoidNotices, unique_id: str) -> None:
     for owed in replay.owed.values():
         if owed.notice.incident == unique_id and owed.void is None:
             owed.void = effect
+
+
+def _take_turns(turns: Iterable[TakeTurn]) -> None:
+    for turn in sorted(turns, key=lambda taken: taken.policy):
+        of = (EscalationPolicy.id == turn.policy) & (EscalationPolicy.turn == turn.known)
+        if not EscalationPolicy.update(turn=turn.next).where(of).execute():
+            raise Overtaken(f"a turn of policy {turn.policy} was taken meanwhile")
 
 
 def _columns(incident: IncidentState) -> dict[str, Any]:

@@ -75,25 +75,25 @@ def directory_of(
 
 
 _TURNS = Prepared(
-    lambda: store().for_update(
-        EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.turn)
-        .where(among(EscalationPolicy.id, "policies"))
-        .order_by(EscalationPolicy.id)
+    lambda: EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.turn).where(
+        among(EscalationPolicy.id, "policies")
     )
 )
 
 
-def lock_turns(directory: Directory, policies: Iterable[int | None]) -> dict[int, int]:
-    """Whose turn it is by those of these policies that assign by turns, kept from changing until the
-    transaction ends."""
-    known = (directory.policies.get(row or 0) for row in policies)
-    rows = [policy.row for policy in known if policy is not None and policy.round_robin]
+def turns_of(directory: Directory) -> dict[int, int]:
+    """Whose turn it is by those policies that assign by turns, as it was last committed."""
+    rows = [policy.row for policy in directory.policies.values() if policy.round_robin]
     return dict(_TURNS.rows(policies=rows)) if rows else {}
 
 
-def with_turns(directory: Directory, policies: Iterable[int | None]) -> Directory:
-    """The directory with the turns of these policies."""
-    return replace(directory, turns=lock_turns(directory, policies))
+def with_turns(directory: Directory, policy: int | None) -> Directory:
+    """The directory with the turn of this policy, kept from changing until the transaction ends."""
+    known = directory.policies.get(policy or 0)
+    if known is None or not known.round_robin:
+        return directory
+    row = store().for_update(EscalationPolicy.select().where(EscalationPolicy.id == known.row)).get()
+    return replace(directory, turns={known.row: row.turn})
 
 
 def people(usernames: Collection[str], at: datetime | None = None) -> dict[str, PersonFacts]:

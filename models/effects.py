@@ -290,9 +290,11 @@ class ApplyTaskTemplate:
 
 @dataclass(frozen=True, slots=True)
 class TakeTurn:
-    """A policy (its row number) has assigned an incident by turns: next is this place, from 0."""
+    """A policy (its row number) has assigned an incident by turns: it was the turn of the target in place
+    `known`, from 0, and is that of `next` from now on."""
 
     policy: int
+    known: int
     next: int
 
 

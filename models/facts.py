@@ -143,8 +143,8 @@ class PolicyFacts:
 class Directory:
     """Policies, the people and the schedules they name; whom to tell when a chain reaches nobody.
 
-    `turns`, by row of a policy, is which target's turn it is, where that is kept from changing meanwhile.
-    Nobody is asked to have been on call before `told_from`.
+    `turns`, by row of a policy that assigns by turns, is which target's turn it is. `worked_at` is when what
+    is decided about is worked on, where that may be later than its own moment (see schedules/notices.py).
     """
 
     policies: Mapping[int, PolicyFacts] = field(default_factory=dict)
@@ -153,7 +153,7 @@ class Directory:
     managers: tuple[str, ...] = ()
     owner: str | None = None
     turns: Mapping[int, int] = field(default_factory=dict)
-    told_from: datetime | None = None
+    worked_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

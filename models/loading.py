@@ -11,7 +11,7 @@ from typing import Any
 from models.accounts import Configuration
 from models.applications import APPLICATIONS
 from models.base import store
-from models.directories import directory, directory_of, with_turns
+from models.directories import directory, directory_of
 from models.effects import IncidentState
 from models.enums import (
     Collation,
@@ -85,7 +85,7 @@ def service_surroundings(
         return None
     team = Team.get_by_id(service.team_id)
     wanted = {row for row in (service.escalation_policy_id, *policies) if row}
-    return service_facts(service, team.account_id), with_turns(directory(team, wanted, at), wanted)
+    return service_facts(service, team.account_id), directory(team, wanted, at)
 
 
 def lock_incident(
@@ -102,8 +102,7 @@ def lock_incident(
     team = Team.get_by_id(incident.team)
     wanted = {one for one in (incident.escalation_policy, *policies) if one}
     service = found.services.get(incident.service or 0)
-    people = with_turns(directory(team, wanted, at), policies)
-    return Surroundings(incident, service, people, found.children_of(incident))
+    return Surroundings(incident, service, directory(team, wanted, at), found.children_of(incident))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,19 @@ from models import bulk, schedules
 from models.accounts import Account, User, display_name, raise_version
 from models.base import store
 from models.effects import Actor
-from models.enums import AccountRole, IncidentStatus, RuleAction, TargetType, TaskStatus, TeamRole, TimerKind
+from models.enums import (
+    AccountRole,
+    IncidentStatus,
+    NoticeState,
+    RuleAction,
+    TargetType,
+    TaskStatus,
+    TeamRole,
+    TimerKind,
+)
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
+from models.notices import Notice
 from models.rules import AlertRule
 from models.services import Integration, Service
 from models.tasks import PostIncidentTask
@@ -135,21 +145,24 @@ def _free_tasks(user: User) -> None:
 
 def _free_incidents(user: User, actor: Actor, now: datetime) -> None:
     """Open incidents of theirs are nobody's, and say why. Those that nobody has acknowledged begin their
-    chain anew: it may have ended, or been stopped, because this person had taken them. What was merged
-    into another incident is silent, and stays so.
+    chain anew, as do others of which they were still owed word: it may have ended, or been stopped, because
+    this person was told, or to be told. What was merged into another incident is silent, and stays so.
     """
     open_ones = Incident.select().where(Incident.status < IncidentStatus.RESOLVED)
     IncidentAssignment.delete().where(
         IncidentAssignment.user == user,
         IncidentAssignment.incident.in_(open_ones.select(Incident.id)),
     ).execute()
-    rows = list(store().for_update(open_ones.where(Incident.assigned_to == user).order_by(Incident.id)))
-    begun = [row for row in rows if row.status == IncidentStatus.TRIGGERED and row.parent_id is None]
+    owing = Notice.select(Notice.incident).where(Notice.user == user, Notice.state == NoticeState.PENDING)
+    theirs = (Incident.assigned_to == user) | Incident.id.in_(owing)
+    found = list(store().for_update(open_ones.where(theirs).order_by(Incident.id)))
+    begun = [row for row in found if row.status == IncidentStatus.TRIGGERED and row.parent_id is None]
+    rows = [row for row in found if row.assigned_to_id == user.id]
     bulk.update(Incident, [{"id": row.id, "assigned_to": None} for row in rows])
     chain = {"escalating": True, "chain_started_at": now, "next_step": 0, "reached": False}
     bulk.update(Incident, [{"id": row.id, "chain": row.chain + 1, **chain} for row in begun])
     bulk.insert(Timer, [_first_step(row, now) for row in begun])
-    bulk.insert(IncidentLog, [_log(row, user, actor, now) for row in rows])
+    bulk.insert(IncidentLog, [_log(row, user, actor, now) for row in found if row in rows or row in begun])
 
 
 def _first_step(incident: Incident, now: datetime) -> dict[str, Any]:
@@ -159,11 +172,13 @@ def _first_step(incident: Incident, now: datetime) -> dict[str, Any]:
 
 
 def _log(incident: Incident, user: User, actor: Actor, now: datetime) -> dict[str, Any]:
+    is_theirs = incident.assigned_to_id == user.id
+    follows = "assigned to nobody" if is_theirs else "they were still to be told"
     return {
         "incident": incident.id,
         "at": now,
-        "what": "assigned",
-        "reason": f"{display_name(user)} was removed from the account by {actor.name}: assigned to nobody",
+        "what": "assigned" if is_theirs else "escalated",
+        "reason": f"{display_name(user)} was removed from the account by {actor.name}: {follows}",
         "actor_kind": actor.kind,
         "user": actor.user,
     }

@@ -5,6 +5,7 @@ whole change; nothing here looks at a clock or a table. Contract sections 4.3 an
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from models.effects import (
@@ -24,7 +25,7 @@ from models.effects import (
 from models.enums import IncidentStatus, NoticeKind
 from models.facts import Directory, Named, PersonFacts, ServiceFacts
 from schedules import escalation, timers
-from schedules.notices import notices_for, recipient
+from schedules.notices import notices_for, recipient, told_at
 from schedules.targets import assignee
 
 # Whom a chain may name that does not go on.
@@ -82,14 +83,15 @@ def start_assigned(
     effects = start(incident, service, directory, actor, now)
     if person is None:
         return effects
-    # A chain that begins later tells its first people then.
+    # A chain that begins later tells its first people then: who is on call by then is not known.
     at = max(now, incident.chain_started_at)
-    _, first = escalation.advance(incident, directory, actor, at)
-    told = recipient(person, at)
+    known = directory if at == now else replace(directory, schedules={})
+    _, first = escalation.advance(incident, known, actor, at)
+    told = recipient(person, told_at(directory, at))
     if any(effect.notice.user == told.row for effect in first if isinstance(effect, OweNotice)):
         return effects
     reason = f"assigned by {actor.name}"
-    notices = notices_for(incident, person, NoticeKind.ASSIGNMENT, "0", reason, at)
+    notices = notices_for(incident, person, NoticeKind.ASSIGNMENT, "0", reason, directory, at)
     return (*effects, *(OweNotice(notice) for notice in notices))
 
 
@@ -218,7 +220,7 @@ def assign(
     # Each assignment is a reason of its own, so it gets a chain number of its own.
     taken = awake.but(escalating=False, chain=awake.chain + 1)
     notices = notices_for(
-        taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", now
+        taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", directory, now
     )
     owed = [OweNotice(notice) for notice in notices]
     return (
@@ -246,10 +248,13 @@ def change_policy(
     actor: Actor,
     now: datetime,
     reason: str = "",
+    *,
+    keeps_assignee: bool = False,
 ) -> tuple[Effect, ...]:
     """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3).
 
-    Where nobody has acknowledged, it is assigned as a new incident of that policy is.
+    Where nobody has acknowledged, it is assigned as a new incident of that policy is, unless it is said to
+    stay as it is.
     """
     if incident.escalation_policy == policy:
         return ()
@@ -259,8 +264,11 @@ def change_policy(
     changed = _woken(incident, now).but(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
         return (log, *rearm(changed, service, directory, now, why))
-    person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
-    begun = _new_chain(changed, now).but(assigned_to=person.row if person else None)
+    begun = _new_chain(changed, now)
+    turn: tuple[Effect, ...] = ()
+    if not keeps_assignee:
+        person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
+        begun = begun.but(assigned_to=person.row if person else None)
     return (
         VoidNotices(incident.unique_id, now, why),
         log,

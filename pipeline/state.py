@@ -54,8 +54,8 @@ class LaneState:
     `called` and `roles` are who was asked to help with an open incident, and who has which role in it: only
     where rules ask for helpers and give roles. Open children of the incidents are among the incidents; asking
     for those of a service that is not among the `locked` ones (None: all are) notes it in `unlocked`, and
-    what was decided with any must be decided anew, under its lock. `turns` of policies that assign by turns
-    are known where they were asked for; another one is noted in `unasked`, likewise.
+    what was decided with any must be decided anew, under its lock. `turns` are those of policies that assign
+    by turns, by row.
     """
 
     def __init__(
@@ -90,7 +90,6 @@ class LaneState:
         self.called = set(called)
         self.roles = dict(roles or {})
         self.turns = dict(turns or {})
-        self.unasked: set[int] = set()
 
     def entity(self, integration: int, entity_id: str) -> EntityState:
         key = (integration, entity_id)
@@ -132,12 +131,8 @@ class LaneState:
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
 
     def turn(self, policy: PolicyFacts | None) -> int:
-        """Which target's turn it is by a policy that assigns by turns."""
-        if policy is None or not policy.round_robin:
-            return 0
-        if policy.row not in self.turns:
-            self.unasked.add(policy.row)
-        return self.turns.get(policy.row, 0)
+        """Which target's turn it is, by a policy that assigns by turns."""
+        return self.turns.get(policy.row, 0) if policy else 0
 
     def others_firing(self, incident: IncidentState, entity: EntityState) -> int:
         """How many of an incident's entities fire besides this one."""
@@ -163,7 +158,7 @@ class LaneState:
                     self.called.add((unique_id, user, policy))
                 case AssignRole(unique_id, role=role, user=user):
                     self.roles[unique_id, role] = user
-                case TakeTurn(policy, turn):
+                case TakeTurn(policy, next=turn):
                     self.turns[policy] = turn
 
     def _put(self, entity: EntityState) -> None:

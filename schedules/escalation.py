@@ -43,7 +43,7 @@ def advance(
     duty = Duty(directory, now)
     effects: list[Effect] = []
     # A policy that was deleted in the middle of a chain names nobody either.
-    if policy is None or (incident.next_step == 0 and not _names_anybody(policy, duty)):
+    if policy is None or _begins_with_nobody(incident, policy, duty, now):
         effects += tell_somebody(incident, directory, actor, now)
         incident = incident.but(reached=True)
     if policy is None:
@@ -51,10 +51,10 @@ def advance(
     told: set[Told] = set()
     for step in _due_steps(incident, policy, duty, now):
         people = _people(incident, policy, step, duty)
-        effects += _take(incident, policy, step, people, actor, now, told)
+        effects += _take(incident, policy, step, people, directory, duty, actor, now, told)
         incident = incident.but(next_step=step + 1, reached=incident.reached or bool(people))
     # Whoever was on call when the chain began need not have been when it was their turn.
-    if not incident.reached and incident.next_step >= chain_length(policy):
+    if not incident.reached and incident.next_step >= len(policy.steps):
         effects += tell_somebody(incident, directory, actor, now)
         incident = incident.but(reached=True)
     return incident, tuple(effects)
@@ -84,8 +84,11 @@ def _people(incident: IncidentState, policy: PolicyFacts, step: int, duty: Duty)
     return [person for person in people if person.row == incident.assigned_to] or people
 
 
-def _names_anybody(policy: PolicyFacts, duty: Duty) -> bool:
-    return any(duty.people_of(step) for step in policy.steps)
+def _begins_with_nobody(incident: IncidentState, policy: PolicyFacts, duty: Duty, now: datetime) -> bool:
+    """Whether a chain begins, and none of its steps would reach anybody. One without steps never begins."""
+    if incident.reached or incident.next_step > 0 or (policy.steps and now < incident.chain_started_at):
+        return False
+    return not any(duty.people_of(step) for step in policy.steps)
 
 
 def _take(
@@ -93,6 +96,8 @@ def _take(
     policy: PolicyFacts,
     step: int,
     people: list[PersonFacts],
+    directory: Directory,
+    duty: Duty,
     actor: Actor,
     now: datetime,
     told: set[Told],
@@ -101,13 +106,14 @@ def _take(
     label = f"step {index + 1} of policy {policy.name}" + (f", pass {passes + 1}" if passes else "")
     if not people:
         return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody there", actor)]
-    occasion, reason = f"{incident.chain}:{step}", f"named by {label}"
-    notices = [
-        notice
-        for person in people
-        for notice in notices_for(incident, person, NoticeKind.ESCALATION, occasion, reason, now)
-    ]
-    names = ", ".join(named(person, now) for person in people)
+    why, had_turn = duty.why(policy.steps[index]), not index and policy.alone and is_by_turns(policy)
+    notices: list[NoticeState] = []
+    for person in people:
+        reasons = (f"named by {label}", why.get(person.username, ""), "whose turn it was" if had_turn else "")
+        reason = ", ".join(said for said in reasons if said)
+        occasion = f"{incident.chain}:{step}"
+        notices += notices_for(incident, person, NoticeKind.ESCALATION, occasion, reason, directory, now)
+    names = ", ".join(named(person, directory, now) for person in people)
     log = RecordLog(incident.unique_id, now, "escalated", f"{label}: {names}", actor)
     return [log, *(OweNotice(notice) for notice in _fresh(notices, told))]
 
@@ -127,12 +133,12 @@ def tell_somebody(incident: IncidentState, directory: Directory, actor: Actor, n
     why = f"policy {policy.name} reaches nobody" if policy else "there is no escalation policy"
     people, whom = last_resort(directory)
     # A chain that is to begin later has its last resort later too.
-    at = max(now, incident.chain_started_at)
+    at, occasion = max(now, incident.chain_started_at), str(incident.chain)
     notices = [
         notice
         for person in people
         for notice in notices_for(
-            incident, person, NoticeKind.NOBODY_REACHED, str(incident.chain), f"{why}: {whom} told", at
+            incident, person, NoticeKind.NOBODY_REACHED, occasion, f"{why}: {whom} told", directory, at
         )
     ]
     log = RecordLog(incident.unique_id, now, "escalated", f"{why}: {whom} told", actor)

@@ -7,14 +7,23 @@ from datetime import datetime, timedelta
 
 from models.effects import IncidentState, NoticeState
 from models.enums import ContactType, NoticeKind
-from models.facts import PersonFacts
+from models.facts import Directory, PersonFacts
 
 MINUTE = timedelta(minutes=1)
+# What has waited for longer than this is not told to those who were to be told when it came.
+LATE = MINUTE
 
 
 def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
     """What the keys of all notices begin with that an incident owes for one reason."""
     return f"{incident}:{kind}:{occasion}:"
+
+
+def told_at(directory: Directory, at: datetime) -> datetime:
+    """The moment that counts for who is told of what happened at a moment: its own or, where that has waited,
+    the one at which it is worked on."""
+    worked_at = directory.worked_at
+    return worked_at if worked_at is not None and worked_at - at > LATE else at
 
 
 def recipient(person: PersonFacts, at: datetime) -> PersonFacts:
@@ -24,9 +33,9 @@ def recipient(person: PersonFacts, at: datetime) -> PersonFacts:
     return max(holding, key=lambda each: each.start).to if holding else person
 
 
-def named(person: PersonFacts, at: datetime) -> str:
+def named(person: PersonFacts, directory: Directory, at: datetime) -> str:
     """A person's name for people, and who is told instead."""
-    told = recipient(person, at)
+    told = recipient(person, told_at(directory, at))
     return person.name if told is person else f"{person.name} (forwarded to {told.name})"
 
 
@@ -36,6 +45,7 @@ def notices_for(
     kind: NoticeKind,
     occasion: str,
     reason: str,
+    directory: Directory,
     now: datetime,
 ) -> list[NoticeState]:
     """What is owed where a person is named: a notice per notification rule of the incident's urgency.
@@ -43,7 +53,7 @@ def notices_for(
     Somebody without such a rule is told at the address of the account, at once. `occasion` tells one reason
     of this kind from the next (the chain and step).
     """
-    told = recipient(person, now)
+    told = recipient(person, told_at(directory, now))
     if told is not person:
         reason = f"{reason}; forwarded from {person.name}"
     rules = [rule for rule in told.rules if rule.urgency is incident.urgency]

@@ -61,7 +61,7 @@ def _call(
     reason = f"asked to help by {actor.name}"
     for person in people:
         for notice in notices.notices_for(
-            incident, person, NoticeKind.RESPONDER, call.unique_id, reason, now
+            incident, person, NoticeKind.RESPONDER, call.unique_id, reason, directory, now
         ):
             yield OweNotice(notice)
 
@@ -69,10 +69,10 @@ def _call(
 def _reached(call: Call, directory: Directory, now: datetime) -> tuple[list[PersonFacts], str]:
     """Whom a call reaches, and how the log names them."""
     if call.person is not None:
-        return [call.person], notices.named(call.person, now)
+        return [call.person], notices.named(call.person, directory, now)
     name = f"policy {call.policy.name}" if call.policy else "nobody"
     people = first_people(call.policy, directory, now)
     if people:
-        return people, f"{name} ({', '.join(notices.named(person, now) for person in people)})"
+        return people, f"{name} ({', '.join(notices.named(person, directory, now) for person in people)})"
     people, instead = escalation.last_resort(directory)
     return people, f"{name} reaches nobody: {instead}"

@@ -8,7 +8,8 @@ from datetime import datetime
 from models.effects import Effect, TakeTurn
 from models.enums import TargetType
 from models.facts import Directory, PersonFacts, PolicyFacts, StepFacts, StepTarget
-from schedules.oncall import on_call
+from schedules.notices import told_at
+from schedules.oncall import Shift, on_call
 
 
 class Duty:
@@ -19,9 +20,8 @@ class Duty:
 
     def __init__(self, directory: Directory, at: datetime) -> None:
         self._directory = directory
-        # What has waited for long is for those who are on call by now.
-        self._at = max(at, directory.told_from) if directory.told_from else at
-        self._by_schedule: dict[str, list[str]] = {}
+        self._at = told_at(directory, at)
+        self._by_schedule: dict[str, list[Shift]] = {}
 
     def people_of(self, step: StepFacts) -> list[PersonFacts]:
         """Everybody whom a step names, in its order and each once: persons, and whoever is on call by
@@ -30,14 +30,29 @@ class Duty:
         named = {name: None for target in step.targets for name in self._usernames(target)}
         return [people[name] for name in named if name in people]
 
+    def why(self, step: StepFacts) -> dict[str, str]:
+        """What puts people on call whom a step names by its schedules alone, in words, by username."""
+        said: dict[str, str] = {}
+        for target in step.targets:
+            if target.kind is TargetType.USER:
+                said.setdefault(target.name, "")
+                continue
+            for shift in self._shifts(target.name):
+                schedule = self._directory.schedules[target.name].name
+                kind = "override" if shift.is_override else "layer"
+                said.setdefault(shift.username, f"on call by {schedule} ({kind} {shift.source.name})")
+        return {username: why for username, why in said.items() if why}
+
     def _usernames(self, target: StepTarget) -> list[str]:
         if target.kind is TargetType.USER:
             return [target.name]
-        known = self._by_schedule.get(target.name)
+        return [shift.username for shift in self._shifts(target.name)]
+
+    def _shifts(self, name: str) -> list[Shift]:
+        known = self._by_schedule.get(name)
         if known is None:
-            schedule = self._directory.schedules.get(target.name)
-            known = [shift.username for shift in on_call(schedule, self._at)] if schedule else []
-            self._by_schedule[target.name] = known
+            schedule = self._directory.schedules.get(name)
+            known = self._by_schedule[name] = on_call(schedule, self._at) if schedule else []
         return known
 
 
@@ -72,7 +87,7 @@ def assignee(
         for place in ((turn + skipped) % count for skipped in range(count)):
             people = people_of(StepFacts(0, (first.targets[place],)), directory, at)
             if people:
-                return people[0], (TakeTurn(policy.row, (place + 1) % count),)
+                return people[0], (TakeTurn(policy.row, turn, (place + 1) % count),)
     return next(iter(first_people(policy, directory, at)), None), ()
 
 

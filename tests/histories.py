@@ -35,19 +35,23 @@ from models.incidents import (
     IncidentTask,
 )
 from models.notices import Notice
+from models.schedules import ScheduleOverride
 from models.services import Integration, Service
 from models.tasks import TaskTemplate, TemplateTask
-from models.teams import IncidentRole, Tag
+from models.teams import EscalationPolicy, IncidentRole, Tag
 from models.timers import Timer
+from models.users import ForwardingRule
 from pipeline.topology import segments
-from tests import stores
+from tests import layers, stores
 from tests.alerts import accept, rows
 from tests.people import World, found_world
 from tests.rules import accept_by, action, add_router, add_router_rule, add_rule, equals, var
-from workers import configuration, road, routing
+from tests.workers.test_timers import set_policy
+from workers import configuration, lane_state, road, routing
 from workers.pace import Pace
 
 A = RuleAction
+WORKED_AFTER = timedelta(minutes=20)
 LEVELS = ("critical", "critical", "critical", "error", "info", "acknowledged", "resolved", "resolved")
 ENTITIES = ("a", "b", "c", "d")
 # Seconds between alerts: at once, soon, and after the window of collation and of what rules call recent.
@@ -179,7 +183,7 @@ class Place:
 
 TABLES = (
     Event, Incident, Entity, Notice, Timer, IncidentLog, IncidentTag, IncidentNote, IncidentResponder,
-    IncidentAssignment, IncidentTask,
+    IncidentAssignment, IncidentTask, EscalationPolicy,
 )  # fmt: skip
 
 
@@ -189,7 +193,7 @@ def lived(home: Path, now: datetime, history: History, manner: Manner) -> dict[s
     db.close_all()
     stores.Migrated.made.give(home)
     configuration.forget()
-    with connection(), worked(manner):
+    with connection(), worked(manner, now):
         place = founded(now, history)
         send(place, history, now)
         work(place, manner)
@@ -199,12 +203,14 @@ def lived(home: Path, now: datetime, history: History, manner: Manner) -> dict[s
         return rows(*TABLES, without={"incident_number"} if history.routed else ())
 
 
-def worked(manner: Manner) -> Any:
+def worked(manner: Manner, now: datetime) -> Any:
     patches = mock.patch.multiple(
         road, _road=segments(manner.cuts), _pace=Pace(target_s=1e9, limit=manner.size)
     )
     at_once = mock.patch.object(routing, "_pace", Pace(target_s=1e9, limit=manner.size))
-    return _Both(patches, at_once)
+    # What is late must not depend on when a test runs: some of a history is, some is not.
+    at_a_moment = mock.patch.object(lane_state, "_worked_at", return_value=now + WORKED_AFTER)
+    return _Both(patches, at_once, at_a_moment)
 
 
 class _Both:
@@ -229,6 +235,7 @@ def founded(now: datetime, history: History) -> Place:
         for name in ("Disk", "Night"):
             Tag.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
         _add_duties(world, now)
+        _put_on_call(world, now, by_turns=not history.routed)
         if history.collation_minutes:
             on = {"collation": Collation.TIME_BASED, "collation_time": history.collation_minutes}
             Service.update(on).where(Service.id == world.service.id).execute()
@@ -264,6 +271,26 @@ def _add_duties(world: World, now: datetime) -> None:
             )  # fmt: skip
     usual = TaskTemplate.get(TaskTemplate.name == "Every time")
     Service.update(task_template=usual).where(Service.id == world.service.id).execute()
+
+
+def _put_on_call(world: World, now: datetime, *, by_turns: bool) -> None:
+    """Whom the policy tells changes all the time: by turns of an hour, an override, and forwarding.
+
+    Lanes of two services would take turns of a policy as they come.
+    """
+    rota = layers.schedule(
+        world.team,
+        layers.layer(world.bob, world.charlie, shift_length=3600, start=now - timedelta(days=3)),
+        layers.layer(world.alice, world.bob, shift_length=5400, start=now - timedelta(days=2)),
+    )
+    soon, later = now + timedelta(minutes=10), now + timedelta(minutes=70)
+    known = {"unique_id": new_uuid(), "creation_date": now}
+    ScheduleOverride.create(schedule=rota, user=world.alice, start_time=soon, end_time=later, **known)
+    away = {"user": world.bob, "to_user": world.alice, "created_by": world.bob}
+    ForwardingRule.create(from_date=soon, to_date=later, **away, **known)
+    settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
+    columns = {"assignment_settings": settings} if by_turns else {}
+    set_policy(world, (0, rota, world.alice, world.bob), (5, rota), **columns)
 
 
 def _add(world: World, door: Integration, name: str) -> None:

@@ -11,6 +11,7 @@ from marshmallow import validate
 
 from models.apply import apply
 from models.base import store
+from models.directories import with_turns
 from models.effects import Effect, IncidentState, Outcome
 from models.facts import Surroundings
 from models.incidents import Incident
@@ -65,7 +66,8 @@ def reassign(incident: str) -> Incident:
     reason = wanted.get("reason", "")
     with store().writing():
         found = _locked(row, policies_of(wanted))
-        around = (found.service, found.directory, acting(), now(), reason)
+        directory = with_turns(found.directory, wanted.get("escalation_policy"))
+        around = (found.service, directory, acting(), now(), reason)
         if wanted.get("assigned_to"):
             effects = moves.assign(found.incident, with_person(wanted)["assigned_to"], *around)
         else:

@@ -9,7 +9,7 @@ from typing import Any
 
 from models.apply import apply
 from models.base import store
-from models.directories import people
+from models.directories import people, with_turns
 from models.effects import Actor, Effect, IncidentState, Outcome, RecordLog, SaveIncident
 from models.enums import IncidentStatus, Urgency
 from models.facts import Directory, ServiceFacts, Surroundings
@@ -120,6 +120,7 @@ def _state(
     person = wanted.get("assigned_to")
     turn: tuple[Effect, ...] = ()
     if person is None:
+        directory = with_turns(directory, policy)
         of = directory.policies.get(policy or 0)
         person, turn = targets.assignee(of, directory, directory.turns.get(policy or 0, 0), at)
     incident = IncidentState(
@@ -194,7 +195,17 @@ def _policy(
 ) -> Changes:
     if "escalation_policy" not in wanted:
         return ()
-    return moves.change_policy(state, wanted["escalation_policy"], found.service, found.directory, actor, at)
+    policy = wanted["escalation_policy"]
+    return moves.change_policy(
+        state,
+        policy,
+        found.service,
+        with_turns(found.directory, policy),
+        actor,
+        at,
+        # Sent back as it was received, or chosen.
+        keeps_assignee="assigned_to" in wanted,
+    )
 
 
 def _assignee(
@@ -203,7 +214,7 @@ def _assignee(
     if "assigned_to" not in wanted:
         return ()
     person = wanted["assigned_to"]
-    # Sent back as it was received: who it is assigned to is then for its new policy to say.
+    # Sent back as it was received, it is taken over by nobody: a chain goes on.
     if found.incident.assigned_to == (person.row if person else None):
         return ()
     return moves.assign(state, person, found.service, found.directory, actor, at)

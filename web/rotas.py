@@ -4,7 +4,6 @@ Everything is answered by the functions that page (schedules/oncall.py, schedule
 number of queries.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -23,14 +22,14 @@ from models.prepared import any_of
 from models.schedules import Schedule
 from models.teams import Team
 from schedules import coverage
-from schedules.coverage import EARLIEST, LATEST, Problem
+from schedules.coverage import Problem
 from schedules.notices import recipient
 from schedules.oncall import Shift
 from schedules.targets import people_on_call
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import bad
-from web.shapes import MaybeMoment, Moment, Several, Shape, Text, UserShape
+from web.shapes import AskedMoment, Moment, Several, Shape, Text, UserShape
 
 DAY = timedelta(days=1)
 USUAL = 30 * DAY
@@ -38,23 +37,6 @@ LONGEST = 366 * DAY
 # A shift that reaches into a time may have begun so long before, and overrides have cut it since.
 LONGEST_SHIFT = 366 * DAY
 MOST_SHIFTS = 10_000
-
-# A plus sign that stood in an address as it is, and so was read as a blank.
-_BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
-
-
-class AskedMoment(MaybeMoment):
-    """A moment of a question, in the years of which there is something to be told; "" is none."""
-
-    default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
-
-    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
-        text = _BLANK_OFFSET.sub(r"\1+\2", value) if isinstance(value, str) else value
-        found = super()._deserialize(text, attr, data, **kwargs)
-        if not EARLIEST <= found < LATEST:
-            raise self.make_error("year")
-        return found
-
 
 class TimeShape(Shape):
     start = AskedMoment(

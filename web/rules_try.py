@@ -28,7 +28,7 @@ from web import access, alert_rules, wire
 from web.auth import now, viewer
 from web.errors import BadRequest, NotFound, bad
 from web.rule_actions import ActionShape
-from web.shapes import Choice, Flag, Moment, Number, Part, Reference, RuleJson, Several, Shape, Text
+from web.shapes import AskedMoment, Choice, Flag, Number, Part, Reference, RuleJson, Several, Shape, Text
 
 # A condition is looked at in so many steps, or for so long, whichever is less.
 MOST_STEPS = 200
@@ -51,7 +51,7 @@ class TryShape(Shape):
     source = Text(limit=64, validate=validate.OneOf([*SOURCES, ""]))
     alert = Text(limit=64)
     integration = Reference()
-    at = Moment(allow_none=True)
+    at = AskedMoment()
     seconds_since_last = fields.Float(
         allow_none=True, allow_nan=False, validate=validate.Range(min=0, max=1e10)
     )

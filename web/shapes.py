@@ -15,6 +15,7 @@ from zoneinfo import available_timezones
 from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing, validate
 
 from pipeline.conditions import BadRule, compile_rule
+from schedules.coverage import EARLIEST, LATEST
 from web import profile
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -171,6 +172,23 @@ class MaybeMoment(GivenMoment):
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         return super().deserialize(_or_nothing(value), attr, data, **kwargs)
+
+
+# A plus sign that stood in an address as it is, and so was read as a blank.
+_BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
+
+
+class AskedMoment(MaybeMoment):
+    """A moment of a question, in the years of which there is something to be told; "" is none."""
+
+    default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+        text = _BLANK_OFFSET.sub(r"\1+\2", value) if isinstance(value, str) else value
+        found = super()._deserialize(text, attr, data, **kwargs)
+        if not EARLIEST <= found < LATEST:
+            raise self.make_error("year")
+        return found
 
 
 @lru_cache

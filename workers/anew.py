@@ -5,7 +5,8 @@ waits for no lane. The store then refuses the reference, once that deletion is c
 again finds another version of the configuration.
 
 Services are locked in one order, so that nobody waits for somebody who waits for them. A lane that finds
-out that it moves incidents of other services begins again, with all their locks.
+out that it moves incidents of other services begins again, with all their locks; and so does one when another
+lane was faster to take a turn of its policy.
 """
 
 from collections.abc import Callable, Collection
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 import peewee
 
+from models.apply import Overtaken
 from models.base import db
 
 # More in a row are no coincidence: then something is wrong with the alert itself.
@@ -41,6 +43,10 @@ class Unlocked(Exception):
         self.services = frozenset(services)
 
 
+# What ends a transaction so that the work is done in another one, whatever else it would be taken for.
+ANOTHER_TRANSACTION = (Unlocked, Overtaken)
+
+
 def with_locks(work: Callable[[frozenset[int]], T]) -> T:
     """The result of work, a transaction that begins with locking these services beside its own."""
     beside: frozenset[int] = frozenset()
@@ -49,3 +55,6 @@ def with_locks(work: Callable[[frozenset[int]], T]) -> T:
             return work(beside)
         except Unlocked as found:
             beside |= found.services
+        except Overtaken:
+            # Whoever was faster is done, so that somebody gets on each time.
+            continue

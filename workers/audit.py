@@ -9,12 +9,11 @@ import structlog
 
 from models.apply import apply
 from models.base import STORE_ERRORS, connection, store
-from models.effects import Actor, ArmTimers, Effect, IncidentState, Outcome, TimerState
+from models.effects import Actor, ArmTimers, Effect, IncidentState, Outcome, SaveIncident, TimerState
 from models.enums import ActorKind, IncidentStatus, TimerKind
 from models.incident_states import open_incidents_after
 from models.incidents import Incident
 from models.loading import lock_service, service_surroundings
-from models.notices import Notice
 from schedules import escalation
 from schedules.timers import wanted
 from workers import bell
@@ -67,6 +66,7 @@ def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]
         ]
         for one in _untold(planned):
             effects += escalation.tell_somebody(one, directory, AUDITOR, at)
+            effects.append(SaveIncident(one.but(reached=True)))
         rows = {one.unique_id: one.row for one in found if one.row is not None}
         channels = apply(Outcome(effects=effects), rows).channels
     bell.ring_deliveries(channels)
@@ -74,18 +74,15 @@ def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]
 
 
 def _untold(planned: list[tuple[IncidentState, tuple[TimerState, ...]]]) -> list[IncidentState]:
-    """Incidents that wait for an answer although nobody was told, and nobody will be.
+    """Incidents that wait for an answer although their chain has named nobody, and will not.
 
     That happens when a policy is emptied, or its people leave, before its first step was due.
     """
-    stuck = {
-        one.row: one
+    return [
+        one
         for one, timers in planned
         if one.status is IncidentStatus.TRIGGERED
         and one.escalating
+        and not one.reached
         and not any(timer.kind is TimerKind.ESCALATE for timer in timers)
-    }
-    told = Notice.select(Notice.incident).where(Notice.incident.in_(list(stuck))).distinct()
-    for (row,) in told.tuples():
-        stuck.pop(row, None)
-    return list(stuck.values())
+    ]

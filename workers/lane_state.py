@@ -2,10 +2,10 @@
 
 from collections.abc import Collection
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from models.base import store
-from models.directories import lock_turns
+from models.directories import turns_of
 from models.enums import Collation, RuleAction
 from models.incident_states import (
     assigned_roles,
@@ -17,10 +17,8 @@ from models.incident_states import (
 )
 from models.services import Service
 from pipeline.state import Key, LaneState, Past
+from schedules.notices import LATE
 from workers import configuration
-
-# What has waited for longer than this is not told to who was on call when it came.
-LATE = timedelta(minutes=1)
 
 
 def load(
@@ -28,19 +26,18 @@ def load(
     keys: set[Key],
     locked: Collection[int] = (),
     *,
-    turns: Collection[int] = (),
     accepted_at: datetime | None = None,
     now: datetime | None = None,
 ) -> LaneState:
     """The state around these entities, in a constant number of queries; `locked` are rows of services.
 
-    `turns` are rows of policies whose turns are asked for besides the service's own. `accepted_at` is the
-    earliest moment that is decided about, None for now; `now` is the store's clock, unless it is given.
+    `accepted_at` is the earliest moment that is decided about, None for now; `now` is the store's clock,
+    unless it is given.
     """
     known = configuration.of_service(service, accepted_at)
     facts = known.facts
-    if accepted_at is not None and facts.directory.schedules:
-        facts = replace(facts, directory=replace(facts.directory, told_from=_told_from(accepted_at, now)))
+    if accepted_at is not None:
+        facts = replace(facts, directory=replace(facts.directory, worked_at=_worked_at(accepted_at, now)))
     entities, ended = entity_states(keys)
     incidents = open_incidents(
         service.id,
@@ -58,7 +55,7 @@ def load(
         called=called_responders(incidents) if RuleAction.ADD_RESPONDER in known.acts else (),
         roles=assigned_roles(incidents) if RuleAction.ASSIGN_ROLE in known.acts else {},
         locked=locked,
-        turns=lock_turns(facts.directory, {*turns, service.escalation_policy_id}),
+        turns=turns_of(facts.directory),
     )
 
 
@@ -68,11 +65,11 @@ def rows_of(state: LaneState) -> dict[str, int]:
     return known | {unique_id: past.row for unique_id, past in state.past.items()}
 
 
-def _told_from(accepted_at: datetime, now: datetime | None) -> datetime | None:
-    """From when on somebody must have been on call to be told of what was accepted then: now where that has
-    waited. The store is asked for its clock where this host's does not show that it is new."""
+def _worked_at(accepted_at: datetime, now: datetime | None) -> datetime | None:
+    """The moment of the work; None where all that is decided about is new. The store is asked for its clock
+    where this host's does not show that it is."""
     if now is None:
         if abs(datetime.now(UTC) - accepted_at) <= LATE:
             return None
         now = store().now()
-    return now if now - accepted_at > LATE else None
+    return now

@@ -144,19 +144,19 @@ def _apart(
     except Exception as error:
         _set_receipt_aside(one, segment, error)
         tally.aside += 1
-        return _tell(service, one, error, segment)
+        return _tell(service, one, error, segment, now)
     made = _made(one)
     for traveller in travellers:
         if traveller.alert.event_id in made:
             continue
         try:
             channels |= anew.within(partial(_walk, service, segment, [traveller], tally, locked, now))
-        except (*STORE_ERRORS, anew.Unlocked):
+        except (*STORE_ERRORS, *anew.ANOTHER_TRANSACTION):
             raise
         except Exception as error:
             _set_aside(traveller, service, segment, one, error)
             tally.aside += 1
-            channels |= _tell(service, one, error, segment)
+            channels |= _tell(service, one, error, segment, now)
     return channels
 
 
@@ -193,9 +193,11 @@ def _insert_aside(traveller: Traveller, service: Service, segment: Segment, erro
     apply(Outcome(events=[replace(event, incident=None, incident_created=False)]))
 
 
-def _tell(service: Service, one: Waiting, error: Exception, segment: Segment) -> frozenset[int]:
+def _tell(
+    service: Service, one: Waiting, error: Exception, segment: Segment, now: datetime | None
+) -> frozenset[int]:
     what = telling.name_of(error, segment.name)
-    return telling.tell(service, one.integration, one.trace_id, one.receipt, one.accepted_at, what)
+    return telling.tell(service, one.integration, one.trace_id, one.receipt, one.accepted_at, what, now)
 
 
 def _transaction(
@@ -260,22 +262,19 @@ def _walk_piece(
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
-    """Decide and write; decide anew where rules gave alerts an entity_id that nobody had looked for, or a
-    policy whose turns nobody had asked for."""
+    """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
     asked = set(entities_of([traveller.alert for traveller in piece]))
     accepted_at = min(traveller.alert.accepted_at for traveller in piece)
-    turns: set[int] = set()
     while True:
-        state = lane_state.load(service, asked, locked, turns=turns, accepted_at=accepted_at, now=now)
+        state = lane_state.load(service, asked, locked, accepted_at=accepted_at, now=now)
         outcome = walk(piece, segment, state)
         if state.unlocked:
             raise anew.Unlocked(state.unlocked)
-        if not state.missing and not state.unasked:
+        if not state.missing:
             channels = apply(outcome, lane_state.rows_of(state)).channels
             tally.saw(outcome.events)
             return channels
         asked |= state.missing
-        turns |= state.unasked
 
 
 def _travellers(one: Waiting) -> Sequence[Traveller]:

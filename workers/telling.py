@@ -11,7 +11,7 @@ from models.effects import Outcome
 from models.services import Service
 from pipeline import unreadable
 from pipeline.state import Key, LaneState
-from workers import lane_state
+from workers import anew, lane_state
 
 log = structlog.get_logger()
 
@@ -22,27 +22,40 @@ def name_of(error: Exception, stage: str) -> str:
 
 
 def tell(
-    service: Service, integration: int, trace_id: str, receipt: int, at: datetime, what: str
+    service: Service,
+    integration: int,
+    trace_id: str,
+    receipt: int,
+    at: datetime,
+    what: str,
+    now: datetime | None = None,
 ) -> frozenset[int]:
     """Open the incident about it on a locked service, or leave the one that is open; the channels to ring."""
     log.error("an alert is set aside", trace_id=trace_id, error=what)
     alert = unreadable.alert_for(trace_id, receipt, integration, at)
-    return _told(service, {(integration, alert.entity_id)}, lambda state: unreadable.tell(alert, state))
+    keys = {(integration, alert.entity_id)}
+    return _told(service, keys, at, now, lambda state: unreadable.tell(alert, state))
 
 
 def tell_lost(service: Service, name: str, count: int, at: datetime) -> frozenset[int]:
     """Open an incident on a locked service about alerts whose integration was deleted before it was their
     turn; `name` is theirs alone. The channels to ring."""
     log.error("alerts of a deleted integration are set aside", service=service.id, count=count)
-    return _told(service, set(), lambda state: unreadable.tell_lost(name, count, state, at))
+    return _told(service, set(), at, None, lambda state: unreadable.tell_lost(name, count, state, at))
 
 
-def _told(service: Service, keys: set[Key], decide: Callable[[LaneState], Outcome]) -> frozenset[int]:
+def _told(
+    service: Service,
+    keys: set[Key],
+    at: datetime,
+    now: datetime | None,
+    decide: Callable[[LaneState], Outcome],
+) -> frozenset[int]:
     try:
         with db.atomic():
-            state = lane_state.load(service, keys)
+            state = lane_state.load(service, keys, accepted_at=at, now=now)
             return apply(decide(state), lane_state.rows_of(state)).channels
-    except STORE_ERRORS:
+    except (*STORE_ERRORS, *anew.ANOTHER_TRANSACTION):
         raise
     except Exception:
         # What broke the alert may break this as well; the alerts behind it must go on all the same.

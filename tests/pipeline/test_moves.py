@@ -149,7 +149,7 @@ def test_another_policy_takes_a_turn_of_its_own():
     book = replace(directory((0, "alice", "bob"), round_robin=True), turns={1: 1})
     effects = moves.change_policy(at(T).but(escalation_policy=None), 1, service(), book, ACTOR, NOON)
 
-    assert (last(effects).assigned_to, TakeTurn(1, 0) in effects) == (BOB.row, True)
+    assert (last(effects).assigned_to, TakeTurn(1, 1, 0) in effects) == (BOB.row, True)
 
 
 def test_an_acknowledged_incident_can_be_handed_to_somebody_who_is_told():

@@ -138,6 +138,46 @@ def test_the_last_resort_of_a_chain_that_begins_with_nobody_is_told_once():
     assert ([user for user, _ in owed(first)], owed(second)) == ([ALICE.row], [])
 
 
+def test_a_chain_that_begins_later_is_not_said_to_reach_nobody_before_it_begins():
+    later = schedule(overrides=[override("bob", "2026-03-04 13:00", "2026-03-04 14:00")])
+    book = directory((0, later), owner="alice")
+
+    before, first = advance(book, 0, chain_started_at=NOON + 60 * MINUTE)
+    _, second = escalation.advance(before, book, ACTOR, NOON + 60 * MINUTE)
+
+    assert (first, {user for user, _ in owed(second)}) == ((), {BOB.row})
+
+
+def test_the_last_resort_is_told_after_the_first_pass_that_named_nobody_not_after_the_last():
+    book = directory((0,), (30, NIGHTS), move_to_next=False, owner="alice", repeat=10)
+    begun, _ = advance(book, 0)
+    after, effects = escalation.advance(begun, book, ACTOR, NOON + 30 * MINUTE)
+    _, later = escalation.advance(after, book, ACTOR, NOON + 61 * MINUTE)
+
+    assert ([user for user, _ in owed(effects)], owed(later)) == ([ALICE.row], [])
+
+
+def test_a_first_step_that_comes_later_takes_the_last_resort_no_second_time():
+    book = directory((5,), owner="alice")
+    begun, first = advance(book, 0)
+    _, second = escalation.advance(begun, book, ACTOR, NOON + 5 * MINUTE)
+
+    assert ([user for user, _ in owed(first)], owed(second)) == ([ALICE.row], [])
+
+
+def test_a_notice_says_by_what_somebody_is_on_call():
+    turns = schedule(layer("alice", "2026-03-04 09:00"))
+    reasons = {}
+    for book in (directory((0, NIGHTS)), directory((0, turns)), directory((0, turns, "alice"))):
+        _, effects = advance(book, 0)
+        reasons.update({e.notice.reason: None for e in effects if isinstance(e, OweNotice)})
+
+    assert list(reasons) == [
+        "named by step 1 of policy Default, on call by Schedule (override Override-1)",
+        "named by step 1 of policy Default, on call by Schedule (layer Layer-1)",
+    ]
+
+
 def test_by_turns_everybody_of_the_first_step_is_told_unless_turns_are_told_alone():
     steps = (0, "alice", "bob"), (5, "charlie")
     everybody = directory(*steps, round_robin=True)

@@ -1,11 +1,12 @@
 """What a person is owed where they are named, themselves or by forwarding."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from models.enums import NoticeKind
-from models.facts import ForwardingFacts
+from models.facts import Directory, ForwardingFacts
 from schedules.notices import named, notices_for, recipient
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
 
@@ -20,8 +21,9 @@ def forwarded(person, *rules):
     )
 
 
-def owed(person, at=NOON):
-    return notices_for(incident(), person, NoticeKind.ESCALATION, "1:0", "named by step 1", at)
+def owed(person, at=NOON, worked_at=None):
+    book = Directory(worked_at=worked_at)
+    return notices_for(incident(), person, NoticeKind.ESCALATION, "1:0", "named by step 1", book, at)
 
 
 @pytest.mark.parametrize(("minutes", "told"), [(-1, ALICE.row), (0, BOB.row), (59, BOB.row), (60, ALICE.row)])
@@ -58,5 +60,14 @@ def test_of_several_that_hold_the_one_that_began_last_counts():
 
 
 def test_a_log_names_both():
-    assert named(forwarded(ALICE, (BOB, 0, 60)), NOON) == "Alice (forwarded to Bob)"
-    assert named(ALICE, NOON) == "Alice"
+    assert named(forwarded(ALICE, (BOB, 0, 60)), Directory(), NOON) == "Alice (forwarded to Bob)"
+    assert named(ALICE, Directory(), NOON) == "Alice"
+
+
+@pytest.mark.parametrize(("waited", "told"), [(0, BOB.row), (60, BOB.row), (61, ALICE.row)])
+def test_what_has_waited_goes_by_the_forwarding_of_the_moment_at_which_it_is_worked_on(waited, told):
+    away = forwarded(ALICE, (BOB, 0, 1))
+    notices = owed(away, NOON, NOON + timedelta(seconds=waited))
+
+    assert {notice.user for notice in notices} == {told}
+    assert notices[0].not_before == NOON

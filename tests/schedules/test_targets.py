@@ -45,7 +45,7 @@ def test_who_has_left_and_a_schedule_that_was_deleted_are_nobody():
 
 
 def test_nobody_is_asked_to_have_been_on_call_before_what_waited_is_told():
-    book = replace(directory((0, TURNS)), told_from=NOON + DAY)
+    book = replace(directory((0, TURNS)), worked_at=NOON + DAY)
 
     assert people_of(book, NOON) == [CHARLIE]
     assert people_of(book, NOON + 2 * DAY) == [ALICE]
@@ -77,11 +77,11 @@ def test_by_turns_each_target_of_the_first_step_is_next():
 
 
 def test_a_turn_of_nobody_is_the_next_ones():
-    assert assigned(BY_TURNS, 2, NOON + 2 * HOUR) == (ALICE, (TakeTurn(1, 1),))
+    assert assigned(BY_TURNS, 2, NOON + 2 * HOUR) == (ALICE, (TakeTurn(1, 2, 1),))
 
 
 def test_a_turn_beyond_the_targets_begins_anew():
-    assert assigned(BY_TURNS, 4) == (BOB, (TakeTurn(1, 2),))
+    assert assigned(BY_TURNS, 4) == (BOB, (TakeTurn(1, 4, 2),))
 
 
 def test_when_the_first_step_names_nobody_a_later_one_is_asked_and_no_turn_is_taken():

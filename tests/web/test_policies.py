@@ -6,7 +6,6 @@ from models.ids import new_uuid
 from models.notices import Notice
 from models.schedules import Schedule
 from models.teams import Team
-from models.timers import Timer
 from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import open_one
 
@@ -152,17 +151,29 @@ def test_a_policy_says_whose_turn_it_is_and_begins_anew_when_it_changes(ask, pat
     assert changed["assignment_settings"] == {**told, "assignment_index": 0}
 
 
-def test_an_incident_is_assigned_by_its_new_policy_and_what_is_sent_back_changes_nothing(
-    ask, path, world, now
-):
+@pytest.fixture
+def charlies(ask, path, world):
+    """The id of a policy that names Charlie."""
     rules = [{"delay": 0, "targets": [{"target_type": USER, "target_id": world.charlie.username}]}]
-    other = ask("POST", path, {"name": "Night", "rules": rules}).json["unique_id"]
-    number = open_one(world, now).incident_number
-    address = f"/api/incidents/{number}/"
-    before = ask("GET", address).json["assigned_to"]
+    return ask("POST", path, {"name": "Night", "rules": rules}).json["unique_id"]
 
-    moved = ask("PATCH", address, {"escalation_policy": other, "assigned_to": before}).json
 
-    assert (before, moved["assigned_to"]) == (world.alice.username, world.charlie.username)
-    assert Timer.select().where(Timer.done_at.is_null()).count() == 0
-    assert Notice.select().where(Notice.user == world.charlie, Notice.kind == "escalation").exists()
+def test_an_incident_is_assigned_by_its_new_policy(ask, charlies, world, now):
+    address = f"/api/incidents/{open_one(world, now).incident_number}/"
+
+    moved = ask("PATCH", address, {"escalation_policy": charlies}).json
+
+    assert moved["assigned_to"] == world.charlie.username
+
+
+def test_an_assignee_that_is_sent_back_stays_and_the_new_policys_people_are_told_however_often_it_is_sent(
+    ask, charlies, world, now
+):
+    address = f"/api/incidents/{open_one(world, now).incident_number}/"
+    change = {"escalation_policy": charlies, "assigned_to": world.alice.username}
+
+    answers = [ask("PATCH", address, change).json["assigned_to"] for _ in range(2)]
+
+    assert answers == [world.alice.username] * 2
+    (notice,) = Notice.select().where(Notice.user == world.charlie)
+    assert (notice.kind, notice.state) == ("escalation", 0)

@@ -84,6 +84,36 @@ def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, by_tur
     assert Counter(assignees()) == {"Alice": 10, "Bob": 10, "Charlie": 10}
 
 
+def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(world, now, by_turns):
+    settings = by_turns.assignment_settings
+    with store().writing():
+        known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
+        other = EscalationPolicy.create(
+            name="Other", rules=by_turns.rules, assignment_settings=settings, **known
+        )
+        service = founding.new_service(world.team, "Search", other, world.alice, now)
+        integration = founding.new_integration(service, "Probe", GENERIC, world.alice, now)
+    far = replace(world, service=service, integration=integration)
+    for place, policy in ((world, other), (far, by_turns)):
+        route = action(RuleAction.ROUTE_TO_ESCALATION_POLICY, escalation_policy=policy.unique_id)
+        when = {"in": ["odd", {"var": "message"}]}
+        add_rule(place, route, when=when, integration=place.integration)
+    for number in range(40):
+        place, kind = (world, far)[number % 2], ("odd", "even")[number // 2 % 2]
+        accept(place, now, message=kind, alert_type="critical", entity_id=f"db{number}")
+    errors = []
+    threads = [threading.Thread(target=_run, args=(place.service.id, errors)) for place in (world, far)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    for policy in (by_turns, other):
+        taken = [row.assigned_to_id for row in Incident.select().where(Incident.escalation_policy == policy)]
+        assert sorted(Counter(taken).values()) == [6, 7, 7]
+
+
 def _run(service_row, errors):
     try:
         with connection():
