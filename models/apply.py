@@ -203,7 +203,7 @@ def _raise_number(account: int, by: int) -> int:
 _CHANGEABLE = (
     "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
     "acknowledged_date", "resolved_date", "collecting", "escalating", "chain", "chain_started_at",
-    "next_step", "reached", "parent", "snoozed_at", "snoozed_till",
+    "next_step", "reached", "promised_from", "answered_at", "parent", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 
 
@@ -229,11 +229,12 @@ def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
                 "last_incident": known[entity.last_incident] if entity.last_incident else None,
                 "resolved_source_at": entity.resolved_source_at,
                 "resolved_at": entity.resolved_at,
+                "kept_back": entity.kept_back,
             }
             for _, entity in sorted(replay.entities.items())
         ],
         conflict=["integration", "entity_id"],
-        replacing=["firing", "incident", "last_incident", "resolved_source_at", "resolved_at"],
+        replacing=["firing", "incident", "last_incident", "resolved_source_at", "resolved_at", "kept_back"],
     )
 
 

@@ -27,7 +27,8 @@ class IncidentState:
     """An incident as a row. References are row numbers; moments are aware UTC.
 
     `row`, and the `number` by which people know it, are None until it has been written; `unique_id` is known
-    from the start. `reached` is whether its chain has named anybody yet. `parent` is the incident that it is
+    from the start. `reached` is whether its chain has named anybody yet; the promises of its SLA run since
+    `promised_from`, and that of an answer is kept at `answered_at`. `parent` is the incident that it is
     merged into; it sleeps while `snoozed_till` is set.
     """
 
@@ -55,6 +56,8 @@ class IncidentState:
     chain: int = 1
     next_step: int = 0
     reached: bool = False
+    promised_from: datetime | None = None
+    answered_at: datetime | None = None
     parent: int | None = None
     snoozed_at: datetime | None = None
     snoozed_till: datetime | None = None
@@ -72,7 +75,8 @@ class IncidentState:
 @dataclass(frozen=True, slots=True)
 class EntityState:
     """The thing that is alerting; `incident` is the unique_id of the open incident that holds it,
-    `last_incident` that of the last one that did."""
+    `last_incident` that of the last one that did. `kept_back` is the unique_id of the last alert of it that
+    maintenance kept from opening an incident, while it still burns."""
 
     integration: int
     entity_id: str
@@ -81,6 +85,7 @@ class EntityState:
     resolved_source_at: datetime | None = None
     resolved_at: datetime | None = None
     last_incident: str | None = None
+    kept_back: str | None = None
 
     @property
     def key(self) -> tuple[int, str]:
@@ -88,11 +93,11 @@ class EntityState:
 
     def held_by(self, incident: str) -> "EntityState":
         """Firing, and held by this open incident."""
-        return replace(self, firing=True, incident=incident, last_incident=incident)
+        return replace(self, firing=True, incident=incident, last_incident=incident, kept_back=None)
 
     def released(self) -> "EntityState":
         """Held by no incident any more, and not counted as firing."""
-        return replace(self, firing=False, incident=None)
+        return replace(self, firing=False, incident=None, kept_back=None)
 
 
 @dataclass(frozen=True, slots=True)

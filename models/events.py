@@ -111,9 +111,16 @@ class Entity(Table):
     )
     resolved_source_at = UtcField(null=True)
     resolved_at = UtcField(null=True)
+    # The unique_id of the alert that maintenance kept from opening an incident, while it still burns.
+    kept_back = peewee.CharField(max_length=22, null=True)
 
     class Meta:
         indexes = ((("integration", "entity_id"), True),)
+
+
+Entity.add_index(
+    Entity.index(Entity.integration, where=peewee.SQL("kept_back IS NOT NULL"), name="entity_kept_back")
+)
 
 
 Entity.add_index(

@@ -17,7 +17,7 @@ from models.prepared import Prepared, among, given
 STATE_COLUMNS = (
     "unique_id", "incident_key", "title", "summary", "creation_date", "chain_started_at", "acknowledged_date",
     "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating", "chain",
-    "next_step", "reached", "snoozed_at", "snoozed_till",
+    "next_step", "reached", "promised_from", "answered_at", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 STATE_REFERENCES = (
     "account",
@@ -63,6 +63,7 @@ def _entities() -> Any:
             Entity.incident,
             Entity.resolved_source_at,
             Entity.resolved_at,
+            Entity.kept_back,
             last.id,
             last.unique_id,
             last.resolved_date,
@@ -86,10 +87,12 @@ def entity_states(
     integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
     entities, ended = [], {}
     for row in _ENTITIES.rows(integrations=integrations, names=names):
-        integration, name, firing, holder, said_at, resolved_at, last, unique_id, over, begun = row
+        integration, name, firing, holder, said_at, resolved_at, kept_back, last, unique_id, over, begun = row
         # Whatever holds an entity is also the last that did.
         held = unique_id if holder is not None else None
-        entities.append(EntityState(integration, name, firing, held, said_at, resolved_at, unique_id))
+        entities.append(
+            EntityState(integration, name, firing, held, said_at, resolved_at, unique_id, kept_back)
+        )
         if last is not None and held is None:
             ended[last] = LastIncident(last, unique_id, over or begun)
     return entities, list(ended.values())

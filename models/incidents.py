@@ -43,6 +43,9 @@ class Incident(Table):
     chain_started_at = UtcField()
     next_step = peewee.IntegerField(default=0)
     reached = peewee.BooleanField(default=False)
+    # SLA: since when its promises run (creation, or its reopening), and when somebody first answered.
+    promised_from = UtcField(null=True)
+    answered_at = UtcField(null=True)
 
     class Meta:
         indexes = ((("account", "incident_number"), True),)

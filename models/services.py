@@ -45,3 +45,17 @@ class Integration(Table):
     create_incidents_for = peewee.SmallIntegerField(default=1)
     integration_type = peewee.SmallIntegerField(default=0)
     default_urgency = peewee.SmallIntegerField(default=1)
+    # A dead-man switch: how often a ping is expected (seconds; 0: never), how long it may be late, and when
+    # the next one must have come; None while none is waited for.
+    heartbeat_every = peewee.IntegerField(default=0)
+    heartbeat_grace = peewee.IntegerField(default=0)
+    expected_at = UtcField(null=True)
+
+
+Integration.add_index(
+    Integration.index(
+        Integration.expected_at,
+        where=peewee.SQL("expected_at IS NOT NULL"),
+        name="integration_expected",
+    )
+)

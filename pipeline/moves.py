@@ -117,10 +117,11 @@ def move(
     reopened = () if incident.is_open else _back(incident, actor, now)
     if to is IncidentStatus.ACKNOWLEDGED:
         # A reopened one has its whole time again, or its time-outs would be over at once.
-        before = incident if incident.is_open else _new_chain(incident, now).but(acknowledged_date=None)
+        before = incident if incident.is_open else _reopened(incident, now).but(acknowledged_date=None)
         moved = before.but(
             status=to,
             acknowledged_date=before.acknowledged_date or now,
+            answered_at=before.answered_at or now,
             resolved_date=None,
             assigned_to=before.assigned_to or actor.user,
         )
@@ -149,9 +150,8 @@ def _trigger_again(
     reason: str,
 ) -> tuple[Effect, ...]:
     reopened = _back(incident, actor, now)
-    again = _new_chain(incident, now).but(
-        status=IncidentStatus.TRIGGERED, acknowledged_date=None, resolved_date=None
-    )
+    begun = _new_chain(incident, now) if incident.is_open else _reopened(incident, now)
+    again = begun.but(status=IncidentStatus.TRIGGERED, acknowledged_date=None, resolved_date=None)
     return (
         *reopened,
         RecordLog(incident.unique_id, now, "triggered", reason, actor),
@@ -191,6 +191,11 @@ def _new_chain(incident: IncidentState, now: datetime) -> IncidentState:
     """All begins anew: awake, on its own, every time-out with its whole time."""
     begun = incident.but(escalating=True, chain=incident.chain + 1, chain_started_at=now, next_step=0)
     return _awake(begun).but(reached=False, parent=None)
+
+
+def _reopened(incident: IncidentState, now: datetime) -> IncidentState:
+    """Open again: its promises run anew too."""
+    return _new_chain(incident, now).but(promised_from=now, answered_at=None)
 
 
 def _woken(incident: IncidentState, now: datetime) -> IncidentState:

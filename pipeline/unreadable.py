@@ -81,6 +81,7 @@ def _incident(
         urgency=Urgency.HIGH,
         creation_date=now,
         chain_started_at=now,
+        promised_from=now,
         assigned_to=person.row if person else None,
         escalation_policy=service.escalation_policy,
     )

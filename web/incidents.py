@@ -135,6 +135,8 @@ def _state(
         urgency=Urgency(wanted.get("urgency", Urgency.HIGH)),
         creation_date=at,
         chain_started_at=at,
+        promised_from=at,
+        answered_at=at if status is IncidentStatus.ACKNOWLEDGED else None,
         assigned_to=person.row if person else None,
         escalation_policy=policy,
         sla=wanted.get("sla") or service.sla,

@@ -63,6 +63,7 @@ def _new_incident(alert: Alert, state: LaneState, now: datetime) -> tuple[Incide
         urgency=actions.urgency_of(alert, state.facts),
         creation_date=now,
         chain_started_at=now + timedelta(seconds=plan.delay_s),
+        promised_from=now,
         assigned_to=assignee.row if assignee else None,
         escalation_policy=row,
         sla=plan.sla or service.sla,
