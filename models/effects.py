@@ -155,6 +155,15 @@ class NoticeState:
     not_before: datetime
     bundle: str
 
+    def travels_with(self, now: datetime) -> tuple[object, ...]:
+        """What is the same for all that go in one message, of what one transaction owes.
+
+        Those that are due travel together. Those that are not yet do so within a minute of each other: alerts
+        that waited long may be taken together though they came far apart, and the first is not to be late.
+        """
+        minute = self.not_before.replace(second=0, microsecond=0) if self.not_before > now else None
+        return (self.user, self.contact, self.channel, self.bundle, minute)
+
 
 # --- effects -----------------------------------------------------------------------------------
 

@@ -54,18 +54,11 @@ def void_notices(incident: int, keys: str, at: datetime, outcome: str) -> None:
 
 
 def _bundled(fresh: list[Owed]) -> dict[str, list[Owed]]:
-    """message_id -> the notices that it carries.
-
-    Those that are due travel together. Those that are not yet do so within a minute of each other: alerts
-    that waited long may be taken together though they came far apart, and the first is not to be late.
-    """
+    """message_id -> the notices that it carries."""
     now = store().now()
     bundles: dict[tuple[object, ...], list[Owed]] = {}
     for one in fresh:
-        notice = one.notice
-        minute = notice.not_before.replace(second=0, microsecond=0) if notice.not_before > now else None
-        whose = (notice.user, notice.contact, notice.channel, notice.bundle, minute)
-        bundles.setdefault(whose, []).append(one)
+        bundles.setdefault(one.notice.travels_with(now), []).append(one)
     return {message_id([one.notice.key for one in group]): group for group in bundles.values()}
 
 

@@ -6,17 +6,25 @@ Contract section 4.4, rows 6, 8 and 11.
 from datetime import datetime, timedelta
 
 from models.effects import IncidentState, NoticeState
-from models.enums import ContactType, NoticeKind
+from models.enums import OPEN, ContactType, IncidentStatus, NoticeKind
 from models.facts import Directory, PersonFacts
 
 MINUTE = timedelta(minutes=1)
 # What has waited for longer than this is not told to those who were to be told when it came.
 LATE = MINUTE
+# Somebody may be given an incident that another has acknowledged, or be asked to help with it.
+WHILE_OPEN = {NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER}
 
 
 def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
     """What the keys of all notices begin with that an incident owes for one reason."""
     return f"{incident}:{kind}:{occasion}:"
+
+
+def why_void(kind: NoticeKind, status: IncidentStatus) -> str | None:
+    """Why a notice of this kind is told no more of an incident that has this status by now; None if it is."""
+    living = OPEN if kind in WHILE_OPEN else {IncidentStatus.TRIGGERED}
+    return None if status in living else f"incident is {status.name.lower()}"
 
 
 def told_at(directory: Directory, at: datetime) -> datetime:

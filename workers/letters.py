@@ -12,7 +12,7 @@ import peewee
 
 from models import links
 from models.accounts import Account, User, display_name
-from models.enums import OPEN, AlertType, IncidentStatus, MessageKind, NoticeKind, NoticeState, Urgency
+from models.enums import AlertType, IncidentStatus, MessageKind, NoticeKind, NoticeState, Urgency
 from models.events import Event
 from models.incidents import Incident
 from models.links import Invitation, Link
@@ -22,6 +22,7 @@ from models.services import Service
 from models.teams import Team, TeamMember
 from models.users import ContactMethod
 from pipeline.wording import Invited, Reader, Told, Words, invitation_wording, trial_wording, wording
+from schedules.notices import why_void
 from workers.channels.base import Letter
 
 
@@ -74,10 +75,6 @@ _ADDRESSEE = Prepared(
         .where(Message.id == given("message"))
     )
 )  # fmt: skip
-
-
-# Somebody may be given an incident that another has acknowledged, or be asked to help with it.
-WHILE_OPEN = {NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER}
 
 
 class _Owed(NamedTuple):
@@ -166,9 +163,7 @@ def _letter(whom: _Addressee, words: Words, now: datetime) -> Contents:
 def _why_void(one: _Owed, whom: _Addressee) -> str | None:
     if whom.removed_at is not None:
         return "the person is no member any more"
-    status = IncidentStatus(one.status)
-    living = OPEN if one.kind in WHILE_OPEN else {IncidentStatus.TRIGGERED}
-    return None if status in living else f"incident is {status.name.lower()}"
+    return why_void(NoticeKind(one.kind), IncidentStatus(one.status))
 
 
 def _told(owed: Iterable[_Owed], message_row: int, public_url: str, now: datetime) -> list[Told]:

@@ -1,0 +1,258 @@
+"""What would happen: an alert on its road, and then time, from one due timer to the next, if nobody reacts.
+
+Decided by the very functions that decide when it happens: `walk`, the timers that its decisions arm,
+`due.decide`, and the notices that these owe. Nothing is written, and nobody is told.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from models.effects import (
+    ArmTimers,
+    Effect,
+    EventState,
+    IncidentState,
+    NoticeState,
+    OweNotice,
+    RecordLog,
+    SaveIncident,
+    TimerState,
+    VoidNotices,
+)
+from models.facts import Surroundings
+from pipeline.alert import Alert
+from pipeline.road import Traveller, walk
+from pipeline.state import LaneState
+from pipeline.topology import segments
+from schedules import due, timers
+from schedules.notices import why_void
+
+LONGEST = timedelta(days=31)
+MOST_HAPPENINGS = 1_000
+
+
+class Kind(StrEnum):
+    """What sort of thing happens: an alert comes to the end of its road, an incident opens, somebody is told,
+    the incident's log gets an entry, a timer is due."""
+
+    ROAD = "road"
+    OPENED = "opened"
+    TOLD = "told"
+    LOG = "log"
+    TIMER = "timer"
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """`what` is the last stage of a road, or the kind of the entry, the notice or the timer; `notice` is what
+    somebody is told by. `incident` is its unique_id, None where the road leads to none."""
+
+    at: datetime
+    kind: Kind
+    what: str
+    why: str
+    incident: str | None
+    notice: NoticeState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """All that happens from the alerts on, in order; `events` are the alerts at the end of their roads,
+    `incidents` those that something happened to, as they are then.
+
+    `goes_on_at` is when more would happen later than was asked, `is_cut` whether there was more than is told.
+    What was decided with any `missing` entities must be decided anew, with these known.
+    """
+
+    happenings: tuple[Happening, ...]
+    events: tuple[EventState, ...]
+    incidents: tuple[IncidentState, ...]
+    goes_on_at: datetime | None
+    is_cut: bool
+    missing: frozenset[tuple[int, str]]
+
+
+def simulate(
+    state: LaneState,
+    alerts: Sequence[Alert],
+    at: datetime,
+    lasts: timedelta,
+    *,
+    since: datetime | None = None,
+    owed: Iterable[NoticeState] = (),
+    is_enough: Callable[[], bool] = lambda: False,
+) -> Simulated:
+    """What happens to alerts that are accepted at a moment, and for how long after it.
+
+    `state` is the lane's, and the simulation's own from here on. The incidents in it were so at the moment
+    `since` (None: `at`), when what was `owed` of them was still to be told: they too move on until the alerts
+    come. `is_enough` may end it early, which then is cut.
+    """
+    course = _Course(state, is_enough)
+    for notice in owed:
+        course.owe([notice], notice.not_before)
+    for incident in list(state.incidents.values()):
+        course.arm(incident.unique_id, timers.wanted(incident, state.facts.service, state.facts.directory))
+    course.run(since or at, at, including=False)
+    course.happenings.clear()
+    course.touched.clear()
+    (whole_road,) = segments()
+    outcome = walk([Traveller(alert) for alert in alerts], whole_road, state)
+    course.say(*(_end_of_road(event) for event in outcome.events))
+    course.take(outcome.effects, at)
+    course.touched.update((event.incident, None) for event in outcome.events if event.incident)
+    course.run(at, at + lasts, including=True)
+    return Simulated(
+        happenings=tuple(course.happenings[:MOST_HAPPENINGS]),
+        events=tuple(outcome.events),
+        incidents=tuple(state.incidents[name] for name in course.touched if name in state.incidents),
+        goes_on_at=course.next_moment(),
+        is_cut=course.is_cut,
+        missing=frozenset(state.missing),
+    )
+
+
+def _end_of_road(event: EventState) -> Happening:
+    stage, reason = event.reasons[-1]
+    return Happening(event.creation_date, Kind.ROAD, stage, reason, event.incident)
+
+
+@dataclass(slots=True)
+class _Message:
+    """Notices that travel together; the last of them decides when."""
+
+    notices: list[NoticeState]
+
+    @property
+    def due_at(self) -> datetime:
+        return max(notice.not_before for notice in self.notices)
+
+
+@dataclass(slots=True)
+class _Course:
+    """The world as it goes on by itself: timers that wait, and messages that are still to be sent."""
+
+    state: LaneState
+    is_enough: Callable[[], bool]
+    happenings: list[Happening] = field(default_factory=list)
+    # Incidents that something happened to, in the order in which it did.
+    touched: dict[str, None] = field(default_factory=dict)
+    is_cut: bool = False
+    _timers: dict[str, dict[str, TimerState]] = field(default_factory=dict)
+    _messages: list[_Message] = field(default_factory=list)
+    # Keys of notices that were ever owed (law 8), and of those that are owed no more.
+    _known: set[str] = field(default_factory=set)
+    _void: set[str] = field(default_factory=set)
+    _fired: int = 0
+
+    def run(self, start: datetime, until: datetime, *, including: bool) -> None:
+        """Let time pass up to a moment, `including` it or not; stops where there is too much."""
+        while (moment := self.next_moment()) is not None and not self._is_over():
+            now = max(moment, start)
+            if now > until or (now == until and not including):
+                return
+            self._fire_due(now)
+            self._send_due(now)
+
+    def next_moment(self) -> datetime | None:
+        """When something happens next by itself."""
+        waiting = (timer.due_at for timers in self._timers.values() for timer in timers.values())
+        return min((*waiting, *(message.due_at for message in self._messages)), default=None)
+
+    def _is_over(self) -> bool:
+        self.is_cut = self.is_cut or max(len(self.happenings), self._fired) >= MOST_HAPPENINGS
+        self.is_cut = self.is_cut or self.is_enough()
+        return self.is_cut
+
+    def _fire_due(self, now: datetime) -> None:
+        while (found := list(self._due(now))) and not self._is_over():
+            for timer in found:
+                self._fire(timer, now)
+
+    def _due(self, now: datetime) -> Iterator[TimerState]:
+        waiting = (timer for timers in self._timers.values() for timer in timers.values())
+        yield from sorted((timer for timer in waiting if timer.due_at <= now), key=lambda timer: timer.due_at)
+
+    def _fire(self, timer: TimerState, now: datetime) -> None:
+        """As workers/timers.py does: a timer that is due is over, unless it is decided to be later."""
+        waiting = self._timers[timer.incident]
+        if timer.key not in waiting or self._is_over():
+            return
+        self._fired += 1
+        outcome, effects = due.decide(timer.kind, self._surroundings(timer.incident), now)
+        self.say(Happening(now, Kind.TIMER, timer.kind.value, outcome, timer.incident))
+        self.take(effects, now)
+        waiting = self._timers[timer.incident]
+        if timer.key in waiting and waiting[timer.key].due_at <= now:
+            del waiting[timer.key]
+
+    def _surroundings(self, name: str) -> Surroundings:
+        incident, facts = self.state.incidents[name], self.state.facts
+        children = tuple(self.state.children_of(incident))
+        return Surroundings(incident, facts.service, facts.directory, children)
+
+    def take(self, effects: Iterable[Effect], now: datetime) -> None:
+        """What one transaction would write."""
+        effects = list(effects)
+        self.state.absorb(effects)
+        owed: dict[str, NoticeState] = {}
+        said = set[str]()
+        for effect in effects:
+            match effect:
+                case SaveIncident(incident):
+                    self.touched[incident.unique_id] = None
+                case RecordLog(name, at, what, reason):
+                    kind = Kind.OPENED if what == "opened" else Kind.LOG
+                    self.say(Happening(at, kind, what, reason, name))
+                case ArmTimers(name, wanted):
+                    self.arm(name, wanted)
+                case OweNotice(notice):
+                    owed[notice.key] = notice
+                    said.add(notice.key)
+                case VoidNotices(name):
+                    owed = {key: notice for key, notice in owed.items() if notice.incident != name}
+                    self._take_back(name)
+        self.owe(owed.values(), now)
+        self._known |= said
+
+    def arm(self, incident: str, wanted: Iterable[TimerState]) -> None:
+        """Exactly these wait from now on; what waited already keeps its place."""
+        named = {timer.key: timer for timer in wanted}
+        kept = {key: named[key] for key in self._timers.get(incident, ()) if key in named}
+        self._timers[incident] = kept | named
+
+    def owe(self, notices: Iterable[NoticeState], now: datetime) -> None:
+        """What one transaction owes, as messages."""
+        together: dict[tuple[object, ...], _Message] = {}
+        for notice in notices:
+            if notice.key not in self._known:
+                self._known.add(notice.key)
+                together.setdefault(notice.travels_with(now), _Message([])).notices.append(notice)
+        self._messages += together.values()
+
+    def _take_back(self, incident: str) -> None:
+        """What is still owed of an incident is owed no more."""
+        waiting = (notice for message in self._messages for notice in message.notices)
+        self._void.update(notice.key for notice in waiting if notice.incident == incident)
+        self._messages = [message for message in self._messages if not self._is_void(message)]
+
+    def _is_void(self, message: _Message) -> bool:
+        return all(notice.key in self._void for notice in message.notices)
+
+    def _send_due(self, now: datetime) -> None:
+        due_now = [message for message in self._messages if message.due_at <= now]
+        self._messages = [message for message in self._messages if message.due_at > now]
+        for message in sorted(due_now, key=lambda message: message.due_at):
+            self.say(*(self._told(notice, now) for notice in message.notices if self._is_living(notice)))
+
+    def _is_living(self, notice: NoticeState) -> bool:
+        status = self.state.incidents[notice.incident].status
+        return notice.key not in self._void and why_void(notice.kind, status) is None
+
+    def _told(self, notice: NoticeState, now: datetime) -> Happening:
+        return Happening(now, Kind.TOLD, notice.kind.value, notice.reason, notice.incident, notice)
+
+    def say(self, *happenings: Happening) -> None:
+        self.happenings += happenings

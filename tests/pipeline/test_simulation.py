@@ -1,0 +1,193 @@
+"""What would happen, decided from facts alone."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models.effects import EntityState, NoticeState
+from models.enums import AlertType, IncidentStatus, NoticeKind, RuleAction, ServiceStatus
+from models.facts import ForwardingFacts
+from pipeline.rulesets import RuleSet
+from pipeline.simulation import MOST_HAPPENINGS, Kind, simulate
+from pipeline.state import LaneState
+from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, directory, incident, lane
+from tests.rules import action, rule_facts
+from tests.schedules import rotas
+
+HOURS = timedelta(hours=2)
+NAMES = {person.row: person.name for person in (ALICE, BOB, CHARLIE)}
+
+
+def simulated(facts, *alerts, lasts=HOURS, rules=(), turns=None, **options):
+    state = LaneState(facts, rulesets={7: RuleSet(rules)} if rules else {}, turns=turns)
+    return simulate(state, alerts or [alert()], NOON, lasts, **options)
+
+
+def told(found):
+    """Who is told after how many minutes."""
+    return [
+        (NAMES[each.notice.user], (each.at - NOON) / MINUTE)
+        for each in found.happenings
+        if each.kind is Kind.TOLD
+    ]
+
+
+def words(found):
+    return [f"{(each.at - NOON) // MINUTE} {each.kind}: {each.why}" for each in found.happenings]
+
+
+def test_an_alert_walks_its_road_and_then_time_goes_on_until_nothing_is_left():
+    found = simulated(lane(directory((0, "alice"), (5, "bob"))))
+
+    assert words(found) == [
+        "0 road: to be told now: Alice",
+        "0 opened: critical alert from Probe",
+        "0 log: step 1 of policy Default: Alice",
+        "0 told: named by step 1 of policy Default",
+        "5 timer: 1 step taken",
+        "5 log: step 2 of policy Default: Bob",
+        "5 told: named by step 2 of policy Default",
+        "10 told: named by step 2 of policy Default",
+    ]
+    assert (found.goes_on_at, found.is_cut) == (None, False)
+    (left,) = found.incidents
+    assert (left.status, left.assigned_to, left.next_step) == (IncidentStatus.TRIGGERED, ALICE.row, 2)
+    (event,) = found.events
+    assert [stage for stage, _ in event.reasons] == [
+        "normalize", "route", "rules", "dedupe", "incident", "notify",
+    ]  # fmt: skip
+
+
+def test_it_ends_when_the_time_is_over_and_says_when_it_would_go_on():
+    book = directory((0, "alice"), (5, "bob"), repeat=9)
+
+    found = simulated(lane(book), lasts=5 * MINUTE)
+
+    assert told(found) == [("Alice", 0), ("Bob", 5)]
+    assert found.goes_on_at == NOON + 10 * MINUTE
+
+
+def test_of_no_time_at_all_only_what_happens_at_once_is_told():
+    assert told(simulated(lane(directory((0, "alice"), (5, "bob"))), lasts=timedelta(0))) == [("Alice", 0)]
+
+
+def test_an_incident_that_resolves_itself_tells_nobody_of_what_was_still_owed():
+    found = simulated(lane(directory((0, "bob")), auto_resolve_s=240))
+
+    assert told(found) == [("Bob", 0)]
+    assert words(found)[-2:] == ["4 timer: resolved", "4 log: open for 240 s"]
+    assert found.incidents[0].status is IncidentStatus.RESOLVED
+    assert found.goes_on_at is None
+
+
+def test_nobody_is_told_of_what_opens_no_incident_and_the_road_says_why():
+    disabled = simulated(lane(status=ServiceStatus.DISABLED))
+    covered = simulated(lane(), alert(AlertType.INFO))
+    suppressed = simulated(lane(), rules=[rule_facts(action(RuleAction.SUPPRESS))])
+
+    assert words(disabled) == ["0 road: the service is disabled: stored, no incident"]
+    assert words(covered) == ["0 road: info opens no incident here: the integration opens them for critical"]
+    assert words(suppressed) == ["0 road: suppressed: stored, no incident"]
+    assert suppressed.events[0].rules[0]["matches"] is True
+    assert disabled.incidents == ()
+
+
+def test_a_rule_puts_off_the_first_word():
+    delay = rule_facts(action(RuleAction.DELAY_NOTIFICATIONS, "90"))
+
+    found = simulated(lane(directory((0, "alice"), (5, "alice"))), rules=[delay])
+
+    assert told(found) == [("Alice", 1.5), ("Alice", 6.5)]
+
+
+def test_who_is_on_call_and_who_is_away_is_asked_of_each_moment():
+    turns = rotas.schedule(rotas.layer("alice bob", "2026-03-03 12:05"))
+    away = replace(ALICE, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),))
+    book = directory((0, turns), (4, turns), (5, turns), people=(away, BOB, CHARLIE))
+
+    found = simulated(lane(book), lasts=5 * MINUTE)
+
+    assert told(found) == [("Charlie", 0), ("Alice", 4), ("Bob", 5)]
+    assert "; forwarded from Alice" in found.happenings[3].why
+
+
+def test_by_turns_it_is_told_whose_turn_it_is():
+    book = directory((0, "alice", "bob"), round_robin=True, alone=True)
+
+    assert told(simulated(lane(book), turns={1: 0})) == [("Alice", 0)]
+    assert told(simulated(lane(book), turns={1: 1}))[0] == ("Bob", 0)
+
+
+def test_nobody_on_call_is_told_to_the_managers():
+    found = simulated(lane(directory((0,), managers=("alice",))))
+
+    assert told(found) == [("Alice", 0)]
+    assert found.happenings[-1].why.startswith("policy Default reaches nobody: the team's managers told")
+
+
+def test_several_alerts_of_one_body_are_one_course_of_time():
+    found = simulated(
+        lane(directory((0, "alice"))), alert(), alert(entity_id="db2", number=1), alert(number=2)
+    )
+
+    assert told(found) == [("Alice", 0), ("Alice", 0)]
+    assert [event.incident_created for event in found.events] == [True, True, False]
+    assert len(found.incidents) == 2
+
+
+def test_there_is_an_end_to_what_is_told():
+    found = simulated(lane(directory((0, "alice"), repeat=100_000)), lasts=timedelta(days=31))
+
+    assert len(found.happenings) == MOST_HAPPENINGS
+    assert found.is_cut
+
+
+def test_it_stops_when_it_was_enough():
+    found = simulated(lane(directory((0, "alice"), repeat=9)), is_enough=lambda: True)
+
+    assert found.is_cut
+    assert [each.kind for each in found.happenings][:2] == [Kind.ROAD, Kind.OPENED]
+
+
+@pytest.fixture
+def burning():
+    """An incident that opened an hour ago: Alice was told, Bob is to be, twenty minutes from noon."""
+    opened_at = NOON - timedelta(hours=1)
+    held = incident(creation_date=opened_at, chain_started_at=opened_at, next_step=1, reached=True)
+    facts = lane(directory((0, "alice"), (80, "bob")))
+    entity = EntityState(7, "db1").held_by(held.unique_id)
+    return LaneState(facts, [entity], [held], {held.unique_id: 1})
+
+
+def test_an_alert_of_what_burns_already_joins_it_and_that_goes_on(burning):
+    found = simulate(burning, [alert()], NOON, HOURS)
+
+    assert words(found)[0] == "0 road: its entity has an open incident"
+    assert told(found) == [("Bob", 20), ("Bob", 25)]
+    assert [left.unique_id for left in found.incidents] == ["incident-1"]
+
+
+def test_what_happens_before_the_alert_comes_is_not_told_but_counts(burning):
+    later = NOON + 30 * MINUTE
+
+    found = simulate(burning, [alert(at=later)], later, HOURS, since=NOON)
+
+    assert told(found) == []
+    assert found.incidents[0].next_step == 2
+
+
+def test_what_is_owed_already_is_told_too(burning):
+    when = NOON + 3 * MINUTE
+    owed = NoticeState("k", "incident-1", 1, 100, 1, 10, NoticeKind.ESCALATION, "named before", when, "b")
+
+    found = simulate(burning, [alert()], NOON, HOURS, owed=[owed])
+
+    assert told(found) == [("Alice", 3), ("Bob", 20), ("Bob", 25)]
+
+
+def test_entities_that_nobody_looked_for_are_named():
+    fresh = rule_facts(action(RuleAction.CHANGE_ENTITY_ID, "db2"))
+    state = LaneState(lane(), rulesets={7: RuleSet([fresh])}, asked={(7, "db1")})
+
+    assert simulate(state, [alert()], NOON, HOURS).missing == {(7, "db2")}
