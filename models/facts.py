@@ -200,6 +200,20 @@ class AlertRuleFacts:
 
 
 @dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """A maintenance window: from `start` until just before `end`, again every `repeat_interval` days (0:
+    never) by the clock on the wall of `time_zone`; the last begins before `repeat_until` (None: none is)."""
+
+    unique_id: str
+    name: str
+    start: datetime
+    end: datetime
+    repeat_interval: int = 0
+    repeat_until: datetime | None = None
+    time_zone: str = "UTC"
+
+
 class Named:
     """Something that alerts and rules may refer to."""
 
@@ -250,6 +264,7 @@ class RouterRuleFacts:
     """A router's rule as it is stored: `actions` as models/routers.py has them."""
 
     unique_id: str
+    `windows` are the maintenance windows that the service is in.
     name: str
     rule_json: str
     actions: tuple[Mapping[str, Any], ...]
@@ -257,6 +272,7 @@ class RouterRuleFacts:
 
 @dataclass(frozen=True, slots=True)
 class RouterFacts:
+    windows: tuple[WindowFacts, ...] = ()
     """What a router's lane knows: its rules in order, and their targets by the integration's unique_id."""
 
     row: int

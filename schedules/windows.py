@@ -1,0 +1,137 @@
+"""When maintenance holds: windows and their repeats. Contract sections 3.11 and 4.6.
+
+A window repeats by the clock on the wall, at the same local times and so for the same length by that clock,
+however long that was (docs/decisions/0016).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import lru_cache
+
+from models.facts import WindowFacts
+from schedules.wall import moment_of, wall_of, zone_or_utc
+
+INSTANT = timedelta.resolution
+NOTHING = timedelta()
+
+# From when, and until just before when; None is for ever.
+Span = tuple[datetime, datetime | None]
+
+
+@dataclass(frozen=True, slots=True)
+class InForce:
+    """A window that holds, and until when (None: for ever)."""
+
+    window: WindowFacts
+    until: datetime | None
+
+    def __str__(self) -> str:
+        name = f" by {self.window.name}" if self.window.name else ""
+        until = f"until {self.until:%Y-%m-%d %H:%M:%S} UTC" if self.until else "without an end"
+        return f"under maintenance{name} {until}"
+
+
+def in_force(windows: Iterable[WindowFacts], at: datetime) -> InForce | None:
+    """The window that holds at a moment; of several, the one that holds longest. None when there is none."""
+    found = [InForce(window, span[1]) for window in windows if (span := holding(window, at)) is not None]
+    return max(found, key=lambda one: (one.until is None, one.until or at), default=None)
+
+
+def holding(window: WindowFacts, at: datetime) -> Span | None:
+    """The time around a moment in which a window holds, whole; None when it does not hold then.
+
+    Repeats that overlap, or follow each other at once, are one.
+    """
+    if at < window.start or (not window.repeat_interval and at >= window.end):
+        return None
+    repeats = _repeats(window)
+    k = repeats.begun_by(at)
+    if repeats.are_one:
+        ends = repeats.end
+        return (window.start, ends) if ends is None or at < ends else None
+    if at >= repeats.of(k)[1]:
+        return None
+    first = last = k
+    while first > 0 and repeats.of(first - 1)[1] >= repeats.of(first)[0]:
+        first -= 1
+    while repeats.has(last + 1) and repeats.of(last + 1)[0] <= repeats.of(last)[1]:
+        last += 1
+    return repeats.of(first)[0], repeats.of(last)[1]
+
+
+def following(window: WindowFacts, at: datetime) -> Span | None:
+    """The next time in which a window holds that begins after a moment; None when there is none."""
+    current = holding(window, at)
+    if current is not None and current[1] is None:
+        return None
+    repeats = _repeats(window)
+    k = repeats.begun_by(current[1] if current and current[1] else at) + 1
+    while repeats.has(k):
+        found = holding(window, repeats.of(k)[0])
+        # One that the clock on the wall leaps over does not happen.
+        if found is not None:
+            return found
+        k += 1
+    return None
+
+
+class _Repeats:
+    """A window's occurrences, counted from 0, its own start. The last begins before `repeat_until`."""
+
+    def __init__(self, window: WindowFacts) -> None:
+        self._window = window
+        self._zone = zone_or_utc(window.time_zone)
+        self._opens = wall_of(window.start, self._zone)
+        length = wall_of(window.end, self._zone) - self._opens
+        # Where the clock is set back within the first, it may end at an earlier local time than it began.
+        self._length = length if length > NOTHING else window.end - window.start
+        self._every = timedelta(days=window.repeat_interval)
+        self._last = self._last_one()
+
+    def of(self, k: int) -> tuple[datetime, datetime]:
+        """When occurrence k begins and ends: the first as it was given, others by the clock on the wall."""
+        if k == 0:
+            return self._window.start, self._window.end
+        opens = self._opens + k * self._every
+        return moment_of(opens, self._zone), moment_of(opens + self._length, self._zone)
+
+    def has(self, k: int) -> bool:
+        return self._last is None or k <= self._last
+
+    def begun_by(self, at: datetime) -> int:
+        """The latest that has begun by a moment, -1 before the first."""
+        k = self._unbounded(at)
+        return k if self._last is None else min(k, self._last)
+
+    @property
+    def are_one(self) -> bool:
+        """Whether each has not ended when the next begins."""
+        return self._last != 0 and self._length >= self._every
+
+    @property
+    def end(self) -> datetime | None:
+        """When the last ends; None when there is none."""
+        return None if self._last is None else self.of(self._last)[1]
+
+    def _last_one(self) -> int | None:
+        if not self._every:
+            return 0
+        until = self._window.repeat_until
+        return None if until is None else max(self._unbounded(until - INSTANT), 0)
+
+    def _unbounded(self, at: datetime) -> int:
+        if at < self._window.start:
+            return -1
+        if not self._every:
+            return 0
+        k = max((wall_of(at, self._zone) - self._opens) // self._every, 0)
+        # Where the clock was set back, more may have begun than it shows.
+        while self.of(k + 1)[0] <= at:
+            k += 1
+        return k
+
+
+@lru_cache(maxsize=4096)
+def _repeats(window: WindowFacts) -> _Repeats:
+    return _Repeats(window)

@@ -1,0 +1,218 @@
+"""When maintenance windows hold, over both changes of clocks, and as a slow reading has it."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.facts import WindowFacts
+from schedules.windows import INSTANT, following, holding, in_force
+from tests.schedules.minute_model import furthest, shown
+from tests.schedules.rotas import DAY, HOUR, at
+
+MINUTE = timedelta(minutes=1)
+BERLIN = "Europe/Berlin"
+
+
+def window(start, end, days=0, until=None, time_zone="UTC", name="Deploy"):
+    return WindowFacts("window-1", name, at(start), at(end), days, at(until) if until else None, time_zone)
+
+
+def span(found):
+    if found is None:
+        return None
+    return " - ".join(f"{moment:%m-%d %H:%M}" if moment else "for ever" for moment in found)
+
+
+ONCE = window("2026-03-04 22:00", "2026-03-05 02:00")
+NIGHTLY = window("2026-03-27 00:30", "2026-03-27 01:30", 1, "2026-03-31 00:30", BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("moment", "holds", "next_one"),
+    [
+        ("2026-03-04 21:59:59", None, "03-04 22:00 - 03-05 02:00"),
+        ("2026-03-04 22:00", "03-04 22:00 - 03-05 02:00", None),
+        ("2026-03-05 01:59:59", "03-04 22:00 - 03-05 02:00", None),
+        ("2026-03-05 02:00", None, None),
+    ],
+)
+def test_a_window_holds_from_its_start_until_just_before_its_end(moment, holds, next_one):
+    assert (span(holding(ONCE, at(moment))), span(following(ONCE, at(moment)))) == (holds, next_one)
+
+
+@pytest.mark.parametrize(
+    ("moment", "holds"),
+    [
+        ("2026-03-27 00:45", "03-27 00:30 - 03-27 01:30"),
+        ("2026-03-28 00:30", "03-28 00:30 - 03-28 01:30"),
+        # The night in which the clock leaps from two to three: half an hour of the hour is left.
+        ("2026-03-29 00:29:59", None),
+        ("2026-03-29 00:30", "03-29 00:30 - 03-29 01:00"),
+        ("2026-03-29 01:00", None),
+        ("2026-03-29 23:29:59", None),
+        ("2026-03-29 23:45", "03-29 23:30 - 03-30 00:30"),
+        # The last begins before the end of the repeats, and counts whole.
+        ("2026-03-31 00:15", "03-30 23:30 - 03-31 00:30"),
+        ("2026-03-31 23:45", None),
+    ],
+)
+def test_a_repeated_window_keeps_its_hour_on_the_wall_when_clocks_go_forward(moment, holds):
+    assert span(holding(NIGHTLY, at(moment))) == holds
+
+
+@pytest.mark.parametrize(
+    ("moment", "holds"),
+    [
+        ("2026-10-24 00:15", "10-24 00:00 - 10-24 01:30"),
+        # From two to half past three, with an hour that comes twice.
+        ("2026-10-25 02:15", "10-25 00:00 - 10-25 02:30"),
+        ("2026-10-25 02:30", None),
+        ("2026-10-26 00:59", None),
+        ("2026-10-26 01:00", "10-26 01:00 - 10-26 02:30"),
+    ],
+)
+def test_and_when_they_go_back(moment, holds):
+    nightly = window("2026-10-20 00:00", "2026-10-20 01:30", 1, None, BERLIN)
+
+    assert span(holding(nightly, at(moment))) == holds
+
+
+def test_one_that_the_clock_leaps_over_does_not_happen():
+    nightly = window("2026-03-28 01:15", "2026-03-28 01:45", 1, None, BERLIN)
+
+    assert span(following(nightly, at("2026-03-28 02:00"))) == "03-30 00:15 - 03-30 00:45"
+    assert all(holding(nightly, at("2026-03-29 00:00") + n * MINUTE) is None for n in range(24 * 60))
+
+
+def test_the_first_is_as_it_was_given_be_it_in_the_second_of_two_equal_hours():
+    """From 02:30 until 02:10, half an hour of which the clock goes back over."""
+    odd = window("2026-10-25 00:30", "2026-10-25 01:10", 1, None, BERLIN)
+    second = window("2026-10-25 01:30", "2026-10-25 01:50", 1, None, BERLIN)
+
+    assert span(holding(odd, at("2026-10-25 01:09"))) == "10-25 00:30 - 10-25 01:10"
+    assert span(holding(odd, at("2026-10-26 02:00"))) == "10-26 01:30 - 10-26 02:10"
+    assert holding(second, at("2026-10-25 00:40")) is None
+    assert span(holding(second, at("2026-10-25 01:40"))) == "10-25 01:30 - 10-25 01:50"
+
+
+@pytest.mark.parametrize(
+    ("until", "holds"),
+    [(None, "03-27 12:00 - for ever"), ("2026-03-30 12:00", "03-27 12:00 - 03-31 22:00")],
+)
+def test_repeats_that_overlap_are_one(until, holds):
+    daily = window("2026-03-27 12:00", "2026-03-28 23:00", 1, until, BERLIN)
+
+    assert span(holding(daily, at("2026-03-28 15:00"))) == holds
+    assert following(daily, at("2026-03-28 15:00")) is None
+    assert following(daily, at("2027-01-01 00:00")) is None
+    assert span(following(daily, at("2026-01-01 00:00"))) == holds
+
+
+def test_repeats_that_follow_at_once_are_one():
+    daily = window("2026-03-27 12:00", "2026-03-28 12:00", 1, "2026-04-02 12:00", BERLIN)
+
+    assert span(holding(daily, at("2026-03-30 15:00"))) == "03-27 12:00 - 04-03 11:00"
+
+
+def test_every_seventh_day_is_the_same_weekday_at_the_same_hour():
+    weekly = window("2026-01-04 03:00", "2026-01-04 05:00", 7, None, BERLIN)
+    found, moment = [], at("2026-03-20 00:00")
+    for _ in range(3):
+        begins, moment = following(weekly, moment)
+        found.append(f"{shown(BERLIN, begins):%a %H:%M} - {shown(BERLIN, moment):%H:%M}")
+
+    assert found == ["Sun 04:00 - 06:00"] * 3
+
+
+def test_of_several_windows_the_one_that_holds_longest_is_named():
+    short = window("2026-03-04 21:00", "2026-03-04 23:00", name="Backup")
+    endless = window("2026-03-04 22:30", "2026-03-06 00:00", 1, name="Move")
+
+    def named(moment):
+        found = in_force([short, ONCE, endless], at(moment))
+        return found and str(found)
+
+    assert named("2026-03-04 20:00") is None
+    assert named("2026-03-04 21:30") == "under maintenance by Backup until 2026-03-04 23:00:00 UTC"
+    assert named("2026-03-04 22:10") == "under maintenance by Deploy until 2026-03-05 02:00:00 UTC"
+    assert named("2026-03-04 22:40") == "under maintenance by Move without an end"
+
+
+def test_a_window_without_a_name_is_told_by_its_end():
+    found = in_force([window("2026-03-04 21:00", "2026-03-04 23:00", name="")], at("2026-03-04 22:00"))
+
+    assert str(found) == "under maintenance until 2026-03-04 23:00:00 UTC"
+
+
+def test_a_zone_that_this_host_does_not_know_is_utc():
+    nightly = window("2026-03-27 00:30", "2026-03-27 01:30", 1, None, "Mars/Olympus")
+
+    assert span(holding(nightly, at("2026-03-30 01:00"))) == "03-30 00:30 - 03-30 01:30"
+
+
+def slowly(facts, moment):
+    """Whether it holds, found by counting days: by what the clock has shown so far, a local time has come."""
+    if facts.start <= moment < facts.end:
+        return True
+    if not facts.repeat_interval or moment < facts.start:
+        return False
+    opens, closes = (shown(facts.time_zone, each) for each in (facts.start, facts.end))
+    if closes <= opens:
+        closes = opens + (facts.end - facts.start)
+    come = furthest(facts.time_zone, moment)
+    until = facts.repeat_until
+    k = 1
+    while opens + k * facts.repeat_interval * DAY <= come:
+        later = k * facts.repeat_interval * DAY
+        in_time = until is None or furthest(facts.time_zone, until - INSTANT) >= opens + later
+        if in_time and come < closes + later:
+            return True
+        k += 1
+    return False
+
+
+ZONES = (BERLIN, "America/New_York", "Australia/Lord_Howe", "Asia/Kolkata", "UTC", "America/Santiago")
+WINDOWS = st.builds(
+    lambda start, length, days, until, zone: WindowFacts(
+        "w", "W", start, start + length, days, start + until if until else None, zone
+    ),
+    st.datetimes(datetime(2026, 3, 1), datetime(2026, 4, 10)).map(  # noqa: DTZ001 - UTC is put to it
+        lambda moment: moment.replace(tzinfo=UTC, second=0, microsecond=0)
+    )
+    | st.datetimes(datetime(2026, 10, 1), datetime(2026, 11, 5)).map(  # noqa: DTZ001
+        lambda moment: moment.replace(tzinfo=UTC, second=0, microsecond=0)
+    ),
+    st.integers(1, 60 * 60).map(lambda minutes: minutes * MINUTE),
+    st.integers(0, 4),
+    st.none() | st.integers(1, 20 * 24).map(lambda hours: hours * HOUR),
+    st.sampled_from(ZONES),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(WINDOWS, st.integers(-60, 40 * 24 * 60))
+def test_it_holds_when_the_slow_reading_says_so(facts, minutes):
+    moment = facts.start + minutes * MINUTE
+
+    assert (holding(facts, moment) is not None) == slowly(facts, moment)
+
+
+@settings(max_examples=200, deadline=None)
+@given(WINDOWS, st.integers(-60, 40 * 24 * 60))
+def test_the_edges_are_where_the_slow_reading_changes(facts, minutes):
+    moment = facts.start + minutes * MINUTE
+    found = holding(facts, moment) or following(facts, moment)
+    if found is None:
+        steps = (moment + n * 6 * HOUR for n in range(20))
+        assert not any(slowly(facts, step) for step in steps)
+        return
+
+    begins, ends = found
+    assert slowly(facts, begins)
+    assert not slowly(facts, begins - INSTANT)
+    if ends is not None:
+        assert slowly(facts, ends - INSTANT)
+        assert not slowly(facts, ends)
+    assert begins <= moment or not any(slowly(facts, moment + (begins - moment) * n / 20) for n in range(20))
