@@ -215,7 +215,8 @@ def _update_incidents(incidents: list[IncidentState]) -> None:
 def _write_entities(replay: _Replay, known: Mapping[str, int]) -> None:
     released = [known[unique_id] for unique_id in replay.released if unique_id in known]
     if released:
-        Entity.update(firing=False, incident=None).where(Entity.incident.in_(released)).execute()
+        free = {"firing": False, "incident": None, "kept_back": None}
+        Entity.update(free).where(Entity.incident.in_(released)).execute()
     for unique_id in replay.reclaimed:
         _reclaim(known[unique_id])
     bulk.insert(

@@ -36,6 +36,7 @@ from models.facts import (
 )
 from models.incident_states import incident_state
 from models.incidents import Incident
+from models.oncall import recently
 from models.prepared import Prepared, among, any_of, given
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
@@ -43,6 +44,7 @@ from models.schedules import Schedule
 from models.services import Integration, Service
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
+from models.windows import windows_of
 
 _SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == given("row"))))
 
@@ -201,6 +203,7 @@ def lane_facts(
             schedules=_named(schedules),
         ),
         rules,
+        windows_of([service.id], recently(at)).get(service.id, ()),
     )
 
 

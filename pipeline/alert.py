@@ -63,7 +63,8 @@ class Alert:
     """A parsed alert with its identity: where it came in, when, and in which order.
 
     `event_id` names it for ever. `accepted_at` is the `now` of every decision about it, so that the
-    size of a batch and the length of a queue change nothing.
+    size of a batch and the length of a queue change nothing; for one that maintenance kept back, it is
+    `released_at` from then on.
     """
 
     event_id: str
@@ -75,6 +76,12 @@ class Alert:
     entity_id: str
     parsed: Parsed
     plan: Plan = NO_PLAN
+    released_at: datetime | None = None
+
+    @property
+    def moment(self) -> datetime:
+        """The `now` of what is decided about it from here on."""
+        return max(self.accepted_at, self.released_at or self.accepted_at)
 
     @property
     def message(self) -> str:

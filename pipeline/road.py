@@ -30,7 +30,7 @@ def walk(travellers: Iterable[Traveller], segment: Segment, state: LaneState) ->
     """Take each alert through the segment. Pure but for `state`, which is the fold's own.
 
     What comes out does not depend on how the alerts were cut into batches: every decision's `now` is
-    the moment of the alert's acceptance.
+    the moment of the alert's acceptance, or that of its release from maintenance.
     """
     outcome = Outcome()
     for traveller in travellers:
@@ -81,7 +81,7 @@ def _all_left(rows: Iterable[int], named: Mapping[str, Named]) -> tuple[int, ...
 
 
 def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome) -> Traveller:
-    decision = stage.decide(traveller.alert, state, traveller.alert.accepted_at)
+    decision = stage.decide(traveller.alert, state, traveller.alert.moment)
     state.absorb(decision.effects)
     outcome.effects.extend(decision.effects)
     return replace(
@@ -124,6 +124,7 @@ def row_of(traveller: Traveller, service: int | None, waits_at: str | None) -> E
             "entity_given": parsed.entity_id is not None,
             **({} if alert.plan is NO_PLAN else {"plan": asdict(alert.plan)}),
             **({"next": traveller.next} if traveller.next else {}),
+            **({"released_at": alert.released_at} if alert.released_at else {}),
         },
         source_at=parsed.source_at,
         creation_date=alert.accepted_at,

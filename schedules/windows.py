@@ -6,7 +6,7 @@ however long that was (docs/decisions/0016).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
 from models.facts import WindowFacts
@@ -45,6 +45,30 @@ def holding(window: WindowFacts, at: datetime) -> Span | None:
     """
     if at < window.start or (not window.repeat_interval and at >= window.end):
         return None
+    day = datetime.combine(at.astimezone(UTC), time(), UTC)
+    return next((span for span in _of_day(window, day) if span[0] <= at and _ends_after(span, at)), None)
+
+
+def _ends_after(span: Span, at: datetime) -> bool:
+    return span[1] is None or at < span[1]
+
+
+# It is asked of every alert, and local times cost much to find.
+@lru_cache(maxsize=4096)
+def _of_day(window: WindowFacts, day: datetime) -> tuple[Span, ...]:
+    """What reaches into a day of UTC."""
+    first = _holding(window, day)
+    found = [] if first is None else [first]
+    moment, end = day, day + timedelta(days=1)
+    while (span := following(window, moment)) is not None and span[0] < end:
+        found.append(span)
+        moment = span[0]
+    return tuple(found)
+
+
+def _holding(window: WindowFacts, at: datetime) -> Span | None:
+    if at < window.start:
+        return None
     repeats = _repeats(window)
     k = repeats.begun_by(at)
     if repeats.are_one:
@@ -62,13 +86,13 @@ def holding(window: WindowFacts, at: datetime) -> Span | None:
 
 def following(window: WindowFacts, at: datetime) -> Span | None:
     """The next time in which a window holds that begins after a moment; None when there is none."""
-    current = holding(window, at)
+    current = _holding(window, at)
     if current is not None and current[1] is None:
         return None
     repeats = _repeats(window)
     k = repeats.begun_by(current[1] if current and current[1] else at) + 1
     while repeats.has(k):
-        found = holding(window, repeats.of(k)[0])
+        found = _holding(window, repeats.of(k)[0])
         # One that the clock on the wall leaps over does not happen.
         if found is not None:
             return found

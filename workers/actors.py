@@ -10,7 +10,7 @@ from models.base import STORE_ERRORS
 from models.enums import DELIVERABLE
 from pipeline.topology import segments
 from tocsin.settings import Settings
-from workers import bell, deliver, road, routing, timers
+from workers import bell, deliver, maintenance, road, routing, timers
 from workers.broker import Broker
 from workers.lanes import Lanes, Linger, Ran
 
@@ -30,6 +30,7 @@ def _queues(settings: Settings) -> Iterator[tuple[str, Callable[..., None]]]:
         yield bell.road_queue(segment.name), _road_actor(segment.name)
     yield bell.ROUTERS, _router_actor
     yield bell.TIMERS, _timers_actor
+    yield bell.MAINTENANCE, _maintenance_actor
     for channel in sorted(DELIVERABLE):
         yield bell.deliver_queue(channel), _deliver_actor
 
@@ -68,6 +69,11 @@ def _router_actor(router_row: int) -> None:
 def _timers_actor() -> None:
     if _lanes.work("timers", timers.run_due):
         bell.ring_timers()
+
+
+def _maintenance_actor() -> None:
+    if _lanes.work("maintenance", maintenance.release):
+        bell.ring_maintenance()
 
 
 def _turn(lane: Hashable, work: Callable[[], Ran]) -> tuple[Ran | None, bool]:

@@ -26,6 +26,7 @@ from pipeline.topology import Segment, covering, segments
 log = structlog.get_logger()
 
 TIMERS = "timers"
+MAINTENANCE = "maintenance"
 ROUTERS = "routers"
 
 # Short enough to notice a dead server soon, long enough for one that has to wait for a processor.
@@ -284,6 +285,11 @@ def ring_router(router_row: int) -> None:
 
 def ring_timers() -> None:
     ring(TIMERS)
+
+
+def ring_maintenance() -> None:
+    """What was kept back by a maintenance is to be told, since it is over."""
+    ring(MAINTENANCE)
 
 
 def ring_deliver(channel: int) -> None:

@@ -6,7 +6,7 @@ import peewee
 
 from models.base import connection, store
 from models.enums import IncidentStatus, WorkState
-from models.events import Event, Receipt
+from models.events import Entity, Event, Receipt
 from models.incidents import Incident
 
 # How long the road of an alert can be told (contract, section 6).
@@ -18,8 +18,8 @@ FORGOTTEN_AT_ONCE = 1_000
 def clean_up(now: datetime | None = None) -> int:
     """Forget receipts older than the retention, with their events; returns how many.
 
-    What still waits, was set aside, or belongs to an open incident stays. Receipts are read in the
-    order of their acceptance, so the first young one ends the search.
+    What still waits, was set aside, is kept back by maintenance, or belongs to an open incident stays.
+    Receipts are read in the order of their acceptance, so the first young one ends the search.
     """
     forgotten, last = 0, 0
     with connection():
@@ -37,12 +37,15 @@ def _old_receipts(after: int, before: datetime) -> list[int]:
 
 
 def _forget(receipts: list[int]) -> int:
+    kept_back = Entity.select(Entity.kept_back).where(Entity.kept_back.is_null(False))
     kept = (
         Event.select(Event.receipt)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
         .where(
             Event.receipt.in_(receipts),
-            (Event.state != WorkState.DONE) | (Incident.status < IncidentStatus.RESOLVED),
+            (Event.state != WorkState.DONE)
+            | (Incident.status < IncidentStatus.RESOLVED)
+            | Event.unique_id.in_(kept_back),
         )
     )
     with store().writing():

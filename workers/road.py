@@ -264,7 +264,7 @@ def _walk_piece(
 ) -> frozenset[int]:
     """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
     asked = set(entities_of([traveller.alert for traveller in piece]))
-    accepted_at = min(traveller.alert.accepted_at for traveller in piece)
+    accepted_at = min(traveller.alert.moment for traveller in piece)
     while True:
         state = lane_state.load(service, asked, locked, accepted_at=accepted_at, now=now)
         outcome = walk(piece, segment, state)

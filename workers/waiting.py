@@ -192,6 +192,7 @@ def _waiting_event(row: Event) -> Waiting:
         entity_id=row.entity_id,
         parsed=_parsed(row),
         plan=plan_of(row.alert.get("plan")),
+        released_at=_released_at(row),
     )
     reasons = tuple((stage, reason) for stage, reason in row.reasons)
     return Waiting(
@@ -203,6 +204,11 @@ def _waiting_event(row: Event) -> Waiting:
         event=row.id,
         traveller=Traveller(alert, reasons, tuple(row.rules), row.alert.get("next") or row.stage),
     )
+
+
+def _released_at(row: Event) -> datetime | None:
+    kept = row.alert.get("released_at")
+    return datetime.fromisoformat(kept) if kept else None
 
 
 def _parsed(row: Event) -> Parsed:

@@ -1,7 +1,7 @@
 """Looks into the database every few seconds, so that a bell that was lost costs no more than that.
 
-The road and the timers are looked at in turn, then every channel in a thread of its own: a mail relay
-that hangs must not keep the next alert waiting.
+The road, the timers and maintenance are looked at in turn, then every channel in a thread of its own: a mail
+relay that hangs must not keep the next alert waiting.
 """
 
 import threading
@@ -11,7 +11,7 @@ import structlog
 
 from models.base import STORE_ERRORS
 from models.enums import DELIVERABLE
-from workers import bell, deliver, road, routing, timers
+from workers import bell, deliver, maintenance, road, routing, timers
 
 log = structlog.get_logger()
 
@@ -53,6 +53,7 @@ class Watch:
             attempt("routers", routing.sweep)
             attempt("road", road.sweep)
             attempt("timers", timers.run_due)
+            attempt("maintenance", maintenance.release)
             for wanted in self._wanted.values():
                 wanted.set()
 

@@ -18,6 +18,8 @@ from pipeline.additions import additions
 from pipeline.alert import Alert, actor_of
 from pipeline.coverage import covers
 from pipeline.state import LaneState
+from schedules.notices import told_at
+from schedules.windows import in_force
 
 # For how long after its acceptance a resolve still mutes triggers that are older than it (law 4).
 RESOLVE_REMEMBERED = timedelta(hours=1)
@@ -25,19 +27,19 @@ RESOLVE_REMEMBERED = timedelta(hours=1)
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Suppress it, move the open incident of its entity, attach it there, or let it go on as new."""
-    service = state.facts.service
     if alert.suppressed:
         return stop("suppressed: stored, no incident")
-    if service.status is ServiceStatus.DISABLED:
-        return stop("the service is disabled: stored, no incident")
     entity = state.entity(alert.integration, alert.entity_id)
+    if state.facts.service.status is ServiceStatus.DISABLED:
+        return stop("the service is disabled: stored, no incident", *_burns_no_more(alert, entity))
     if alert.alert_type is AlertType.RESOLVED:
         return _resolved(alert, entity, state, now)
     held = state.holder(entity)
     if alert.alert_type is AlertType.ACKNOWLEDGED:
         return _acknowledged(alert, held, state, now)
-    if service.under_maintenance:
-        return stop("the service is under maintenance", alert=alert.but(suppressed=True))
+    maintenance = _maintenance(state, now)
+    if maintenance is not None:
+        return _kept_back(alert, entity, state, now, maintenance)
     if _older_than_resolve(alert, entity, now):
         return stop("older than the last resolve of its entity, by its source's own time")
     if held is not None:
@@ -45,6 +47,33 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         added = additions(alert, held, state, now)
         return stop("its entity has an open incident", *fires, *added, incident=held.unique_id)
     return _collated(alert, entity, state, now) or go_on("its entity has no open incident")
+
+
+def _burns_no_more(alert: Alert, entity: EntityState) -> tuple[Effect, ...]:
+    """What maintenance keeps back for the time after it is not told any more once it is resolved."""
+    if alert.alert_type is not AlertType.RESOLVED or entity.kept_back is None:
+        return ()
+    return (SaveEntity(replace(entity, kept_back=None)),)
+
+
+def _maintenance(state: LaneState, now: datetime) -> str | None:
+    """By what the service is under maintenance, None when it is not: at the alert's own moment or, where that
+    has waited, at the one at which it is worked on."""
+    if state.facts.service.under_maintenance:
+        return "the service is under maintenance"
+    moments = dict.fromkeys((now, told_at(state.facts.directory, now)))
+    found = (in_force(state.facts.windows, moment) for moment in moments)
+    return next((str(one) for one in found if one is not None), None)
+
+
+def _kept_back(alert: Alert, entity: EntityState, state: LaneState, now: datetime, why: str) -> Decision:
+    """Stored only; what people would have been told of is remembered until maintenance is over, if it still
+    burns then (workers/maintenance.py)."""
+    burns = covers(state.facts.integrations[alert.integration], alert.alert_type)
+    quiet = alert.but(suppressed=True)
+    if not burns or _older_than_resolve(alert, entity, now):
+        return stop(why, alert=quiet)
+    return stop(why, SaveEntity(replace(entity, kept_back=alert.event_id)), alert=quiet)
 
 
 def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:

@@ -10,12 +10,15 @@ import pytest
 from models.enums import ContactType
 from models.incidents import Incident
 from models.notices import Message
+from models.services import Service
 from models.timers import Timer
+from models.windows import windows_of
+from schedules.windows import holding
 from tests.alerts import accept
 from tests.mailbox import Mailbox, mailbox
 from tests.people import World
 from tocsin.settings import load
-from workers import deliver, road, timers
+from workers import deliver, maintenance, road, timers
 
 
 @dataclass
@@ -47,12 +50,25 @@ class Night:
         timers_due = Timer.select(Timer.due_at).where(Timer.done_at.is_null(), Timer.due_at <= until)
         messages = Message.select(Message.next_at).where(Message.state == 0, Message.next_at <= until)
         moments = [row for query in (timers_due, messages) for (row,) in query.tuples()]
-        return min(moments, default=None)
+        return min(moments + self._ends_of_maintenance(until), default=None)
+
+    def _ends_of_maintenance(self, until: datetime) -> list[datetime]:
+        """Of the windows that hold now, by then."""
+        services = [service.id for service in Service.select()]
+        windows = [window for some in windows_of(services, self.now).values() for window in some]
+        spans = [span for window in windows if (span := holding(window, self.now)) is not None]
+        return [ends for _, ends in spans if ends is not None and ends <= until]
 
     def _settle(self) -> None:
-        road.run(self.world.service.id, now=self.now)
+        self._work()
+        if maintenance.release(self.now):
+            self._work()
         timers.run_due(self.now)
         deliver.drain(ContactType.EMAIL, self.now)
+
+    def _work(self) -> None:
+        for service in Service.select():
+            road.run(service.id, now=self.now)
 
     def mails(self) -> list[tuple[str, str]]:
         """What arrived since this was last asked: the person and the subject."""

@@ -1,0 +1,486 @@
+"""Nights with maintenance in them: it wakes nobody, and what it leaves burning is told when it is over."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from models import founding, recorder
+from models.accounts import raise_version
+from models.applications import GENERIC
+from models.apply import apply
+from models.base import store
+from models.effects import Actor, Outcome
+from models.enums import ActorKind, IncidentStatus, RuleAction, ServiceStatus, WorkState
+from models.events import Entity, Event, Receipt
+from models.ids import new_uuid
+from models.incidents import Incident, IncidentNote
+from models.loading import lock_incident
+from models.maintenance import Maintenance, MaintenanceService
+from models.services import Integration, Service
+from pipeline import moves
+from pipeline.topology import segments
+from tests.alerts import accept
+from tests.rules import accept_by, action, add_router, add_router_rule, add_rule
+from tests.workers.test_timers import set_policy
+from workers import maintenance, retention, road, routing
+
+A = RuleAction
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+BERLIN = ZoneInfo("Europe/Berlin")
+DISK = "[Checkout] #1 Disk full on db1 (critical)"
+UNTIL_ONE = "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"
+NEW = "its entity has no open incident"
+
+
+@pytest.fixture
+def window(world, now):
+    """window(start, end, ...): a maintenance of Checkout, for an hour from now unless that is given."""
+
+    def made(start=now, end=now + HOUR, *, name="Deploy", services=(), **columns):
+        row = Maintenance.create(
+            unique_id=new_uuid(), team=world.team, name=name, start_time=start, end_time=end,
+            creation_date=now, **columns,
+        )  # fmt: skip
+        for service in services or [world.service]:
+            MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=service)
+        raise_version(world.account.id)
+        return row
+
+    return made
+
+
+def change(row, **columns):
+    Maintenance.update(columns).where(Maintenance.id == row.id).execute()
+    raise_version(row.team.account_id)
+
+
+def set_service(world, **columns):
+    Service.update(columns).where(Service.id == world.service.id).execute()
+    raise_version(world.account.id)
+
+
+def road_of(trace_id):
+    """What the recorder tells of the road of a receipt's only alert, from dedupe on."""
+    (alert,) = recorder.story(recorder.receipt_of(trace_id))["alerts"]
+    steps = [(step["stage"], step["reason"]) for step in alert["road"]]
+    return steps[[stage for stage, _ in steps].index("dedupe") :]
+
+
+def kept_back():
+    return [entity.kept_back for entity in Entity.select().order_by(Entity.id) if entity.kept_back]
+
+
+def test_what_still_burns_when_maintenance_ends_is_told_then(night, window, now):
+    window()
+    trace_id = night.alert("Disk full on db1")
+    assert Event.get().suppressed
+    assert not Incident.select().exists()
+
+    night.after(minutes=59, seconds=59)
+    assert night.mails() == []
+
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+    incident, event = night.incident(), Event.get()
+    assert (incident.creation_date, event.creation_date) == (now + HOUR, now)
+    assert (event.incident, event.incident_created, event.suppressed) == (incident, True, False)
+    assert road_of(trace_id) == [
+        ("dedupe", UNTIL_ONE),
+        ("release", "maintenance is over and it still burns: released 2026-03-04 13:00:00 UTC"),
+        ("dedupe", NEW),
+        ("incident", "opens an incident"),
+        ("notify", "to be told now: Alice"),
+    ]
+
+
+def test_what_is_resolved_within_is_never_told(night, window):
+    window()
+    night.alert("Disk full on db1")
+    night.after(minutes=30)
+    night.alert("fine", "resolved")
+    night.after(hours=24)
+
+    assert night.mails() == []
+    assert not Incident.select().exists()
+    assert kept_back() == []
+
+
+def test_the_last_alert_of_an_entity_is_the_one_that_is_told(night, window):
+    window()
+    night.alert("Disk at 90%", entity="db1")
+    night.after(minutes=1)
+    night.alert("Disk full on db1", entity="db1")
+    night.after(minutes=1)
+    night.alert("by the way", "info", entity="db1")
+    night.after(hours=1)
+
+    assert night.mails() == [("alice", DISK)]
+    assert Incident.select().count() == 1
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error", "acknowledged"])
+def test_what_would_have_told_nobody_is_not_kept(night, window, level):
+    window()
+    night.alert("Disk full on db1", level)
+    night.after(hours=1)
+
+    assert kept_back() == []
+    assert not Incident.select().exists()
+
+
+def test_an_alert_that_is_older_than_the_last_resolve_is_not_kept(night, window, now):
+    window()
+    body = '[{"labels": {"alertname": "Disk"}, "status": "%s", "startsAt": "%s", "endsAt": "%s"}]'
+    early, late = (now - 10 * MINUTE).isoformat(), (now - 5 * MINUTE).isoformat()
+    for status in ("resolved", "firing"):
+        alerts = body % (status, early, late if status == "resolved" else "0001-01-01T00:00:00Z")
+        accept(
+            night.world, night.now, source="prometheus", exactly=True,
+            body=('{"version": "4", "alerts": ' + alerts + "}").encode(),
+        )  # fmt: skip
+    night.after(hours=2)
+
+    assert [event.reasons[-1][1] for event in Event.select().order_by(Event.id)] == [
+        "nothing open to resolve",
+        UNTIL_ONE,
+    ]
+    assert night.mails() == []
+    assert not Incident.select().exists()
+
+
+def test_an_open_incident_goes_on_and_what_it_owes_is_told(night, world, window, now):
+    set_policy(world, (0, world.alice), (90, world.bob))
+    night.alert("Disk full on db1")
+    window(now + MINUTE, now + HOUR)
+    night.after(minutes=2)
+    night.alert("Disk full on db1")
+    night.after(hours=2)
+
+    assert [person for person, _ in night.mails()] == ["alice", "bob"]
+    second = Event.select().order_by(Event.id.desc()).get()
+    assert (second.incident.incident_number, second.reasons[-1][1]) == (1, "its entity has an open incident")
+
+
+def test_acknowledgements_and_resolves_of_what_was_open_pass(night, window, now):
+    night.alert("Disk full on db1")
+    window()
+    night.alert("on it", "acknowledged")
+    assert night.incident().status == 2
+
+    night.alert("fine", "resolved")
+    assert night.incident().status == 3
+
+
+def test_a_person_who_resolves_the_incident_has_seen_what_was_kept_back(night, world, window):
+    night.alert("Disk full on db1")
+    window()
+    night.alert("Disk full on db1")
+    assert len(kept_back()) == 1
+
+    resolve(night)
+    night.after(hours=2)
+
+    assert Incident.select().count() == 1
+
+
+def resolve(night):
+    with store().writing():
+        found = lock_incident(night.incident().id)
+        alice = Actor(ActorKind.USER, "Alice")
+        moved = moves.move(
+            found.incident, IncidentStatus.RESOLVED, found.service, found.directory, alice, night.now, "done"
+        )
+        apply(Outcome(effects=list(moved)))
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda world, row, now: change(row, end_time=now + 10 * MINUTE),
+        lambda world, row, now: change(row, start_time=now + 5 * HOUR, end_time=now + 6 * HOUR),
+        lambda world, row, now: MaintenanceService.delete().execute(),
+        lambda world, row, now: row.delete_instance(recursive=True),
+    ],
+    ids=["shortened", "moved", "service taken out", "deleted"],
+)
+def test_a_window_that_is_changed_while_it_holds_ends_when_it_says_so_by_then(night, world, window, now, end):
+    row = window()
+    night.alert("Disk full on db1")
+    night.after(minutes=10)
+    assert night.mails() == []
+
+    end(world, row, now)
+    raise_version(world.account.id)
+    night.after(seconds=1)
+
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_a_window_that_is_made_longer_keeps_back_for_longer(night, window, now):
+    row = window()
+    night.alert("Disk full on db1")
+    change(row, end_time=now + 2 * HOUR)
+    night.after(hours=1, minutes=59, seconds=59)
+    assert night.mails() == []
+
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_a_window_that_began_long_ago_holds_from_when_it_is_made(night, window, now):
+    night.alert("Disk full on db1")
+    window(now - 24 * HOUR, now + HOUR)
+    night.alert("Disk full on db2", entity="db2")
+    assert night.mails() == [("alice", DISK)]
+
+    night.after(hours=1)
+    assert night.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
+
+
+@pytest.mark.parametrize(
+    ("day", "holds"),
+    [
+        (datetime(2026, 3, 28, 2, 30, tzinfo=BERLIN), 60),
+        # Half an hour of it is leapt over, or comes twice.
+        (datetime(2026, 3, 29, 1, 30, tzinfo=BERLIN), 60),
+        (datetime(2026, 10, 25, 1, 30, tzinfo=BERLIN), 180),
+        (datetime(2026, 10, 26, 2, 30, tzinfo=BERLIN), 60),
+    ],
+    ids=["winter", "clocks go forward", "clocks go back", "winter again"],
+)
+def test_a_nightly_window_keeps_its_hours_over_the_changes_of_clocks(night, window, day, holds):
+    """From half past one until half past three by the clock on the wall."""
+    begun = datetime(2026, 3, 1, 1, 30, tzinfo=BERLIN)
+    window(begun.astimezone(UTC), begun.astimezone(UTC) + 2 * HOUR, repeat_interval=1, time_zone=BERLIN.key)
+    night.now = day.astimezone(UTC)
+    night.alert("Disk full on db1")
+    night.after(minutes=holds - 1, seconds=59)
+    assert night.mails() == []
+
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_of_two_windows_that_overlap_the_end_of_the_last_counts(night, window, now):
+    window()
+    window(now + 30 * MINUTE, now + 2 * HOUR, name="Move")
+    trace_id = night.alert("Disk full on db1")
+    night.after(hours=1, minutes=59, seconds=59)
+    assert night.mails() == []
+
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+    assert [stage for stage, _ in road_of(trace_id)].count("release") == 1
+
+
+def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(night, window, now):
+    window()
+    window(now + HOUR + MINUTE, now + 2 * HOUR, name="Move")
+    trace_id = night.alert("Disk full on db1")
+    night.now += HOUR
+    assert maintenance.release(night.now) == 1
+
+    # The lane comes to it only when the next window holds.
+    night.now += 3 * MINUTE
+    road.run(night.world.service.id, now=night.now)
+    assert len(kept_back()) == 1
+    night.after(hours=1)
+
+    assert night.mails() == [("alice", DISK)]
+    assert [reason for _, reason in road_of(trace_id)][:4] == [
+        UNTIL_ONE,
+        "maintenance is over and it still burns: released 2026-03-04 13:00:00 UTC",
+        "under maintenance by Move until 2026-03-04 14:00:00 UTC",
+        "maintenance is over and it still burns: released 2026-03-04 14:00:00 UTC",
+    ]
+
+
+def test_each_service_is_told_of_at_the_end_of_its_own_windows(night, world, window, now):
+    search = founding.new_service(world.team, "Search", world.policy, world.alice, now)
+    door = founding.new_integration(search, "Door", GENERIC, world.alice, now)
+    window(services=[world.service, search])
+    window(now, now + 2 * HOUR, services=[search], name="Reindex")
+    night.alert("Disk full on db1")
+    receipt = accept(world, night.now, message="No index", alert_type="critical", entity_id="db1")
+    Receipt.update(service=search, integration=door).where(Receipt.id == receipt.id).execute()
+
+    night.after(hours=1)
+    assert night.mails() == [("alice", DISK)]
+    night.after(hours=1)
+    assert night.mails() == [("alice", "[Search] #2 No index (critical)")]
+
+
+def test_what_a_collecting_service_kept_back_is_one_incident(night, world, window):
+    set_service(world, collation=1, collation_time=10)
+    window()
+    for host in ("db1", "db2", "db3"):
+        night.alert(f"Disk full on {host}", entity=host)
+    night.after(hours=1)
+
+    assert night.mails() == [("alice", DISK)]
+    assert Event.select().where(Event.incident == night.incident()).count() == 3
+    night.alert("Disk full on db4", entity="db4")
+    assert Incident.select().count() == 1
+
+
+def test_what_a_router_sent_is_kept_back_too(night, world, window):
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    window()
+    body = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": "db1"}
+    accept_by(router, night.now, exactly=True, body=body)
+    routing.run(router.id)
+    night.after(hours=1)
+
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_rules_have_their_say_once(night, world, window):
+    add_rule(world, action(A.CHANGE_MESSAGE, "Oh: {{message}}"), action(A.ADD_NOTE, "by a rule"))
+    raise_version(world.account.id)
+    window()
+    night.alert("Disk full on db1")
+    night.after(hours=1)
+
+    assert night.incident().title == "Oh: Disk full on db1"
+    assert IncidentNote.select().count() == 1
+
+
+def test_the_flag_of_the_service_is_a_window_without_an_end(night, world):
+    set_service(world, under_maintenance=True)
+    trace_id = night.alert("Disk full on db1")
+    night.after(hours=100)
+    assert night.mails() == []
+    assert road_of(trace_id) == [("dedupe", "the service is under maintenance")]
+
+    set_service(world, under_maintenance=False)
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_a_disabled_service_tells_when_it_is_enabled_again_what_still_burns(night, world, window):
+    window()
+    night.alert("Disk full on db1", entity="db1")
+    night.alert("Disk full on db2", entity="db2")
+    set_service(world, status=ServiceStatus.DISABLED)
+    night.after(hours=2)
+    night.alert("fine", "resolved", entity="db2")
+    assert night.mails() == []
+
+    set_service(world, status=ServiceStatus.ACTIVE)
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+    assert Incident.select().count() == 1
+
+
+def test_what_a_deleted_integration_left_is_dropped(night, world, window):
+    window()
+    night.alert("Disk full on db1")
+    Integration.delete().where(Integration.id == world.integration.id).execute()
+    raise_version(world.account.id)
+    night.after(hours=2)
+
+    assert night.mails() == []
+    assert [event.state for event in Event.select()] == [WorkState.DONE]
+
+
+def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(night, world, window, now):
+    window()
+    night.alert("Disk full", entity="db1")
+    night.now += HOUR
+    receipt = accept(world, night.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
+    road.run(world.service.id, now=receipt.received_at)
+    night.after(hours=1)
+
+    assert night.mails() == [("alice", DISK)]
+    assert Incident.select().count() == 1
+
+
+def test_what_came_within_and_was_worked_on_after_is_told_all_the_same(night, world, window, now):
+    window()
+    accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
+    night.now += HOUR + 10 * MINUTE
+    night.after(seconds=1)
+
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_what_came_before_and_was_worked_on_within_is_kept_back(night, world, window, now):
+    window(now + MINUTE, now + HOUR)
+    accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
+    night.now += 10 * MINUTE
+    night.after(minutes=49, seconds=59)
+    assert night.mails() == []
+
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+
+
+@pytest.mark.parametrize("by", ["its own key", "a router"])
+def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(night, world, window, now, by):
+    """Everything was down when the window ended: what came meanwhile may say that it burns no more."""
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    window()
+    night.alert("Disk full on db1")
+    fine = {"message": "fine", "alert_type": "resolved", "entity_id": "db1"}
+    if by == "a router":
+        accept_by(router, now + 30 * MINUTE, exactly=True, body=fine)
+    else:
+        accept(world, now + 30 * MINUTE, exactly=True, **fine)
+    night.now += 2 * HOUR
+    assert maintenance.release(night.now) == 0
+
+    routing.run(router.id)
+    night.after(seconds=1)
+    assert night.mails() == []
+    assert kept_back() == []
+
+
+def test_it_is_released_once_however_often_it_is_looked_at(night, world, window):
+    window()
+    night.alert("Disk full on db1")
+    night.now += HOUR
+
+    assert [maintenance.release(night.now) for _ in range(3)] == [1, 0, 0]
+    night.after(seconds=1)
+    assert [maintenance.release(night.now) for _ in range(2)] == [0, 0]
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_many_are_released_in_batches(night, world, window, monkeypatch):
+    monkeypatch.setattr(maintenance, "RELEASED_AT_ONCE", 3)
+    window()
+    for number in range(10):
+        accept(world, night.now, message="m", alert_type="critical", entity_id=f"db{number}", exactly=True)
+    night.after(hours=1)
+
+    assert Incident.select().count() == 10
+    assert kept_back() == []
+
+
+@pytest.mark.parametrize("cuts", [("rules",), ("normalize", "route", "rules")], ids=str)
+def test_it_is_released_wherever_the_road_is_cut(night, world, window, monkeypatch, cuts):
+    parts = segments(cuts)
+    monkeypatch.setattr(road, "_road", parts)
+    monkeypatch.setattr(
+        night, "_work", lambda: [road.run(world.service.id, part.name, now=night.now) for part in parts]
+    )
+    window()
+    night.alert("Disk full on db1")
+    night.after(hours=1)
+
+    assert night.mails() == [("alice", DISK)]
+
+
+def test_what_is_kept_back_is_not_forgotten_however_long_it_is(night, world, window, now):
+    set_service(world, under_maintenance=True)
+    night.alert("Disk full on db1", entity="db1")
+    night.alert("fine", "info", entity="db2")
+    night.now += timedelta(days=40)
+    assert retention.clean_up(night.now) == 1
+
+    set_service(world, under_maintenance=False)
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]

@@ -1,0 +1,137 @@
+"""What maintenance kept back, and still burns when it is over, is told then.
+
+While a service is under maintenance its alerts are stored only, and entities remember the last one of which
+people would have been told. As soon as it is over, however that came about, these alerts wait in the
+service's lane again, as of that moment; what is decided about them is decided there, as of any other.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from models import bulk
+from models.base import STORE_ERRORS, connection, store
+from models.enums import ServiceStatus, WorkState
+from models.events import Entity, Event, Receipt
+from models.loading import lock_service
+from models.services import Integration, Service
+from models.teams import Team
+from models.windows import windows_of
+from schedules.windows import in_force
+from workers import bell
+
+log = structlog.get_logger()
+
+# Where what was kept back goes on: its rules have had their say.
+STAGE = "dedupe"
+# Alerts that are released in one transaction.
+RELEASED_AT_ONCE = 100
+# What has waited in a lane for longer than this may say that something burns no more, and is heard first.
+HEARD_WITHIN = timedelta(seconds=1)
+
+
+def ring_over() -> None:
+    """The clock's tick: ring when something was kept back that no maintenance keeps any more."""
+    with connection():
+        is_over = bool(_services_over(store().now()))
+    if is_over:
+        bell.ring_maintenance()
+
+
+def release(now: datetime | None = None) -> int:
+    """Have what was kept back wait in its lanes again where maintenance is over; returns how many alerts."""
+    released = 0
+    with connection():
+        for service_row in _services_over(now or store().now()):
+            try:
+                released += _release_of(service_row, now)
+            except STORE_ERRORS:
+                raise
+            except Exception:
+                log.exception("what maintenance kept back could not be released", service=service_row)
+    return released
+
+
+def _services_over(at: datetime) -> list[int]:
+    """Services with something kept back that are not under maintenance."""
+    keeping = Integration.id.in_(Entity.select(Entity.integration).where(Entity.kept_back.is_null(False)))
+    query = Integration.select(Integration.service).join(Service).where(keeping, _is_on()).distinct()
+    services = [row for (row,) in query.tuples()]
+    windows = windows_of(services, at)
+    return [row for row in services if in_force(windows.get(row, ()), at) is None]
+
+
+def _is_on() -> Any:
+    """Neither disabled nor under maintenance until somebody says otherwise."""
+    return (Service.status != ServiceStatus.DISABLED) & ~Service.under_maintenance
+
+
+def _release_of(service_row: int, now: datetime | None) -> int:
+    if _is_behind(service_row, (now or store().now()) - HEARD_WITHIN):
+        return 0
+    released = 0
+    while some := _release_some(service_row, now):
+        released += some
+        bell.ring_road(service_row, STAGE)
+    return released
+
+
+def _is_behind(service_row: int, before: datetime) -> bool:
+    """Whether alerts that came before a moment still wait, here or at one of the account's routers."""
+    account = Team.select(Team.account).join(Service).where(Service.id == service_row)
+    of_lane = Receipt.select().where(Receipt.service == service_row, Receipt.state == WorkState.WAITING)
+    at_routers = Receipt.select().where(
+        Receipt.router.is_null(False), Receipt.state == WorkState.WAITING, Receipt.account == account
+    )
+    events = Event.select().where(Event.service == service_row, Event.state == WorkState.WAITING)
+    return bool(
+        of_lane.where(Receipt.received_at < before).exists()
+        or at_routers.where(Receipt.received_at < before).exists()
+        or events.where(Event.creation_date < before).exists()
+    )
+
+
+def _release_some(service_row: int, now: datetime | None) -> int:
+    """Some of what a service's entities keep, under its lock; 0 when that is none, or none any more."""
+    with store().writing():
+        service = lock_service(service_row)
+        at = now or store().now()
+        if service is None or service.status == ServiceStatus.DISABLED or service.under_maintenance:
+            return 0
+        if in_force(windows_of([service_row], at).get(service_row, ()), at) is not None:
+            return 0
+        kept = _kept_by(service_row)
+        _wait_again(kept.values(), at)
+        Entity.update(kept_back=None).where(Entity.id.in_(list(kept))).execute()
+    return len(kept)
+
+
+def _kept_by(service_row: int) -> dict[int, str]:
+    """Entities of a service, by row, with the alerts that they keep."""
+    integrations = Integration.select(Integration.id).where(Integration.service == service_row)
+    query = Entity.select(Entity.id, Entity.kept_back).where(
+        Entity.kept_back.is_null(False), Entity.integration.in_(integrations)
+    )
+    return dict(query.order_by(Entity.id).limit(RELEASED_AT_ONCE).tuples())
+
+
+def _wait_again(events: Iterable[str], at: datetime) -> None:
+    query = Event.select(Event.id, Event.alert, Event.reasons).where(
+        Event.unique_id.in_(list(events)), Event.state == WorkState.DONE
+    )
+    waiting = {"state": WorkState.WAITING, "stage": STAGE, "suppressed": False}
+    said = ["release", f"maintenance is over and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC"]
+    bulk.update(
+        Event,
+        [
+            {
+                "id": row.id,
+                **waiting,
+                "alert": {**row.alert, "released_at": at},
+                "reasons": [*row.reasons, said],
+            }
+            for row in query
+        ],
+    )
