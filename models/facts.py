@@ -176,6 +176,20 @@ class ServiceFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class WindowFacts:
+    """A maintenance window: from `start` until just before `end`, again every `repeat_interval` days (0:
+    never) by the clock on the wall of `time_zone`; the last begins before `repeat_until` (None: none is)."""
+
+    unique_id: str
+    name: str
+    start: datetime
+    end: datetime
+    repeat_interval: int = 0
+    repeat_until: datetime | None = None
+    time_zone: str = "UTC"
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """An incident under its service's lock, and what its moves depend on; `children` are all that are merged
     into it, under the locks of theirs."""
@@ -200,20 +214,6 @@ class AlertRuleFacts:
 
 
 @dataclass(frozen=True, slots=True)
-@dataclass(frozen=True, slots=True)
-class WindowFacts:
-    """A maintenance window: from `start` until just before `end`, again every `repeat_interval` days (0:
-    never) by the clock on the wall of `time_zone`; the last begins before `repeat_until` (None: none is)."""
-
-    unique_id: str
-    name: str
-    start: datetime
-    end: datetime
-    repeat_interval: int = 0
-    repeat_until: datetime | None = None
-    time_zone: str = "UTC"
-
-
 class Named:
     """Something that alerts and rules may refer to."""
 
@@ -239,6 +239,7 @@ class LaneFacts:
     """What a service's lane knows about itself, the same for every alert of a batch.
 
     `rules` are the enabled alert rules of each integration that has any, in the order in which they act.
+    `windows` are the maintenance windows that the service is in.
     """
 
     service: ServiceFacts
@@ -246,6 +247,7 @@ class LaneFacts:
     directory: Directory
     nameable: Nameable = field(default_factory=Nameable)
     rules: Mapping[int, tuple[AlertRuleFacts, ...]] = field(default_factory=dict)
+    windows: tuple[WindowFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,6 @@ class RouterRuleFacts:
     """A router's rule as it is stored: `actions` as models/routers.py has them."""
 
     unique_id: str
-    `windows` are the maintenance windows that the service is in.
     name: str
     rule_json: str
     actions: tuple[Mapping[str, Any], ...]
@@ -272,7 +273,6 @@ class RouterRuleFacts:
 
 @dataclass(frozen=True, slots=True)
 class RouterFacts:
-    windows: tuple[WindowFacts, ...] = ()
     """What a router's lane knows: its rules in order, and their targets by the integration's unique_id."""
 
     row: int
