@@ -34,8 +34,14 @@ APPLICATIONS: dict[str, Application] = {
             "5a4b6c1d-93b1-4f0e-8f57-71e0b1c2d3e4", "Prometheus", "prometheus",
             "Alerts from Prometheus, by the webhook receiver of Alertmanager.", "Monitoring",
         ),
+        Application(
+            "b7e0c5d2-41f9-4a36-8c0e-6d2a9f3b7e18", "Heartbeat", "heartbeat",
+            "Jobs that send a ping each time: an incident opens when one is missing, and ends with the next.",
+            "Monitoring",
+        ),
     )
 }  # fmt: skip
 
 GENERIC = "0d2b8f3e-6a5c-4c7e-9f61-2f0f7c1f5a10"
+HEARTBEAT = "b7e0c5d2-41f9-4a36-8c0e-6d2a9f3b7e18"
 PROMETHEUS = "5a4b6c1d-93b1-4f0e-8f57-71e0b1c2d3e4"

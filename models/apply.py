@@ -23,6 +23,7 @@ from models.effects import (
     AssignRole,
     EntityState,
     EventState,
+    ExpectPing,
     IncidentState,
     Outcome,
     OweNotice,
@@ -52,6 +53,7 @@ from models.incidents import (
 from models.messages import Owed, write_notices
 from models.notices import Notice
 from models.prepared import Prepared, among
+from models.services import Integration
 from models.tasks import TaskTemplate, TemplateTask
 from models.teams import EscalationPolicy
 from models.timers import Timer
@@ -87,6 +89,7 @@ class _Replay:
     tasks: list[AddTask] = field(default_factory=list)
     templates: dict[tuple[str, int], ApplyTaskTemplate] = field(default_factory=dict)
     turns: dict[int, TakeTurn] = field(default_factory=dict)
+    expected: dict[int, datetime] = field(default_factory=dict)
 
 
 def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
@@ -107,6 +110,7 @@ def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
     _write_additions(replay, known)
     _write_timers(replay.arms, known)
     _void_notices(replay.voids, known)
+    _expect_pings(replay.expected)
     channels = write_notices(replay.owed, known)
     return Applied(channels)
 
@@ -150,6 +154,8 @@ def _replay(outcome: Outcome) -> _Replay:
             case TakeTurn(policy, known, turn):
                 first = replay.turns.get(policy, effect)
                 replay.turns[policy] = TakeTurn(policy, first.known if first is not effect else known, turn)
+            case ExpectPing(integration, at):
+                replay.expected[integration] = max(at, replay.expected.get(integration, at))
     return replay
 
 
@@ -533,5 +539,20 @@ _PENDING_NOTICES = Prepared(
         Notice.select(Notice.id, Notice.incident)
         .where(among(Notice.incident, "incidents"), Notice.state == NoticeStatus.PENDING)
         .order_by(Notice.id)
+    )
+)
+
+
+def _expect_pings(expected: Mapping[int, datetime]) -> None:
+    """Later moments take the place of earlier ones. All who write them hold the lock of the service."""
+    if expected:
+        known = dict(_EXPECTED_AT.rows(integrations=list(expected)))
+        later = [(row, at) for row, at in expected.items() if row in known and (known[row] or at) <= at]
+        bulk.update(Integration, [{"id": row, "expected_at": at} for row, at in later])
+
+
+_EXPECTED_AT = Prepared(
+    lambda: Integration.select(Integration.id, Integration.expected_at).where(
+        among(Integration.id, "integrations"), Integration.heartbeat_every > 0
     )
 )

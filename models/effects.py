@@ -312,6 +312,15 @@ class TakeTurn:
     next: int
 
 
+@dataclass(frozen=True, slots=True)
+class ExpectPing:
+    """A ping came to an integration (its row number): the next one must have come at this moment, unless a
+    later one is said already."""
+
+    integration: int
+    at: datetime
+
+
 Effect = (
     SaveIncident
     | SaveEntity
@@ -328,6 +337,7 @@ Effect = (
     | AddTask
     | ApplyTaskTemplate
     | TakeTurn
+    | ExpectPing
 )
 
 

@@ -16,6 +16,8 @@ class IntegrationFacts:
     name: str
     create_incidents_for: int
     default_urgency: Urgency
+    # How long after a ping the next one must have come; None where no ping is expected.
+    pings_within: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Everything here is to be called inside a write transaction when something will b
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from models.accounts import Configuration
@@ -337,6 +337,7 @@ def service_facts(service: Service, account: int) -> ServiceFacts:
 
 
 def integration_facts(row: Integration) -> IntegrationFacts:
+    within = timedelta(seconds=row.heartbeat_every + row.heartbeat_grace) if row.heartbeat_every else None
     return IntegrationFacts(
-        row.id, row.unique_id, row.name, row.create_incidents_for, Urgency(row.default_urgency)
+        row.id, row.unique_id, row.name, row.create_incidents_for, Urgency(row.default_urgency), within
     )

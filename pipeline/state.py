@@ -14,6 +14,7 @@ from models.effects import (
     AssignRole,
     Effect,
     EntityState,
+    ExpectPing,
     IncidentState,
     OweNotice,
     ReclaimEntities,
@@ -150,7 +151,7 @@ class LaneState:
                     self._release(unique_id)
                 case ReclaimEntities():
                     raise ValueError("an alert never reopens an incident")
-                case RecordLog() | ArmTimers() | OweNotice() | VoidNotices():
+                case RecordLog() | ArmTimers() | OweNotice() | VoidNotices() | ExpectPing():
                     pass
                 case AddNote() | AddTag() | AddTask() | ApplyTaskTemplate():
                     pass

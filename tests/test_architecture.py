@@ -31,6 +31,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
             "models",
             "workers.audit",
             "workers.bell",
+            "workers.heartbeats",
             "workers.maintenance",
             "workers.retention",
             "workers.timers",

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from models import bulk
 from models.accounts import Account
+from models.applications import HEARTBEAT
 from models.base import STORE_ERRORS, connection, store
 from models.enums import IntegrationType
 from models.events import Receipt
@@ -19,6 +20,7 @@ from models.prepared import Prepared, among
 from models.routers import GlobalRouter
 from models.services import Integration, Service
 from models.teams import Team
+from pipeline.sources import heartbeat
 from tocsin import metrics
 from workers import bell
 
@@ -34,15 +36,17 @@ class Entrance:
     service: int | None = None
     shown: Mapping[str, object] = field(default_factory=dict)
     router: int | None = None
+    takes_pings: bool = False
 
 
 @dataclass(slots=True)
 class Offer:
     """One request's alerts on their way into the store.
 
-    After `GroupCommit.take` either `entrance` is set and the receipt is committed, or it is None and
-    the key is unknown, disabled, or not of the account in the path (contract 4.1, rows 12 and 16). A body
-    that only a router takes is not committed for an integration's key: `entrance` says which it was.
+    After `GroupCommit.take` either `entrance` is set, or it is None and the key is unknown, disabled, or
+    not of the account in the path (contract 4.1, rows 12 and 16). The receipt is committed unless the key
+    leads to what does not take such a body: `entrance` says what it was. Where the address names no
+    application, a body may be `for_heartbeats`: such a key has it read by its own source, not by `source`.
     """
 
     key: str
@@ -51,11 +55,14 @@ class Offer:
     body: bytes
     alerts: int
     trace_id: str
-    only_for_router: bool = False
+    for_integrations: bool = True
+    for_routers: bool = True
+    for_heartbeats: bool = False
     entrance: Entrance | None = None
     received_at: datetime | None = None
     settled: bool = False
     error: Exception | None = None
+    kept: bool = False
     # Set when it is settled, or when it is this request's turn to commit.
     called: threading.Event = field(default_factory=threading.Event)
 
@@ -136,7 +143,7 @@ class GroupCommit:
 def _count(group: Sequence[Offer]) -> None:
     kept: Counter[str] = Counter()
     for offer in group:
-        if offer.entrance and not offer.error and (offer.entrance.router or not offer.only_for_router):
+        if offer.kept and not offer.error:
             kept[offer.source] += offer.alerts
     metrics.count_accepted(kept)
 
@@ -149,7 +156,7 @@ def _ring(entrances: Sequence[Entrance]) -> None:
 
 
 def _keep_alone(offer: Offer) -> None:
-    offer.entrance = None
+    offer.entrance, offer.kept = None, False
     try:
         _keep([offer])
     except Exception as error:
@@ -173,9 +180,17 @@ def _keep(group: list[Offer]) -> None:
             if entrance is None or offer.account_identifier not in (None, entrance.account_identifier):
                 continue
             offer.entrance, offer.received_at = entrance, received_at
-            if entrance.router is not None or not offer.only_for_router:
+            offer.kept = _is_taken(offer, entrance)
+            if offer.kept:
                 records.append(_record(offer, entrance, received_at))
         bulk.insert(Receipt, records)
+
+
+def _is_taken(offer: Offer, entrance: Entrance) -> bool:
+    if entrance.takes_pings and offer.for_heartbeats:
+        offer.source, offer.alerts = heartbeat.EXTENSION, 1
+        return True
+    return offer.for_routers if entrance.router is not None else offer.for_integrations
 
 
 def _record(offer: Offer, entrance: Entrance, received_at: datetime) -> dict[str, object]:
@@ -209,6 +224,7 @@ _INTEGRATIONS = Prepared(
             Integration.summary,
             Integration.unique_id,
             Integration.integration_type,
+            Integration.application,
             Service.id,
             Service.unique_id,
             Team.unique_id,
@@ -247,6 +263,7 @@ def _entrance(
     summary: str,
     unique_id: str,
     kind: int,
+    application: str,
     service: int,
     service_id: str,
     team_id: str,
@@ -264,4 +281,4 @@ def _entrance(
         "is_enabled": True,
         "integration_type": kind,
     }
-    return Entrance(account, account_identifier, row, service, shown)
+    return Entrance(account, account_identifier, row, service, shown, takes_pings=application == HEARTBEAT)

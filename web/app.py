@@ -18,7 +18,7 @@ from web.unread import Unread
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
 
-TAKE_ALERTS = (events.create_by_key, events.create, events.create_by_application)
+TAKE_ALERTS = (events.create_by_key, events.create, events.create_by_application, events.ping)
 
 # Asked for by name so that every method reaches the dispatcher, which answers for those not served.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")

@@ -17,7 +17,7 @@ from models.loading import team_of_service
 from models.services import Service
 from pipeline import identity
 from pipeline.alert import Parsed
-from pipeline.sources import SOURCES, Source, generic
+from pipeline.sources import SOURCES, Source, generic, heartbeat
 from pipeline.sources.body import BadBody
 from web import access, alerts, auth, front, incident_alerts, profile, wire
 from web.accept import Entrance, GroupCommit, NotKeptError, Offer
@@ -86,7 +86,7 @@ STATUS = StatusShape()
 
 def create_by_key(integration_key: str) -> Response:
     """Create an event, the deprecated way: by the integration key alone."""
-    offer, parsed = _take(generic.EXTENSION, integration_key)
+    offer, parsed = _take(generic.EXTENSION, integration_key, by_key_alone=True)
     assert offer.entrance is not None
     if offer.entrance.router is not None:
         # Which integrations it reaches is not known yet (contract 4.1, row 15).
@@ -107,12 +107,22 @@ def create_by_application(extension: str, integration_key: str) -> dict[str, Any
     return _accepted(_take(extension, integration_key)[0])
 
 
+def ping(integration_key: str, account_id: str | None = None) -> Response:
+    """Take a ping: whatever is sent is one, nothing too. What failed says so: `?status=failed&message=...`"""
+    answer = wire.answer(_accepted(_take(heartbeat.EXTENSION, integration_key, account_id)[0]))
+    # What somebody on the way answers by itself does not arrive here.
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
 def _accepted(offer: Offer) -> dict[str, Any]:
     """The answer to alerts that are kept: contract section 3.9."""
     return {"message": "success", "trace_id": offer.trace_id}
 
 
-def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offer, list[Parsed]]:
+def _take(
+    extension: str, key: str, account_id: str | None = None, *, by_key_alone: bool = False
+) -> tuple[Offer, list[Parsed]]:
     """Read, check and keep this request's alerts; returns once they are committed."""
     refused = request.environ.get(front.REFUSED)
     if refused is not None:
@@ -120,8 +130,9 @@ def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offe
     source = SOURCES.get(extension)
     if source is None or not access.is_uuid(key):
         raise NotFound
-    body = _body(source)
+    body = _body(source, by_key_alone or extension == heartbeat.EXTENSION)
     parsed, problem = _read(source, body)
+    pings = _read(SOURCES[heartbeat.EXTENSION], body)[0] if by_key_alone else []
     offer = Offer(
         key,
         account_id,
@@ -129,36 +140,40 @@ def _take(extension: str, key: str, account_id: str | None = None) -> tuple[Offe
         body,
         len(parsed) or 1,
         str(uuid.uuid4()),
-        only_for_router=problem is not None,
+        for_integrations=problem is None,
+        for_routers=problem is None or (extension == generic.EXTENSION and _is_object(body)),
+        for_heartbeats=bool(pings),
     )
+    if problem is not None and not (offer.for_routers or offer.for_heartbeats):
+        raise BadRequest(problem.errors)
     try:
         commits.take(offer)
     except NotKeptError:
         raise Unavailable from None
     if offer.entrance is None:
         raise NotFound
-    if problem is not None and offer.entrance.router is None:
+    if problem is not None and not offer.kept:
         raise BadRequest(problem.errors)
-    return offer, parsed
+    return offer, parsed if offer.source == extension else pings
 
 
-def _body(source: Source) -> bytes:
+def _body(source: Source, may_be_ping: bool) -> bytes:
+    """The body as it came; of a ping without one, what its address says."""
     request.max_content_length = source.max_bytes
-    return wire.raw_bytes()
+    body = wire.raw_bytes()
+    return body or (request.query_string if may_be_ping else b"")
 
 
 def _read(source: Source, body: bytes) -> tuple[list[Parsed], BadBody | None]:
-    """The body's alerts; or what is wrong with a generic form that a router's key takes all the same: any
-    JSON object (contract 4.1, row 11)."""
+    """The body's alerts, or what is wrong with it."""
     try:
         return source.parse(body), None
     except BadBody as error:
-        if source.extension == generic.EXTENSION and _is_object(body):
-            return [], error
-        raise BadRequest(error.errors) from None
+        return [], error
 
 
 def _is_object(body: bytes) -> bool:
+    """Whether a router's key takes a generic form, whatever is wrong with it (contract 4.1, row 11)."""
     try:
         generic.posted(body)
     except BadBody:

@@ -5,16 +5,16 @@ from typing import Any
 from marshmallow import fields, validate
 
 from models.accounts import User
-from models.applications import APPLICATIONS, Application
+from models.applications import APPLICATIONS, HEARTBEAT, Application
 from models.enums import IntegrationType, Urgency
 from models.ids import new_uuid
 from models.services import Integration, Service
 from models.teams import Team
-from web import access, wire
-from web.auth import viewer
+from web import access, heartbeats, wire
+from web.auth import now, viewer
 from web.errors import bad
 from web.permissions import named
-from web.resource import Resource, configuring, wait_for_lanes
+from web.resource import Resource, configuring, locked, wait_for_lanes
 from web.shapes import LONG_TEXT, Choice, Flag, Moment, Number, Reference, Shape, Text, Username
 
 
@@ -89,11 +89,38 @@ class Integrations(Resource):
 
     def insert(self, parent: Service, values: dict[str, Any]) -> Any:
         made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
-        return super().insert(parent, {**made, **values})
+        return super().insert(parent, {**made, **values, **_pings(None, values)})
+
+    def change(self, row: Integration, values: dict[str, Any]) -> None:
+        super().change(row, {**values, **_pings(row, values)})
+
+    def _locked(self, row: Integration) -> Any:
+        """First the service's lock, as its lane takes both, which writes when pings are expected."""
+        if row.application == HEARTBEAT:
+            wait_for_lanes(Service.id == row.service_id)
+        return super()._locked(row)
 
     def remove(self, row: Integration) -> None:
         wait_for_lanes(Service.id == row.service_id)
         super().remove(row)
+
+
+def _pings(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
+    """What these values change of the pings that an integration (None: a new one) expects. One that begins to
+    take them expects the first from now on."""
+    was_heartbeat = row is not None and row.application == HEARTBEAT
+    if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
+        return {"heartbeat_every": 0, "heartbeat_grace": 0, "expected_at": None} if was_heartbeat else {}
+    before = locked(row) if row is not None else Integration()
+    after = Integration(**{**before.__data__, **values})
+    set_up = (
+        {} if was_heartbeat else {"heartbeat_every": heartbeats.EVERY, "heartbeat_grace": heartbeats.GRACE}
+    )
+    for name, value in set_up.items():
+        setattr(after, name, value)
+    if was_heartbeat and heartbeats.is_open(before) == heartbeats.is_open(after):
+        return {}
+    return {**set_up, "expected_at": heartbeats.expected_from(after, now())}
 
 
 class KeyOwnerShape(Shape):

@@ -225,4 +225,5 @@ def _parsed(row: Event) -> Parsed:
         suppressed=row.suppressed,
         source_at=row.source_at,
         wishes=rest["wishes"],
+        is_ping=rest.get("is_ping", False),
     )

@@ -11,7 +11,7 @@ import structlog
 
 from models.base import STORE_ERRORS
 from models.enums import DELIVERABLE
-from workers import bell, deliver, maintenance, road, routing, timers
+from workers import bell, deliver, heartbeats, maintenance, road, routing, timers
 
 log = structlog.get_logger()
 
@@ -54,6 +54,7 @@ class Watch:
             attempt("road", road.sweep)
             attempt("timers", timers.run_due)
             attempt("maintenance", maintenance.release)
+            attempt("heartbeats", heartbeats.raise_missing)
             for wanted in self._wanted.values():
                 wanted.set()
 

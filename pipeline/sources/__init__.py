@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pipeline.alert import Parsed
-from pipeline.sources import generic, prometheus
+from pipeline.sources import generic, heartbeat, prometheus
 
 KIB = 1024
 
@@ -23,5 +23,6 @@ SOURCES: dict[str, Source] = {
     for source in (
         Source(generic.EXTENSION, generic.parse, 512 * KIB),
         Source("prometheus", prometheus.parse, 8192 * KIB),
+        Source(heartbeat.EXTENSION, heartbeat.parse, 512 * KIB),
     )
 }

@@ -99,6 +99,7 @@ ALERT = keys(
 INTEGRATION_OBJECT = keys(
     "name creation_date summary unique_id service team integration_key is_enabled integration_type"
 )
+HEARTBEAT = keys("every grace last_ping expected_at is_missing")
 METADATA = keys("team service integration")
 EVENT = ALERT | keys("payload incident_created")
 
@@ -397,7 +398,16 @@ OPERATIONS = (
         200,
         keys("status alert integration incident suppressed is_incident_created"),
     ),
+    *(
+        Row(method, f"{path}/heartbeat/<integration_key>/", 200, keys("message trace_id"))
+        for path in ("/integration/<account_id>", "/api/integration")
+        for method in ("POST", "GET")
+    ),
     # Our own, beyond the contract.
+    *(
+        Row(method, "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", 200, HEARTBEAT, body)
+        for method, body in (("GET", None), ("PUT", "heartbeat"))
+    ),
     *(
         row
         for row in five(f"{OURS}/roles/", "assignment_id", "held_role", HELD_ROLE)

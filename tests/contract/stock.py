@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from models.applications import GENERIC
+from models.applications import GENERIC, HEARTBEAT
 from models.enums import WorkState
 from models.events import Receipt
 from tests import stores
@@ -89,6 +89,8 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
             "team_priority": ids.get("priority_id"),
         },
         "integration": {"name": "Probe", "application": GENERIC},
+        "heartbeat_integration": {"name": "Backup", "application": HEARTBEAT},
+        "heartbeat": {"every": 86_400, "grace": 1800},
         "key_owner": {"integration_unique_id": ids.get("integration_id")},
         "alert_rule": {
             "description": "Databases to those who know them",
@@ -191,6 +193,7 @@ def made_stock(ask: Any, world: World) -> Stock:
     make("maintenance_id", f"{team}maintenance/", "maintenance")
     made = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
     ids["integration_key"] = made["integration_key"]
+    make("heartbeat_id", f"{team}services/{ids['service_id']}/integrations/", "heartbeat_integration")
     integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"
     make("transformers_id", f"{integration}transformers/", "alert_rule")
     make("outgoing_rule_id", f"{integration.replace('/api/', '/api/v2/', 1)}outgoingrules/", "outgoing_rule")

@@ -16,6 +16,8 @@ OPEN = {
     "/api/events/<integration_key>/",
     "/integration/<account_id>/<extension>/<integration_key>/",
     "/api/integration/<extension>/<integration_key>/",
+    "/integration/<account_id>/heartbeat/<integration_key>/",
+    "/api/integration/heartbeat/<integration_key>/",
     "/api/openapi.json",
     # Of the whole installation, and names nobody: tests/web/test_metrics.py.
     "/metrics",

@@ -40,10 +40,14 @@ def as_texts(value: Any) -> Any:
             return str(value)
 
 
+# Each is another one.
+PINGS = [row for row in OPERATIONS if "/heartbeat/<integration_key>/" in row.path]
+
+
 @pytest.mark.usefixtures("with_alert")
 @pytest.mark.parametrize("word", ["Bearer", "Token"])
 @pytest.mark.parametrize(
-    "row", [row for row in OPERATIONS if row.method == "GET"], ids=lambda row: f"{row.method} {row.path}"
+    "row", [row for row in OPERATIONS if row.method == "GET" and row not in PINGS], ids=lambda row: row.path
 )
 def test_what_is_read_is_the_same(ask, stock, row, word):
     in_json = ask("GET", path_of(row, stock), word=word)

@@ -2,14 +2,14 @@
 
 import json
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from models.enums import AlertType
-from pipeline.sources import SOURCES
+from pipeline.sources import SOURCES, heartbeat
 from pipeline.sources.body import BadBody
 from pipeline.sources.cleaning import clean_line, clean_text, clean_url
 
@@ -245,3 +245,54 @@ def test_a_large_group_may_say_of_all_its_alerts_what_stands_in_each_of_them():
 
     assert len(parsed) == 8_000
     assert parsed[-1].payload["commonLabels"] == labels
+
+
+def ping(body):
+    (parsed,) = SOURCES["heartbeat"].parse(body)
+    return parsed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"", b" \n", b"{}", b"[]", b"null", b"5", b"backup of db1: 3 GB\n100% done", b"\xff\x00&status",
+        b"a&" * 5000,        b'{"status": "ok"}', b'{"status": 5, "message": {}}', b'{"status": null}', b"status=ok&message=3+GB",
+        b"it said status=failed yesterday",
+    ],
+)  # fmt: skip
+def test_whatever_is_sent_to_a_heartbeat_is_a_ping(body):
+    parsed = ping(body)
+
+    assert (parsed.alert_type, parsed.entity_id, parsed.is_ping) == (AlertType.RESOLVED, "heartbeat", True)
+    assert parsed.message
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (b'{"status": "failed", "message": "Disk full"}', "Disk full"),
+        (b'\xef\xbb\xbf {"status": "Failure"}', "It says that it failed"),
+        (b"status=failed&message=Disk+full", "Disk full"),
+        (b"message=Disk%20full&status=error&host=db1", "Disk full"),
+        (b'{"status": "failed", "message": "\xff"}', "\ufffd"),
+    ],
+)
+def test_a_thing_that_says_that_it_failed_is_alive_and_critical(body, message):
+    parsed = ping(body)
+
+    assert (parsed.alert_type, parsed.message, parsed.is_ping) == (AlertType.CRITICAL, message, True)
+
+
+def test_a_broken_object_may_have_said_that_it_failed_and_is_refused():
+    with pytest.raises(BadBody):
+        ping(b"{status: failed}")
+
+
+def test_that_a_ping_is_missing_is_about_the_same_entity_and_no_ping():
+    since = datetime(2026, 3, 4, 12, tzinfo=UTC)
+    body = heartbeat.missing('Backup "night"', since, timedelta(hours=24), timedelta(seconds=90))
+    parsed = ping(body)
+
+    assert parsed.message == 'No ping from Backup "night" since 2026-03-04 12:00:00 UTC'
+    assert parsed.summary == "One is expected every 1 d, and may be late by 90 s."
+    assert (parsed.alert_type, parsed.entity_id, parsed.is_ping) == (AlertType.CRITICAL, "heartbeat", False)
