@@ -14,7 +14,7 @@ from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web import profile
 from web.paging import PageShape
-from web.services import SERVICE_COLUMNS, ServiceShape, with_references
+from web.services import SERVICE_COLUMNS, ServiceShape, as_they_are_now, with_references
 from web.shapes import (
     Choice,
     Flag,
@@ -238,11 +238,8 @@ def _attach_postmortems(by_row: dict[int, Incident]) -> None:
 
 
 def _services(rows: Iterable[int]) -> Any:
-    return (
-        with_references(Service.select(*SERVICE_COLUMNS, Team))
-        .join_from(Service, Team)
-        .where(Service.id.in_(rows))
-    )
+    found = with_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
+    return as_they_are_now(list(found.where(Service.id.in_(rows))))
 
 
 def _policies(rows: Iterable[int]) -> Any:

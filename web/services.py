@@ -4,13 +4,16 @@ from collections.abc import Collection
 from typing import Any
 
 import peewee
+from flask import request
 
 from models.accounts import User
 from models.enums import Collation, ServiceStatus
 from models.services import Service
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, Priority, Sla, Team
-from web.auth import viewer
+from models.windows import windows_of
+from schedules.windows import in_force
+from web.auth import now, viewer
 from web.errors import bad
 from web.permissions import named
 from web.resource import Resource
@@ -67,6 +70,9 @@ class Services(Resource):
     def rows(self, parent: Team) -> Any:
         return with_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
 
+    def filled(self, rows: list[Any]) -> list[Any]:
+        return as_they_are_now(rows)
+
     def checked(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
         for name, model in REFERENCES:
             if values.get(name):
@@ -76,7 +82,7 @@ class Services(Resource):
                 parent, values["escalation_policy"], "escalation_policy"
             )
         _require_sense(values, row or Service())
-        return values
+        return values if row is None else _without_echo(values, row)
 
     def insert(self, parent: Team, values: dict[str, Any]) -> Any:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
@@ -97,6 +103,34 @@ def with_references(services: Any) -> Any:
         .join_from(Service, Priority, peewee.JOIN.LEFT_OUTER)
         .join_from(Service, TaskTemplate, peewee.JOIN.LEFT_OUTER)
     )
+
+
+def as_they_are_now(services: list[Service]) -> list[Service]:
+    """Services for an answer: inside a maintenance window they are under maintenance, whatever is stored of
+    them; disabled ones stay so. One query for all."""
+    inside = _inside([service.id for service in services])
+    for service in services:
+        if service.id in inside:
+            service.under_maintenance = True
+            if service.status != ServiceStatus.DISABLED:
+                service.status = ServiceStatus.UNDER_MAINTENANCE
+    return services
+
+
+def _inside(services: Collection[int]) -> set[int]:
+    """Those of these services, by row, that are inside a maintenance window."""
+    windows = windows_of(services, now())
+    return {row for row, some in windows.items() if in_force(some, now()) is not None}
+
+
+def _without_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
+    """A PUT without what the service shows only while it is inside a window: who reads all of it, changes
+    something and writes it back does not mean the maintenance to go on for ever."""
+    shown = {"under_maintenance": True, "status": ServiceStatus.UNDER_MAINTENANCE}
+    is_whole = request.method == "PUT" and all(values.get(name) == value for name, value in shown.items())
+    if not is_whole or row.under_maintenance or row.id not in _inside([row.id]):
+        return values
+    return {name: value for name, value in values.items() if name not in shown}
 
 
 def _require_sense(values: dict[str, Any], row: Service) -> None:

@@ -1,0 +1,164 @@
+"""What a service shows of itself while it is inside a maintenance window."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.events import Event
+from workers import maintenance, road
+
+HOUR = timedelta(hours=1)
+STORED = {"under_maintenance": False, "status": 1}
+INSIDE = {"under_maintenance": True, "status": 4}
+
+
+@pytest.fixture
+def team(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}"
+
+
+@pytest.fixture
+def service(team, world) -> str:
+    return f"{team}/services/{world.service.unique_id}/"
+
+
+@pytest.fixture
+def window(ask, team, world):
+    """window(start, end): in hours from now, as is `repeat_until`; the path of what was made."""
+
+    def made(start=-1, end=1, repeat_until=None, **more):
+        now = datetime.now(UTC)
+        times = {"start_time": start, "end_time": end, "repeat_until": repeat_until}
+        given = {name: hours for name, hours in times.items() if hours is not None}
+        body = {name: (now + hours * HOUR).isoformat() for name, hours in given.items()}
+        answer = ask("POST", f"{team}/maintenance/", {**body, "services": [world.service.unique_id], **more})
+        assert answer.status_code == 201
+        return f"{team}/maintenance/{answer.json['unique_id']}/"
+
+    return made
+
+
+def shown(answer) -> dict:
+    return {name: answer[name] for name in STORED}
+
+
+def test_inside_a_window_it_is_under_maintenance_wherever_it_is_shown(ask, team, service, window):
+    incident = {"title": "x", "service": service.split("/")[-2]}
+    number = ask("POST", "/api/incidents/", incident).json["incident_number"]
+    path = window()
+
+    def everywhere():
+        return [
+            shown(ask("GET", service).json),
+            *[shown(one) for one in ask("GET", f"{team}/services/").json],
+            shown(ask("PATCH", service, {"name": "Checkout"}).json),
+            shown(ask("GET", f"/api/incidents/{number}/").json["service_object"]),
+            *[
+                shown(one["service_object"])
+                for one in ask("POST", "/api/incidents/filter/", {"status": 0}).json["results"]
+            ],
+            shown(ask("POST", "/api/incidents/", incident).json["service_object"]),
+        ]
+
+    found = everywhere()
+    assert found == [INSIDE] * len(found)
+
+    assert ask("DELETE", path).status_code == 204
+    found = everywhere()
+    assert found == [STORED] * len(found)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "more", "expected"),
+    [
+        (1, 2, {}, STORED),
+        (-2, -1, {}, STORED),
+        (-25, -23, {"repeat_interval": 1}, INSIDE),
+        (-27, -26, {"repeat_interval": 1}, STORED),
+        (-25, -23, {"repeat_interval": 1, "repeat_until": -2}, STORED),
+    ],
+    ids=["later", "over", "again now", "again later", "no more"],
+)
+def test_only_while_it_holds(ask, service, window, start, end, more, expected):
+    window(start, end, **more)
+
+    assert shown(ask("GET", service).json) == expected
+
+
+def test_what_is_stored_comes_back_when_the_window_is_over(ask, service, window):
+    ask("PATCH", service, {"status": 2})
+    path = window()
+    assert shown(ask("GET", service).json) == INSIDE
+
+    ask("PATCH", path, {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()})
+
+    assert shown(ask("GET", service).json) == {"under_maintenance": False, "status": 2}
+
+
+def test_what_is_written_within_is_stored(ask, service, window):
+    path = window()
+    ask("PATCH", service, {"under_maintenance": True, "status": 3})
+    ask("DELETE", path)
+
+    assert shown(ask("GET", service).json) == {"under_maintenance": True, "status": 3}
+
+
+def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maintenance(ask, service, window):
+    path = window()
+    read = ask("GET", service).json
+    answer = ask("PUT", service, {**read, "name": "Till"})
+    assert (answer.json["name"], shown(answer.json)) == ("Till", INSIDE)
+
+    ask("DELETE", path)
+    assert shown(ask("GET", service).json) == STORED
+
+
+def test_without_a_window_a_put_sets_both(ask, service):
+    read = ask("GET", service).json
+    ask("PUT", service, {**read, **INSIDE})
+
+    assert shown(ask("GET", service).json) == INSIDE
+
+
+def test_a_disabled_service_shows_that_it_is(ask, service, window):
+    ask("PATCH", service, {"status": 0})
+    window()
+
+    assert shown(ask("GET", service).json) == {"under_maintenance": True, "status": 0}
+
+
+def test_a_list_takes_as_many_queries_however_many_windows_there_are(ask, team, window, statements):
+    def count():
+        with statements() as seen:
+            assert ask("GET", f"{team}/services/").status_code == 200
+        return len(seen)
+
+    ask("GET", f"{team}/services/")
+    one = count()
+    for _ in range(5):
+        window()
+
+    assert count() == one
+
+
+def test_a_window_holds_for_every_alert_that_is_accepted_after_its_answer(ask, world, window):
+    """Its lane has worked before, and knows its configuration."""
+
+    key = world.integration.integration_key
+
+    def suppressed(entity, send=True):
+        body = {"message": "m", "alert_type": "critical", "entity_id": entity}
+        if send:
+            assert ask("POST", f"/api/events/{key}/", body, who=None).status_code == 201
+            road.run(world.service.id)
+        return Event.get(Event.entity_id == entity).suppressed
+
+    assert not suppressed("a")
+    path = window()
+    assert suppressed("b")
+    ask("DELETE", path)
+    assert not suppressed("c")
+
+    assert maintenance.release() == 1
+    road.run(world.service.id)
+    assert not suppressed("b", send=False)
