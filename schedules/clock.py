@@ -54,7 +54,8 @@ def beat() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Periodic:
-    """A job at every whole multiple of `every_s` seconds. `slow` ones run beside the ticks, one at a time."""
+    """A job at every whole multiple of `every_s` seconds. `slow` ones run beside the ticks, each
+    in a thread of its own, if it does not run already."""
 
     name: str
     every_s: int
@@ -99,7 +100,8 @@ class Clock(Scheduler):
         self._periodic = periodic
         self._look = connection.register_script(LOOK)
         self._move = connection.register_script(MOVE)
-        self._beside = ThreadPoolExecutor(1, thread_name_prefix="slow")
+        slow = sum(job.slow for job in periodic)
+        self._beside = ThreadPoolExecutor(max(slow, 1), thread_name_prefix="slow")
         self._running: dict[str, Future[None]] = {}
 
     def run_until_stopped(self, signals: Signals) -> None:
@@ -173,10 +175,11 @@ def attempt(job: Periodic) -> None:
         log.exception("a periodic job failed", job=job.name)
 
 
-def run(redis_url: str, cuts: Iterable[str] = ()) -> None:
-    """Tick until the process is asked to stop; `cuts` are where the road is cut into queues."""
+def run(redis_url: str, cuts: Iterable[str] = (), more: tuple[Periodic, ...] = ()) -> None:
+    """Tick until the process is asked to stop; `cuts` are where the road is cut into queues, `more` jobs that
+    not every installation has."""
     signals = Signals()
     bell.connect(redis_url, cuts)
-    clock = Clock(bell.client_for(redis_url))
+    clock = Clock(bell.client_for(redis_url), (*PERIODIC, *more))
     log.info("ticking")
     clock.run_until_stopped(signals)

@@ -70,6 +70,7 @@ METRICS = (
         ("channel", "outcome"),
         "Notices whose message was sent or failed, or that were void by then.",
     ),
+    Metric("tocsin_heartbeat_pings_total", ("outcome",), "Pings to the heartbeat URL."),
     Metric("tocsin_process_starts_total", ("kind",), "Processes started."),
 )
 
@@ -278,3 +279,8 @@ def count_attempt(channel: str, outcome: str) -> None:
 def count_notices(channel: str, outcome: str, count: int) -> None:
     if count:
         counts.add("tocsin_notices_total", count, channel=channel, outcome=outcome)
+
+
+def count_outside(outcome: str) -> None:
+    """A ping to the heartbeat URL: sent, failed, or withheld since something is wrong here."""
+    counts.add("tocsin_heartbeat_pings_total", outcome=outcome)

@@ -63,9 +63,12 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
 def clock(parent: int | None) -> None:
     """Run a clock process."""
     with _process("clock", parent) as (settings, redis_url):
-        from schedules.clock import run
+        from schedules.clock import Periodic, run
+        from tocsin import outside
 
-        run(redis_url, settings.road_cuts)
+        outside.configure(settings)
+        pings = Periodic("outside", settings.heartbeat_every, outside.ping, slow=True)
+        run(redis_url, settings.road_cuts, (pings,) if settings.heartbeat_url else ())
 
 
 @click.command()

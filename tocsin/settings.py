@@ -73,6 +73,29 @@ def _redis_url(text: str) -> str:
     return url
 
 
+def _ping_url(text: str) -> str:
+    """Kept to the letter: a slash at its end may mean something to whoever serves it."""
+    _url("http", "https")(text)
+    try:
+        known = not text or (urlsplit(text).hostname and urlsplit(text).port != 0)
+    except ValueError:
+        known = False
+    if not known:
+        raise ValueError("its host and port cannot be read")
+    if not text.isascii() or any(sign <= " " or sign == "\x7f" for sign in text):
+        raise ValueError("blanks and signs beyond ASCII stand in it as %xx")
+    if "@" in urlsplit(text).netloc:
+        raise ValueError("it may hold a token, but no user and password")
+    return text
+
+
+def _ping_every(text: str) -> int:
+    seconds = int(text)
+    if not 10 <= seconds <= 86_400:
+        raise ValueError("from 10 seconds to a day")
+    return seconds
+
+
 def _file(text: str) -> str:
     if text and not Path(text).is_file():
         raise ValueError("there is no such file")
@@ -120,6 +143,8 @@ SETTINGS = (
     Setting("smtp_password", "", str, "password at the mail relay", secret=True),
     Setting("smtp_from", "tocsin@localhost", str, "sender of e-mail"),
     Setting("open_alert_status", "0", _flag, "1: the alert status operation answers without a token"),
+    Setting("heartbeat_url", "", _ping_url, "pinged while Tocsin is well, by GET; empty: nobody is told when it is not", secret=True),
+    Setting("heartbeat_every", "60", _ping_every, "how often it is", "seconds"),
     Setting("log_level", "info", _one_of("debug", "info", "warning", "error"), "debug, info, warning or error"),
 )  # fmt: skip
 
@@ -146,6 +171,8 @@ class Settings:
     smtp_password: str
     smtp_from: str
     open_alert_status: bool
+    heartbeat_url: str
+    heartbeat_every: int
     log_level: str
 
 

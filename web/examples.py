@@ -43,6 +43,7 @@ NAMED: dict[str, Any] = {
     "end_time": LATER,
     "entity_id": "db1-disk",
     "ep_rule": UUID,
+    "every": 86_400,
     "extension": "generic",
     "first_name": "Alice",
     "icon_url": "",

@@ -32,6 +32,13 @@ def test_a_slip_of_the_pen_in_a_name_is_told():
         ("TOCSIN_SMTP_CA_FILE", "/nowhere/ca.pem"),
         ("TOCSIN_ROAD_CUTS", "dedupe"),
         ("TOCSIN_OPEN_ALERT_STATUS", "perhaps"),
+        ("TOCSIN_HEARTBEAT_URL", "ftp://watch.example.org/x"),
+        ("TOCSIN_HEARTBEAT_URL", "https://"),
+        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org:x/"),
+        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org/a b"),
+        ("TOCSIN_HEARTBEAT_URL", "https://me:secret@watch.example.org/"),
+        ("TOCSIN_HEARTBEAT_EVERY", "9"),
+        ("TOCSIN_HEARTBEAT_EVERY", "often"),
     ],
 )
 def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
@@ -39,9 +46,17 @@ def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
         load({variable: value})
 
 
-def test_a_secret_is_not_repeated():
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("TOCSIN_REDIS_URL", "http://:hunter2@redis"),
+        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org/hunter2 "),
+        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org:hunter2/"),
+    ],
+)
+def test_a_secret_is_not_repeated(variable, value):
     with pytest.raises(BadSetting) as caught:
-        load({"TOCSIN_REDIS_URL": "http://:hunter2@redis"})
+        load({variable: value})
 
     assert "hunter2" not in str(caught.value)
 
@@ -51,3 +66,9 @@ def test_a_secret_is_not_repeated():
 )
 def test_links_lead_to_where_web_listens_unless_told_otherwise(host, shown):
     assert load({"TOCSIN_HOST": host, "TOCSIN_PORT": "9000"}).public_url == f"http://{shown}:9000"
+
+
+def test_the_heartbeat_url_is_kept_to_the_letter():
+    url = "https://watch.example.org/ping/token/?a=b"
+
+    assert load({"TOCSIN_HEARTBEAT_URL": url}).heartbeat_url == url
