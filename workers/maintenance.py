@@ -5,7 +5,7 @@ people would have been told. As soon as it is over, however that came about, the
 service's lane again, as of that moment; what is decided about them is decided there, as of any other.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,16 +16,17 @@ from models.base import STORE_ERRORS, connection, store
 from models.enums import ServiceStatus, WorkState
 from models.events import Entity, Event, Receipt
 from models.loading import lock_service
+from models.prepared import Prepared, given
 from models.services import Integration, Service
 from models.teams import Team
 from models.windows import windows_of
+from pipeline.stages import dedupe
+from pipeline.topology import AFTER_MAINTENANCE
 from schedules.windows import in_force
 from workers import bell
 
 log = structlog.get_logger()
 
-# Where what was kept back goes on: its rules have had their say.
-STAGE = "dedupe"
 # Alerts that are released in one transaction.
 RELEASED_AT_ONCE = 100
 # What has waited in a lane for longer than this may say that something burns no more, and is heard first.
@@ -74,23 +75,34 @@ def _release_of(service_row: int, now: datetime | None) -> int:
     released = 0
     while some := _release_some(service_row, now):
         released += some
-        bell.ring_road(service_row, STAGE)
+        bell.ring_road(service_row, AFTER_MAINTENANCE)
     return released
 
 
 def _is_behind(service_row: int, before: datetime) -> bool:
     """Whether alerts that came before a moment still wait, here or at one of the account's routers."""
-    account = Team.select(Team.account).join(Service).where(Service.id == service_row)
-    of_lane = Receipt.select().where(Receipt.service == service_row, Receipt.state == WorkState.WAITING)
-    at_routers = Receipt.select().where(
-        Receipt.router.is_null(False), Receipt.state == WorkState.WAITING, Receipt.account == account
-    )
-    events = Event.select().where(Event.service == service_row, Event.state == WorkState.WAITING)
-    return bool(
-        of_lane.where(Receipt.received_at < before).exists()
-        or at_routers.where(Receipt.received_at < before).exists()
-        or events.where(Event.creation_date < before).exists()
-    )
+    return any(waiting.first(service=service_row, before=before) for waiting in _BEFORE)
+
+
+def _first(table: Any, came: Any, where: Callable[[], Any]) -> Prepared:
+    """The first of a table that waits since before a moment."""
+    waits = table.state == WorkState.WAITING
+    return Prepared(lambda: table.select(table.id).where(where(), waits, came < given("before")).limit(1))
+
+
+def _account() -> Any:
+    return Team.select(Team.account).join(Service).where(Service.id == given("service"))
+
+
+_BEFORE = (
+    _first(Receipt, Receipt.received_at, lambda: Receipt.service == given("service")),
+    _first(Event, Event.creation_date, lambda: Event.service == given("service")),
+    _first(
+        Receipt,
+        Receipt.received_at,
+        lambda: Receipt.router.is_null(False) & (Receipt.account == _account()),
+    ),
+)
 
 
 def _release_some(service_row: int, now: datetime | None) -> int:
@@ -103,8 +115,9 @@ def _release_some(service_row: int, now: datetime | None) -> int:
         if in_force(windows_of([service_row], at).get(service_row, ()), at) is not None:
             return 0
         kept = _kept_by(service_row)
-        _wait_again(kept.values(), at)
-        Entity.update(kept_back=None).where(Entity.id.in_(list(kept))).execute()
+        if kept:
+            _wait_again(kept.values(), at)
+            Entity.update(kept_back=None).where(Entity.id.in_(list(kept))).execute()
     return len(kept)
 
 
@@ -121,8 +134,7 @@ def _wait_again(events: Iterable[str], at: datetime) -> None:
     query = Event.select(Event.id, Event.alert, Event.reasons).where(
         Event.unique_id.in_(list(events)), Event.state == WorkState.DONE
     )
-    waiting = {"state": WorkState.WAITING, "stage": STAGE, "suppressed": False}
-    said = ["release", f"maintenance is over and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC"]
+    waiting = {"state": WorkState.WAITING, "stage": AFTER_MAINTENANCE, "suppressed": False}
     bulk.update(
         Event,
         [
@@ -130,7 +142,7 @@ def _wait_again(events: Iterable[str], at: datetime) -> None:
                 "id": row.id,
                 **waiting,
                 "alert": {**row.alert, "released_at": at},
-                "reasons": [*row.reasons, said],
+                "reasons": [*row.reasons, dedupe.released(at)],
             }
             for row in query
         ],

@@ -4,16 +4,17 @@ import pytest
 
 from models import metrics
 from models.base import db, store
+from models.services import Service
 from tests.alerts import accept
 from tests.rules import accept_by, add_router, add_router_rule
 from tests.set_aside import set_aside_body
 from tests.workers.test_timers import open_one, set_policy
-from workers import road, routing, timers
+from workers import maintenance, road, routing, timers
 
 # Indexes that hold only what waits: reading one from end to end is reading what waits.
 ONLY_WHAT_WAITS = {
     "receipt_waiting", "receipt_to_route", "receipt_aside", "event_waiting", "event_aside", "message_due",
-    "timer_due",
+    "timer_due", "entity_kept_back",
 }  # fmt: skip
 
 # Values that came with the statement, and no table.
@@ -100,6 +101,18 @@ def test_due_messages_are_found_by_their_index(world, busy, statements):
     with statements() as seen:
         timers.ring_due()
         timers.ring_stale()
+
+    assert scans(seen) == []
+
+
+def test_what_maintenance_kept_back_is_found_by_its_index(world, busy, now, statements):
+    Service.update(under_maintenance=True).execute()
+    accept(world, now, message="m", alert_type="critical", entity_id="kept back")
+    road.run(world.service.id)
+    Service.update(under_maintenance=False).execute()
+    with statements() as seen:
+        maintenance.ring_over()
+        assert maintenance.release() == 1
 
     assert scans(seen) == []
 

@@ -391,6 +391,7 @@ def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(night, world, wi
     night.now += HOUR
     receipt = accept(world, night.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
     road.run(world.service.id, now=receipt.received_at)
+    assert kept_back() == []
     night.after(hours=1)
 
     assert night.mails() == [("alice", DISK)]
