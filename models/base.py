@@ -113,6 +113,13 @@ class Store(ABC):
         yield
 
     @abstractmethod
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """A transaction that sees all rows as they are at one moment, and in which none can be written. Not
+        within another one."""
+        yield
+
+    @abstractmethod
     def moment_in(self, value: datetime) -> Any:
         """An aware UTC moment as this store keeps it."""
 
@@ -187,6 +194,15 @@ class SqliteStore(Store):
         finally:
             fcntl.flock(self._lock_file(), fcntl.LOCK_UN)
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self.database.atomic("DEFERRED"):
+            self.database.execute_sql("PRAGMA query_only = ON")
+            try:
+                yield
+            finally:
+                self.database.execute_sql("PRAGMA query_only = OFF")
+
     def _lock_file(self) -> "_LockFile":
         # A file handle per thread: flock queues open files, not threads. A fork must not share it.
         if getattr(self._local, "pid", None) != os.getpid():
@@ -227,6 +243,12 @@ class PostgresStore(Store):
             yield
             return
         with self.database.atomic():
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self.database.atomic():
+            self.database.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
     def moment_in(self, value: datetime) -> datetime:

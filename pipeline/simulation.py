@@ -5,7 +5,7 @@ Decided by the very functions that decide when it happens: `walk`, the timers th
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -17,17 +17,20 @@ from models.effects import (
     NoticeState,
     OweNotice,
     RecordLog,
+    SaveEntity,
     SaveIncident,
     TimerState,
     VoidNotices,
 )
-from models.facts import Surroundings
+from models.facts import LaneFacts, Surroundings
 from pipeline.alert import Alert
-from pipeline.road import Traveller, walk
+from pipeline.road import Traveller, plan_of, walk
+from pipeline.stages import dedupe
 from pipeline.state import LaneState
-from pipeline.topology import segments
+from pipeline.topology import AFTER_MAINTENANCE, segments
 from schedules import due, timers
 from schedules.notices import why_void
+from schedules.windows import in_force
 
 LONGEST = timedelta(days=31)
 MOST_HAPPENINGS = 1_000
@@ -98,15 +101,12 @@ def simulate(
     course.run(since or at, at, including=False)
     course.happenings.clear()
     course.touched.clear()
-    (whole_road,) = segments()
-    outcome = walk([Traveller(alert) for alert in alerts], whole_road, state)
-    course.say(*(_end_of_road(event) for event in outcome.events))
-    course.take(outcome.effects, at)
-    course.touched.update((event.incident, None) for event in outcome.events if event.incident)
+    course.walk([Traveller(alert) for alert in alerts], at)
+    course.keep_back(alerts, at, at + lasts)
     course.run(at, at + lasts, including=True)
     return Simulated(
         happenings=tuple(course.happenings[:MOST_HAPPENINGS]),
-        events=tuple(outcome.events),
+        events=tuple(course.events.values()),
         incidents=tuple(state.incidents[name] for name in course.touched if name in state.incidents),
         goes_on_at=course.next_moment(),
         is_cut=course.is_cut,
@@ -114,9 +114,35 @@ def simulate(
     )
 
 
-def _end_of_road(event: EventState) -> Happening:
+def _end_of_road(event: EventState, now: datetime) -> Happening:
     stage, reason = event.reasons[-1]
-    return Happening(event.creation_date, Kind.ROAD, stage, reason, event.incident)
+    return Happening(now, Kind.ROAD, stage, reason, event.incident)
+
+
+def _maintenance_over(facts: LaneFacts, now: datetime, until: datetime) -> datetime | None:
+    """When no window holds any more, or some moment after `until`; None where there is no end to it."""
+    if facts.service.under_maintenance:
+        return None
+    moment = now
+    while moment <= until and (found := in_force(facts.windows, moment)) is not None:
+        if found.until is None:
+            return None
+        moment = found.until
+    return moment
+
+
+def _taken_up(alert: Alert, event: EventState, now: datetime) -> Traveller:
+    """An alert as its rules left it, where it goes on after maintenance."""
+    left = alert.but(
+        entity_id=event.entity_id,
+        message=event.message,
+        summary=event.summary,
+        alert_type=event.alert_type,
+        suppressed=False,
+    )
+    left = replace(left, plan=plan_of(event.alert.get("plan")), released_at=now)
+    reasons = (*event.reasons, dedupe.released(now))
+    return Traveller(left, reasons, event.rules, AFTER_MAINTENANCE, event.incident)
 
 
 @dataclass(slots=True)
@@ -137,6 +163,8 @@ class _Course:
     state: LaneState
     is_enough: Callable[[], bool]
     happenings: list[Happening] = field(default_factory=list)
+    # The alerts at the end of their roads, by unique_id.
+    events: dict[str, EventState] = field(default_factory=dict)
     # Incidents that something happened to, in the order in which it did.
     touched: dict[str, None] = field(default_factory=dict)
     is_cut: bool = False
@@ -146,6 +174,33 @@ class _Course:
     _known: set[str] = field(default_factory=set)
     _void: set[str] = field(default_factory=set)
     _fired: int = 0
+    # What maintenance keeps back, and until when.
+    _kept_back: list[Alert] = field(default_factory=list)
+    _released_at: datetime | None = None
+
+    def walk(self, travellers: Iterable[Traveller], now: datetime) -> None:
+        """Alerts on the whole road, in one transaction."""
+        (whole_road,) = segments()
+        outcome = walk(travellers, whole_road, self.state)
+        self.events |= {event.unique_id: event for event in outcome.events}
+        self.say(*(_end_of_road(event, now) for event in outcome.events))
+        self.take(outcome.effects, now)
+        self.touched.update((event.incident, None) for event in outcome.events if event.incident)
+
+    def keep_back(self, alerts: Iterable[Alert], now: datetime, until: datetime) -> None:
+        """Note which of these maintenance keeps back, and when it is over, if it is by then."""
+        keeping = {entity.kept_back for entity in self.state.entities.values()}
+        self._kept_back = [alert for alert in alerts if alert.event_id in keeping]
+        self._released_at = _maintenance_over(self.state.facts, now, until) if self._kept_back else None
+
+    def _release(self, now: datetime) -> None:
+        """As workers/maintenance.py does: what still burns takes up its road again."""
+        for entity in list(self.state.entities.values()):
+            if entity.kept_back in self.events:
+                self.state.absorb([SaveEntity(replace(entity, kept_back=None))])
+        released = [_taken_up(alert, self.events[alert.event_id], now) for alert in self._kept_back]
+        self._kept_back, self._released_at = [], None
+        self.walk(released, now)
 
     def run(self, start: datetime, until: datetime, *, including: bool) -> None:
         """Let time pass up to a moment, `including` it or not; stops where there is too much."""
@@ -153,13 +208,16 @@ class _Course:
             now = max(moment, start)
             if now > until or (now == until and not including):
                 return
+            if self._released_at is not None and self._released_at <= now:
+                self._release(now)
             self._fire_due(now)
             self._send_due(now)
 
     def next_moment(self) -> datetime | None:
         """When something happens next by itself."""
         waiting = (timer.due_at for timers in self._timers.values() for timer in timers.values())
-        return min((*waiting, *(message.due_at for message in self._messages)), default=None)
+        release = [self._released_at] if self._released_at else []
+        return min((*waiting, *release, *(message.due_at for message in self._messages)), default=None)
 
     def _is_over(self) -> bool:
         self.is_cut = self.is_cut or max(len(self.happenings), self._fired) >= MOST_HAPPENINGS
@@ -212,7 +270,7 @@ class _Course:
                     owed[notice.key] = notice
                     said.add(notice.key)
                 case VoidNotices(name):
-                    owed = {key: notice for key, notice in owed.items() if notice.incident != name}
+                    owed = {key: one for key, one in owed.items() if one.incident != name}
                     self._take_back(name)
         self.owe(owed.values(), now)
         self._known |= said

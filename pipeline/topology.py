@@ -66,6 +66,8 @@ class Segment:
 
 # Where an alert goes on that a router has sent to an integration.
 AFTER_ROUTING = "rules"
+# And where one does that maintenance kept back, when that is over: its rules have had their say.
+AFTER_MAINTENANCE = "dedupe"
 
 
 def segments(cuts: Iterable[str] = ()) -> tuple[Segment, ...]:

@@ -20,6 +20,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
     "oncall": ("tocsin.oncall:oncall", "Tell who is on call, and whom each escalation policy would tell."),
     "check": ("tocsin.check:check", "Find gaps and conflicts of schedules, and who cannot be told."),
+    "simulate": ("tocsin.simulate:simulate", "Tell who would be told of an alert at any moment, and why."),
     "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
     "aside": ("tocsin.aside:aside", "See what was set aside with its error; take it up again, or drop it."),
 }

@@ -175,7 +175,7 @@ def lines(accounts: Sequence[Told]) -> Iterator[str]:
             yield f"account {account['name']} ({account['account_id']})"
         rows = [row for team in account["teams"] for row in _rows(team)]
         if rows:
-            yield from _table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
+            yield from table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
         for team in account["teams"]:
             for policy in team["policies"]:
                 yield ""
@@ -219,7 +219,7 @@ def _named(person: Told) -> str:
     return f"{person['name']} (forwarded to {other['name']})" if other else str(person["name"])
 
 
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     """Rows with their columns below each other."""
     rows = [tuple(map(plain, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -65,7 +65,7 @@ def _alert(alert: Told) -> Iterator[str]:
     for step in alert["road"]:
         yield f"  {step['stage']:<10} {step['reason']}"
     for rule in alert["rules"]:
-        yield from _rule(rule)
+        yield from rule_lines(rule)
     if alert["waits_at"]:
         yield f"  waits at {alert['waits_at']}"
     if alert["error"]:
@@ -75,7 +75,7 @@ def _alert(alert: Told) -> Iterator[str]:
         yield f"  {verb} incident #{alert['incident']}"
 
 
-def _rule(rule: Told) -> Iterator[str]:
+def rule_lines(rule: Told) -> Iterator[str]:
     """What a rule said of an alert, what it read of it, and what its actions changed."""
     if "more" in rule:
         yield f"  {'rule':<10} and {rule['more']} more"

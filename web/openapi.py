@@ -87,6 +87,7 @@ TAGS: tuple[tuple[str, str], ...] = (
     ("/alert/status/", "Alerts"),
     ("/tocsin/alerts/", "Alerts"),
     ("/aside/", "Alerts"),
+    ("/simulate/", "Alerts"),
     ("/rules/try/", "Alert rules"),
     ("/", "Members"),
 )

@@ -49,6 +49,11 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     return _collated(alert, entity, state, now) or go_on("its entity has no open incident")
 
 
+def released(at: datetime) -> tuple[str, str]:
+    """What the road says of an alert that maintenance kept back until then."""
+    return "release", f"maintenance is over and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _burns_no_more(alert: Alert, entity: EntityState) -> tuple[Effect, ...]:
     """What maintenance keeps back for the time after it is not told any more once it is resolved."""
     if alert.alert_type is not AlertType.RESOLVED or entity.kept_back is None:

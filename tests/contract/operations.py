@@ -88,6 +88,7 @@ SCHEDULE_TIMELINE = keys("schedule name time_zone from to shifts gaps conflicts"
 SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts")
 SHIFT = keys("user start_time end_time layer override name")
 PROBLEM = keys("kind start_time end_time user schedules what")
+SIMULATION = keys("at until service integration source alerts happenings incidents told goes_on_at is_cut")
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
 ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
@@ -146,6 +147,24 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("rules.0", keys("delay targets position unique_id")),
         ("rules.0.targets.0", keys("target_type target_id position")),
         ("assignment_settings", keys("unique_id assignee_strategy assignment_index call_rr_assignee")),
+    ),
+    "Simulation": (
+        ("service", keys("unique_id name")),
+        ("integration", keys("unique_id name")),
+        (
+            "alerts.0",
+            keys("message alert_type entity_id suppressed road rules incident incident_created"),
+        ),
+        ("alerts.0.road.0", keys("stage reason")),
+        (
+            "happenings.0",
+            keys("at after kind what why incident person username channel contact"),
+        ),
+        (
+            "incidents.0",
+            keys("incident_number title status urgency assigned_to creation_date resolved_date"),
+        ),
+        ("told.0", keys("username person email at after")),
     ),
     "Sla": (
         ("escalations.0", keys("unique_id time type responders responder")),
@@ -419,6 +438,7 @@ OPERATIONS = (
     Row("GET", f"{OURS}/timeline/", 200, PAGE, noun="Timeline"),
     Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
     Row("DELETE", "/api/tocsin/calendar/", 204, None),
+    Row("POST", "/api/tocsin/simulate/", 200, SIMULATION, "simulation", noun="Simulation"),
     Row("GET", f"{ROTA}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
     Row("GET", f"{ROTA}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
 )

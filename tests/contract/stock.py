@@ -151,6 +151,12 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
             },
         },
         "invitations": {"team": world.team.unique_id, "email_accounts": [{"email": "eve@example.org"}]},
+        "simulation": {
+            "integration": ids.get("integration_id"),
+            "at": "2026-12-24T18:00:00Z",
+            "for": 3600,
+            "alert": {"message": "Disk full", "alert_type": "critical", "payload": {"kind": "database"}},
+        },
         "event": {"message": "Disk full", "alert_type": "critical", "payload": {"a": 1}},
     }
 

@@ -7,7 +7,7 @@ import pytest
 
 from models.effects import EntityState, NoticeState
 from models.enums import AlertType, IncidentStatus, NoticeKind, RuleAction, ServiceStatus
-from models.facts import ForwardingFacts
+from models.facts import ForwardingFacts, WindowFacts
 from pipeline.rulesets import RuleSet
 from pipeline.simulation import MOST_HAPPENINGS, Kind, simulate
 from pipeline.state import LaneState
@@ -191,3 +191,35 @@ def test_entities_that_nobody_looked_for_are_named():
     state = LaneState(lane(), rulesets={7: RuleSet([fresh])}, asked={(7, "db1")})
 
     assert simulate(state, [alert()], NOON, HOURS).missing == {(7, "db2")}
+
+
+def window(start, end, **more):
+    return WindowFacts("window-1", "Deploy", NOON + start * MINUTE, NOON + end * MINUTE, **more)
+
+
+def test_what_maintenance_keeps_back_is_told_when_it_is_over():
+    rule = rule_facts(action(RuleAction.CHANGE_MESSAGE, "Seen: {{message}}"))
+    facts = replace(lane(directory((0, "alice"))), windows=(window(-10, 20), window(15, 30)))
+
+    found = simulated(facts, rules=[rule])
+
+    assert told(found) == [("Alice", 30)]
+    assert words(found)[:2] == [
+        "0 road: under maintenance by Deploy until 2026-03-04 12:20:00 UTC",
+        "30 road: to be told now: Alice",
+    ]
+    (event,) = found.events
+    assert event.message == "Seen: Disk full"
+    assert ("release", "maintenance is over and it still burns: released 2026-03-04 12:30:00 UTC") in (
+        event.reasons
+    )
+    assert simulated(facts, lasts=29 * MINUTE).goes_on_at == NOON + 30 * MINUTE
+
+
+def test_maintenance_that_never_ends_tells_nobody():
+    switched_on = lane(directory((0, "alice")), under_maintenance=True)
+    by_turns = [window(0, 720, repeat_interval=1), window(720, 1440, repeat_interval=1)]
+    always = replace(lane(directory((0, "alice"))), windows=tuple(by_turns))
+
+    for facts in (switched_on, always):
+        assert told(simulated(facts, lasts=timedelta(days=31))) == []

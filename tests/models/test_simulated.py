@@ -1,0 +1,56 @@
+"""What a simulation reads, and that it can do nothing else."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import peewee
+import pytest
+
+from models import base
+from models.accounts import Account
+from models.enums import NoticeKind
+from models.incidents import Incident
+from models.notices import Notice
+from models.simulated import contact_names, owed_notices, users_of
+from models.users import ContactMethod, NotificationRule
+from tests.alerts import accept
+from tests.workers.test_timers import set_policy
+from workers import road
+
+
+def test_what_reads_cannot_write(world):
+    with pytest.raises((peewee.OperationalError, peewee.InternalError)), base.store().reading():
+        Account.update(name="Changed").execute()
+
+    Account.update(name="Changed").execute()
+    assert Account.get_by_id(world.account.id).name == "Changed"
+
+
+def test_what_reads_sees_one_moment_and_keeps_nobody_from_writing(world):
+    def rename():
+        with base.connection(), base.store().writing():
+            Account.update(name="Changed").execute()
+
+    with base.store().reading():
+        before = Account.get_by_id(world.account.id).name
+        with ThreadPoolExecutor(1) as another:
+            another.submit(rename).result()
+        assert Account.get_by_id(world.account.id).name == before
+
+    assert Account.get_by_id(world.account.id).name == "Changed"
+
+
+def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
+    set_policy(world, (0, world.bob))
+    NotificationRule.update(start_delay=5).where(NotificationRule.user == world.bob).execute()
+    accept(world, now, message="Disk full", alert_type="critical", exactly=True)
+    road.run(world.service.id)
+    incident = Incident.get()
+
+    (owed,) = owed_notices([incident.id])
+
+    notice = Notice.get()
+    assert (owed.key, owed.incident, owed.user) == (notice.key, incident.unique_id, world.bob.id)
+    assert (owed.kind, owed.not_before) == (NoticeKind.ESCALATION, now + timedelta(minutes=5))
+    assert contact_names([owed.contact]) == {owed.contact: ContactMethod.get_by_id(owed.contact).name}
+    assert users_of([owed.user]) == {world.bob.id: world.bob}

@@ -1,0 +1,346 @@
+"""What a simulation tells is what happens, when the same alert comes at that moment and nobody reacts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from models.accounts import User, display_name, raise_version
+from models.base import connection, db
+from models.enums import NoticeState, RuleAction, ServiceStatus
+from models.events import Event
+from models.ids import new_uuid
+from models.incidents import Incident, IncidentLog
+from models.maintenance import Maintenance, MaintenanceService
+from models.notices import Notice
+from models.schedules import ScheduleOverride
+from models.services import Integration, Service
+from models.teams import Sla
+from models.users import ForwardingRule, NotificationRule
+from pipeline.sources import generic
+from tests import layers, stores
+from tests.conftest import NOON
+from tests.people import found_world
+from tests.rules import action, add_rule, equals
+from tests.scenarios.conftest import Night
+from tests.workers.test_timers import set_policy
+from tocsin.simulation import Question, ask
+from workers import configuration
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+A = RuleAction
+PEOPLE = ("alice", "bob", "charlie")
+# Rules by name: condition and actions. Whom they name is put in by `_add_rules`.
+RULES = {
+    "later": ("", [(A.DELAY_NOTIFICATIONS, "90")]),
+    "much later": ("", [(A.DELAY_NOTIFICATIONS, "3600")]),
+    "low": (equals("payload.host", "db"), [(A.CHANGE_URGENCY, "0")]),
+    "quiet": (equals("payload.host", "db"), [(A.SUPPRESS, "")]),
+    "to bob": ("", [(A.ASSIGN_USER, "bob")]),
+    "with charlie": ("", [(A.ADD_RESPONDER, "charlie")]),
+    "with whom the policy names": ("", [(A.ADD_RESPONDER, "policy")]),
+    "by whoever is on call": ("", [(A.ASSIGN_SCHEDULE, "rota")]),
+    "another name": ("", [(A.CHANGE_ENTITY_ID, "{{payload.host}}"), (A.CHANGE_MESSAGE, "E {{message}}")]),
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a night is set up. Times are in minutes from the alert; `rota` are the people of each layer, with
+    the length of their turns; `away` are persons, from when, until when, and who is told instead; `delays`
+    are those of each person's notification rules; `windows` are those of maintenance; `sla` are escalations
+    of one: how many seconds after its clock of a type, whom."""
+
+    steps: Sequence[tuple[int, Sequence[str]]]
+    repeat: int
+    move_to_next: bool
+    by_turns: tuple[bool, bool, int]
+    rota: Sequence[tuple[Sequence[str], int]]
+    zone: str
+    overrides: Sequence[tuple[str, int, int]]
+    away: Sequence[tuple[str, int, int, str]]
+    delays: Sequence[int]
+    urgency: int
+    rules: Sequence[str]
+    auto_resolve: int
+    at: datetime
+    windows: Sequence[tuple[int, int]] = ()
+    sla: Sequence[tuple[int, int, Sequence[str]]] = ()
+    level: str = "critical"
+    status: ServiceStatus = ServiceStatus.ACTIVE
+
+
+who = st.sampled_from(PEOPLE)
+minutes = st.integers(-120, 240)
+some_time = st.tuples(minutes, st.integers(1, 180)).map(lambda given: (given[0], sum(given)))
+PLANS = st.builds(
+    Plan,
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from((0, 0, 1, 5, 30)),
+            st.lists(st.sampled_from((*PEOPLE, "rota", "rota", "gap")), max_size=3, unique=True),
+        ),
+        max_size=4,
+    ).map(lambda steps: [(sum(delay for delay, _ in steps[: n + 1]), to) for n, (_, to) in enumerate(steps)]),
+    repeat=st.integers(0, 3),
+    move_to_next=st.booleans(),
+    by_turns=st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)),
+    rota=st.lists(
+        st.tuples(
+            st.lists(who, min_size=1, max_size=3, unique=True), st.sampled_from((600, 3600, 5400, 86_400))
+        ),
+        max_size=2,
+    ),
+    zone=st.sampled_from(("UTC", "Europe/Berlin", "America/New_York")),
+    overrides=st.lists(st.tuples(who, some_time).map(lambda given: (given[0], *given[1])), max_size=2),
+    away=st.lists(
+        st.tuples(who, some_time, who).map(lambda given: (given[0], *given[1], given[2])), max_size=2
+    ),
+    delays=st.tuples(*[st.sampled_from((0, 0, 3, 45))] * len(PEOPLE)),
+    urgency=st.sampled_from((1, 1, 0)),
+    rules=st.lists(st.sampled_from(sorted(RULES.keys() - {"quiet"})), max_size=3, unique=True),
+    auto_resolve=st.sampled_from((0, 0, 1000, 3600)),
+    windows=st.lists(some_time, max_size=2) | st.just([]),
+    # A Wednesday's noon, and the nights in which clocks are changed.
+    at=st.sampled_from(("2026-03-04 12:00", "2026-03-29 00:30", "2026-10-25 00:10")).map(
+        lambda text: datetime.fromisoformat(f"{text}+00:00")
+    ),
+)
+ALERT = {"message": "Disk full", "entity": "db1", "payload": {"host": "db"}}
+BODY = b'{"message": "Disk full", "entity_id": "db1", "payload": {"host": "db"}, "alert_type": "%s"}'
+LASTS = timedelta(hours=5)
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(plan=PLANS)
+def test_whatever_the_policy_who_is_told_is_who_was_to_be_told(store, night, home, plan):
+    told = _lived_through(night, home, plan)
+
+    event(f"told {min(len(told), 6)} times or more")
+
+
+# The incident resolves itself after 16 minutes and 40 seconds.
+USUAL = Plan(
+    steps=[(0, ["alice"]), (5, ["rota", "bob"])],
+    repeat=1,
+    move_to_next=False,
+    by_turns=(False, False, 0),
+    rota=[(["bob", "charlie"], 600)],
+    zone="UTC",
+    overrides=[],
+    away=[],
+    delays=(0, 3, 0),
+    urgency=1,
+    rules=[],
+    auto_resolve=1000,
+    at=NOON,
+)
+NOBODY = {"steps": [(0, ["gap"]), (5, ["gap"])]}
+TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, True, 1)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 4),
+        ({"rules": ["quiet"]}, 0),
+        ({"status": ServiceStatus.DISABLED}, 0),
+        ({"level": "error"}, 0),
+        ({"level": "resolved"}, 0),
+        ({"rules": ["later"]}, 4),
+        (NOBODY, 1),
+        (TURNS, 4),
+        ({"windows": [(-5, 5), (5, 7)]}, 4),
+        ({"windows": [(5, 7)]}, 4),
+    ],
+    ids=str,
+)
+def test_nights_of_which_one_knows_how_they_go(night, home, changes, count):
+    assert len(_lived_through(night, home, replace(USUAL, **changes))) == count
+
+
+def _lived_through(night, home, plan):
+    """Who was told, in a night that was simulated before."""
+    fresh = _set_up(night, home, plan)
+    with connection():
+        simulated = ask(_question(fresh.world, plan.level, plan.at))
+        assert Incident.select().count() == Notice.select().count() == 0
+
+        fresh.alert(ALERT["message"], plan.level, ALERT["entity"], payload=ALERT["payload"])
+        fresh.after(seconds=LASTS.total_seconds())
+
+        assert _told(simulated) == _were_told()
+        assert _logged(simulated) == _was_logged()
+        assert _ended(simulated) == _has_ended()
+        assert _road(simulated) == [list(map(tuple, one.reasons)) for one in Event.select()]
+        told = _were_told()
+    db.close_all()
+    return told
+
+
+def _question(world, level, at, **more):
+    return Question(world.integration, generic.EXTENSION, BODY % level.encode(), at, LASTS, **more)
+
+
+def _set_up(night, home, plan):
+    """The night in a store of its own, as planned."""
+    db.close_all()
+    stores.Migrated.made.give(home)
+    configuration.forget()
+    with connection():
+        world = found_world(plan.at)
+        people = {name: getattr(world, name) for name in PEOPLE}
+        named = {**people, "rota": _rota(world, plan, people), "gap": layers.schedule(world.team, name="Gap")}
+        _set_policy(world, plan, named)
+        _forward(plan, people)
+        for (name, person), delay in zip(people.items(), plan.delays, strict=True):
+            told = NotificationRule.update(start_delay=delay)
+            told.where(NotificationRule.user == person, NotificationRule.urgency == 1).execute()
+            if name == "charlie":
+                NotificationRule.delete().where(NotificationRule.user == person).execute()
+        _add_rules(world, plan, named)
+        _put_under_maintenance(world, plan)
+        known = {"auto_resolve_timeout": plan.auto_resolve, "status": plan.status}
+        Service.update(sla=_sla(world, plan, people), **known).execute()
+        Integration.update(default_urgency=plan.urgency).execute()
+        raise_version(world.account.id)
+        world = found_again(world)
+    return Night(world, night.box, plan.at)
+
+
+def found_again(world):
+    """Its integration as it is by now."""
+    integration = Integration.get_by_id(world.integration.id)
+    return type(world)(**{**vars_of(world), "integration": integration, "service": integration.service})
+
+
+def vars_of(world):
+    return {name: getattr(world, name) for name in world.__dataclass_fields__}
+
+
+def _rota(world, plan, people):
+    turns = [
+        layers.layer(*(people[name] for name in names), shift_length=length, start=plan.at - 50 * HOUR)
+        for names, length in plan.rota
+    ]
+    rota = layers.schedule(world.team, *turns, time_zone=plan.zone)
+    for name, start, end in plan.overrides:
+        ScheduleOverride.create(
+            unique_id=new_uuid(), schedule=rota, user=people[name], name="Swap", creation_date=plan.at,
+            start_time=plan.at + start * MINUTE, end_time=plan.at + end * MINUTE,
+        )  # fmt: skip
+    return rota
+
+
+def _set_policy(world, plan, named):
+    steps = [(delay, *(named[name] for name in names)) for delay, names in plan.steps]
+    by_turns, alone, turn = plan.by_turns
+    strategy = {"assignee_strategy": 2 if by_turns else 1, "call_rr_assignee": alone}
+    first = len(plan.steps[0][1]) if plan.steps else 0
+    set_policy(
+        world,
+        *steps,
+        repeat_policy=plan.repeat,
+        move_to_next=plan.move_to_next,
+        assignment_settings={**world.policy.assignment_settings, **strategy},
+        turn=turn % first if first else 0,
+    )
+
+
+def _forward(plan, people):
+    for name, start, end, to in plan.away:
+        if name != to:
+            ForwardingRule.create(
+                unique_id=new_uuid(), user=people[name], to_user=people[to], created_by=people[name],
+                from_date=plan.at + start * MINUTE, to_date=plan.at + end * MINUTE, creation_date=plan.at,
+            )  # fmt: skip
+
+
+def _put_under_maintenance(world, plan):
+    for start, end in plan.windows:
+        row = Maintenance.create(
+            unique_id=new_uuid(), team=world.team, name="Deploy", creation_date=plan.at,
+            start_time=plan.at + start * MINUTE, end_time=plan.at + end * MINUTE,
+        )  # fmt: skip
+        MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
+
+
+def _sla(world, plan, people):
+    """Promises an answer within a quarter of an hour, and an end within one."""
+    escalations = [
+        {
+            "unique_id": new_uuid(), "time": seconds, "type": kind,
+            "responders": [{"unique_id": new_uuid(), "user": people[name].username} for name in names],
+        }
+        for seconds, kind, names in plan.sla
+    ]  # fmt: skip
+    return Sla.create(
+        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=plan.at, acknowledge_time=900,
+        resolve_time=3600, escalations=escalations,
+    )  # fmt: skip
+
+
+def _add_rules(world, plan, named):
+    ids = {name: each.username for name, each in named.items() if isinstance(each, User)}
+    ids |= {"rota": named["rota"].unique_id, "policy": world.policy.unique_id}
+    for name in plan.rules:
+        when, acts = RULES[name]
+        given = [action(kind, ids.get(value, value)) for kind, value in acts]
+        add_rule(world, *given, when=when, description=name)
+
+
+def _told(simulated):
+    return sorted(
+        (each["username"], each["contact"], each["at"], each["why"])
+        for each in simulated["happenings"]
+        if each["kind"] == "told"
+    )
+
+
+def _were_told():
+    sent = Notice.select().where(Notice.state == NoticeState.SENT)
+    return sorted((one.user.username, _contact(one), one.done_at, one.reason) for one in sent)
+
+
+def _contact(notice):
+    return notice.contact.name if notice.contact else "the account's address"
+
+
+def _logged(simulated):
+    kinds = ("log", "opened")
+    return [(one["at"], one["what"], one["why"]) for one in simulated["happenings"] if one["kind"] in kinds]
+
+
+def _was_logged():
+    return [(log.at, log.what, log.reason) for log in IncidentLog.select().order_by(IncidentLog.id)]
+
+
+def _ended(simulated):
+    return [
+        (one["title"], one["status"], one["assigned_to"], one["resolved_date"])
+        for one in simulated["incidents"]
+    ]
+
+
+def _has_ended():
+    names = {1: "triggered", 2: "acknowledged", 3: "resolved"}
+    return [
+        (
+            one.title,
+            names[one.status],
+            display_name(one.assigned_to) if one.assigned_to else None,
+            one.resolved_date,
+        )
+        for one in Incident.select().order_by(Incident.id)
+    ]
+
+
+def _road(simulated):
+    return [[(step["stage"], step["reason"]) for step in alert["road"]] for alert in simulated["alerts"]]

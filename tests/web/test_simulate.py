@@ -1,0 +1,321 @@
+"""Who would be told of an alert: asked over the interface, which writes nothing and rings nobody."""
+
+from datetime import timedelta
+
+import pytest
+
+from models import founding
+from models.accounts import raise_version
+from models.applications import GENERIC, PROMETHEUS
+from models.base import db, store
+from models.enums import ServiceStatus
+from models.ids import new_uuid
+from models.incidents import Incident
+from models.schedules import ScheduleOverride
+from models.services import Integration, Service
+from models.tables import TABLES
+from models.teams import EscalationPolicy
+from models.timers import Timer
+from models.users import ForwardingRule, NotificationRule
+from pipeline.sources import SOURCES
+from tests import layers
+from tests.alerts import accept
+from tests.contract.test_description import described, problems
+from tests.rules import add_rule, equals
+from tests.workers.test_timers import set_policy
+from tocsin import simulation
+from workers import bell, road, timers
+
+__all__ = ["described"]
+
+SIMULATE = "/api/tocsin/simulate/"
+NOON = "2026-03-04T12:00:00Z"
+DISK = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
+
+
+@pytest.fixture
+def simulate(ask, world):
+    """simulate(at=..., ...) -> what would come of an alert of the team's integration."""
+
+    def asked(*, who="alice", **more):
+        body = {"integration": world.integration.unique_id, "at": NOON, "alert": DISK, **more}
+        answer = ask("POST", SIMULATE, body, who=who)
+        assert answer.status_code == 200, answer.json
+        return answer.json
+
+    return asked
+
+
+def told(answer):
+    """Who is told by what, after how many minutes."""
+    return [
+        (each["person"], each["contact"], each["after"] / 60)
+        for each in answer["happenings"]
+        if each["kind"] == "told"
+    ]
+
+
+def everything():
+    tables = [table for table in TABLES if table._meta.table_name != "token"]
+    return {
+        table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
+    }
+
+
+def test_it_tells_who_by_what_when_and_why(simulate, world):
+    set_policy(world, (0, world.alice), (5, world.bob))
+
+    found = simulate(**{"for": 600})
+
+    assert (found["at"], found["until"]) == ("2026-03-04T12:00:00.000000Z", "2026-03-04T12:10:00.000000Z")
+    first = next(each for each in found["happenings"] if each["kind"] == "told")
+    assert first == {
+        "at": "2026-03-04T12:00:00.000000Z",
+        "after": 0.0,
+        "kind": "told",
+        "what": "escalation",
+        "why": "named by step 1 of policy Default Escalation Policy",
+        "incident": 1,
+        "person": "Alice",
+        "username": world.alice.username,
+        "channel": "email",
+        "contact": first["contact"],
+    }
+    assert [(person, after) for person, _, after in told(found)] == [("Alice", 0), ("Bob", 5)]
+    assert [(each["person"], each["email"], each["after"]) for each in found["told"]] == [
+        ("Alice", "alice@example.org", 0.0),
+        ("Bob", "bob@example.org", 300.0),
+    ]
+    (incident,) = found["incidents"]
+    assert (incident["title"], incident["status"], incident["assigned_to"]) == (
+        "Disk full", "triggered", "Alice",
+    )  # fmt: skip
+
+
+def test_its_answer_is_as_the_description_says(simulate, described):
+    schema = described["paths"][SIMULATE]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+
+    assert problems(described, schema, simulate()) == []
+
+
+@pytest.mark.parametrize("more", [{}, {"with_open": True}], ids=["alone", "with what is open"])
+def test_no_row_is_written_no_bell_rung_and_no_turn_taken(ask, simulate, world, now, monkeypatch, more):
+    settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
+    set_policy(world, (0, world.alice, world.bob), (1, world.bob), assignment_settings=settings)
+    Service.update(collation=1, collation_time=5, auto_resolve_timeout=3600).execute()
+    accept(world, now, **DISK)
+    road.run(world.service.id)
+    ask("GET", "/api/user/profile/")
+    before = everything()
+    rung = []
+    monkeypatch.setattr(bell, "ring", lambda *given: rung.append(given))
+
+    found = simulate(at=(store().now() + DAY).isoformat(), **more)
+
+    assert len(found["happenings"]) > 1 or more
+    assert everything() == before
+    assert rung == []
+
+
+def test_the_same_question_has_the_same_answer(simulate):
+    assert simulate(alert={"message": "x", "alert_type": "critical"}) == simulate(
+        alert={"message": "x", "alert_type": "critical"}
+    )
+
+
+def test_overrides_and_forwarding_of_that_moment_count_that_are_long_over_or_yet_to_come(
+    simulate, world, now
+):
+    rota = layers.schedule(world.team, layers.layer(world.alice))
+    set_policy(world, (0, rota))
+    for start, person in ((now - 900 * DAY, world.bob), (now + 900 * DAY, world.charlie)):
+        ScheduleOverride.create(
+            unique_id=new_uuid(), schedule=rota, user=person, name="Swap", creation_date=now,
+            start_time=start, end_time=start + DAY,
+        )  # fmt: skip
+    away = now - 700 * DAY
+    ForwardingRule.create(
+        unique_id=new_uuid(), user=world.alice, to_user=world.charlie, created_by=world.alice,
+        from_date=away, to_date=away + DAY, creation_date=now,
+    )  # fmt: skip
+    layers_before = [{**layers.layer(world.alice, start=now - 1000 * DAY)}]
+    type(rota).update(layers=layers_before).where(type(rota).id == rota.id).execute()
+    raise_version(world.account.id)
+
+    moments = (now, now - 900 * DAY, now + 900 * DAY, away)
+    people = [[each["person"] for each in simulate(at=moment.isoformat())["told"]] for moment in moments]
+
+    assert people == [["Alice"], ["Bob"], ["Charlie"], ["Charlie"]]
+
+
+def test_by_turns_it_is_told_whose_turn_it_is_now_and_nobody_has_had_it(simulate, world):
+    settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
+    set_policy(world, (0, world.alice, world.bob), assignment_settings=settings)
+
+    assert [simulate()["incidents"][0]["assigned_to"] for _ in range(2)] == ["Alice", "Alice"]
+    EscalationPolicy.update(turn=1).execute()
+    assert simulate()["incidents"][0]["assigned_to"] == "Bob"
+
+
+def test_rules_act_and_say_what_they_looked_at(simulate, world):
+    rule = add_rule(
+        world, {"action_type": 19, "value": "120"}, when=equals("payload.host", "db1"), description="Later"
+    )
+    raise_version(world.account.id)
+
+    found = simulate(alert={**DISK, "payload": {"host": "db1"}})
+
+    (alert,) = found["alerts"]
+    assert [(each["rule"], each["matches"]) for each in alert["rules"]] == [(rule.unique_id, True)]
+    assert alert["road"][2] == {"stage": "rules", "reason": "1 of 1 alert rules matched"}
+    assert [each["after"] for each in found["told"]] == [120.0]
+
+
+def test_a_disabled_service_opens_nothing(simulate, world):
+    Service.update(status=ServiceStatus.DISABLED).execute()
+
+    found = simulate()
+
+    assert [each["why"] for each in found["happenings"]] == ["the service is disabled: stored, no incident"]
+    assert (found["told"], found["incidents"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("column", "why"),
+    [({"is_enabled": False}, "disabled"), ({"integration_type": 1}, "outbound")],
+    ids=["disabled", "outbound"],
+)
+def test_an_integration_that_takes_no_alerts_says_so(simulate, world, column, why):
+    Integration.update(**column).execute()
+
+    found = simulate()
+
+    assert [each["why"] for each in found["happenings"]] == [f"not accepted: the integration is {why}"]
+    assert (found["told"], found["alerts"]) == ([], [])
+
+
+def test_a_payload_is_read_as_its_tool_sends_it(simulate, world, now):
+    prometheus = founding.new_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
+    body = {
+        "alerts": [
+            {"labels": {"alertname": name, "severity": "critical"}, "fingerprint": name, "status": "firing"}
+            for name in ("Full", "Slow")
+        ]
+    }
+
+    by_its_own = simulate(integration=prometheus.unique_id, alert=None, payload=body)
+    said = simulate(alert=None, payload=body, source="prometheus")
+
+    assert [each["entity_id"] for each in by_its_own["alerts"]] == ["Full", "Slow"]
+    assert by_its_own["source"] == said["source"] == "prometheus"
+    assert len(said["incidents"]) == 2
+
+
+def test_a_service_is_enough_where_it_has_one_integration_for_the_source(ask, simulate, world, now):
+    service = {"integration": None, "service": world.service.unique_id}
+    assert simulate(**service)["integration"]["name"] == "Probe"
+
+    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    answer = ask("POST", SIMULATE, {**service, "alert": DISK})
+    assert answer.json["errors"] == {"integration": ["Say which one: Probe, Other."]}
+
+    Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
+    founding.new_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
+    assert simulate(**service)["integration"]["name"] == "Probe"
+    burning = {"labels": {"alertname": "x"}, "status": "firing", "fingerprint": "x"}
+    body = {"alert": None, "payload": {"alerts": [burning]}, "source": "prometheus"}
+    assert simulate(**service, **body)["integration"]["name"] == "Prometheus"
+
+
+def test_what_is_open_now_is_joined_where_that_is_asked(simulate, world):
+    set_policy(world, (0, world.alice), (30, world.bob), (100, world.charlie))
+    NotificationRule.update(start_delay=20).where(NotificationRule.user == world.alice).execute()
+    at = store().now()
+    accept(world, at, exactly=True, **DISK)
+    road.run(world.service.id, now=at)
+
+    joined = simulate(at=(at + 40 * MINUTE).isoformat(), with_open=True)
+    soon = simulate(at=(at + 10 * MINUTE).isoformat(), with_open=True, **{"for": 1800})
+
+    assert joined["alerts"][0]["road"][3]["reason"] == "its entity has an open incident"
+    assert joined["incidents"][0]["incident_number"] == Incident.get().incident_number
+    assert [(person, after) for person, _, after in told(joined)] == [("Charlie", 60)]
+    assert [(person, after) for person, _, after in told(soon)] == [("Alice", 10), ("Bob", 20)]
+    assert [person for person, _, _ in told(simulate())] == ["Alice", "Bob", "Charlie"]
+
+
+def test_what_is_open_now_was_not_open_in_the_past(ask, world):
+    body = {"integration": world.integration.unique_id, "alert": DISK, "at": NOON, "with_open": True}
+
+    assert "at" in ask("POST", SIMULATE, body).json["errors"]
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"alert": None}, "alert"),
+        ({"payload": {}}, "alert"),
+        ({"alert": {"alert_type": "critical"}}, "alert"),
+        ({"alert": {"message": " "}}, "alert.message"),
+        ({"for": 31 * 86_400 + 1}, "for"),
+        ({"for": -1}, "for"),
+        ({"at": "soon"}, "at"),
+        ({"at": "0001-01-01"}, "at"),
+        ({"integration": new_uuid()}, "integration"),
+        ({"integration": None}, "service"),
+        ({"service": new_uuid()}, "integration"),
+        ({"alert": None, "payload": {}, "source": "nagios"}, "source"),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_used_is_refused_by_its_field(ask, world, change, field):
+    body = {"integration": world.integration.unique_id, "alert": DISK, **change}
+
+    answer = ask("POST", SIMULATE, body)
+
+    assert answer.status_code == 400
+    assert list(answer.json["errors"]) == [field]
+
+
+def test_too_many_alerts_are_refused(ask, world):
+    alert = {"labels": {"alertname": "x"}, "status": "firing"}
+    body = {"alerts": [{**alert, "fingerprint": str(n)} for n in range(simulation.MOST_ALERTS + 1)]}
+
+    answer = ask(
+        "POST",
+        SIMULATE,
+        {"integration": world.integration.unique_id, "payload": body, "source": "prometheus"},
+    )
+
+    assert "at most 100" in answer.json["errors"]["payload"][0]
+
+
+def test_who_may_not_see_the_teams_incidents_may_not_ask(ask, world):
+    body = {"integration": world.integration.unique_id, "alert": DISK}
+
+    assert ask("POST", SIMULATE, body, who="bob").status_code == 200
+    assert ask("POST", SIMULATE, body, who="charlie").status_code == 403
+    assert ask("POST", SIMULATE, body, who="mallory").json["errors"] == {
+        "integration": ["There is none with this id."]
+    }
+
+
+def test_every_tool_can_be_asked_for(described):
+    body = described["paths"][SIMULATE]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    name = body["$ref"].rpartition("/")[2] if "$ref" in body else None
+    schema = described["components"]["schemas"][name] if name else body
+
+    assert set(schema["properties"]["source"]["enum"]) == {*SOURCES, ""}
+
+
+def test_timers_of_rows_are_left_as_they_are(simulate, world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    accept(world, now, **DISK)
+    road.run(world.service.id)
+    waiting = sorted(Timer.select().tuples())
+
+    simulate(at=(store().now() + DAY).isoformat(), with_open=True)
+
+    assert sorted(Timer.select().tuples()) == waiting
+    assert timers.run_due(now + 5 * MINUTE) == 1
