@@ -1,11 +1,13 @@
 """Is an alert news, or more of something already open?"""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models.effects import EntityState, SaveEntity, SaveIncident
 from models.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from models.facts import WindowFacts
 from pipeline.stages import dedupe
 from pipeline.state import LaneState
 from tests.facts import MINUTE, NOON, alert, incident, lane
@@ -62,6 +64,46 @@ def test_the_reason_says_what_was_found(given, world, reason):
 
 def test_an_alert_under_maintenance_is_stored_as_suppressed():
     assert decide(alert(), facts=lane(under_maintenance=True)).alert.suppressed
+
+
+DEPLOY = replace(lane(), windows=(WindowFacts("window-1", "Deploy", NOON, NOON + 60 * MINUTE),))
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (alert(at=NOON - MINUTE), NEW),
+        (alert(at=NOON), "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"),
+        (alert(at=NOON + 60 * MINUTE), NEW),
+        (replace(alert(at=NOON), released_at=NOON + 60 * MINUTE), NEW),
+        (alert(AlertType.RESOLVED), "nothing open to resolve"),
+        (alert(suppressed=True), "suppressed: stored, no incident"),
+    ],
+    ids=["before", "within", "after", "released", "resolved", "suppressed"],
+)
+def test_a_window_keeps_back_what_comes_within(given, reason):
+    state = LaneState(DEPLOY)
+
+    assert dedupe.decide(given, state, given.moment).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("level", "entity", "kept_back"),
+    [
+        (AlertType.CRITICAL, None, "event-0"),
+        (AlertType.CRITICAL, HELD, "event-0"),
+        (AlertType.WARNING, None, None),
+        (AlertType.INFO, HELD, None),
+        (AlertType.RESOLVED, replace(HELD, kept_back="event-9"), None),
+    ],
+    ids=["new", "of an open incident", "not covered", "news", "resolved"],
+)
+def test_the_entity_remembers_what_people_would_have_been_told_of(level, entity, kept_back):
+    world = {"entities": [entity], "incidents": [incident()], "firing": {"incident-1": 1}} if entity else {}
+    decision = decide(alert(level), facts=DEPLOY, **world)
+
+    saved = [effect.entity.kept_back for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert (saved[-1] if saved else None) == kept_back
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import peewee
 import pytest
 
 from tests.waiting import until
-from workers import deliver, road, timers, watch
+from workers import deliver, maintenance, road, timers, watch
 from workers.watch import Watch
 
 
@@ -21,6 +21,7 @@ def looks(monkeypatch):
 
     monkeypatch.setattr(road, "sweep", sweep)
     monkeypatch.setattr(timers, "run_due", lambda: looks.append("timers"))
+    monkeypatch.setattr(maintenance, "release", lambda: looks.append("maintenance"))
     monkeypatch.setattr(deliver, "drain", lambda channel: looks.append(channel))
     monkeypatch.setattr(watch, "PASS_S", 0.01)
     return looks
@@ -34,7 +35,7 @@ def test_a_pass_that_fails_is_not_the_last(looks):
     passes.stop()
     passes.join()
 
-    assert looks[:2] == ["road", "timers"]
+    assert looks[:3] == ["road", "timers", "maintenance"]
 
 
 def test_a_channel_that_hangs_keeps_no_alert_waiting(looks, monkeypatch):
