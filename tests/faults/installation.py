@@ -38,15 +38,24 @@ class Installation(Instance):
         if not self.database_url:
             return
         self._starts += 1
+        self._second = self.run("worker")
+
+    def run(self, kind: str) -> "subprocess.Popen[bytes]":
+        """One more process of a kind, which nobody starts again; it ends with the test at the latest."""
         with self._told().open("ab") as told:
-            self._second = subprocess.Popen(
-                [sys.executable, "-P", "-m", "tocsin", "worker", "--parent", str(os.getpid())],
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "tocsin", kind, "--parent", str(os.getpid())],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
                 stdout=told,
                 stderr=told,
                 start_new_session=True,
             )
+
+    def told(self) -> str:
+        """What all processes said so far."""
+        beside = self._told().read_text() if self._told().exists() else ""
+        return self.log.read_text() + beside
 
     def _end(self, processes: list[Process]) -> None:
         super()._end(processes)
