@@ -1,7 +1,7 @@
 """Looks into the database every few seconds, so that a bell that was lost costs no more than that.
 
-The road, the timers and maintenance are looked at in turn, then every channel in a thread of its own: a mail
-relay that hangs must not keep the next alert waiting.
+The road, the timers, maintenance and heartbeats are looked at in turn, then every channel in a thread of its
+own: a mail relay that hangs must not keep the next alert waiting.
 """
 
 import threading
