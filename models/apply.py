@@ -14,6 +14,7 @@ from models import bulk
 from models.accounts import Account
 from models.base import store
 from models.effects import (
+    DONE_ONCE,
     AddNote,
     AddResponder,
     AddTag,
@@ -36,7 +37,7 @@ from models.effects import (
     TimerState,
     VoidNotices,
 )
-from models.enums import AlertType, TimerKind
+from models.enums import ONCE, AlertType, TimerKind
 from models.enums import NoticeState as NoticeStatus
 from models.events import Entity, Event
 from models.ids import derived_uuid
@@ -81,7 +82,7 @@ class _Replay:
     logs: list[RecordLog] = field(default_factory=list)
     arms: list[ArmTimers] = field(default_factory=list)
     owed: dict[str, Owed] = field(default_factory=dict)
-    voids: dict[str, VoidNotices] = field(default_factory=dict)
+    voids: dict[str, list[VoidNotices]] = field(default_factory=dict)
     notes: list[AddNote] = field(default_factory=list)
     tags: dict[tuple[str, int], AddTag] = field(default_factory=dict)
     responders: list[AddResponder] = field(default_factory=list)
@@ -160,10 +161,10 @@ def _replay(outcome: Outcome) -> _Replay:
 
 
 def _replay_void(replay: _Replay, effect: VoidNotices, unique_id: str) -> None:
-    """What is in the store is voided by the first word, what this very outcome owes by the next."""
-    replay.voids.setdefault(unique_id, effect)
+    """What is in the store is voided by the first word on it, what this very outcome owes by the next."""
+    replay.voids.setdefault(unique_id, []).append(effect)
     for owed in replay.owed.values():
-        if owed.notice.incident == unique_id and owed.void is None:
+        if owed.notice.incident == unique_id and owed.notice.kind in effect.kinds and owed.void is None:
             owed.void = effect
 
 
@@ -456,7 +457,8 @@ def _write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
     """Replay the arms over what waits in the store; insert what is new, end or move what is not."""
     if not arms:
         return
-    waits = _replay_arms(arms, _pending_timers(arms, known))
+    pending = _pending_timers(arms, known)
+    waits = _replay_arms(arms, pending, _done_once(arms, pending, known))
     bulk.insert(
         Timer,
         [
@@ -497,14 +499,32 @@ _PENDING_TIMERS = Prepared(
 )
 
 
-def _replay_arms(arms: list[ArmTimers], waits: list[_Wait]) -> list[_Wait]:
+def _done_once(arms: list[ArmTimers], pending: list[_Wait], known: Mapping[str, int]) -> set[tuple[str, str]]:
+    """Of what is wanted: the incident and the key of what is done once, and was done before."""
+    asked = {(timer.incident, timer.key) for arm in arms for timer in arm.wanted if timer.kind in ONCE}
+    asked -= {(wait.timer.incident, wait.timer.key) for wait in pending}
+    if not asked:
+        return set()
+    names = {known[incident]: incident for incident, _ in asked}
+    ended = _ENDED_TIMERS.rows(incidents=list(names), keys=list({key for _, key in asked}))
+    return {(names[row], key) for row, key, outcome in ended if (outcome or "").startswith(DONE_ONCE)}
+
+
+_ENDED_TIMERS = Prepared(
+    lambda: Timer.select(Timer.incident, Timer.key, Timer.outcome).where(
+        among(Timer.incident, "incidents"), among(Timer.key, "keys"), Timer.done_at.is_null(False)
+    )
+)
+
+
+def _replay_arms(arms: list[ArmTimers], waits: list[_Wait], done: Collection[tuple[str, str]]) -> list[_Wait]:
     by_incident: dict[str, dict[str, _Wait]] = {}
     for wait in waits:
         by_incident.setdefault(wait.timer.incident, {})[wait.timer.key] = wait
     every = list(waits)
     for arm in arms:
         waiting = by_incident.setdefault(arm.incident, {})
-        wanted = {timer.key: timer for timer in arm.wanted}
+        wanted = {timer.key: timer for timer in arm.wanted if (arm.incident, timer.key) not in done}
         for key in [key for key in waiting if key not in wanted]:
             wait = waiting.pop(key)
             wait.done_at, wait.outcome, wait.changed = arm.at, arm.why, True
@@ -517,26 +537,23 @@ def _replay_arms(arms: list[ArmTimers], waits: list[_Wait]) -> list[_Wait]:
     return every
 
 
-def _void_notices(voids: Mapping[str, VoidNotices], known: Mapping[str, int]) -> None:
-    by_row = {known[unique_id]: void for unique_id, void in voids.items()}
+def _void_notices(voids: Mapping[str, list[VoidNotices]], known: Mapping[str, int]) -> None:
+    by_row = {known[unique_id]: said for unique_id, said in voids.items()}
     if not by_row:
         return
-    records = [
-        {
-            "id": row,
-            "state": NoticeStatus.VOID,
-            "outcome": by_row[incident].outcome,
-            "done_at": by_row[incident].at,
-        }
-        for row, incident in _PENDING_NOTICES.rows(incidents=list(by_row))
-    ]
+    records = []
+    for row, incident, kind in _PENDING_NOTICES.rows(incidents=list(by_row)):
+        void = next((one for one in by_row[incident] if kind in one.kinds), None)
+        if void is not None:
+            ended = {"state": NoticeStatus.VOID, "outcome": void.outcome, "done_at": void.at}
+            records.append({"id": row, **ended})
     bulk.update(Notice, records)
 
 
 # Locked in the order in which a delivery locks them, or each would wait for the other.
 _PENDING_NOTICES = Prepared(
     lambda: store().for_update(
-        Notice.select(Notice.id, Notice.incident)
+        Notice.select(Notice.id, Notice.incident, Notice.kind)
         .where(among(Notice.incident, "incidents"), Notice.state == NoticeStatus.PENDING)
         .order_by(Notice.id)
     )

@@ -9,30 +9,34 @@ from datetime import datetime
 
 from models.accounts import User, display_name
 from models.base import store
-from models.enums import DELIVERABLE, AccountRole, AssigneeStrategy, TargetType, TeamRole, Urgency
+from models.enums import DELIVERABLE, AccountRole, AssigneeStrategy, SlaClock, TargetType, TeamRole, Urgency
 from models.facts import (
     Directory,
     ForwardingFacts,
     PersonFacts,
     PolicyFacts,
     RuleFacts,
+    SlaEscalationFacts,
+    SlaFacts,
     StepFacts,
     StepTarget,
 )
 from models.oncall import recently, schedules_named, usernames_of
 from models.prepared import Prepared, among, any_of
-from models.teams import EscalationPolicy, Team, TeamMember
+from models.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.users import ContactMethod, ForwardingRule, NotificationRule
 
 
-def directory(team: Team, policies: Collection[int], at: datetime | None = None) -> Directory:
-    """Policies by row, everybody they name, the team's managers and the account's owner.
+def directory(
+    team: Team, policies: Collection[int], at: datetime | None = None, slas: Collection[int] = ()
+) -> Directory:
+    """Policies and SLAs by row, everybody they name, the team's managers and the account's owner.
 
     Removed members are not in it: a step that names only them has nobody. It is for decisions about this
     moment (None: now) and later ones: overrides and forwarding that were long over then are not in it either.
     """
     rows = list(EscalationPolicy.select().where(any_of(EscalationPolicy.id, policies))) if policies else []
-    return directory_of(team, rows, at=at)
+    return directory_of(team, rows, at=at, slas=_slas(slas))
 
 
 def directory_of(
@@ -41,15 +45,19 @@ def directory_of(
     usernames: Collection[str] = (),
     schedules: Collection[str] = (),
     at: datetime | None = None,
+    slas: Iterable[Sla] = (),
 ) -> Directory:
-    """The same of policies that are read already, with more people and schedules, as they are named."""
+    """The same of policies and SLAs that are read already, with more people and schedules, as they are
+    named."""
+    promised = {row.id: sla_facts(row) for row in slas if row.is_active}
     policies = {row.id: policy_facts(row) for row in rows}
     targets = (target for policy in policies.values() for step in policy.steps for target in step.targets)
     named: dict[TargetType, set[str]] = {kind: set() for kind in TargetType}
     for target in targets:
         named[target.kind].add(target.name)
     found = schedules_named(team.account_id, named[TargetType.SCHEDULE].union(schedules), at)
-    wanted = named[TargetType.USER].union(usernames, *map(usernames_of, found.values()))
+    responders = (each.usernames for sla in promised.values() for each in sla.escalations)
+    wanted = named[TargetType.USER].union(usernames, *map(usernames_of, found.values()), *responders)
     managers = (
         TeamMember.select(TeamMember.user)
         .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
@@ -71,7 +79,17 @@ def directory_of(
         schedules=found,
         managers=tuple(names[row] for row in manager_rows if row in names),
         owner=owner,
+        slas=promised,
     )
+
+
+def _slas(rows: Collection[int]) -> list[Sla]:
+    return list(Sla.select().where(any_of(Sla.id, rows))) if rows else []
+
+
+def promises(slas: Collection[int]) -> Directory:
+    """What these SLAs (by row) promise, and nobody: to plan, not to tell."""
+    return Directory(slas={row.id: sla_facts(row) for row in _slas(slas) if row.is_active})
 
 
 _TURNS = Prepared(
@@ -173,3 +191,16 @@ def policy_facts(row: EscalationPolicy) -> PolicyFacts:
         settings.get("assignee_strategy") == AssigneeStrategy.ROUND_ROBIN,
         bool(settings.get("call_rr_assignee")),
     )
+
+
+def sla_facts(row: Sla) -> SlaFacts:
+    escalations = tuple(
+        SlaEscalationFacts(
+            each["unique_id"],
+            SlaClock(each["type"]),
+            each["time"],
+            tuple(responder["user"] for responder in each["responders"]),
+        )
+        for each in row.escalations
+    )
+    return SlaFacts(row.id, row.name, row.acknowledge_time, row.resolve_time, escalations)

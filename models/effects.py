@@ -126,6 +126,10 @@ class EventState:
     error: str | None = None
 
 
+# How the outcome of a timer begins that has done what is done once for its key (enums.ONCE).
+DONE_ONCE = "done once: "
+
+
 @dataclass(frozen=True, slots=True)
 class TimerState:
     """`key` is what is waited for; the same key is the same wait."""
@@ -205,7 +209,8 @@ class RecordLog:
 class ArmTimers:
     """From now on exactly these timers wait for the incident; the others end, and say why.
 
-    Said anew after each change of an incident, so that what waits always follows from what is.
+    Said anew after each change of an incident, so that what waits always follows from what is. Of those that
+    do something once, what was done already does not wait again.
     """
 
     incident: str
@@ -221,11 +226,13 @@ class OweNotice:
 
 @dataclass(frozen=True, slots=True)
 class VoidNotices:
-    """What is still owed of an incident and was not sent is owed no more, and says why."""
+    """What is still owed of an incident for reasons of these kinds (all, unless some are named) and was not
+    sent is owed no more, and says why."""
 
     incident: str
     at: datetime
     outcome: str
+    kinds: frozenset[NoticeKind] = frozenset(NoticeKind)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,6 +155,13 @@ class AlertConditionType(IntEnum):
     PAYLOAD = 2
 
 
+class SlaClock(IntEnum):
+    """What an SLA promises the time of, as `type` of an escalation names it: contract section 3.11."""
+
+    ACKNOWLEDGE = 1
+    RESOLVE = 2
+
+
 class WorkState(IntEnum):
     """Where a Receipt or an Event stands: still to be worked on, done, or set aside with its error."""
 
@@ -170,6 +177,12 @@ class TimerKind(StrEnum):
     ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"
     AUTO_RESOLVE = "auto_resolve"
     SNOOZE = "snooze"
+    SLA_ESCALATION = "sla_escalation"
+    SLA_BREACH = "sla_breach"
+
+
+# What these do is done once for the same key: a timer that has done it is not armed again.
+ONCE = frozenset({TimerKind.SLA_ESCALATION, TimerKind.SLA_BREACH})
 
 
 class NoticeKind(StrEnum):
@@ -179,7 +192,13 @@ class NoticeKind(StrEnum):
     ASSIGNMENT = "assignment"
     RESPONDER = "responder"
     NOBODY_REACHED = "nobody_reached"
+    SLA_ACKNOWLEDGE = "sla_acknowledge"
+    SLA_RESOLVE = "sla_resolve"
     TEST = "test"
+
+
+# What somebody is told because an SLA promises it, and not because an incident is theirs.
+PROMISED = frozenset({NoticeKind.SLA_ACKNOWLEDGE, NoticeKind.SLA_RESOLVE})
 
 
 class NoticeState(IntEnum):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from models.effects import IncidentState
-from models.enums import Collation, RestrictionType, RuleType, ServiceStatus, TargetType, Urgency
+from models.enums import Collation, RestrictionType, RuleType, ServiceStatus, SlaClock, TargetType, Urgency
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,30 @@ class PolicyFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class SlaEscalationFacts:
+    """Whom (by username) an SLA tells so many seconds after a promise of it breaks; negative: before."""
+
+    unique_id: str
+    clock: SlaClock
+    after_s: int
+    usernames: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SlaFacts:
+    """An active SLA: within how many seconds it promises an answer, and an end; None where it does not."""
+
+    row: int
+    name: str
+    acknowledge_s: int | None = None
+    resolve_s: int | None = None
+    escalations: tuple[SlaEscalationFacts, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Directory:
-    """Policies, the people and the schedules they name; whom to tell when a chain reaches nobody.
+    """Policies and SLAs, by row, the people and the schedules they name; whom to tell when a chain reaches
+    nobody.
 
     `turns`, by row of a policy that assigns by turns, is which target's turn it is. `worked_at` is when what
     is decided about is worked on, where that may be later than its own moment (see schedules/notices.py).
@@ -156,6 +178,7 @@ class Directory:
     owner: str | None = None
     turns: Mapping[int, int] = field(default_factory=dict)
     worked_at: datetime | None = None
+    slas: Mapping[int, SlaFacts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

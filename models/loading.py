@@ -79,23 +79,25 @@ def team_of_service(service_row: int) -> int:
 
 
 def service_surroundings(
-    service_row: int, policies: Iterable[int] = (), at: datetime | None = None
+    service_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
 ) -> tuple[ServiceFacts, Directory] | None:
-    """A locked service's facts, with its own policy and those asked for; None when it is gone."""
+    """A locked service's facts, with its own policy and SLA and those asked for; None when it is gone."""
     service = lock_service(service_row)
     if service is None:
         return None
     team = Team.get_by_id(service.team_id)
     wanted = {row for row in (service.escalation_policy_id, *policies) if row}
-    return service_facts(service, team.account_id), directory(team, wanted, at)
+    promised = {row for row in (service.sla_id, *slas) if row}
+    return service_facts(service, team.account_id), directory(team, wanted, at, promised)
 
 
 def lock_incident(
-    incident_row: int, policies: Iterable[int] = (), at: datetime | None = None
+    incident_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
 ) -> Surroundings | None:
     """An incident with its children, locked as `lock_families` says; None when it is gone.
 
-    `policies` are rows of policies that the caller may move it to, `at` when it is decided, None for now.
+    `policies` and `slas` are rows of those that the caller may give it, `at` when it is decided, None for
+    now.
     """
     found = lock_families([incident_row])
     incident = found.incidents.get(incident_row)
@@ -103,8 +105,15 @@ def lock_incident(
         return None
     team = Team.get_by_id(incident.team)
     wanted = {one for one in (incident.escalation_policy, *policies) if one}
+    promised = slas_behind([incident]).union(row for row in slas if row)
     service = found.services.get(incident.service or 0)
-    return Surroundings(incident, service, directory(team, wanted, at), found.children_of(incident))
+    around = directory(team, wanted, at, promised)
+    return Surroundings(incident, service, around, found.children_of(incident))
+
+
+def slas_behind(incidents: Iterable[IncidentState]) -> frozenset[int]:
+    """The SLAs that promise something of these incidents."""
+    return frozenset(one.sla for one in incidents if one.sla)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,13 +198,14 @@ def lane_facts(
     people = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
     named = _named_by(naming, "assign_to", people)
     schedules = _named_schedules(team, naming)
+    slas = list(_of_team(Sla, team))
     return LaneFacts(
         service_facts(service, team.account_id),
         {row.id: integration_facts(row) for row in integrations},
-        directory_of(team, policies, named, [schedule.unique_id for schedule in schedules], at),
+        directory_of(team, policies, named, [schedule.unique_id for schedule in schedules], at, slas),
         Nameable(
             policies=_named(policies),
-            slas=_named(_of_team(Sla, team)),
+            slas=_named(slas),
             priorities=_named(_of_team(Priority, team)),
             tags=_named(_of_team(Tag, team)),
             roles={row.unique_id: Named(row.id, row.title) for row in _of_team(IncidentRole, team)},

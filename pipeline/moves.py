@@ -22,7 +22,7 @@ from models.effects import (
     SaveIncident,
     VoidNotices,
 )
-from models.enums import IncidentStatus, NoticeKind
+from models.enums import PROMISED, IncidentStatus, NoticeKind
 from models.facts import Directory, Named, PersonFacts, ServiceFacts
 from schedules import escalation, timers
 from schedules.notices import notices_for, recipient, told_at
@@ -30,6 +30,10 @@ from schedules.targets import assignee
 
 # Whom a chain may name that does not go on.
 NOBODY = Directory()
+
+# Who has an incident, and where it goes, is no concern of what its SLA promises; nor is an answer of its end.
+_UNPROMISED = frozenset(NoticeKind) - PROMISED
+_ANSWERED = frozenset(NoticeKind) - {NoticeKind.SLA_RESOLVE}
 
 
 def rearm(
@@ -125,18 +129,18 @@ def move(
             resolved_date=None,
             assigned_to=before.assigned_to or actor.user,
         )
-        word = "acknowledged"
+        word, over = "acknowledged", _ANSWERED
         freed: tuple[Effect, ...] = ()
     else:
         moved = _awake(incident).but(status=to, resolved_date=now, collecting=False)
-        word = "resolved"
+        word, over = "resolved", frozenset(NoticeKind)
         freed = (ReleaseEntities(incident.unique_id), *_children_resolved(incident, children, actor, now))
     why = f"{word} by {actor.name}"
     return (
         *rearm(moved, service, directory, now, why),
         *freed,
         *reopened,
-        VoidNotices(incident.unique_id, now, why),
+        VoidNotices(incident.unique_id, now, why, over),
         RecordLog(incident.unique_id, now, word, reason, actor),
     )
 
@@ -229,7 +233,7 @@ def assign(
     )
     owed = [OweNotice(notice) for notice in notices]
     return (
-        VoidNotices(incident.unique_id, now, why),
+        VoidNotices(incident.unique_id, now, why, _UNPROMISED),
         log,
         *owed,
         *rearm(taken, service, directory, now, why),
@@ -275,10 +279,26 @@ def change_policy(
         person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
         begun = begun.but(assigned_to=person.row if person else None)
     return (
-        VoidNotices(incident.unique_id, now, why),
+        VoidNotices(incident.unique_id, now, why, _UNPROMISED),
         log,
         *turn,
         *start(begun, service, directory, actor, now),
+    )
+
+
+def change_sla(
+    incident: IncidentState,
+    sla: int | None,
+    service: ServiceFacts | None,
+    directory: Directory,
+    now: datetime,
+    why: str,
+) -> tuple[Effect, ...]:
+    """Another SLA, or none: what it promises is counted from when this one's was; what this one still owed is
+    owed no more."""
+    return (
+        VoidNotices(incident.unique_id, now, why, PROMISED),
+        *rearm(incident.but(sla=sla), service, directory, now, why),
     )
 
 
@@ -305,7 +325,7 @@ def snooze(
     why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {actor.name}"
     asleep = incident.but(snoozed_at=now, snoozed_till=until)
     return (
-        VoidNotices(incident.unique_id, now, f"snoozed {why}"),
+        VoidNotices(incident.unique_id, now, f"snoozed {why}", _UNPROMISED),
         RecordLog(incident.unique_id, now, "snoozed", why, actor),
         *rearm(asleep, service, directory, now, f"snoozed {why}"),
     )
@@ -385,15 +405,18 @@ def unmerge(
     child: IncidentState,
     parent: IncidentState,
     service: ServiceFacts | None,
+    directory: Directory,
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Stands alone again, acknowledged or resolved as it is, its time-outs with their whole time."""
+    """Stands alone again, acknowledged or resolved as it is, its time-outs with their whole time.
+
+    Who is acknowledged or resolved has no chain: of the directory, only what SLAs promise is asked for.
+    """
     why = f"no longer merged into {_called(parent)}, said {actor.name}"
     alone = _new_chain(child, now) if child.is_open else child.but(parent=None)
     log = RecordLog(child.unique_id, now, "unmerged", why, actor)
-    # Who is acknowledged or resolved has no chain that would name anybody.
-    return (log, *rearm(alone, service, NOBODY, now, why))
+    return (log, *rearm(alone, service, directory, now, why))
 
 
 def after(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:

@@ -4,12 +4,13 @@ Decided by the very functions that decide when it happens: `walk`, the timers th
 `due.decide`, and the notices that these owe. Nothing is written, and nobody is told.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
 from models.effects import (
+    DONE_ONCE,
     ArmTimers,
     Effect,
     EventState,
@@ -22,6 +23,7 @@ from models.effects import (
     TimerState,
     VoidNotices,
 )
+from models.enums import NoticeKind
 from models.facts import LaneFacts, Surroundings
 from pipeline.alert import Alert
 from pipeline.road import Traveller, plan_of, walk
@@ -85,15 +87,17 @@ def simulate(
     *,
     since: datetime | None = None,
     owed: Iterable[NoticeState] = (),
+    done: Iterable[tuple[str, str]] = (),
     is_enough: Callable[[], bool] = lambda: False,
 ) -> Simulated:
     """What happens to alerts that are accepted at a moment, and for how long after it.
 
     `state` is the lane's, and the simulation's own from here on. The incidents in it were so at the moment
-    `since` (None: `at`), when what was `owed` of them was still to be told: they too move on until the alerts
-    come. `is_enough` may end it early, which then is cut.
+    `since` (None: `at`), when what was `owed` of them was still to be told, and what is done once was `done`
+    (by incident and key): they too move on until the alerts come. `is_enough` may end it early, which then is
+    cut.
     """
-    course = _Course(state, is_enough)
+    course = _Course(state, is_enough, set(done))
     for notice in owed:
         course.owe([notice], notice.not_before)
     for incident in list(state.incidents.values()):
@@ -162,6 +166,8 @@ class _Course:
 
     state: LaneState
     is_enough: Callable[[], bool]
+    # The incident and the key of timers that have done what is done only once.
+    _done: set[tuple[str, str]]
     happenings: list[Happening] = field(default_factory=list)
     # The alerts at the end of their roads, by unique_id.
     events: dict[str, EventState] = field(default_factory=dict)
@@ -239,7 +245,9 @@ class _Course:
         if timer.key not in waiting or self._is_over():
             return
         self._fired += 1
-        outcome, effects = due.decide(timer.kind, self._surroundings(timer.incident), now)
+        outcome, effects = due.decide(timer.kind, self._surroundings(timer.incident), now, timer.key)
+        if outcome.startswith(DONE_ONCE):
+            self._done.add((timer.incident, timer.key))
         self.say(Happening(now, Kind.TIMER, timer.kind.value, outcome, timer.incident))
         self.take(effects, now)
         waiting = self._timers[timer.incident]
@@ -269,15 +277,17 @@ class _Course:
                 case OweNotice(notice):
                     owed[notice.key] = notice
                     said.add(notice.key)
-                case VoidNotices(name):
-                    owed = {key: one for key, one in owed.items() if one.incident != name}
-                    self._take_back(name)
+                case VoidNotices(name, kinds=kinds):
+                    owed = {
+                        key: one for key, one in owed.items() if one.incident != name or one.kind not in kinds
+                    }
+                    self._take_back(name, kinds)
         self.owe(owed.values(), now)
         self._known |= said
 
     def arm(self, incident: str, wanted: Iterable[TimerState]) -> None:
         """Exactly these wait from now on; what waited already keeps its place."""
-        named = {timer.key: timer for timer in wanted}
+        named = {timer.key: timer for timer in wanted if (incident, timer.key) not in self._done}
         kept = {key: named[key] for key in self._timers.get(incident, ()) if key in named}
         self._timers[incident] = kept | named
 
@@ -290,10 +300,11 @@ class _Course:
                 together.setdefault(notice.travels_with(now), _Message([])).notices.append(notice)
         self._messages += together.values()
 
-    def _take_back(self, incident: str) -> None:
-        """What is still owed of an incident is owed no more."""
+    def _take_back(self, incident: str, kinds: Collection[NoticeKind]) -> None:
+        """What is still owed of an incident for reasons of these kinds is owed no more."""
         waiting = (notice for message in self._messages for notice in message.notices)
-        self._void.update(notice.key for notice in waiting if notice.incident == incident)
+        void = (one for one in waiting if one.incident == incident and one.kind in kinds)
+        self._void.update(notice.key for notice in void)
         self._messages = [message for message in self._messages if not self._is_void(message)]
 
     def _is_void(self, message: _Message) -> bool:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from models.effects import Actor, Effect
-from models.enums import ActorKind, IncidentStatus, TimerKind
+from models.enums import ONCE, ActorKind, IncidentStatus, TimerKind
 from models.facts import Surroundings
 from pipeline import moves
-from schedules import escalation, timers
+from schedules import escalation, promises, timers
 
 Decided = tuple[str, tuple[Effect, ...]]
 
@@ -74,6 +74,18 @@ def auto_resolve(found: Surroundings, actor: Actor, now: datetime) -> Decided:
     return "resolved", effects
 
 
+def promised(found: Surroundings, actor: Actor, now: datetime, key: str) -> Decided:
+    """An SLA's escalation, or the breach itself, unless what was promised is met or promised no more."""
+    incident, directory = found.incident, found.directory
+    wait = next((each for each in promises.waits(incident, directory) if each.key == key), None)
+    armed = moves.rearm(incident, found.service, directory, now)
+    if wait is None:
+        return "promised no more, or met", armed
+    if now < wait.due_at:
+        return "not yet due by the SLA as it is now", armed
+    return promises.take(incident, wait, directory, actor, now)
+
+
 Decide = Callable[[Surroundings, Actor, datetime], Decided]
 
 DECIDERS: dict[TimerKind, Decide] = {
@@ -84,9 +96,10 @@ DECIDERS: dict[TimerKind, Decide] = {
 }
 
 
-def decide(kind: TimerKind, found: Surroundings, now: datetime) -> Decided:
+def decide(kind: TimerKind, found: Surroundings, now: datetime, key: str) -> Decided:
+    """What is to be done about a timer of this kind; `key` is what it waited for."""
     actor = Actor(ActorKind.TIMER, kind.value.replace("_", " "))
     if found.incident.parent is not None:
         armed = moves.rearm(found.incident, found.service, found.directory, now)
         return "the incident is merged into another", armed
-    return DECIDERS[kind](found, actor, now)
+    return promised(found, actor, now, key) if kind in ONCE else DECIDERS[kind](found, actor, now)

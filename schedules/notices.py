@@ -1,19 +1,21 @@
 """What a person is owed of an incident: a notice for each way in which they want to be told.
 
-Contract section 4.4, rows 6, 8 and 11.
+Contract section 4.4, rows 6, 8, 9 and 11.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from models.effects import IncidentState, NoticeState
 from models.enums import OPEN, ContactType, IncidentStatus, NoticeKind
-from models.facts import Directory, PersonFacts
+from models.facts import Directory, PersonFacts, RuleFacts
 
 MINUTE = timedelta(minutes=1)
 # What has waited for longer than this is not told to those who were to be told when it came.
 LATE = MINUTE
 # Somebody may be given an incident that another has acknowledged, or be asked to help with it.
-WHILE_OPEN = {NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER}
+# What an SLA promises about its end has nothing to do with an acknowledgement.
+WHILE_OPEN = {NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER, NoticeKind.SLA_RESOLVE}
 
 
 def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
@@ -61,13 +63,56 @@ def notices_for(
     Somebody without such a rule is told at the address of the account, at once. `occasion` tells one reason
     of this kind from the next (the chain and step).
     """
-    told = recipient(person, told_at(directory, now))
-    if told is not person:
-        reason = f"{reason}; forwarded from {person.name}"
+    told, reason = _told_instead(person, reason, directory, now)
     rules = [rule for rule in told.rules if rule.urgency is incident.urgency]
+    without = f"no usable rule for {incident.urgency.name.lower()} urgency"
+    return _by_rules(rules, without, incident, told, kind, occasion, occasion, reason, now)
+
+
+def notices_at_once(
+    incident: IncidentState,
+    person: PersonFacts,
+    kind: NoticeKind,
+    occasion: str,
+    reason: str,
+    directory: Directory,
+    now: datetime,
+    *,
+    together: str,
+) -> list[NoticeState]:
+    """What is owed where a person is to be told now, whatever the urgency: a notice for each contact that a
+    notification rule without delay leads to (contract 4.4, row 9).
+
+    What is owed `together` may travel in one message, of however many incidents.
+    """
+    told, reason = _told_instead(person, reason, directory, now)
+    rules = {rule.contact: rule for rule in reversed(told.rules) if rule.start_delay_minutes == 0}
+    without = "no usable rule without delay"
+    every = sorted(rules.values(), key=lambda rule: rule.row)
+    return _by_rules(every, without, incident, told, kind, occasion, together, reason, now)
+
+
+def _told_instead(
+    person: PersonFacts, reason: str, directory: Directory, now: datetime
+) -> tuple[PersonFacts, str]:
+    told = recipient(person, told_at(directory, now))
+    return told, reason if told is person else f"{reason}; forwarded from {person.name}"
+
+
+def _by_rules(
+    rules: Sequence[RuleFacts],
+    without: str,
+    incident: IncidentState,
+    told: PersonFacts,
+    kind: NoticeKind,
+    occasion: str,
+    together: str,
+    reason: str,
+    now: datetime,
+) -> list[NoticeState]:
+    """A notice for each of these rules; `without` any, one to the account's address, which says so."""
     prefix = f"{owed_for(incident.unique_id, kind, occasion)}{told.username}"
     if not rules:
-        urgency = incident.urgency.name.lower()
         return [
             NoticeState(
                 key=f"{prefix}:account:-",
@@ -77,9 +122,9 @@ def notices_for(
                 channel=ContactType.EMAIL,
                 rule=None,
                 kind=kind,
-                reason=f"{reason}; no usable rule for {urgency} urgency, so the account's address",
+                reason=f"{reason}; {without}, so the account's address",
                 not_before=now,
-                bundle=f"{kind}:{occasion}:0",
+                bundle=f"{kind}:{together}:0",
             )
         ]
     return [
@@ -93,7 +138,7 @@ def notices_for(
             kind=kind,
             reason=reason,
             not_before=now + rule.start_delay_minutes * MINUTE,
-            bundle=f"{kind}:{occasion}:{rule.start_delay_minutes}",
+            bundle=f"{kind}:{together}:{rule.start_delay_minutes}",
         )
         for rule in rules
     ]

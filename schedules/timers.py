@@ -8,13 +8,15 @@ from datetime import datetime, timedelta
 from models.effects import IncidentState, TimerState
 from models.enums import IncidentStatus, TimerKind
 from models.facts import Directory, PolicyFacts, ServiceFacts
-from schedules import escalation
+from schedules import escalation, promises
 
 
 def wanted(
     incident: IncidentState, service: ServiceFacts | None, directory: Directory
 ) -> tuple[TimerState, ...]:
     """The timers that an incident in this state should have; the same answer whoever asks, whenever.
+
+    Of what is done only once (enums.ONCE), those that did it are among them too: who arms them knows.
 
     One that is merged into another has none: it is silent, and ends with it (contract 4.3).
     """
@@ -26,6 +28,7 @@ def wanted(
         _acknowledgement_timeout(incident, service),
         _auto_resolve(incident, service),
         _snooze(incident),
+        *promises.wanted(incident, directory),
     )
     return tuple(timer for timer in found if timer is not None)
 

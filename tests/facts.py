@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from models.effects import IncidentState
-from models.enums import AlertType, ContactType, IncidentStatus, TargetType, Urgency
+from models.enums import AlertType, ContactType, IncidentStatus, SlaClock, TargetType, Urgency
 from models.facts import (
     Directory,
     IntegrationFacts,
@@ -14,6 +14,8 @@ from models.facts import (
     RuleFacts,
     ScheduleFacts,
     ServiceFacts,
+    SlaEscalationFacts,
+    SlaFacts,
     StepFacts,
     StepTarget,
 )
@@ -58,6 +60,23 @@ def directory(*steps, people=(ALICE, BOB, CHARLIE), managers=(), owner=None, **o
         {schedule.unique_id: schedule for schedule in named},
         tuple(managers),
         owner,
+    )
+
+
+def sla(*escalations, acknowledge=None, resolve=None, row=1, name="Gold"):
+    """Times in minutes; escalations as (type, minutes after the breach, username, ...)."""
+    return SlaFacts(
+        row,
+        name,
+        acknowledge * 60 if acknowledge else None,
+        resolve * 60 if resolve else None,
+        tuple(
+            SlaEscalationFacts(
+                f"0000000{row}-0000-4000-8000-00000000000{place}", SlaClock(kind), minutes * 60, named
+            )
+            for place, (kind, minutes, *rest) in enumerate(escalations)
+            for named in [tuple(rest)]
+        ),
     )
 
 

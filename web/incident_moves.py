@@ -11,11 +11,11 @@ from marshmallow import validate
 
 from models.apply import apply
 from models.base import store
-from models.directories import with_turns
+from models.directories import promises, with_turns
 from models.effects import Effect, IncidentState, Outcome
 from models.facts import Surroundings
 from models.incidents import Incident
-from models.loading import Families, lock_families, lock_incident
+from models.loading import Families, lock_families, lock_incident, slas_behind
 from pipeline import moves
 from web import access, wire
 from web.auth import now, viewer
@@ -123,9 +123,9 @@ def unmerge(incident: str) -> Incident:
         others = ", ".join(f"#{child.number}" for child in children if child.parent != parent.row)
         if others:
             bad("incidents", f"Not merged into this one: {others}.")
-        actor, at = acting(), now()
+        actor, at, around = acting(), now(), promises(slas_behind(children))
         alone = [
-            moves.unmerge(child, parent, found.services.get(child.service or 0), actor, at)
+            moves.unmerge(child, parent, found.services.get(child.service or 0), around, actor, at)
             for child in children
         ]
         _write(row, (effect for effects in alone for effect in effects))

@@ -45,7 +45,7 @@ def create() -> Incident:
     service = _service(values.pop("service"))
     wanted = resolved(values, service.team)
     with store().writing():
-        found = service_surroundings(service.id, policies_of(wanted))
+        found = service_surroundings(service.id, policies_of(wanted), slas=slas_of(wanted))
         if found is None:
             bad("service", "No such service.")
         wanted = with_person(wanted)
@@ -61,7 +61,7 @@ def update(incident: str) -> Incident:
     row = access.access_incident(viewer(), incident)
     wanted = resolved(wire.read(CHANGE, partial=True), row.team)
     with store().writing():
-        found = lock_incident(row.id, policies_of(wanted))
+        found = lock_incident(row.id, policies_of(wanted), slas=slas_of(wanted))
         if found is None:
             raise NotFound
         written = apply(Outcome(effects=_changes(found, with_person(wanted), acting(), now())))
@@ -108,6 +108,10 @@ def with_person(wanted: dict[str, Any]) -> dict[str, Any]:
 
 def policies_of(wanted: dict[str, Any]) -> list[int]:
     return [wanted["escalation_policy"]] if wanted.get("escalation_policy") else []
+
+
+def slas_of(wanted: dict[str, Any]) -> list[int]:
+    return [wanted["sla"]] if wanted.get("sla") else []
 
 
 def _state(
@@ -189,7 +193,10 @@ def _words(
     if not new:
         return ()
     reason = f"{', '.join(new)} changed by {actor.name}"
-    return (SaveIncident(state.but(**new)), RecordLog(state.unique_id, at, "edited", reason, actor))
+    changed, log = state.but(**new), RecordLog(state.unique_id, at, "edited", reason, actor)
+    if "sla" not in new:
+        return (SaveIncident(changed), log)
+    return (log, *moves.change_sla(changed, changed.sla, found.service, found.directory, at, reason))
 
 
 def _policy(

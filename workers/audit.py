@@ -13,7 +13,7 @@ from models.effects import Actor, ArmTimers, Effect, IncidentState, Outcome, Sav
 from models.enums import ActorKind, IncidentStatus, TimerKind
 from models.incident_states import open_incidents_after
 from models.incidents import Incident
-from models.loading import lock_service, service_surroundings
+from models.loading import lock_service, service_surroundings, slas_behind
 from schedules import escalation
 from schedules.timers import wanted
 from workers import bell
@@ -55,7 +55,7 @@ def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]
         lock_service(service_row)
         found = open_incidents_after(service_row, after, AUDITED_AT_ONCE)
         policies = {one.escalation_policy for one in found if one.escalation_policy}
-        around = service_surroundings(service_row, policies, now)
+        around = service_surroundings(service_row, policies, now, slas_behind(found))
         if around is None:
             return []
         service, directory = around

@@ -77,8 +77,9 @@ def _decide(incident_row: int, now: datetime, fired: list[tuple[str, float]]) ->
     if found is None:
         return channels
     for timer in _due_of(incident_row, now):
-        outcome, effects = due.decide(TimerKind(timer.kind), found, now)
-        channels |= apply(Outcome(effects=list(effects))).channels
+        outcome, effects = due.decide(TimerKind(timer.kind), found, now, timer.key)
+        rows = {found.incident.unique_id: incident_row}
+        channels |= apply(Outcome(effects=list(effects)), rows).channels
         _finish(timer, outcome, now)
         fired.append((timer.kind, (now - timer.due_at).total_seconds()))
         found = lock_incident(incident_row, at=now) or found
@@ -88,7 +89,7 @@ def _decide(incident_row: int, now: datetime, fired: list[tuple[str, float]]) ->
 def _due_of(incident_row: int, now: datetime) -> list[Timer]:
     """Read under the lock: another worker may have been here meanwhile."""
     query = Timer.select().where(Timer.incident == incident_row, Timer.done_at.is_null(), Timer.due_at <= now)
-    return list(query.order_by(Timer.due_at))
+    return list(query.order_by(Timer.due_at, Timer.id))
 
 
 def _finish(timer: Timer, outcome: str, now: datetime) -> None:

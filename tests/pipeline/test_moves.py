@@ -339,7 +339,7 @@ def test_a_child_that_is_resolved_alone_stays_one():
 def test_unmerged_it_is_what_it_was_and_its_time_outs_have_their_whole_time(status):
     watch = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     later = NOON + 60 * MINUTE
-    effects = moves.unmerge(at(status).but(parent=9), PARENT, watch, ACTOR, later)
+    effects = moves.unmerge(at(status).but(parent=9), PARENT, watch, BOOK, ACTOR, later)
 
     assert (last(effects).status, last(effects).parent) == (status, None)
     (armed,) = [effect for effect in effects if isinstance(effect, ArmTimers)]

@@ -1,24 +1,28 @@
 """Which timers an incident has, and what they do: after whatever moves, in whatever order."""
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.effects import Actor, ArmTimers, SaveIncident
+from models.effects import DONE_ONCE, Actor, ArmTimers, SaveIncident
 from models.enums import ActorKind, IncidentStatus, TimerKind
 from models.facts import Surroundings
 from pipeline import moves
 from schedules import due
 from schedules.timers import wanted
-from tests.facts import ALICE, BOB, MINUTE, NOON, directory, incident, service
+from tests.facts import ALICE, BOB, MINUTE, NOON, directory, incident, service, sla
 
 ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
 BOOK = directory((0, "alice"), (5, "bob"))
 WATCH = service(auto_resolve_s=3600, acknowledgement_timeout_s=900)
 PARENT = incident(unique_id="parent", row=9, number=9)
+GOLD = sla((1, -5, "alice"), (1, 10, "bob"), (2, -15, "bob"), acknowledge=20, resolve=90)
+SILVER = sla((2, 0, "alice"), resolve=120, row=2, name="Silver")
+PROMISED = replace(BOOK, slas={1: GOLD, 2: SILVER})
 
 
 def kinds(state, watch=WATCH):
@@ -51,8 +55,8 @@ def test_the_next_sleep_is_another_wait():
     assert len(set(keys)) == 2
 
 
-def decide(kind, state, at, watch=WATCH):
-    return due.decide(kind, Surroundings(state, watch, BOOK), at)
+def decide(kind, state, at, watch=WATCH, key=""):
+    return due.decide(kind, Surroundings(state, watch, BOOK), at, key)
 
 
 def test_when_the_sleep_is_over_it_is_triggered_again_and_people_are_told():
@@ -89,7 +93,10 @@ def test_a_timer_that_comes_when_all_has_changed_does_nothing_and_says_why(kind,
 def test_an_incident_that_resolves_itself_takes_its_children_with_it():
     child = incident(unique_id="child", row=2, parent=1, status=A)
     _, effects = due.decide(
-        TimerKind.AUTO_RESOLVE, Surroundings(incident(number=1), WATCH, BOOK, (child,)), NOON + 60 * MINUTE
+        TimerKind.AUTO_RESOLVE,
+        Surroundings(incident(number=1), WATCH, BOOK, (child,)),
+        NOON + 60 * MINUTE,
+        "",
     )
 
     saved = {e.incident.unique_id: e.incident.status for e in effects if isinstance(e, SaveIncident)}
@@ -99,7 +106,7 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it():
 def snooze(state, now):
     if moves.against_snoozing(state):
         return ()
-    return moves.snooze(state, now + 20 * MINUTE, WATCH, BOOK, ACTOR, now)
+    return moves.snooze(state, now + 20 * MINUTE, WATCH, PROMISED, ACTOR, now)
 
 
 def merge(state, now):
@@ -107,52 +114,70 @@ def merge(state, now):
 
 
 def unmerge(state, now):
-    return () if state.parent is None else moves.unmerge(state, PARENT, WATCH, ACTOR, now)
+    return () if state.parent is None else moves.unmerge(state, PARENT, WATCH, PROMISED, ACTOR, now)
 
 
-def fire(state, now):
-    """What is due by now, one after the other."""
-    effects = ()
-    for timer in sorted(wanted(state, WATCH, BOOK), key=lambda timer: timer.due_at):
+def fire(pending, state, now):
+    """What is due by now, one after the other; the effects, and the keys of what was done for good."""
+    effects, done = (), set()
+    for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
-            effects += decide(timer.kind, moves.after(state, effects), now)[1]
-    return effects
+            found = Surroundings(moves.after(state, effects), WATCH, PROMISED)
+            outcome, more = due.decide(timer.kind, found, now, timer.key)
+            effects += more
+            done |= {timer.key} if outcome.startswith(DONE_ONCE) else set()
+    return effects, done
+
+
+def to_sla(row):
+    return lambda state, now: moves.change_sla(state, row, WATCH, PROMISED, now, "because")
 
 
 def moving(to):
-    return lambda state, now: moves.move(state, to, WATCH, BOOK, ACTOR, now, "because")
+    return lambda state, now: moves.move(state, to, WATCH, PROMISED, ACTOR, now, "because")
 
 
 MOVES = {
     "trigger": moving(T),
     "acknowledge": moving(A),
     "resolve": moving(R),
-    "to alice": lambda state, now: moves.assign(state, ALICE, WATCH, BOOK, ACTOR, now),
-    "to nobody": lambda state, now: moves.assign(state, None, WATCH, BOOK, ACTOR, now),
-    "by the policy": lambda state, now: moves.change_policy(state, 1, WATCH, BOOK, ACTOR, now),
-    "by none": lambda state, now: moves.change_policy(state, None, WATCH, BOOK, ACTOR, now),
+    "to alice": lambda state, now: moves.assign(state, ALICE, WATCH, PROMISED, ACTOR, now),
+    "to nobody": lambda state, now: moves.assign(state, None, WATCH, PROMISED, ACTOR, now),
+    "by the policy": lambda state, now: moves.change_policy(state, 1, WATCH, PROMISED, ACTOR, now),
+    "by none": lambda state, now: moves.change_policy(state, None, WATCH, PROMISED, ACTOR, now),
     "snooze": snooze,
-    "wake": lambda state, now: moves.wake(state, WATCH, BOOK, ACTOR, now),
+    "wake": lambda state, now: moves.wake(state, WATCH, PROMISED, ACTOR, now),
     "merge": merge,
     "unmerge": unmerge,
-    "time passes": fire,
+    "to gold": to_sla(1),
+    "to silver": to_sla(2),
+    "to no SLA": to_sla(None),
 }
-HISTORY = st.lists(st.tuples(st.sampled_from(sorted(MOVES)), st.integers(0, 40)), max_size=25)
+HAPPENINGS = sorted([*MOVES, "time passes"])
+HISTORY = st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.integers(0, 40)), max_size=25)
 
 
 @given(HISTORY)
 def test_after_any_moves_exactly_the_wanted_timers_wait(history):
-    now, state = NOON, incident(number=1)
-    pending = set(wanted(state, WATCH, BOOK))
+    """Of those that do something once, those that have done it neither wait nor are done again."""
+    now, state, done = NOON, incident(number=1, promised_from=NOON, sla=1), set()
+    pending = set(wanted(state, WATCH, PROMISED))
     for name, minutes in history:
         now += timedelta(minutes=minutes)
-        effects = MOVES[name](state, now)
+        if name == "time passes":
+            effects, fired = fire(pending, state, now)
+            assert not fired & done
+            done |= fired
+        else:
+            effects = MOVES[name](state, now)
         state = moves.after(state, effects)
         for armed in effects:
             if isinstance(armed, ArmTimers) and armed.incident == state.unique_id:
                 pending = set(armed.wanted)
+        pending = {timer for timer in pending if timer.key not in done}
 
-        assert pending == set(wanted(state, WATCH, BOOK)), name
+        expected = {timer for timer in wanted(state, WATCH, PROMISED) if timer.key not in done}
+        assert pending == expected, name
         assert state.snoozed_till is None or (state.status is A and state.parent is None)
         assert state.parent is None or state.status is not T
 
@@ -160,10 +185,11 @@ def test_after_any_moves_exactly_the_wanted_timers_wait(history):
 @given(HISTORY)
 def test_what_is_open_and_no_child_is_never_forgotten(history):
     """Where the service has its time-outs, something waits for it: somebody hears of it again."""
-    now, state = NOON, incident(number=1)
+    now, state = NOON, incident(number=1, promised_from=NOON, sla=1)
     for name, minutes in history:
         now += timedelta(minutes=minutes)
-        state = moves.after(state, MOVES[name](state, now))
+        move = MOVES.get(name, lambda state, now: fire(wanted(state, WATCH, PROMISED), state, now)[0])
+        state = moves.after(state, move(state, now))
         if state.is_open and state.parent is None:
             assert kinds(state) >= {TimerKind.AUTO_RESOLVE}
         if state.status is A and state.parent is None:

@@ -214,9 +214,9 @@ def test_nobody_is_assigned_who_leaves_in_that_moment(ask, world, monkeypatch):
     ask("POST", "/api/incidents/", {"title": "x", "service": world.service.unique_id})
     found = incidents.lock_incident
 
-    def after_a_removal(*given):
+    def after_a_removal(*given, **more):
         User.update(removed_at=store().now()).where(User.id == world.bob.id).execute()
-        return found(*given)
+        return found(*given, **more)
 
     monkeypatch.setattr(incidents, "lock_incident", after_a_removal)
     refused = ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}, word="Token")

@@ -195,10 +195,10 @@ def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
     first = Incident.select().order_by(Incident.id).get()
     real = timers.due.decide
 
-    def fails_on_first(kind, found, at):
+    def fails_on_first(kind, found, *rest):
         if found.incident.row == first.id:
             raise ZeroDivisionError
-        return real(kind, found, at)
+        return real(kind, found, *rest)
 
     monkeypatch.setattr(timers.due, "decide", fails_on_first)
     timers.run_due(now + 6 * MINUTE)
