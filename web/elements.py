@@ -129,7 +129,7 @@ class Slas(Element):
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
         if "escalations" in values:
             account_members(parent.account, _named(values["escalations"]), "escalations")
-            values["escalations"] = [_escalation(given) for given in values["escalations"]]
+            values["escalations"] = _escalations(values["escalations"], row.escalations if row else [])
         return values
 
 
@@ -137,18 +137,31 @@ def _named(escalations: list[dict[str, Any]]) -> Iterator[str]:
     return (responder["user"] for given in escalations for responder in given.get("responders", []))
 
 
-def _escalation(given: dict[str, Any]) -> dict[str, Any]:
-    """As it is kept: ids that a client chose stay (contract 2.9), the others are made."""
+def _escalations(given: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As they are kept: ids that a client chose stay (contract 2.9), the others are made, each once.
+
+    One that comes without its id is the one of its type and time that was there before: what it has told
+    of an incident, it is not to tell again (decision 0015).
+    """
+    taken = {each.get("unique_id") for each in given}
+    left = (each for each in before if each["unique_id"] not in taken)
+    free = {(each["type"], each["time"]): each["unique_id"] for each in left}
+    used: set[str] = set()
+    kept = []
+    for each in given:
+        wanted = each.get("unique_id") or free.pop((each["type"], each["time"]), None)
+        unique_id = wanted if wanted and wanted not in used else new_uuid()
+        used.add(unique_id)
+        kept.append(_escalation(each, unique_id))
+    return kept
+
+
+def _escalation(given: dict[str, Any], unique_id: str) -> dict[str, Any]:
     responders = [
         {"user": responder["user"], "unique_id": responder.get("unique_id") or new_uuid()}
         for responder in given.get("responders", [])
     ]
-    return {
-        "unique_id": given.get("unique_id") or new_uuid(),
-        "time": given["time"],
-        "type": given["type"],
-        "responders": responders,
-    }
+    return {"unique_id": unique_id, "time": given["time"], "type": given["type"], "responders": responders}
 
 
 PRIORITIES = Priorities()

@@ -33,6 +33,31 @@ def test_ids_that_a_client_chose_stay(ask, slas, world):
     assert [made["unique_id"], made["responders"][0]["unique_id"]] == ids
 
 
+def test_an_id_that_is_there_twice_is_that_of_the_first(ask, slas):
+    twice = {"unique_id": new_uuid(), "time": 60, "type": 2}
+    first, second = ask("POST", slas, {"escalations": [twice, twice]}).json["escalations"]
+
+    assert first["unique_id"] == twice["unique_id"] != second["unique_id"]
+
+
+def test_who_sends_escalations_back_without_their_ids_makes_no_new_ones(ask, slas):
+    """What has told of an incident is not to tell of it again."""
+    ids = [new_uuid(), new_uuid()]
+    given = [{"time": 60, "type": 2}, {"time": -60, "type": 1}]
+    path = f"{slas}{ask('POST', slas, {'escalations': _with_ids(given, ids)}).json['unique_id']}/"
+
+    made = ask("PUT", path, {"escalations": [*given, {"time": 60, "type": 2}]}).json["escalations"]
+    assert [each["unique_id"] for each in made[:2]] == ids
+    assert made[2]["unique_id"] not in ids
+
+    (kept,) = ask("PATCH", path, {"escalations": [{**given[0], "unique_id": ids[1]}]}).json["escalations"]
+    assert kept["unique_id"] == ids[1]
+
+
+def _with_ids(escalations, ids):
+    return [{**each, "unique_id": one} for each, one in zip(escalations, ids, strict=True)]
+
+
 @pytest.mark.parametrize("nothing", [None, "", []])
 def test_a_promise_may_have_no_escalations_but_must_say_so(ask, slas, nothing):
     made = ask("POST", slas, {"name": "Gold", "escalations": nothing, "acknowledge_time": ""})

@@ -8,7 +8,7 @@ from models.enums import NoticeKind, NoticeState, TimerKind
 from models.incidents import Incident, IncidentLog
 from models.notices import Notice
 from models.services import Service
-from models.teams import EscalationPolicy
+from models.teams import EscalationPolicy, Sla
 from models.timers import Timer
 from web import incidents
 
@@ -48,6 +48,56 @@ def test_a_new_incident_takes_what_its_service_provides(made, world):
     assert incident["assigned_to_name"] == "Alice"
     assert incident["context_window_start"] is None
     assert incident["service_object"]["team_name"] == "Payments"
+
+
+@pytest.fixture
+def gold(ask, world) -> str:
+    """The id of an SLA that tells Bob five minutes before its promise of an answer breaks."""
+    responders = [{"user": world.bob.username}]
+    body = {"name": "Gold", "acknowledge_time": 900, "resolve_time": "", "is_active": True}
+    escalations = [{"type": 1, "time": -300, "responders": responders}]
+    path = f"/api/account/teams/{world.team.unique_id}/sla/"
+    return ask("POST", path, {**body, "escalations": escalations}).json["unique_id"]
+
+
+PROMISED = {TimerKind.SLA_BREACH, TimerKind.SLA_ESCALATION}
+
+
+@pytest.mark.parametrize("by", ["the body", "the service"])
+def test_a_new_incident_is_promised_what_its_sla_says(made, gold, by):
+    if by == "the service":
+        Service.update(sla=Sla.get(Sla.unique_id == gold)).execute()
+    incident = made(**{"sla": gold} if by == "the body" else {})
+
+    assert incident["sla"] == gold
+    assert set(waiting(incident)) == PROMISED
+
+
+@pytest.mark.parametrize("verb", ["PUT", "PATCH"])
+def test_another_sla_is_promised_from_then_on_and_none_promises_nothing(made, ask, gold, verb):
+    incident = made()
+    path = f"{INCIDENTS}{incident['incident_number']}/"
+
+    ask(verb, path, {**incident, "sla": gold} if verb == "PUT" else {"sla": gold})
+    assert set(waiting(incident)) == PROMISED
+
+    ask(verb, path, {**incident, "sla": None} if verb == "PUT" else {"sla": ""})
+    assert set(waiting(incident)) == set()
+    assert {row.outcome for row in _promised()} == {"sla changed by Alice"}
+
+
+def _promised() -> list[Timer]:
+    return list(Timer.select().where(Timer.kind.in_(PROMISED)).order_by(Timer.id))
+
+
+def test_what_comes_back_unchanged_leaves_promises_as_they_are(made, ask, gold):
+    incident = made(sla=gold)
+    before = [(row.id, row.due_at, row.done_at) for row in _promised()]
+
+    ask("PUT", f"{INCIDENTS}1/", {**incident, "urgency": 0})
+
+    assert [(row.id, row.due_at, row.done_at) for row in _promised()] == before
+    assert len(before) == 2
 
 
 def test_a_new_incident_tells_the_first_step(made):
