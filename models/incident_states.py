@@ -7,11 +7,13 @@ from typing import Any
 
 import peewee
 
-from models.effects import EntityState, IncidentState
-from models.enums import IncidentStatus, Urgency
+from models.base import store
+from models.effects import DONE_ONCE, EntityState, IncidentState, TimerState
+from models.enums import ONCE, IncidentStatus, TimerKind, Urgency
 from models.events import Entity
 from models.incidents import Incident, IncidentAssignment, IncidentResponder
 from models.prepared import Prepared, among, given
+from models.timers import Timer
 
 # Columns of an incident that a state carries, besides its references and its row number.
 STATE_COLUMNS = (
@@ -29,19 +31,6 @@ STATE_REFERENCES = (
     "team_priority",
     "parent",
 )
-
-
-def incident_state(row: Incident) -> IncidentState:
-    values: dict[str, Any] = {name: getattr(row, name) for name in STATE_COLUMNS}
-    references: dict[str, Any] = {name: getattr(row, f"{name}_id") for name in STATE_REFERENCES}
-    return IncidentState(
-        status=IncidentStatus(row.status),
-        urgency=Urgency(row.urgency),
-        number=row.incident_number,
-        row=row.id,
-        **values,
-        **references,
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +87,11 @@ def entity_states(
     return entities, list(ended.values())
 
 
-def _states(where: Callable[[], Any]) -> Prepared:
-    """A query for incidents as states."""
+def _states(where: Callable[[], Any], more: Callable[[Any], Any] = lambda query: query) -> Prepared:
+    """A query for incidents as states; `more` says in which order, or that they are to be locked."""
     names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
-    return Prepared(lambda: Incident.select(*(getattr(Incident, name) for name in names)).where(where()))
+    columns = [getattr(Incident, name) for name in names]
+    return Prepared(lambda: more(Incident.select(*columns).where(where())))
 
 
 _OPEN_ONES = _states(
@@ -152,12 +142,71 @@ def open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
     return [_state_of(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
 
 
-def open_incidents_after(service_row: int, row: int, limit: int) -> list[IncidentState]:
-    """A locked service's open incidents beyond a row number, in their order: to walk over all of them."""
-    query = Incident.select().where(
-        Incident.service == service_row, Incident.status < IncidentStatus.RESOLVED, Incident.id > row
+def _walk(where: Callable[[], Any]) -> Prepared:
+    """A query that walks over incidents by row number, a page at a time."""
+    return _states(
+        lambda: where() & (Incident.id > given("after")),
+        lambda query: query.order_by(Incident.id).limit(given("limit")),
     )
-    return [incident_state(found) for found in query.order_by(Incident.id).limit(limit)]
+
+
+_OPEN_OF_SERVICE = _walk(
+    lambda: (Incident.service == given("service")) & (Incident.status < IncidentStatus.RESOLVED)
+)
+_OPEN_OF_NO_SERVICE = _walk(lambda: Incident.service.is_null() & (Incident.status < IncidentStatus.RESOLVED))
+_OVER_WITH_TIMERS = _walk(
+    lambda: (
+        (Incident.status == IncidentStatus.RESOLVED)
+        & Incident.id.in_(Timer.select(Timer.incident).where(Timer.done_at.is_null()))
+    )
+)
+
+
+def open_incidents_after(service_row: int | None, row: int, limit: int) -> list[IncidentState]:
+    """Open incidents of a service (None: of those that are deleted) beyond a row number, in their order: to
+    walk over all of them."""
+    if service_row is None:
+        found = _OPEN_OF_NO_SERVICE.rows(after=row, limit=limit)
+    else:
+        found = _OPEN_OF_SERVICE.rows(service=service_row, after=row, limit=limit)
+    return [_state_of(row) for row in found]
+
+
+def over_with_timers_after(row: int, limit: int) -> list[IncidentState]:
+    """Resolved incidents for which timers wait all the same; as above."""
+    return [_state_of(row) for row in _OVER_WITH_TIMERS.rows(after=row, limit=limit)]
+
+
+def _of_families() -> Any:
+    """One of these, or merged into one of these."""
+    merged = Incident.parent.is_null(False) & among(Incident.parent, "rows")
+    return among(Incident.id, "rows") | merged
+
+
+_SERVICES_OF_FAMILIES = Prepared(lambda: Incident.select(Incident.service).where(_of_families()).distinct())
+
+
+def services_of_families(incident_rows: Collection[int]) -> set[int]:
+    """The services of these incidents and of all that are merged into them."""
+    return {row for (row,) in _SERVICES_OF_FAMILIES.rows(rows=incident_rows) if row}
+
+
+def _locked_families(*, skip_locked: bool) -> Prepared:
+    return _states(
+        _of_families,
+        lambda query: store().for_update(query.order_by(Incident.id), skip_locked=skip_locked),
+    )
+
+
+_FAMILIES = _locked_families(skip_locked=False)
+_FREE_FAMILIES = _locked_families(skip_locked=True)
+
+
+def lock_families_of(incident_rows: Collection[int], *, waits: bool = True) -> list[IncidentState]:
+    """These incidents and all that are merged into them, locked; without those that somebody else holds
+    where it is not to wait."""
+    families = _FAMILIES if waits else _FREE_FAMILIES
+    return [_state_of(row) for row in families.rows(rows=incident_rows)]
 
 
 _FIRING = Prepared(
@@ -203,3 +252,39 @@ def assigned_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], 
     rows = {incident.row: incident.unique_id for incident in incidents}
     found = _ASSIGNED.rows(incidents=list(rows)) if rows else []
     return {(rows[incident], role): user for incident, role, user in found}
+
+
+_WAITING = Prepared(
+    lambda: Timer.select(Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(
+        among(Timer.incident, "incidents"), Timer.done_at.is_null()
+    )
+)
+_DONE = Prepared(
+    lambda: Timer.select(Timer.incident, Timer.key).where(
+        among(Timer.incident, "incidents"),
+        among(Timer.key, "keys"),
+        Timer.done_at.is_null(False),
+        Timer.outcome.startswith(DONE_ONCE),
+    )
+)
+
+
+def waiting_timers(incidents: Iterable[IncidentState]) -> dict[str, dict[str, TimerState]]:
+    """What waits for each of these incidents, by its unique_id and by key."""
+    rows = {incident.row: incident.unique_id for incident in incidents}
+    found: dict[str, dict[str, TimerState]] = {}
+    for row, kind, key, due_at in _WAITING.rows(incidents=list(rows)) if rows else []:
+        waits = TimerState(rows[row], TimerKind(kind), key, due_at)
+        found.setdefault(waits.incident, {})[key] = waits
+    return found
+
+
+def done_once(incidents: Iterable[IncidentState], timers: Iterable[TimerState]) -> set[tuple[str, str]]:
+    """Which of these timers, of these incidents, have done already what is done once: incident and key."""
+    rows = {incident.unique_id: incident.row for incident in incidents}
+    once = {(timer.incident, timer.key) for timer in timers if timer.kind in ONCE}
+    if not once:
+        return set()
+    names = {rows[incident]: incident for incident, _ in once}
+    found = _DONE.rows(incidents=list(names), keys=list({key for _, key in once}))
+    return once.intersection((names[row], key) for row, key in found)

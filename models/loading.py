@@ -34,8 +34,7 @@ from models.facts import (
     Surroundings,
     TargetFacts,
 )
-from models.incident_states import incident_state
-from models.incidents import Incident
+from models.incident_states import lock_families_of, services_of_families
 from models.oncall import recently
 from models.prepared import Prepared, among, any_of, given
 from models.routers import GlobalRouter, RouterRule
@@ -55,14 +54,33 @@ def lock_service(service_row: int) -> Service | None:
     return None if row is None else _as(Service, row)
 
 
-_SERVICES = Prepared(
-    lambda: store().for_update(Service.select().where(among(Service.id, "rows")).order_by(Service.id))
-)
+def _services(*, skip_locked: bool) -> Prepared:
+    def query() -> Any:
+        wanted = Service.select().where(among(Service.id, "rows")).order_by(Service.id)
+        return store().for_update(wanted, skip_locked=skip_locked)
+
+    return Prepared(query)
 
 
-def lock_services(rows: Collection[int]) -> dict[int, Service]:
-    """Those of these services that are left, locked in the order in which everybody locks them."""
-    found = [_as(Service, row) for row in _SERVICES.rows(rows=rows)] if rows else []
+_SERVICES = _services(skip_locked=False)
+_FREE_SERVICES = _services(skip_locked=True)
+
+
+class Busy(Exception):
+    """Somebody else holds what was to be locked without waiting."""
+
+
+def lock_services(rows: Collection[int], *, waits: bool = True) -> dict[int, Service]:
+    """Those of these services that are left, locked in the order in which everybody locks them.
+
+    Where it is not to wait, it raises Busy unless it has the locks of all of them at once; one that is
+    gone counts as busy.
+    """
+    if not rows:
+        return {}
+    found = [_as(Service, row) for row in (_SERVICES if waits else _FREE_SERVICES).rows(rows=rows)]
+    if not waits and len(found) < len(set(rows)):
+        raise Busy
     return {service.id: service for service in found}
 
 
@@ -103,17 +121,44 @@ def lock_incident(
     incident = found.incidents.get(incident_row)
     if incident is None:
         return None
-    team = Team.get_by_id(incident.team)
-    wanted = {one for one in (incident.escalation_policy, *policies) if one}
-    promised = slas_behind([incident]).union(row for row in slas if row)
     service = found.services.get(incident.service or 0)
-    around = directory(team, wanted, at, promised)
-    return Surroundings(incident, service, around, found.children_of(incident))
+    needed = Needed.by([incident]).besides(policies, slas)
+    return Surroundings(incident, service, directory_for(needed, at), found.children_of(incident))
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """What incidents of a team are decided by: rows of policies and of SLAs."""
+
+    team: int
+    policies: frozenset[int]
+    slas: frozenset[int]
+
+    @classmethod
+    def by(cls, incidents: Collection[IncidentState]) -> "Needed":
+        """Of one or more incidents of one team."""
+        (team,) = {one.team for one in incidents}
+        return cls(
+            team, _rows(one.escalation_policy for one in incidents), _rows(one.sla for one in incidents)
+        )
+
+    def besides(self, policies: Iterable[int | None], slas: Iterable[int | None]) -> "Needed":
+        """With these besides."""
+        return Needed(self.team, self.policies | _rows(policies), self.slas | _rows(slas))
+
+
+def _rows(rows: Iterable[int | None]) -> frozenset[int]:
+    return frozenset(row for row in rows if row)
 
 
 def slas_behind(incidents: Iterable[IncidentState]) -> frozenset[int]:
     """The SLAs that promise something of these incidents."""
-    return frozenset(one.sla for one in incidents if one.sla)
+    return _rows(one.sla for one in incidents)
+
+
+def directory_for(needed: Needed, at: datetime | None = None) -> Directory:
+    """Whom incidents may name, and what they were promised; see `models.directories.directory`."""
+    return directory(Team.get_by_id(needed.team), needed.policies, at, needed.slas)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,33 +172,39 @@ class Families:
         return tuple(one for one in self.incidents.values() if one.parent == incident.row)
 
 
-def lock_families(incident_rows: Collection[int]) -> Families:
+def lock_families(incident_rows: Collection[int], *, waits: bool = True) -> Families:
     """These incidents and their children, locked by their services (and themselves).
 
     Who are children is certain only under the lock: what was merged between looking and locking has its
-    service locked too.
+    service locked too. Where it is not to wait, it raises Busy when somebody else holds one of the services,
+    and leaves out incidents that have none and are held by somebody else.
     """
-    members = _of_families(incident_rows)
-    asked = {row for (row,) in Incident.select(Incident.service).where(members).distinct().tuples() if row}
-    services = lock_services(asked)
+    asked = services_of_families(incident_rows)
+    services = lock_services(asked, waits=waits)
     while True:
-        rows = list(store().for_update(Incident.select().where(members).order_by(Incident.id)))
-        missing = {row.service_id for row in rows if row.service_id} - asked
+        # Whoever holds one of a service's incidents without its lock holds it for a moment only.
+        states = lock_families_of(incident_rows, waits=waits or bool(asked))
+        missing = {one.service for one in states if one.service} - asked
         if not missing:
             break
-        services |= lock_services(missing)
+        services |= lock_services(missing, waits=waits)
         asked |= missing
-    accounts = {row.service_id: row.account_id for row in rows}
+    accounts = {one.service: one.account for one in states}
     return Families(
-        {row.id: incident_state(row) for row in rows},
+        {one.row: one for one in states if one.row},
         {row: service_facts(service, accounts[row]) for row, service in services.items() if row in accounts},
     )
 
 
-def _of_families(incident_rows: Collection[int]) -> Any:
-    """A condition on incidents: one of these, or merged into one of these."""
-    merged = Incident.parent.is_null(False) & any_of(Incident.parent, incident_rows)
-    return any_of(Incident.id, incident_rows) | merged
+_AS_THEY_ARE = Prepared(lambda: Service.select().where(among(Service.id, "rows")))
+
+
+def services_around(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]:
+    """The services of these incidents, by row, as they are at the moment: to look, not to decide."""
+    accounts = {one.service: one.account for one in incidents if one.service}
+    found = _AS_THEY_ARE.rows(rows=list(accounts)) if accounts else []
+    services = (_as(Service, row) for row in found)
+    return {service.id: service_facts(service, accounts[service.id]) for service in services}
 
 
 _VERSION_FOR_TEAM = Prepared(
@@ -165,9 +216,9 @@ _VERSION_FOR_TEAM = Prepared(
 )
 
 
-def version_for_service(service: Service) -> int:
-    """The version of the configuration that a service's lane works by."""
-    return _only(_VERSION_FOR_TEAM.first(team=service.team_id))
+def version_for_team(team_row: int) -> int:
+    """The version of the configuration that a team's services and incidents are worked on by."""
+    return _only(_VERSION_FOR_TEAM.first(team=team_row))
 
 
 def _only(row: tuple[Any, ...] | None) -> int:

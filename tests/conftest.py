@@ -14,7 +14,7 @@ import pytest
 from models.base import connection, db, open_store
 from tests import stores
 from tests.people import World, found_world
-from workers import configuration, road, routing
+from workers import configuration, road, routing, timers
 from workers.pace import Pace
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
@@ -52,6 +52,7 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     """A store with the schema and a connection, no rows, and lanes that remember nothing earlier."""
     monkeypatch.setattr(road, "_pace", Pace())
     monkeypatch.setattr(routing, "_pace", Pace())
+    monkeypatch.setattr(timers, "_pace", Pace())
     configuration.forget()
     made = stores.Migrated.made = stores.Migrated.made or stores.Migrated(tmp_path_factory.mktemp("schema"))
     opened = made.give(home)

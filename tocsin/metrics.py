@@ -64,6 +64,7 @@ METRICS = (
         SECONDS,
     ),
     Metric("tocsin_timer_lateness_seconds", ("kind",), "From a timer's moment to its commit.", SECONDS),
+    Metric("tocsin_audit_mended_total", ("what",), "Timers that the audit found missing, needless or moved."),
     Metric("tocsin_delivery_attempts_total", ("channel", "outcome"), "Tries to send a message."),
     Metric(
         "tocsin_notices_total",
@@ -270,6 +271,11 @@ def _count_stages(tally: Tally, stages: Sequence[str]) -> None:
 
 def count_timer(kind: str, late_s: float) -> None:
     counts.observe("tocsin_timer_lateness_seconds", max(late_s, 0.0), kind=kind)
+
+
+def count_mended(what: str, count: int) -> None:
+    """Timers that the audit mended: missing, needless or moved ones."""
+    counts.add("tocsin_audit_mended_total", count, what=what)
 
 
 def count_attempt(channel: str, outcome: str) -> None:

@@ -1,88 +1,203 @@
 """Looks at every open incident now and then: has it the timers that it should have, was anybody told?
 
-Finds what a change of a policy or a service moved, and would mend what was never written.
+Finds what a change of a policy or a service moved, and would mend what was never written. Looking locks and
+writes nothing; only what is found wrong is looked at again under the lock of its service, and mended.
 """
 
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 
 import structlog
 
 from models.apply import apply
 from models.base import STORE_ERRORS, connection, store
-from models.effects import Actor, ArmTimers, Effect, IncidentState, Outcome, SaveIncident, TimerState
+from models.effects import (
+    Actor,
+    ArmTimers,
+    Effect,
+    IncidentState,
+    Outcome,
+    RecordLog,
+    SaveIncident,
+    TimerState,
+)
 from models.enums import ActorKind, IncidentStatus, TimerKind
-from models.incident_states import open_incidents_after
+from models.facts import Directory, ServiceFacts
+from models.incident_states import (
+    done_once,
+    open_incidents_after,
+    over_with_timers_after,
+    waiting_timers,
+)
 from models.incidents import Incident
-from models.loading import lock_service, service_surroundings, slas_behind
+from models.loading import lock_families, services_around
 from schedules import escalation
 from schedules.timers import wanted
-from workers import bell
+from tocsin import metrics
+from workers import bell, configuration
 
 log = structlog.get_logger()
 
 AUDITOR = Actor(ActorKind.TIMER, "audit")
 
-# Incidents that the audit looks at in one transaction.
+# Incidents that the audit looks at together.
 AUDITED_AT_ONCE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """An incident whose timers (by key) are not those that it should have, or of which nobody will hear."""
+
+    incident: IncidentState
+    directory: Directory
+    wanted: tuple[TimerState, ...]
+    missing: tuple[str, ...] = ()
+    needless: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
+    is_untold: bool = False
+
+    @property
+    def is_wrong(self) -> bool:
+        return bool(self.timers or self.is_untold)
+
+    @property
+    def timers(self) -> dict[str, tuple[str, ...]]:
+        """What was wrong with which timers."""
+        found = {"missing": self.missing, "needless": self.needless, "moved": self.moved}
+        return {what: keys for what, keys in found.items() if keys}
+
+    @property
+    def told(self) -> str:
+        return "; ".join(f"{what}: {', '.join(keys)}" for what, keys in self.timers.items())
 
 
 def audit(now: datetime | None = None) -> int:
     """Look at all open incidents; returns how many. A service that fails keeps none of the others from it."""
-    looked_at = 0
+    looked_at, mended = 0, Counter[str]()
     with connection():
-        open_ones = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
-        services = [row for (row,) in open_ones.distinct().tuples() if row is not None]
-        for service_row in services:
+        for walk in _walks():
             try:
-                looked_at += _audit_service(service_row, now)
+                for page in _pages(walk):
+                    looked_at += len(page)
+                    wrong = [each.incident for each in _differences(page, services_around(page), now)]
+                    if wrong:
+                        mended += _mend(wrong, now)
             except STORE_ERRORS:
                 raise
             except Exception:
-                log.exception("a service's timers could not be audited", service=service_row)
+                log.exception("timers could not be audited")
+    if mended:
+        log.warning("the audit found timers that were not as they should be", **mended)
     return looked_at
 
 
-def _audit_service(service_row: int, now: datetime | None) -> int:
-    looked_at, last = 0, 0
-    while rows := _audit_some(service_row, last, now):
-        looked_at += len(rows)
-        last = rows[-1]
-    return looked_at
+# The next incidents beyond a row number, so many at most.
+Walk = Callable[[int, int], list[IncidentState]]
 
 
-def _audit_some(service_row: int, after: int, now: datetime | None) -> list[int]:
-    with store().writing():
-        lock_service(service_row)
-        found = open_incidents_after(service_row, after, AUDITED_AT_ONCE)
-        policies = {one.escalation_policy for one in found if one.escalation_policy}
-        around = service_surroundings(service_row, policies, now, slas_behind(found))
-        if around is None:
-            return []
-        service, directory = around
-        at = now or store().now()
-        planned = [(one, wanted(one, service, directory)) for one in found]
-        effects: list[Effect] = [
-            ArmTimers(one.unique_id, timers, at, "planned anew by the audit") for one, timers in planned
-        ]
-        for one in _untold(planned):
-            effects += escalation.tell_somebody(one, directory, AUDITOR, at)
-            effects.append(SaveIncident(one.but(reached=True)))
-        rows = {one.unique_id: one.row for one in found if one.row is not None}
-        channels = apply(Outcome(effects=effects), rows).channels
-    bell.ring_deliveries(channels)
-    return list(rows.values())
+def _walks() -> Iterator[Walk]:
+    """All open incidents by their service, and others for which timers wait."""
+    open_ones = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
+    for (service_row,) in list(open_ones.distinct().tuples()):
+        yield lambda after, limit, row=service_row: open_incidents_after(row, after, limit)  # type: ignore[misc]
+    yield over_with_timers_after
 
 
-def _untold(planned: list[tuple[IncidentState, tuple[TimerState, ...]]]) -> list[IncidentState]:
-    """Incidents that wait for an answer although their chain has named nobody, and will not.
+def _pages(walk: Walk) -> Iterator[list[IncidentState]]:
+    last = 0
+    while page := walk(last, AUDITED_AT_ONCE):
+        yield page
+        last = page[-1].row or 0
+
+
+def _differences(
+    incidents: Collection[IncidentState], services: Mapping[int, ServiceFacts], now: datetime | None
+) -> list[Difference]:
+    """Those of these that are wrong, in a constant number of queries."""
+    directories = configuration.of_incidents(incidents, now)
+    plans = [(one, wanted(one, services.get(one.service or 0), directories[one.team])) for one in incidents]
+    waiting = waiting_timers(incidents)
+    absent = [
+        timer for one, plan in plans for timer in plan if timer.key not in waiting.get(one.unique_id, {})
+    ]
+    done = done_once(incidents, absent)
+    compared = [
+        _compared(
+            one,
+            directories[one.team],
+            [timer for timer in plan if (one.unique_id, timer.key) not in done],
+            waiting.get(one.unique_id, {}),
+        )
+        for one, plan in plans
+    ]
+    return [each for each in compared if each.is_wrong]
+
+
+def _compared(
+    incident: IncidentState, directory: Directory, plan: Iterable[TimerState], waits: Mapping[str, TimerState]
+) -> Difference:
+    planned = {timer.key: timer for timer in plan}
+    both = planned.keys() & waits.keys()
+    return Difference(
+        incident,
+        directory,
+        tuple(planned.values()),
+        missing=tuple(sorted(planned.keys() - waits.keys())),
+        needless=tuple(sorted(waits.keys() - planned.keys())),
+        moved=tuple(sorted(key for key in both if planned[key].due_at != waits[key].due_at)),
+        is_untold=_is_untold(incident, planned.values()),
+    )
+
+
+def _is_untold(incident: IncidentState, timers: Iterable[TimerState]) -> bool:
+    """Whether it waits for an answer although its chain has named nobody, and will not.
 
     That happens when a policy is emptied, or its people leave, before its first step was due.
     """
-    return [
-        one
-        for one, timers in planned
-        if one.status is IncidentStatus.TRIGGERED
-        and one.escalating
-        and not one.reached
+    return (
+        incident.status is IncidentStatus.TRIGGERED
+        and incident.parent is None
+        and incident.escalating
+        and not incident.reached
         and not any(timer.kind is TimerKind.ESCALATE for timer in timers)
-    ]
+    )
+
+
+def _mend(suspects: Collection[IncidentState], now: datetime | None) -> Counter[str]:
+    """Compare again under the locks: what was read a moment ago may have moved. Returns how many timers were
+    wrong in which way."""
+    rows = [one.row for one in suspects if one.row is not None]
+    with store().writing():
+        found = lock_families(rows)
+        states = [found.incidents[row] for row in rows if row in found.incidents]
+        wrong = _differences(states, found.services, now)
+        at = now or store().now()
+        effects = [effect for each in wrong for effect in _mending(each, at)]
+        known = {one.unique_id: row for row, one in found.incidents.items()}
+        channels = apply(Outcome(effects=effects), known).channels
+    bell.ring_deliveries(channels)
+    return _told(wrong)
+
+
+def _mending(each: Difference, at: datetime) -> Iterator[Effect]:
+    one = each.incident
+    if each.timers:
+        yield ArmTimers(one.unique_id, each.wanted, at, "planned anew by the audit")
+        yield RecordLog(one.unique_id, at, "timers_mended", each.told, AUDITOR)
+    if each.is_untold:
+        yield from escalation.tell_somebody(one, each.directory, AUDITOR, at)
+        yield SaveIncident(one.but(reached=True))
+
+
+def _told(wrong: Iterable[Difference]) -> Counter[str]:
+    counts = Counter[str]()
+    timers = {each.incident.row: each.told for each in wrong if each.timers}
+    for each in wrong:
+        counts.update({what: len(keys) for what, keys in each.timers.items()})
+    if timers:
+        log.warning("timers mended", **counts, incidents=timers)
+    for what, count in counts.items():
+        metrics.count_mended(what, count)
+    return counts

@@ -6,13 +6,22 @@ holds for every alert that was accepted after the answer to that change.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from models.facts import LaneFacts
-from models.loading import lane_facts, router_facts, service_facts, version_for_router, version_for_service
+from models.effects import IncidentState
+from models.facts import Directory, LaneFacts
+from models.loading import (
+    Needed,
+    directory_for,
+    lane_facts,
+    router_facts,
+    service_facts,
+    version_for_router,
+    version_for_team,
+)
 from models.routers import GlobalRouter
 from models.services import Service
 from pipeline.routing import Routing
@@ -38,9 +47,9 @@ class Kept(Generic[T]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._by_row: OrderedDict[int, tuple[int, T]] = OrderedDict()
+        self._by_row: OrderedDict[Hashable, tuple[int, T]] = OrderedDict()
 
-    def get(self, row: int, version: int, read: Callable[[], T]) -> T:
+    def get(self, row: Hashable, version: int, read: Callable[[], T]) -> T:
         with self._lock:
             kept = self._by_row.get(row)
             if kept is not None and kept[0] == version:
@@ -62,12 +71,13 @@ class Kept(Generic[T]):
 
 _lanes: Kept[LaneKnowledge] = Kept()
 _routers: Kept[Routing] = Kept()
+_directories: Kept[Directory] = Kept()
 
 
 def of_service(service: Service, at: datetime | None = None) -> LaneKnowledge:
     """What a locked service's lane knows, for alerts of this moment (None: now) and later ones; the service
     itself is told anew each time."""
-    known = _lanes.get(service.id, version_for_service(service), lambda: _read(service, at))
+    known = _lanes.get(service.id, version_for_team(service.team_id), lambda: _read(service, at))
     fresh = service_facts(service, known.facts.service.account)
     return replace(known, facts=replace(known.facts, service=fresh))
 
@@ -84,7 +94,21 @@ def of_router(router: GlobalRouter) -> Routing:
     return _routers.get(router.id, version_for_router(router), lambda: Routing(router_facts(router)))
 
 
+def of_incidents(incidents: Iterable[IncidentState], at: datetime | None = None) -> dict[int, Directory]:
+    """Whom these incidents may name, by their team, for decisions about this moment (None: now) and later
+    ones. Incidents of one service are of one team, unless it went to another."""
+    by_team: dict[int, list[IncidentState]] = {}
+    for one in incidents:
+        by_team.setdefault(one.team, []).append(one)
+    return {team: _directory(Needed.by(own), at) for team, own in by_team.items()}
+
+
+def _directory(needed: Needed, at: datetime | None) -> Directory:
+    return _directories.get(needed, version_for_team(needed.team), lambda: directory_for(needed, at))
+
+
 def forget() -> None:
     """Read everything anew; for a process that turns to another store."""
     _lanes.forget()
     _routers.forget()
+    _directories.forget()

@@ -1,21 +1,30 @@
 """Due timers, against a real store, at any moment."""
 
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from models import founding
+from models.applications import GENERIC
+from models.base import store
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
+from models.loading import lock_services
 from models.notices import Notice
 from models.schedules import Schedule
 from models.services import Service
 from models.teams import EscalationPolicy
 from models.timers import Timer
+from schedules import due
+from tests import stores
 from tests.alerts import accept
-from workers import audit, retention, road, timers
+from tests.waiting import until
+from workers import retention, road, timers
+from workers.pace import Pace
 
 MINUTE = timedelta(minutes=1)
 
@@ -32,6 +41,7 @@ def set_policy(world, *steps, **columns):
         for position, (delay, *targets) in enumerate(steps, start=1)
     ]
     EscalationPolicy.update(rules=rules, **columns).where(EscalationPolicy.id == world.policy.id).execute()
+    founding.raise_version(world.account.id)
 
 
 def _target(named, place):
@@ -142,42 +152,6 @@ def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
     assert IncidentLog.select().order_by(IncidentLog.id.desc()).get().reason == "open for 600 s"
 
 
-def test_a_shortened_policy_is_found_by_the_audit(world, now):
-    set_policy(world, (0, world.alice), (50, world.bob))
-    open_one(world, now)
-    set_policy(world, (0, world.alice), (5, world.bob))
-    audit.audit(now + MINUTE)
-    timers.run_due(now + 5 * MINUTE)
-
-    assert [name for name, _ in told()] == ["Alice", "Bob"]
-
-
-def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):
-    open_one(world, now)
-    other = founding.new_service(world.team, "Other", world.policy, world.alice, now)
-    Incident.insert(
-        **{
-            **Incident.select().dicts().get(),
-            "id": 99,
-            "unique_id": "other",
-            "incident_number": 2,
-            "service": other,
-        }
-    ).execute()
-    looked_at = []
-
-    def fails_on_the_first(incident, *_):
-        looked_at.append(incident.service)
-        if len(looked_at) == 1:
-            raise ZeroDivisionError
-        return ()
-
-    monkeypatch.setattr(audit, "wanted", fails_on_the_first)
-    audit.audit(now)
-
-    assert sorted(looked_at) == [world.service.id, other.id]
-
-
 def test_firing_twice_tells_once(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_one(world, now)
@@ -193,17 +167,141 @@ def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
     accept(world, now, message="other", alert_type="critical", entity_id="db2")
     road.run(world.service.id)
     first = Incident.select().order_by(Incident.id).get()
-    real = timers.due.decide
-
-    def fails_on_first(kind, found, *rest):
-        if found.incident.row == first.id:
-            raise ZeroDivisionError
-        return real(kind, found, *rest)
-
-    monkeypatch.setattr(timers.due, "decide", fails_on_first)
+    monkeypatch.setattr(timers.due, "decide", failing_for(first.id))
     timers.run_due(now + 6 * MINUTE)
 
     assert [name for name, _ in told()] == ["Alice", "Alice", "Bob"]
+
+
+def open_many(world, now, *entities):
+    for entity in entities:
+        accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, exactly=True)
+    road.run(world.service.id)
+
+
+def outcomes():
+    return [row.outcome for row in Timer.select().where(Timer.done_at.is_null(False)).order_by(Timer.id)]
+
+
+@pytest.fixture
+def elsewhere(world, now):
+    """The world as seen from another service of the team."""
+    with store().writing():
+        service = founding.new_service(world.team, "Search", world.policy, world.alice, now)
+        integration = founding.new_integration(service, "Probe", GENERIC, world.alice, now)
+    return replace(world, service=service, integration=integration)
+
+
+def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypatch):
+    monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=1000))
+    set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob))
+
+    def count(incidents):
+        at = now + incidents * 60 * MINUTE
+        open_many(world, at, *(f"{incidents}-{number}" for number in range(incidents)))
+        Incident.update(chain_started_at=at).where(Incident.next_step == 1).execute()
+        Timer.update(due_at=at + 5 * MINUTE).where(Timer.done_at.is_null()).execute()
+        with statements() as seen:
+            assert timers.run_due(at + 5 * MINUTE) == incidents
+        Incident.update(status=3).execute()
+        Timer.update(done_at=at).execute()
+        return len(seen)
+
+    first = count(2)
+    assert count(300) == count(1) < first, "the first batch reads the configuration"
+
+
+def test_what_is_due_for_one_service_is_told_in_one_message(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "db1", "db2", "db3")
+    timers.run_due(now + 5 * MINUTE)
+
+    told_bob = Notice.select(Notice.message).where(Notice.user == world.bob)
+    assert [told_bob.count(), told_bob.distinct().count()] == [3, 1]
+
+
+def test_a_timer_sees_what_an_earlier_one_of_its_incident_did(world, now):
+    Service.update(auto_resolve_timeout=240).execute()
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_one(world, now)
+    timers.run_due(now + 6 * MINUTE)
+
+    assert sorted(outcomes()) == ["incident is resolved (60000 ms late)", "resolved (120000 ms late)"]
+    assert [name for name, _ in told()] == ["Alice"]
+
+
+def test_timers_of_a_deleted_service_fire(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "db1", "db2")
+    Incident.update(service=None).execute()
+    timers.run_due(now + 5 * MINUTE)
+
+    assert [name for name, _ in told()] == ["Alice", "Alice", "Bob", "Bob"]
+
+
+@pytest.mark.parametrize("most", [1, 2, 100])
+def test_more_than_is_looked_at_once_is_fired_all_the_same(world, elsewhere, now, monkeypatch, most):
+    monkeypatch.setattr(timers, "LOOKED_AT", 3)
+    monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=most))
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, *"abcdefg")
+    open_many(elsewhere, now, *"hijk")
+
+    assert timers.run_due(now + 5 * MINUTE) == 11
+    assert [name for name, _ in told()].count("Bob") == 11
+
+
+def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, elsewhere, now, monkeypatch):
+    monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=3))
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, *(f"a{number}" for number in range(20)))
+    open_many(elsewhere, now, *(f"b{number}" for number in range(20)))
+    counts = at_the_same_time(*[lambda: timers.run_due(now + 5 * MINUTE)] * 3)
+
+    assert sum(counts) == 40
+    assert IncidentLog.select().where(IncidentLog.what == "escalated").count() == 80
+    assert [name for name, _ in told()].count("Bob") == 40
+
+
+def at_the_same_time(*works):
+    """What each of these comes back with, done by threads of their own."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [each.result() for each in [pool.submit(work) for work in works]]
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_lane_at_work_is_passed_over_and_only_then_waited_for(world, elsewhere, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "db1")
+    open_many(elsewhere, now + timedelta(seconds=1), "db2")
+    with ThreadPoolExecutor(1) as pool:
+        with store().writing():
+            lock_services([world.service.id])
+            fired = pool.submit(timers.run_due, now + 6 * MINUTE)
+            until(lambda: Timer.select().where(Timer.done_at.is_null(False)).count() == 1)
+            assert not fired.done()
+        assert fired.result(timeout=10) == 2
+
+
+def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "db1", "db2")
+    first = Incident.select().order_by(Incident.id).get()
+    with monkeypatch.context() as broken:
+        broken.setattr(timers.due, "decide", failing_for(first.id))
+        assert timers.run_due(now + 6 * MINUTE) == 1
+
+    assert timers.run_due(now + 7 * MINUTE) == 1
+    assert [name for name, _ in told()] == ["Alice", "Alice", "Bob", "Bob"]
+
+
+def failing_for(incident, real=due.decide):
+    def decide(kind, found, at, key):
+        if found.incident.row == incident:
+            raise ZeroDivisionError
+        return real(kind, found, at, key)
+
+    return decide
 
 
 def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(world, now):
@@ -226,15 +324,3 @@ def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
     Event.update(state=WorkState.ASIDE).execute()
 
     assert retention.clean_up(now + timedelta(days=31)) == 0
-
-
-def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_once(world, now):
-    set_policy(world, (10, world.bob))
-    open_one(world, now)
-    assert told() == []
-    set_policy(world)
-    for minute in (1, 6, 11):
-        audit.audit(now + minute * MINUTE)
-        timers.run_due(now + minute * MINUTE)
-
-    assert told() == [("Alice", now + MINUTE)]

@@ -1,0 +1,165 @@
+"""The audit: exactly the timers that follow from what incidents are, whatever happened to them."""
+
+import random
+from datetime import timedelta
+
+import pytest
+
+from models import founding
+from models.incidents import Incident, IncidentLog
+from models.metrics import totals
+from models.services import Service
+from models.timers import Timer
+from tests.alerts import accept
+from tests.workers.test_timers import MINUTE, open_many, open_one, set_policy, told
+from tocsin import metrics
+from tocsin.metrics import Counts
+from workers import audit, road, timers
+
+
+def waiting():
+    """What waits, in the order of incidents and keys."""
+    rows = Timer.select(Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(Timer.done_at.is_null())
+    return sorted(rows.tuples())
+
+
+def said():
+    return [row.reason for row in IncidentLog.select().where(IncidentLog.what == "timers_mended")]
+
+
+def in_every_state(world, now):
+    """Incidents that are triggered, acknowledged, asleep, resolved, and of a service that was deleted."""
+    Service.update(acknowledgement_timeout_enabled=True, auto_resolve_timeout=86_400).execute()
+    set_policy(world, (0, world.alice), (5, world.bob), (50, world.bob))
+    open_many(world, now, *(f"db{number}" for number in range(12)))
+    for word, entities in (("acknowledged", "3456"), ("resolved", "789")):
+        for number in entities:
+            accept(world, now, message="m", alert_type=word, entity_id=f"db{number}", exactly=True)
+    road.run(world.service.id)
+    Incident.update(service=None).where(Incident.id > 10).execute()
+    audit.audit(now)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_after_one_audit_exactly_the_wanted_timers_wait(world, now, seed):
+    in_every_state(world, now)
+    before = waiting()
+    harm(random.Random(seed), now)
+    assert waiting() != before
+    audit.audit(now)
+
+    assert waiting() == before
+
+
+def harm(chance, now):
+    """Timers are lost, moved and made up."""
+    for timer in list(Timer.select().where(Timer.done_at.is_null())):
+        what = chance.choice(("nothing", "delete", "end", "move"))
+        if what == "delete":
+            timer.delete_instance()
+        elif what == "end":
+            Timer.update(done_at=now, outcome="lost").where(Timer.id == timer.id).execute()
+        elif what == "move":
+            later = timer.due_at + timedelta(seconds=chance.randrange(-500, 500) or 1)
+            Timer.update(due_at=later).where(Timer.id == timer.id).execute()
+    for incident in Incident.select():
+        if chance.random() < 0.5:
+            key = f"escalate:7:{chance.randrange(9)}"
+            Timer.create(incident=incident, kind="escalate", key=key, due_at=now + MINUTE)
+
+
+def test_what_was_mended_is_told_in_the_timeline_and_counted(world, now, monkeypatch):
+    counts = Counts()
+    monkeypatch.setattr(metrics, "counts", counts)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "db1", "db2", "db3")
+    first, second, third = Timer.select().order_by(Timer.id)
+    first.delete_instance()
+    Timer.update(due_at=now + MINUTE).where(Timer.id == second.id).execute()
+    Timer.create(incident=third.incident, kind="snooze", key="snooze:1", due_at=now)
+    audit.audit(now)
+    counts.flush()
+
+    assert said() == ["missing: escalate:1:1", "moved: escalate:1:1", "needless: snooze:1"]
+    assert Timer.get(Timer.key == "snooze:1").outcome == "planned anew by the audit"
+    for what in ("missing", "moved", "needless"):
+        assert totals()["tocsin_audit_mended_total", f'{{"what": "{what}"}}'] == 1
+
+
+def test_where_all_is_well_nothing_is_locked_or_written(world, now, statements):
+    in_every_state(world, now)
+    with statements() as seen:
+        assert audit.audit(now) > 0
+
+    assert [sql for sql, _ in seen if not sql.startswith("SELECT")] == []
+    assert [sql for sql, _ in seen if "FOR NO KEY UPDATE" in sql] == []
+
+
+def test_statements_do_not_grow_with_the_incidents_of_a_page(world, now, statements):
+    set_policy(world, (0, world.alice), (5, world.bob))
+
+    def count(incidents, *, harmed):
+        open_many(world, now, *(f"{harmed}{incidents}-{number}" for number in range(incidents)))
+        if harmed:
+            Timer.update(due_at=now).where(Timer.done_at.is_null()).execute()
+        with statements() as seen:
+            audit.audit(now)
+        return len(seen)
+
+    first = count(1, harmed=False)
+    assert count(50, harmed=False) == count(5, harmed=False) < first, "the first reads the configuration"
+    assert count(2, harmed=True) == count(60, harmed=True)
+
+
+def test_pages_reach_every_incident(world, now, monkeypatch):
+    monkeypatch.setattr(audit, "AUDITED_AT_ONCE", 2)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, *"abcde")
+    before = waiting()
+    Timer.delete().execute()
+
+    assert audit.audit(now) == 5
+    assert waiting() == before
+
+
+def test_a_change_of_policy_is_found_once(world, now):
+    set_policy(world, (0, world.alice), (50, world.bob))
+    open_one(world, now)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    for minute in (1, 2):
+        audit.audit(now + minute * MINUTE)
+    timers.run_due(now + 5 * MINUTE)
+
+    assert said() == ["moved: escalate:1:1"]
+    assert [name for name, _ in told()] == ["Alice", "Bob"]
+
+
+def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):
+    open_one(world, now)
+    other = founding.new_service(world.team, "Other", world.policy, world.alice, now)
+    row = {**Incident.select().dicts().get(), "id": 99, "unique_id": "other", "incident_number": 2}
+    Incident.insert(**{**row, "service": other}).execute()
+    looked_at = []
+
+    def fails_on_the_first(incident, *_):
+        looked_at.append(incident.service)
+        if len(looked_at) == 1:
+            raise ZeroDivisionError
+        return ()
+
+    monkeypatch.setattr(audit, "wanted", fails_on_the_first)
+    audit.audit(now)
+
+    assert set(looked_at) == {world.service.id, other.id}
+
+
+def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_once(world, now):
+    set_policy(world, (10, world.bob))
+    open_one(world, now)
+    assert told() == []
+    set_policy(world)
+    for minute in (1, 6, 11):
+        audit.audit(now + minute * MINUTE)
+        timers.run_due(now + minute * MINUTE)
+
+    assert told() == [("Alice", now + MINUTE)]
