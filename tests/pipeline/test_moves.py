@@ -345,3 +345,27 @@ def test_unmerged_it_is_what_it_was_and_its_time_outs_have_their_whole_time(stat
     (armed,) = [effect for effect in effects if isinstance(effect, ArmTimers)]
     due = [later + 10 * MINUTE, later + 15 * MINUTE] if status is A else []
     assert sorted(timer.due_at for timer in armed.wanted) == due
+
+
+CHAIN = {NoticeKind.ESCALATION, NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER, NoticeKind.NOBODY_REACHED}
+OF_ANSWER, OF_END = NoticeKind.SLA_ACKNOWLEDGE, NoticeKind.SLA_RESOLVE
+
+
+@pytest.mark.parametrize(
+    ("effects", "void"),
+    [
+        (move(T, A), {*CHAIN, OF_ANSWER}),
+        (move(T, R), {*CHAIN, OF_ANSWER, OF_END}),
+        (moves.assign(at(T), ALICE, service(), BOOK, ACTOR, NOON), CHAIN),
+        (moves.change_policy(at(T), None, service(), BOOK, ACTOR, NOON), CHAIN),
+        (moves.snooze(at(A), NOON + MINUTE, service(), BOOK, ACTOR, NOON), CHAIN),
+        (moves.merge(PARENT, [at(T)], [], ACTOR, NOON), {*CHAIN, OF_ANSWER, OF_END}),
+        (moves.change_sla(at(T), 2, service(), BOOK, NOON, "because"), {OF_ANSWER, OF_END}),
+        (move(A, T), set()),
+    ],
+    ids=["acknowledged", "resolved", "assigned", "re-routed", "snoozed", "merged", "another SLA", "reopened"],
+)
+def test_a_move_voids_what_it_concerns_and_nothing_else(effects, void):
+    kinds = (effect.kinds for effect in effects if isinstance(effect, VoidNotices))
+
+    assert set().union(*kinds) - {NoticeKind.TEST} == void

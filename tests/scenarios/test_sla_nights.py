@@ -433,6 +433,26 @@ def test_what_was_not_sent_before_the_answer_is_void_but_for_what_is_said_of_the
     assert told(night) == [("charlie", END_SOON)]
 
 
+def test_who_hands_it_on_and_ends_it_in_one_go_voids_all(night, gold, world):
+    """What the first of several moves leaves alone, the next one may void."""
+    night.alert("Disk full on db1")
+    told(night)
+    night.now += 60 * MINUTE
+    timers.run_due(night.now)
+    with store().writing():
+        found = lock_incident(night.incident().id)
+        around = (found.service, found.directory, ALICE, night.now)
+        effects = moves.assign(found.incident, None, *around)
+        effects += moves.change_policy(moves.after(found.incident, effects), None, *around)
+        effects += moves.move(moves.after(found.incident, effects), R, *around, "because")
+        apply(Outcome(effects=list(effects)))
+    night._settle()
+
+    assert told(night) == []
+    outcomes = [row.outcome for row in Notice.select().where(Notice.kind.startswith("sla_"))]
+    assert outcomes == ["resolved by Alice"] * 2
+
+
 def test_who_is_left_of_an_escalation_without_anybody_are_the_managers(night, gold, world):
     TeamMember.update(role=TeamRole.USER).where(TeamMember.user == world.bob).execute()
     night.alert("Disk full on db1")
