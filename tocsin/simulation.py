@@ -12,7 +12,7 @@ from typing import Any
 from models.accounts import User, display_name
 from models.applications import APPLICATIONS
 from models.base import store
-from models.directories import directory, turns_of
+from models.directories import turns_of
 from models.effects import EventState, IncidentState, NoticeState
 from models.enums import AlertType, Collation, ContactType, IntegrationType
 from models.facts import Directory, LaneFacts
@@ -24,10 +24,9 @@ from models.incident_states import (
     open_children,
     open_incidents,
 )
-from models.loading import lane_facts
+from models.loading import Needed, directory_for, lane_facts
 from models.services import Integration
-from models.simulated import contact_names, owed_notices, users_of
-from models.teams import Team
+from models.simulated import contact_names, done_once, owed_notices, users_of
 from pipeline.road import entities_of
 from pipeline.rulesets import RuleSet
 from pipeline.simulation import Happening, Kind, Simulated, simulate
@@ -106,6 +105,7 @@ def _answer(question: Question, is_enough: Callable[[], bool]) -> Told:
             question.lasts,
             since=since,
             owed=owed_notices(rows) if rows else (),
+            done=done_once(rows) if rows else (),
             is_enough=is_enough,
         )
         if not found.missing:
@@ -146,13 +146,13 @@ def _knowing(known: Directory, incidents: Sequence[IncidentState], at: datetime)
     """What a lane knows, and what the open incidents of its team go by."""
     if not incidents:
         return known
-    policies = {incident.escalation_policy for incident in incidents if incident.escalation_policy}
-    more = directory(Team.get_by_id(incidents[0].team), policies, at)
+    more = directory_for(Needed.by(incidents), at)
     return replace(
         known,
         policies={**more.policies, **known.policies},
         people={**more.people, **known.people},
         schedules={**more.schedules, **known.schedules},
+        slas={**more.slas, **known.slas},
     )
 
 

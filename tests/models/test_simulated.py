@@ -8,10 +8,11 @@ import pytest
 
 from models import base
 from models.accounts import Account
-from models.enums import NoticeKind
+from models.enums import NoticeKind, TimerKind
 from models.incidents import Incident
 from models.notices import Notice
-from models.simulated import contact_names, owed_notices, users_of
+from models.simulated import contact_names, done_once, owed_notices, users_of
+from models.timers import Timer
 from models.users import ContactMethod, NotificationRule
 from tests.alerts import accept
 from tests.workers.test_timers import set_policy
@@ -54,3 +55,17 @@ def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
     assert (owed.kind, owed.not_before) == (NoticeKind.ESCALATION, now + timedelta(minutes=5))
     assert contact_names([owed.contact]) == {owed.contact: ContactMethod.get_by_id(owed.contact).name}
     assert users_of([owed.user]) == {world.bob.id: world.bob}
+
+
+def test_what_is_done_once_is_known_by_what_it_said(world, now):
+    accept(world, now, message="Disk full", alert_type="critical")
+    road.run(world.service.id)
+    incident = Incident.get()
+    for key, kind, outcome in (
+        ("a", TimerKind.SLA_BREACH, "done once: told"),
+        ("b", TimerKind.SLA_BREACH, "planned anew"),
+        ("c", TimerKind.ESCALATE, "done once: told"),
+    ):
+        Timer.create(incident=incident, kind=kind, key=key, due_at=now, done_at=now, outcome=outcome)
+
+    assert done_once([incident.id]) == {(incident.unique_id, "a")}

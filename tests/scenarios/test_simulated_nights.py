@@ -104,6 +104,10 @@ PLANS = st.builds(
     rules=st.lists(st.sampled_from(sorted(RULES.keys() - {"quiet"})), max_size=3, unique=True),
     auto_resolve=st.sampled_from((0, 0, 1000, 3600)),
     windows=st.lists(some_time, max_size=2) | st.just([]),
+    sla=st.lists(
+        st.tuples(st.sampled_from((-600, -60, 30, 600)), st.sampled_from((1, 2)), st.lists(who, max_size=2)),
+        max_size=3,
+    ),
     # A Wednesday's noon, and the nights in which clocks are changed.
     at=st.sampled_from(("2026-03-04 12:00", "2026-03-29 00:30", "2026-10-25 00:10")).map(
         lambda text: datetime.fromisoformat(f"{text}+00:00")
@@ -159,6 +163,7 @@ TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, 
         (TURNS, 4),
         ({"windows": [(-5, 5), (5, 7)]}, 4),
         ({"windows": [(5, 7)]}, 4),
+        ({"sla": [(-60, 1, ["charlie"])]}, 5),
     ],
     ids=str,
 )
