@@ -79,7 +79,9 @@ def renew() -> None:
 
 def renew_of(username: str) -> None:
     """End the addresses of all of somebody's calendars, where one has leaked"""
-    _renew(access.access_user(viewer(), username))
+    user = access.access_user(viewer(), username)
+    access.require_rank(viewer(), user.role)
+    _renew(user)
 
 
 def _renew(user: User) -> None:
