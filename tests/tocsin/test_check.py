@@ -264,7 +264,7 @@ def test_a_noisy_team_costs_little_and_hides_nobody(found, run, world, uses, now
     assert len(known) == 3
     assert all("is known until " in line for line in known)
     assert any("more like these" in line for line in lines)
-    assert json.loads(run("--json").output)["is_cut"] is True
+    assert json.loads(run("--json").stdout)["is_cut"] is True
 
 
 def test_what_is_not_known_of_a_policy_is_a_problem(found, world, uses):
