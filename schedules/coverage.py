@@ -1,25 +1,21 @@
-"""What is wrong with schedules over a time: nobody on call, somebody twice, or somebody from elsewhere.
+"""Schedules over a time: how far to look, joined and whole shifts, handoffs, and whom overrides displace.
 
-All is made from `schedules/oncall.py: shifts`. People are given as `names`, by username, of those who are in
-the account: who is not among them is nobody.
+All is made from `schedules/oncall.py: shifts`.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from itertools import groupby
 
-from models.facts import LayerFacts, OverrideFacts, RotaFacts, ScheduleFacts
+from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
 from schedules.oncall import Shift, Span, by_layers, joined, on_call, shifts, union, without
-from schedules.restrictions import CYCLES, is_unrestricted
+from schedules.restrictions import CYCLES, DAY, is_unrestricted
 from schedules.wall import zone_or_utc
 
 # Turns and restrictions that one question may look at: a second of a processor's time, at the most.
 MOST_WORK = 100_000
-# Nobody is helped by more; the first by time are told.
-MOST_PROBLEMS = 1_000
 # Spans that are told of each override, and of all in a list.
 MOST_SPANS = 1_000
 MOST_SPANS_IN_ALL = 50_000
@@ -28,31 +24,18 @@ EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo
 # However much there is to look at in a time, this much of it is.
 LEAST = timedelta(hours=1)
 NOTHING = timedelta()
-
-
-class ProblemKind(StrEnum):
-    GAP = "gap"
-    TWICE = "twice"
-    NOT_IN_TEAM = "not_in_team"
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """From `start` until `end`, within what was asked about. `what` is a sentence in the time zone of the
-    first of the schedules, which it is about; it names `username` as others do."""
-
-    kind: ProblemKind
-    start: datetime
-    end: datetime
-    what: str
-    schedules: tuple[ScheduleFacts, ...]
-    username: str | None = None
+# The end of what has none.
+NEVER = datetime.max.replace(tzinfo=UTC)
+# Longer than this, and other than for ever, nobody's turns follow one another.
+LONGEST_RUN = 36_525 * DAY
+# By less than this do clocks on the wall move turns.
+CLOCKS = 2 * DAY
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """A shift of this moment, joined with those of the same person that follow it; `until` is when that ends,
-    or None where it reaches beyond what was looked at."""
+class Whole:
+    """A shift joined with those of the same person that come right before and after it, from where that
+    begins; `until` is when it ends, or None where nothing ends it."""
 
     shift: Shift
     until: datetime | None
@@ -75,34 +58,91 @@ def _work(layer: LayerFacts, start: datetime, end: datetime) -> int:
     return turns + cycles * len(layer.restrictions)
 
 
-def fitting(
-    schedules: Sequence[ScheduleFacts], start: datetime, end: datetime, most: int = MOST_WORK
-) -> datetime:
+def fitting(schedule: ScheduleFacts, start: datetime, end: datetime, most: int = MOST_WORK) -> datetime:
     """Until when there is no more to look at than this: `end`, or half of the time, or half of that ...; but
     `LEAST` of it is looked at in any case."""
     least = min(end, start + LEAST)
-    if work(schedules, start, least) > most:
+    if work([schedule], start, least) > most:
         return least
-    while work(schedules, start, end) > most:
+    while work([schedule], start, end) > most:
         end = max(least, start + (end - start) / 2)
     return end
 
 
+# A schedule that is to be looked at, from when and until when.
+Asked = tuple[ScheduleFacts, datetime, datetime]
+
+
+def fairly(asked: Sequence[Asked], most: int = MOST_WORK) -> list[datetime]:
+    """Until when each is looked at, so that all of it is no more work than this: what takes little is looked
+    at first, and what that leaves is for the rest. So nobody's schedule hides another; of what does not fit
+    at all, nothing is looked at."""
+    costs = [work([schedule], start, end) for schedule, start, end in asked]
+    ends = [start for _, start, _ in asked]
+    remaining = most
+    rising = sorted(range(len(asked)), key=costs.__getitem__)
+    for count, place in zip(range(len(asked), 0, -1), rising, strict=True):
+        schedule, start, latest = asked[place]
+        end = fitting(schedule, start, latest, remaining // count)
+        cost = work([schedule], start, end)
+        if cost <= remaining:
+            ends[place] = end
+            remaining -= cost
+    return ends
+
+
 def shifts_of(schedule: ScheduleFacts, start: datetime, end: datetime, here: Container[str]) -> list[Shift]:
-    """The shifts that reach into [start, end), of those who are here: joined."""
+    """The shifts that reach into [start, end), of those who are here (by username): joined."""
     return joined(shift for shift in shifts(schedule, start, end) if shift.username in here)
 
 
-def held(schedule: ScheduleFacts, at: datetime, found: Iterable[Shift], until: datetime) -> list[Held]:
+def whole(schedule: ScheduleFacts, found: Iterable[Shift], start: datetime, end: datetime) -> list[Whole]:
+    """The joined shifts of [start, end) from where they begin until they end, whatever was asked about. The
+    schedule brings all of its overrides, or those since from when nobody asks for the beginnings."""
+    return [
+        _whole(schedule, shift) if shift.start <= start or shift.end >= end else Whole(shift, shift.end)
+        for shift in found
+    ]
+
+
+def _whole(schedule: ScheduleFacts, shift: Shift) -> Whole:
+    layer = shift.source
+    if isinstance(layer, OverrideFacts):
+        return Whole(shift, shift.end)
+    if len(set(layer.usernames)) == 1 and is_unrestricted(layer):
+        return _alone(schedule, layer, shift)
+    reach = _reach(layer, shift.username)
+    around = shifts(replace(schedule, layers=(layer,)), shift.start - reach, shift.end + reach)
+    runs = joined(each for each in around if each.of == shift.of)
+    run = next(run for run in runs if run.start <= shift.start < run.end)
+    return Whole(run, run.end)
+
+
+def _alone(schedule: ScheduleFacts, layer: LayerFacts, shift: Shift) -> Whole:
+    """Whose layer has nobody else has one turn, between overrides."""
+    taken = union((each.start, each.end) for each in schedule.overrides)
+    turns = without((layer.start, layer.end or NEVER), taken)
+    start, end = next(turn for turn in turns if turn[0] <= shift.start < turn[1])
+    return Whole(replace(shift, start=start, end=end), None if end == NEVER else end)
+
+
+def _reach(layer: LayerFacts, username: str) -> timedelta:
+    """By how much somebody's turns and windows in a row may be longer than what is known of them."""
+    reach = LONGEST_RUN if is_unrestricted(layer) else 2 * CYCLES[layer.restriction_type]
+    if len(set(layer.usernames)) > 1:
+        # The last turns of a round and the first of the next are in a row.
+        in_a_row = groupby(layer.usernames * 2)
+        longest = max(sum(1 for _ in turns) for name, turns in in_a_row if name == username)
+        reach = min(reach, longest * layer.shift_length)
+    return reach + CLOCKS
+
+
+def held(schedule: ScheduleFacts, at: datetime, found: Iterable[Shift], until: datetime) -> list[Whole]:
     """Who is on call at a moment, in the order in which they are paged; `found` are the joined shifts of
     [at, until)."""
-    standing = {_key(shift): shift for shift in found if shift.start <= at < shift.end}
-    now = [standing[_key(shift)] for shift in on_call(schedule, at) if _key(shift) in standing]
-    return [Held(shift, shift.end if shift.end < until else None) for shift in now]
-
-
-def _key(shift: Shift) -> tuple[str, str]:
-    return shift.username, shift.source.unique_id
+    standing = {shift.of: shift for shift in found if shift.start <= at < shift.end}
+    now = [standing[shift.of] for shift in on_call(schedule, at) if shift.of in standing]
+    return whole(schedule, now, at, until)
 
 
 def handoff(found: Iterable[Shift], at: datetime, until: datetime) -> datetime | None:
@@ -124,95 +164,9 @@ def handoff(found: Iterable[Shift], at: datetime, until: datetime) -> datetime |
     return None
 
 
-def gaps(rota: RotaFacts, found: Iterable[Shift], start: datetime, end: datetime) -> list[Problem]:
-    """When nobody is on call within [start, end), of which `found` are the shifts."""
-    covered = union((shift.start, shift.end) for shift in found)
-    return [
-        Problem(ProblemKind.GAP, begins, ends, _gap(rota, (begins, ends), (start, end)), (rota.schedule,))
-        for begins, ends in without((start, end), covered)
-    ]
-
-
-def _gap(rota: RotaFacts, gap: Span, asked: Span) -> str:
-    schedule = rota.schedule
-    unused = "" if rota.is_used else "; no policy uses it"
-    if not schedule.overrides and not any(layer.usernames for layer in schedule.layers):
-        return f"nobody is on call by {schedule.name}: no active layer has people{unused}"
-    least = "at least " if gap[1] == asked[1] else ""
-    opens, closes = (told_at(schedule, moment) for moment in gap)
-    return f"nobody is on call by {schedule.name} from {opens} to {least}{closes}{unused}"
-
-
-def strangers(rota: RotaFacts, start: datetime, end: datetime, names: Mapping[str, str]) -> list[Problem]:
-    """Overrides within [start, end) by people of the account who are not in the schedule's team."""
-    schedule = rota.schedule
-    found = []
-    for override in schedule.overrides:
-        begins, ends = max(override.start, start), min(override.end, end)
-        name = names.get(override.username)
-        if begins < ends and name is not None and override.username not in rota.members:
-            what = (
-                f"{name} overrides {schedule.name} ({override.name}) {_span(schedule, begins, ends)}"
-                f" and is not in the team {rota.team}"
-            )
-            kind = ProblemKind.NOT_IN_TEAM
-            found.append(Problem(kind, begins, ends, what, (schedule,), override.username))
-    return sorted(found, key=lambda problem: problem.start)
-
-
-# A shift, and the schedule that it is of.
-Of = tuple[Shift, ScheduleFacts]
-
-
-def twice(
-    rotas: Sequence[tuple[ScheduleFacts, Iterable[Shift]]],
-    start: datetime,
-    end: datetime,
-    names: Mapping[str, str],
-    *,
-    about: ScheduleFacts | None = None,
-) -> Iterator[Problem]:
-    """When somebody is on call by two schedules at once, or twice by one, by when it begins; `about` one of
-    the schedules if that is given. The shifts are the joined ones of [start, end)."""
-    given = sorted(
-        ((shift, schedule) for schedule, found in rotas for shift in found), key=lambda one: one[0].start
-    )
-    # By whom, and whether of a schedule that it is about: only with such are others compared.
-    running: dict[tuple[str, bool], list[Of]] = defaultdict(list)
-    for shift, schedule in given:
-        begins = max(shift.start, start)
-        is_ours = about is None or schedule is about
-        for key in ((shift.username, True), (shift.username, False))[: 2 if is_ours else 1]:
-            running[key] = [one for one in running[key] if one[0].end > begins]
-            for other, by in running[key]:
-                mine, theirs = (shift, schedule), (other, by)
-                pair = (mine, theirs) if schedule is about else (theirs, mine)
-                yield _twice(*pair, (begins, min(shift.end, other.end, end)), names)
-        running[shift.username, is_ours].append((shift, schedule))
-
-
-def _twice(first: Of, second: Of, span: Span, names: Mapping[str, str]) -> Problem:
-    (one, schedule), (other, by) = first, second
-    if by is schedule:
-        where = f"by {schedule.name}, by {_source(one.source)} and by {_source(other.source)}"
-    else:
-        where = f"by {schedule.name} ({_source(one.source)}) and by {by.name} ({_source(other.source)})"
-    what = f"{names[one.username]} is on call twice {_span(schedule, *span)}: {where}"
-    about = (schedule,) if by is schedule else (schedule, by)
-    return Problem(ProblemKind.TWICE, *span, what, about, one.username)
-
-
-def _source(source: LayerFacts | OverrideFacts) -> str:
-    return f"{'override' if isinstance(source, OverrideFacts) else 'layer'} {source.name}"
-
-
-def _span(schedule: ScheduleFacts, start: datetime, end: datetime) -> str:
-    return f"from {told_at(schedule, start)} to {told_at(schedule, end)}"
-
-
-def told_at(schedule: ScheduleFacts, moment: datetime) -> str:
-    """A moment for people, by the clock on the schedule's wall."""
-    local = moment.astimezone(zone_or_utc(schedule.time_zone))
+def told_at(zone: str, moment: datetime) -> str:
+    """A moment for people, by the clock on the wall of this time zone."""
+    local = moment.astimezone(zone_or_utc(zone))
     seconds = ":%S" if local.second else ""
     return f"{local:%a %d %b %Y %H:%M{seconds} %Z}"
 
@@ -235,17 +189,9 @@ def overridden(schedule: ScheduleFacts) -> dict[str, dict[str, list[Span]]]:
 
 
 def _looked_at(schedule: ScheduleFacts) -> Iterator[tuple[OverrideFacts, Span]]:
-    """Each override, and from when until when it is looked at: what the shorter ones leave of what may be
-    looked at is for the longer ones."""
-    known = [(each, max(each.start, EARLIEST), min(each.end, LATEST)) for each in schedule.overrides]
-    rising = sorted(known, key=lambda each: work([schedule], *each[1:]))
-    remaining = MOST_WORK
-    for count, (override, start, latest) in zip(range(len(rising), 0, -1), rising, strict=True):
-        end = fitting([schedule], start, latest, remaining // count)
-        cost = work([schedule], start, end)
-        if cost > remaining:
-            end, cost = start, 0
-        remaining -= cost
+    """Each override, and from when until when it is looked at."""
+    known = [(schedule, max(each.start, EARLIEST), min(each.end, LATEST)) for each in schedule.overrides]
+    for override, (_, start, _), end in zip(schedule.overrides, known, fairly(known), strict=True):
         yield override, (start, end)
 
 

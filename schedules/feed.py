@@ -5,7 +5,7 @@ counted from the beginning of the day, so that a calendar says the same all day 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from models.facts import ScheduleFacts
@@ -43,6 +43,8 @@ def overrides_since(now: datetime) -> datetime:
 
 def shown(schedules: Sequence[ScheduleFacts], now: datetime, months: int, only: str | None = None) -> Shown:
     """The shifts of these schedules (of `only` this person, by username) in a calendar, each whole."""
+    if only is not None:
+        schedules = [_of_person(schedule, only) for schedule in schedules]
     today = _today(now)
     back, ahead = MONTH, months * MONTH
     while ahead > DAY and work(schedules, today - back, today + ahead) > MOST_WORK:
@@ -60,6 +62,11 @@ def shown(schedules: Sequence[ScheduleFacts], now: datetime, months: int, only: 
     if len(due) > room:
         return Shown([*over, *due[:room]], due[room][1].start)
     return Shown([*over, *due], today + ahead if ahead < months * MONTH else None)
+
+
+def _of_person(schedule: ScheduleFacts, username: str) -> ScheduleFacts:
+    """What there is to look at for one person: the turns in other layers are none of theirs."""
+    return replace(schedule, layers=tuple(each for each in schedule.layers if username in each.usernames))
 
 
 def _today(now: datetime) -> datetime:

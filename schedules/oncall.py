@@ -33,6 +33,11 @@ class Shift:
     def is_override(self) -> bool:
         return isinstance(self.source, OverrideFacts)
 
+    @property
+    def of(self) -> tuple[str, bool, str]:
+        """Whose it is, and by what: clients may give a layer and an override the same unique_id."""
+        return self.username, self.is_override, self.source.unique_id
+
 
 def shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
     """Every shift that reaches into [start, end): whole, by when it begins, and in the order of overrides and
@@ -65,15 +70,14 @@ def by_layers(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[S
 
 def joined(found: Iterable[Shift]) -> list[Shift]:
     """Shifts in which nothing changes but that a person's turn is followed by their own: those are one."""
-    last: dict[tuple[str, str], int] = {}
+    last: dict[tuple[str, bool, str], int] = {}
     together: list[Shift] = []
     for shift in found:
-        key = (shift.username, shift.source.unique_id)
-        place = last.get(key)
+        place = last.get(shift.of)
         if place is not None and together[place].end == shift.start:
             together[place] = replace(together[place], end=shift.end)
         else:
-            last[key] = len(together)
+            last[shift.of] = len(together)
             together.append(shift)
     return together
 

@@ -18,12 +18,14 @@ from models.schedules import Schedule
 from models.teams import EscalationPolicy, Team
 from schedules import coverage
 from schedules.notices import recipient
-from schedules.targets import Duty, people_on_call
+from schedules.targets import Duty, is_by_turns, people_on_call
 from tocsin.people import as_json_option
 from tocsin.settings import load
 
 AHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
+# Of longer names a terminal shows the beginning.
+LONGEST_NAME = 40
 
 Told = dict[str, Any]
 
@@ -63,7 +65,7 @@ def oncall(at: datetime | None, team_name: str | None, account_id: str | None, a
         told = {"at": at, "accounts": accounts}
         click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
         return
-    for line in lines(accounts):
+    for line in lines(accounts, at):
         click.echo(plain(line))
 
 
@@ -127,7 +129,7 @@ def _of(table: Any, teams: Sequence[Team]) -> list[Any]:
 
 
 def _schedule(schedule: ScheduleFacts, book: Directory, at: datetime) -> Told:
-    until = coverage.fitting([schedule], at, at + AHEAD)
+    until = coverage.fitting(schedule, at, at + AHEAD)
     found = coverage.shifts_of(schedule, at, until, book.people)
     handoff = coverage.handoff(found, at, until)
     coming = people_on_call(schedule.unique_id, book, handoff) if handoff else []
@@ -141,25 +143,45 @@ def _schedule(schedule: ScheduleFacts, book: Directory, at: datetime) -> Told:
                 "by": "override" if held.shift.is_override else "layer",
                 "by_name": held.shift.source.name,
                 "until": held.until,
-                "until_local": held.until and coverage.told_at(schedule, held.until),
+                "until_local": held.until and coverage.told_at(schedule.time_zone, held.until),
             }
             for held in coverage.held(schedule, at, found, until)
         ],
         "handoff": handoff
         and {
             "at": handoff,
-            "at_local": coverage.told_at(schedule, handoff),
+            "at_local": coverage.told_at(schedule.time_zone, handoff),
             "oncalls": [_person(person, handoff) for person in coming],
         },
     }
 
 
 def _policy(policy: PolicyFacts, duty: Duty, at: datetime) -> Told:
-    steps = [
-        {"delay": step.delay_minutes, "people": [_person(person, at) for person in duty.people_of(step)]}
-        for step in policy.steps
-    ]
-    return {"unique_id": policy.unique_id, "name": policy.name, "steps": steps}
+    by_step = [duty.people_of(step) for step in policy.steps]
+    waits = _waits(policy, by_step)
+    return {
+        "unique_id": policy.unique_id,
+        "name": policy.name,
+        "by_turns": is_by_turns(policy),
+        "steps": [
+            {
+                "delay": step.delay_minutes,
+                "told_after": wait,
+                "people": [_person(person, at) for person in people],
+            }
+            for step, people, wait in zip(policy.steps, by_step, waits, strict=True)
+        ],
+    }
+
+
+def _waits(policy: PolicyFacts, by_step: Sequence[Sequence[PersonFacts]]) -> Iterator[int]:
+    """After how many minutes each step is taken by now: together with an empty one before it, where the
+    policy says so."""
+    wait, hurry = 0, False
+    for step, people in zip(policy.steps, by_step, strict=True):
+        wait = wait if hurry else step.delay_minutes
+        yield wait
+        hurry = policy.move_to_next and not people
 
 
 def _person(person: PersonFacts, at: datetime) -> Told:
@@ -168,33 +190,37 @@ def _person(person: PersonFacts, at: datetime) -> Told:
     return {"username": person.username, "name": person.name, "forwarded_to": other}
 
 
-def lines(accounts: Sequence[Told]) -> Iterator[str]:
+def lines(accounts: Sequence[Told], at: datetime) -> Iterator[str]:
     """What is told of accounts as lines of text, the moments in the time zones of the schedules."""
+    yield f"on call at {coverage.told_at('UTC', at)}; other times are in the time zones of the schedules"
     for account in accounts:
+        yield ""
         if len(accounts) > 1:
-            yield f"account {account['name']} ({account['account_id']})"
+            yield f"account {_short(account['name'])} ({account['account_id']})"
         rows = [row for team in account["teams"] for row in _rows(team)]
         if rows:
             yield from table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
+        else:
+            yield "no schedules"
         for team in account["teams"]:
             for policy in team["policies"]:
                 yield ""
                 yield from _policy_lines(team, policy)
-        if account is not accounts[-1]:
-            yield ""
 
 
 def _rows(team: Told) -> Iterator[tuple[str, ...]]:
+    where = _short(team["name"])
     for schedule in team["schedules"]:
+        name = _short(schedule["name"])
         handoff = schedule["handoff"]
         coming = _coming(handoff) if handoff else "no change in sight"
         if not schedule["oncalls"]:
             until = handoff["at_local"] if handoff else "nobody in sight"
-            yield team["name"], schedule["name"], NOBODY, until, "-", coming
+            yield where, name, NOBODY, until, "-", coming
         for held in schedule["oncalls"]:
             until = held["until_local"] or "no end in sight"
-            by = f"{held['by']} {held['by_name']}"
-            yield team["name"], schedule["name"], _named(held), until, by, coming
+            by = f"{held['by']} {_short(held['by_name'])}"
+            yield where, name, _named(held), until, by, coming
 
 
 def _coming(handoff: Told) -> str:
@@ -202,12 +228,25 @@ def _coming(handoff: Told) -> str:
 
 
 def _policy_lines(team: Told, policy: Told) -> Iterator[str]:
-    yield f"{team['name']}: {policy['name']}"
-    if not policy["steps"]:
-        yield f"  no steps: {NOBODY}"
+    yield f"{_short(team['name'])}: {_short(policy['name'])}"
     for place, step in enumerate(policy["steps"], start=1):
-        delay = f"after {step['delay']} min" if step["delay"] else "at once"
-        yield f"  step {place}, {delay}: {_names(step['people'])}"
+        turns = ", each incident by turns the next one's" if place == 1 and policy["by_turns"] else ""
+        yield f"  step {place}, {_when(step)}{turns}: {_names(step['people'])}"
+    if not any(step["people"] for step in policy["steps"]):
+        none = "" if policy["steps"] else "no steps: "
+        yield f"  {none}nobody is reached: the team's managers are told, or else the account's owner"
+
+
+def _when(step: Told) -> str:
+    """When a step is taken, which may be earlier than it says: nobody is in the one before it."""
+    early = step["told_after"] != step["delay"]
+    return (
+        f"{_after(step['told_after'])} instead of {_after(step['delay'])}" if early else _after(step["delay"])
+    )
+
+
+def _after(minutes: int) -> str:
+    return f"after {minutes} min" if minutes else "at once"
 
 
 def _names(people: Iterable[Told]) -> str:
@@ -215,8 +254,12 @@ def _names(people: Iterable[Told]) -> str:
 
 
 def _named(person: Told) -> str:
-    other = person["forwarded_to"]
-    return f"{person['name']} (forwarded to {other['name']})" if other else str(person["name"])
+    other, name = person["forwarded_to"], _short(person["name"])
+    return f"{name} (forwarded to {_short(other['name'])})" if other else name
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
 def table(rows: Sequence[tuple[str, ...]]) -> list[str]:

@@ -74,8 +74,19 @@ def of_person() -> dict[str, str]:
 
 def renew() -> None:
     """End the addresses of all one's calendars: those that are given from now on are others"""
+    _renew(viewer().user)
+
+
+def renew_of(username: str) -> None:
+    """End the addresses of all of somebody's calendars, where one has leaked"""
+    user = access.access_user(viewer(), username)
+    access.require_rank(viewer(), user.role)
+    _renew(user)
+
+
+def _renew(user: User) -> None:
     with store().writing():
-        User.update(calendar_key=new_uuid()).where(User.id == viewer().user.id).execute()
+        User.update(calendar_key=new_uuid()).where(User.id == user.id).execute()
 
 
 def show(token: str) -> Response:
@@ -87,7 +98,11 @@ def show(token: str) -> Response:
     if request.if_none_match.contains_weak(etag):
         response = Response(status=304)
     else:
-        response = Response(calendar_text.render(found, now()), mimetype=calendar_text.MIMETYPE)
+        # The text is the dear part, and HEAD need not say how long it is.
+        if request.method == "HEAD":
+            response = Response(iter([b""]), mimetype=calendar_text.MIMETYPE)
+        else:
+            response = Response(calendar_text.render(found, now()), mimetype=calendar_text.MIMETYPE)
         response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
     response.headers.update(HEADERS)
     response.headers["Cache-Control"] = f"private, max-age={FRESH_S}"

@@ -5,7 +5,7 @@ number of queries.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -21,22 +21,24 @@ from models.oncall import usernames_of
 from models.prepared import any_of
 from models.schedules import Schedule
 from models.teams import Team
-from schedules import coverage
-from schedules.coverage import Problem
+from schedules import coverage, problems
+from schedules.coverage import EARLIEST, Whole
 from schedules.notices import recipient
 from schedules.oncall import Shift
+from schedules.problems import Problem
 from schedules.targets import people_on_call
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import bad
-from web.shapes import AskedMoment, Moment, Several, Shape, Text, UserShape
+from web.shapes import AskedMoment, Moment, Number, Several, Shape, Text, UserShape
 
 DAY = timedelta(days=1)
 USUAL = 30 * DAY
 LONGEST = 366 * DAY
-# A shift that reaches into a time may have begun so long before, and overrides have cut it since.
-LONGEST_SHIFT = 366 * DAY
 MOST_SHIFTS = 10_000
+# Who asks for a moment wants to know that there are conflicts; a timeline tells all of them.
+MOST_AT_A_MOMENT = 20
+
 
 class TimeShape(Shape):
     start = AskedMoment(
@@ -58,7 +60,7 @@ class NamedScheduleShape(Shape):
 
 class ProblemShape(Shape):
     """`kind` is gap (nobody is on call), twice (somebody is, by two schedules or twice by one) or not_in_team
-    (an override by somebody who is not in the schedule's team); `what` says it in a sentence, in the
+    (who has an override, or takes turns, is not in the schedule's team); `what` says it in a sentence, in the
     schedule's time zone. The first of `schedules` is the one that was asked for."""
 
     kind = Text(dump_only=True)
@@ -70,20 +72,30 @@ class ProblemShape(Shape):
 
 
 class ShiftShape(Shape):
-    """Whole, so that the first may begin before what was asked about, and the last end after it. `layer` or
-    `override` is the unique_id of what puts the person on call, `name` its name."""
+    """Whole, whatever was asked about: turns of a person that follow one another are one shift, which begins
+    where the first of them does. `end_time` is null where nothing ends it. `layer` or `override` is the
+    unique_id of what puts the person on call, `name` its name."""
 
     user = fields.Nested(UserShape, dump_only=True)
     start_time = Moment(attribute="start", dump_only=True)
-    end_time = Moment(attribute="end", dump_only=True)
+    end_time = Moment(attribute="until", dump_only=True, allow_none=True)
     layer = Text(dump_only=True, allow_none=True)
     override = Text(dump_only=True, allow_none=True)
     name = Text(dump_only=True)
 
 
-class ScheduleTimelineShape(Shape):
-    """Who is on call by a schedule over a time. Turns of a person that follow one another are one shift.
-    There are at most 1,000 conflicts, the first of them."""
+class ConflictsShape(Shape):
+    """The first `conflicts` by time, of as many as `conflicts_count` says; of those that begin at
+    `conflicts_until` or later, some may not be known."""
+
+    conflicts = Several(fields.Nested(ProblemShape), dump_only=True)
+    conflicts_count = Number(dump_only=True)
+    conflicts_until = Moment(dump_only=True)
+
+
+class ScheduleTimelineShape(ConflictsShape):
+    """Who is on call by a schedule over a time. The first 1,000 conflicts by time are told; of those that
+    begin at `conflicts_until` or later, some may not be known."""
 
     schedule = Text(dump_only=True)
     name = Text(dump_only=True)
@@ -92,13 +104,11 @@ class ScheduleTimelineShape(Shape):
     end = Moment(data_key="to", dump_only=True)
     shifts = Several(fields.Nested(ShiftShape), dump_only=True)
     gaps = Several(fields.Nested(ProblemShape), dump_only=True)
-    conflicts = Several(fields.Nested(ProblemShape), dump_only=True)
 
 
 class HeldShape(ShiftShape):
-    """`end_time` is null where nothing ends it before `until`; `forwarded_to` is told instead of `user`."""
+    """A shift of this moment; `forwarded_to` is told instead of `user`."""
 
-    end_time = Moment(attribute="until", dump_only=True, allow_none=True)
     forwarded_to = fields.Nested(UserShape, dump_only=True, allow_none=True)
 
 
@@ -107,16 +117,17 @@ class HandoffShape(Shape):
     oncalls = Several(fields.Nested(UserShape), dump_only=True)
 
 
-class ScheduleOnCallShape(Shape):
+class ScheduleOnCallShape(ConflictsShape):
     """Who is on call by a schedule at a moment. `handoff` is when others are for the first time before
-    `until`, and who; `until` is 30 days later, or less where there is very much to look at."""
+    `until`, and who; `until` is 30 days later, or less where there is very much to look at. Of
+    `conflicts_count` conflicts the first 20 by time are told; of those that begin at `conflicts_until` or
+    later, some may not be known."""
 
     at = Moment(dump_only=True)
     until = Moment(dump_only=True)
     oncalls = Several(fields.Nested(HeldShape), dump_only=True)
     handoff = fields.Nested(HandoffShape, dump_only=True, allow_none=True)
     gaps = Several(fields.Nested(ProblemShape), dump_only=True)
-    conflicts = Several(fields.Nested(ProblemShape), dump_only=True)
 
 
 TIME = TimeShape()
@@ -130,7 +141,7 @@ def timeline(schedule_id: str) -> dict[str, Any]:
     row = _access(schedule_id)
     start, end = _asked_time()
     view = _View.of(row, start, end)
-    if coverage.work(view.schedules, start, end) > coverage.MOST_WORK:
+    if coverage.work([view.schedule], start, end) > coverage.MOST_WORK:
         bad("to", "There is too much to look at: ask for less time.")
     found = view.shifts(start, end)
     if len(found) > MOST_SHIFTS:
@@ -141,8 +152,8 @@ def timeline(schedule_id: str) -> dict[str, Any]:
         "time_zone": row.time_zone,
         "start": start,
         "end": end,
-        "shifts": [view.shown(shift) for shift in found],
-        **view.problems(found, start, end),
+        "shifts": [view.shown(shift) for shift in coverage.whole(view.schedule, found, start, end)],
+        **view.problems(found, start, end, problems.MOST_PROBLEMS),
     }
 
 
@@ -151,7 +162,7 @@ def on_call(schedule_id: str) -> dict[str, Any]:
     row = _access(schedule_id)
     at: datetime = wire.load(AT, request.args).get("at") or now()
     view = _View.of(row, at, at + USUAL)
-    until = coverage.fitting(view.schedules, at, at + USUAL)
+    until = coverage.fitting(view.schedule, at, at + USUAL)
     found = view.shifts(at, until)
     book = Directory(people=people(view.users.keys(), at), schedules={row.unique_id: view.schedule})
     return {
@@ -159,7 +170,7 @@ def on_call(schedule_id: str) -> dict[str, Any]:
         "until": until,
         "oncalls": _held(view, book, found, at, until),
         "handoff": _handoff(view, book, found, at, until),
-        **view.problems(found, at, until),
+        **view.problems(found, at, until, MOST_AT_A_MOMENT),
     }
 
 
@@ -183,49 +194,53 @@ def _asked_time() -> tuple[datetime, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A schedule, what stands around it, and the people it names who are in the account, by username; the
-    `others` are what else may put them on call, as far as the viewer may read it."""
+    """A schedule with all its overrides, and the people who may be on call by it in a time, of those who are
+    in the account, by username."""
 
     rota: RotaFacts
-    others: list[ScheduleFacts]
     users: Mapping[str, User]
 
     @classmethod
     def of(cls, row: Schedule, start: datetime, end: datetime) -> "_View":
-        (rota,) = rotas.rotas_of([row], start - LONGEST_SHIFT)
-        users = rotas.present(row.team.account_id, usernames_of(rota.schedule))
-        near = rotas.naming(users.keys(), access.permitted_teams(viewer()), start)
-        return cls(rota, [other for other in near if other.row != row.id], users)
+        # Shifts are told whole: overrides of long ago may have cut those that still go on.
+        (rota,) = rotas.rotas_of([row], EARLIEST)
+        overrides = tuple(each for each in rota.schedule.overrides if each.start < end and each.end > start)
+        named = usernames_of(replace(rota.schedule, overrides=overrides))
+        return cls(rota, rotas.present(row.team.account_id, named))
 
     @property
     def schedule(self) -> ScheduleFacts:
         return self.rota.schedule
 
-    @property
-    def schedules(self) -> list[ScheduleFacts]:
-        return [self.schedule, *self.others]
-
-    @property
-    def names(self) -> dict[str, str]:
-        return {username: display_name(user) for username, user in self.users.items()}
-
     def shifts(self, start: datetime, end: datetime) -> list[Shift]:
         return coverage.shifts_of(self.schedule, start, end, self.users)
 
-    def problems(self, found: list[Shift], start: datetime, end: datetime) -> dict[str, Any]:
-        names = self.names
+    def problems(self, found: list[Shift], start: datetime, end: datetime, most: int) -> dict[str, Any]:
+        """Gaps, and so many conflicts with what the viewer may read, as far as that can be looked at."""
+        names = {username: display_name(user) for username, user in self.users.items()}
+        others = self._others(found, start)
+        ends = coverage.fairly([(other, start, end) for other in others])
         spread = [(self.schedule, found)]
-        spread += [(other, coverage.shifts_of(other, start, end, names)) for other in self.others]
-        overlaps = coverage.twice(spread, start, end, names, about=self.schedule)
-        conflicts = [
-            *coverage.strangers(self.rota, start, end, names),
-            *islice(overlaps, coverage.MOST_PROBLEMS),
+        spread += [
+            (other, coverage.shifts_of(other, start, looked, names))
+            for other, looked in zip(others, ends, strict=True)
         ]
-        conflicts.sort(key=lambda problem: problem.start)
+        overlaps = problems.twice(spread, start, end, names, about=self.schedule)
+        known = list(islice(overlaps, problems.MOST_PROBLEMS))
+        more = next(overlaps, None)
+        known += problems.strangers(self.rota, start, end, names)
+        known.sort(key=lambda problem: (problem.start, problem.minor))
         return {
-            "gaps": [self._problem(each) for each in coverage.gaps(self.rota, found, start, end)],
-            "conflicts": [self._problem(each) for each in conflicts[: coverage.MOST_PROBLEMS]],
+            "gaps": [self._problem(each) for each in problems.gaps(self.rota, found, start, end)],
+            "conflicts": [self._problem(each) for each in known[:most]],
+            "conflicts_count": len(known),
+            "conflicts_until": min([end, *ends, *([more.start] if more else [])]),
         }
+
+    def _others(self, found: list[Shift], start: datetime) -> list[ScheduleFacts]:
+        """What else may put those on call who are by this schedule, as far as the viewer may read it."""
+        near = rotas.naming({shift.username for shift in found}, access.permitted_teams(viewer()), start)
+        return [other for other in near if other.row != self.schedule.row]
 
     def _problem(self, problem: Problem) -> dict[str, Any]:
         return {
@@ -237,11 +252,12 @@ class _View:
             "what": problem.what,
         }
 
-    def shown(self, shift: Shift) -> dict[str, Any]:
+    def shown(self, whole: Whole) -> dict[str, Any]:
+        shift = whole.shift
         return {
             "user": self.users[shift.username],
             "start": shift.start,
-            "end": shift.end,
+            "until": whole.until,
             "layer": None if shift.is_override else shift.source.unique_id,
             "override": shift.source.unique_id if shift.is_override else None,
             "name": shift.source.name,
@@ -261,8 +277,7 @@ def _held(
     users = {user.id: user for user in User.select().where(any_of(User.id, told.values()))}
     return [
         {
-            **view.shown(each.shift),
-            "until": each.until,
+            **view.shown(each),
             "forwarded_to": users.get(told.get(each.shift.username, 0)),
         }
         for each in held

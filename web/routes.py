@@ -245,6 +245,7 @@ ROUTES: tuple[Route, ...] = (
     one("GET", f"{OURS}/timeline/", timeline.index, needs="incident_read", gives=timeline.TIMELINE),
     one("GET", "/api/tocsin/calendar/", calendars.of_person, needs=MEMBER, asks=calendars.AHEAD, gives=calendars.ADDRESS),
     one("DELETE", "/api/tocsin/calendar/", calendars.renew, needs=MEMBER, status=204),
+    one("DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_of, needs=OWN, status=204),
     one("GET", f"{ROTA}/timeline/", rotas.timeline, needs="schedule_read", asks=rotas.TIME, gives=rotas.TIMELINE),
     one("GET", f"{ROTA}/oncall/", rotas.on_call, needs="schedule_read", asks=rotas.AT, gives=rotas.ON_CALL),
     one("GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, needs="integration_read", gives=heartbeats.HEARTBEAT),

@@ -84,8 +84,10 @@ RESPONDER = keys(
 HELD_ROLE = keys("unique_id role role_title user user_name creation_date")
 INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
 ENTRY = keys("at kind what reason actor alert notice")
-SCHEDULE_TIMELINE = keys("schedule name time_zone from to shifts gaps conflicts")
-SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts")
+SCHEDULE_TIMELINE = keys(
+    "schedule name time_zone from to shifts gaps conflicts conflicts_count conflicts_until"
+)
+SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts conflicts_count conflicts_until")
 SHIFT = keys("user start_time end_time layer override name")
 PROBLEM = keys("kind start_time end_time user schedules what")
 SIMULATION = keys("at until service integration source alerts happenings incidents told goes_on_at is_cut")
@@ -439,6 +441,7 @@ OPERATIONS = (
     Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
     Row("DELETE", "/api/tocsin/calendar/", 204, None),
     Row("POST", "/api/tocsin/simulate/", 200, SIMULATION, "simulation", noun="Simulation"),
+    Row("DELETE", "/api/tocsin/users/<username>/calendar/", 204, None),
     Row("GET", f"{ROTA}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
     Row("GET", f"{ROTA}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
 )

@@ -1,164 +1,18 @@
-"""What is wrong with schedules over a time, and who is on call at a moment of it."""
+"""Who is on call over a time and at a moment of it, how far it is looked at, and whom overrides displace."""
 
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from models.facts import RotaFacts
 from schedules import coverage
-from schedules.coverage import MOST_SPANS, MOST_WORK, fitting, overridden, shifts_of, work
+from schedules.coverage import MOST_SPANS, MOST_WORK, fairly, fitting, overridden, shifts_of, whole, work
 from schedules.oncall import by_layers, on_call, shifts
 from tests.schedules.rotas import DAY, HOUR, WEEK, at, daily, layer, override, schedule, weekly
 
 NAMES = {name.lower(): name for name in ("Alice", "Bob", "Charlie")}
 START, END = at("2026-03-02 00:00"), at("2026-03-09 00:00")
 NIGHTS = daily(("20:00", 12 * HOUR))
-
-
-def rota(of, members="alice bob charlie", *, is_used=True):
-    return RotaFacts(of, "Payments", frozenset(members.split()), is_used)
-
-
-def gaps(of, start=START, end=END, here=NAMES, **options):
-    found = coverage.gaps(rota(of, **options), shifts_of(of, start, end, here), start, end)
-    assert {problem.kind for problem in found} <= {"gap"}
-    return [(problem.start, problem.end, problem.what) for problem in found]
-
-
-def test_nobody_is_on_call_where_no_layer_and_no_override_counts():
-    days = layer(start="2026-01-05 08:00", **daily(("08:00", 12 * HOUR)))
-    found = gaps(schedule(days, overrides=[override("bob", "2026-03-03 20:00", "2026-03-04 08:00")]))
-
-    assert [f"{start:%d %H} {end:%d %H}" for start, end, _ in found] == [
-        "02 00 02 08", "02 20 03 08", "04 20 05 08", "05 20 06 08", "06 20 07 08", "07 20 08 08",
-        "08 20 09 00",
-    ]  # fmt: skip
-    assert found[1][2] == (
-        "nobody is on call by Schedule from Mon 02 Mar 2026 20:00 UTC to Tue 03 Mar 2026 08:00 UTC"
-    )
-    assert found[-1][2].endswith(" to at least Mon 09 Mar 2026 00:00 UTC")
-
-
-def test_a_gap_is_told_by_the_clock_on_the_schedules_wall():
-    nights = layer(**daily(("06:00", 20 * HOUR)))
-    ((_, _, what),) = gaps(
-        schedule(nights, time_zone="Europe/Berlin"), at("2026-03-28 12:00"), at("2026-03-29 12:00")
-    )
-
-    assert "from Sun 29 Mar 2026 03:00 CEST to Sun 29 Mar 2026 06:00 CEST" in what
-
-
-@pytest.mark.parametrize("layers", [(), (layer(""),)], ids=["no layer", "a layer without people"])
-def test_a_schedule_without_anybody_is_one_gap(layers):
-    assert gaps(schedule(*layers)) == [
-        (START, END, "nobody is on call by Schedule: no active layer has people")
-    ]
-
-
-def test_who_left_leaves_a_gap():
-    alone = {"bob": "Bob", "charlie": "Charlie"}
-    found = gaps(schedule(layer("alice bob", start="2026-03-02 00:00")), here=alone)
-
-    assert [start for start, _, _ in found] == [START + day * DAY for day in (0, 2, 4, 6)]
-
-
-def test_a_gap_of_what_no_policy_uses_says_so():
-    assert gaps(schedule(), is_used=False)[0][2].endswith("; no policy uses it")
-
-
-def test_there_is_no_gap_at_all_in_what_is_covered():
-    assert gaps(schedule(layer())) == []
-
-
-def strangers(of, members, names=NAMES):
-    return coverage.strangers(rota(of, members), START, END, names)
-
-
-def test_an_override_by_somebody_who_is_not_in_the_team_is_told_within_the_time():
-    theirs = override("charlie", "2026-03-01 00:00", "2026-03-03 00:00")
-    ours = override("alice", "2026-03-04 00:00", "2026-03-05 00:00", "override-2")
-    later = override("charlie", "2026-03-09 00:00", "2026-03-10 00:00", "override-3")
-    (found,) = strangers(schedule(overrides=[later, ours, theirs]), "alice bob")
-
-    assert (found.kind, found.username, found.start, found.end) == (
-        "not_in_team", "charlie", START, at("2026-03-03 00:00"),
-    )  # fmt: skip
-    assert found.what == (
-        "Charlie overrides Schedule (Override-1) from Mon 02 Mar 2026 00:00 UTC to Tue 03 Mar 2026 00:00 UTC"
-        " and is not in the team Payments"
-    )
-
-
-def test_who_left_the_account_is_no_stranger():
-    theirs = override("charlie", "2026-03-01 00:00", "2026-03-03 00:00")
-
-    assert strangers(schedule(overrides=[theirs]), "alice", {}) == []
-
-
-def twice(*schedules, about=None, start=START, end=END):
-    spread = [(each, shifts_of(each, start, end, NAMES)) for each in schedules]
-    return list(coverage.twice(spread, start, end, NAMES, about=about))
-
-
-def other(*layers, **options):
-    return replace(schedule(*layers, **options), row=2, unique_id="schedule-2", name="Other")
-
-
-def test_somebody_is_on_call_by_two_schedules_at_once():
-    mine = schedule(layer("alice bob", start="2026-03-02 00:00", length=WEEK))
-    theirs = other(
-        layer("bob alice", start="2026-03-01 00:00"),
-        overrides=[override("charlie", "2026-03-04 00:00", "2026-03-05 00:00")],
-    )
-    found = twice(mine, theirs)
-
-    assert [(problem.start.day, problem.end.day, problem.username) for problem in found] == [
-        (2, 3, "alice"), (6, 7, "alice"), (8, 9, "alice"),
-    ]  # fmt: skip
-    assert {problem.schedules for problem in found} == {(mine, theirs)}
-    assert found[0].what == (
-        "Alice is on call twice from Mon 02 Mar 2026 00:00 UTC to Tue 03 Mar 2026 00:00 UTC:"
-        " by Schedule (layer Layer-1) and by Other (layer Layer-1)"
-    )
-
-
-def test_the_schedule_that_it_is_about_stands_first():
-    mine, theirs = schedule(layer("alice")), other(layer("alice"))
-
-    for about, second in ((mine, theirs), (theirs, mine)):
-        assert [problem.schedules for problem in twice(mine, theirs, about=about)] == [(about, second)]
-
-
-def test_it_is_about_no_two_others():
-    mine, one = schedule(layer("bob")), other(layer("alice"))
-
-    assert twice(mine, one, replace(one, row=3, name="Third"), about=mine) == []
-
-
-def test_somebody_is_on_call_by_two_layers_at_once():
-    days = layer("alice bob", start="2026-03-02 00:00")
-    nights = replace(layer("bob alice", start="2026-03-02 00:00", unique_id="layer-2"), name="Nights")
-    both = schedule(days, replace(nights, shift_length=2 * DAY))
-    found = twice(both, end=START + 4 * DAY)
-
-    assert [(problem.start.day, problem.username) for problem in found] == [(3, "bob"), (4, "alice")]
-    assert found[0].schedules == (both,)
-    assert found[0].what.endswith(": by Schedule, by layer Nights and by layer Layer-1")
-
-
-def test_turns_that_follow_one_another_are_no_conflict():
-    first = layer("alice", end="2026-03-05 00:00")
-    then = layer("alice", start="2026-03-05 00:00", unique_id="layer-2")
-
-    assert twice(schedule(first, then)) == []
-
-
-def test_one_overlap_is_told_once_however_many_turns_it_has():
-    hourly = schedule(layer("alice", length=HOUR))
-
-    (found,) = twice(hourly, other(layer("alice")))
-    assert (found.start, found.end) == (START, END)
 
 
 def test_what_is_held_ends_when_somebody_else_comes():
@@ -179,6 +33,8 @@ def test_what_is_held_ends_when_somebody_else_comes():
         (one.shift.username, one.until)
         for one in coverage.held(of, later, shifts_of(of, later, until, NAMES), until)
     ] == [("alice", at("2026-03-03 00:00")), ("charlie", None)]
+    (of_alice, *_) = coverage.held(of, later, shifts_of(of, later, until, NAMES), until)
+    assert of_alice.shift.start == at("2026-03-02 20:00")
 
 
 def handoff(of, now, until):
@@ -233,11 +89,98 @@ def test_there_is_never_more_work_than_was_told(of, length):
 
 
 def test_of_too_much_the_beginning_is_looked_at():
-    many = [schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))]
+    many = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
 
     end = fitting(many, START, START + 366 * DAY)
-    assert MOST_WORK / 2 < work(many, START, end) <= MOST_WORK
+    assert MOST_WORK / 2 < work([many], START, end) <= MOST_WORK
     assert fitting(many, START, END) == END
+
+
+def test_what_takes_much_leaves_what_takes_little_as_it_is():
+    much = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
+    little = schedule(layer("alice bob"))
+    end = START + 30 * DAY
+
+    first, second, third = fairly([(much, START, end), (little, START, end), (much, START, end)], 20_000)
+    assert second == end
+    assert START < first == third < end
+    assert fairly([(much, START, end), (little, START, end)], 80) == [START, end]
+
+
+# From when until when somebody's shift is told, whatever was asked about: a row for each kind of layer.
+WHOLE = {
+    "one person for ever": (layer("alice", start="2020-01-05 09:00"), "2020-01-05 09:00", None),
+    "one person until it ends": (
+        layer("alice alice", start="2020-01-05 09:00", end="2031-01-01 00:00"),
+        "2020-01-05 09:00",
+        "2031-01-01 00:00",
+    ),
+    "several turns in a row": (
+        layer("alice alice bob alice", start="2026-03-02 00:00", length=30 * DAY),
+        "2026-05-31 00:00",
+        "2026-08-29 00:00",
+    ),
+    "turns of a year": (
+        layer("alice alice bob", start="2024-01-01 00:00", length=365 * DAY),
+        "2026-12-31 00:00",
+        "2028-12-30 00:00",
+    ),
+    "a night": (layer("alice", **NIGHTS), "2026-07-01 20:00", "2026-07-02 08:00"),
+    "a week but for an hour": (
+        layer(
+            "alice alice bob", length=90 * DAY, start="2026-06-01 00:00", **weekly(("Mon 01:00", 167 * HOUR))
+        ),
+        "2026-06-29 01:00",
+        "2026-07-06 00:00",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "start", "end"), WHOLE.values(), ids=WHOLE)
+@pytest.mark.parametrize("by_local_time", [False, True])
+def test_a_shift_is_told_whole_whatever_was_asked_about(given, start, end, by_local_time):
+    of = schedule(given, by_local_time=by_local_time)
+    moment = at("2027-03-02 12:00") if given.shift_length == 365 * DAY else at("2026-07-02 02:00")
+    expected = [(at(start), None if end is None else at(end))]
+
+    for length in (HOUR, 20 * DAY, 300 * DAY):
+        for asked in ((moment, moment + length), (moment - length, moment + HOUR)):
+            found = whole(of, shifts_of(of, *asked, NAMES), *asked)
+            here = [each for each in found if each.shift.username == "alice" and each.shift.start <= moment]
+            assert [
+                (each.shift.start, each.until) for each in here if not each.until or each.until > moment
+            ] == expected
+
+
+def test_overrides_end_what_would_have_no_end():
+    of = schedule(
+        layer("alice", start="2020-01-05 09:00", length=HOUR),
+        overrides=[
+            override("bob", "2024-03-01 00:00", "2024-03-02 00:00", "then"),
+            override("bob", "2029-03-01 00:00", "2029-03-02 00:00", "later"),
+        ],
+    )
+    asked = (START, START + HOUR)
+
+    assert [(each.shift.start, each.until) for each in whole(of, shifts_of(of, *asked, NAMES), *asked)] == [
+        (at("2024-03-02 00:00"), at("2029-03-01 00:00"))
+    ]
+
+
+def test_an_override_with_the_id_of_a_layer_is_another_shift():
+    """Clients choose the ids of both."""
+    of = schedule(
+        layer("alice"), overrides=[override("alice", "2026-03-03 00:00", "2026-03-04 00:00", "layer-1")]
+    )
+
+    assert [(each.start.day, each.is_override) for each in shifts_of(of, START, END, NAMES)][-2:] == [
+        (3, True),
+        (4, False),
+    ]
+    moment = at("2026-03-03 12:00")
+    found = shifts_of(of, moment, END, NAMES)
+    (held,) = coverage.held(of, moment, found, END)
+    assert (held.shift.is_override, held.until) == (True, at("2026-03-04 00:00"))
 
 
 def told(of):

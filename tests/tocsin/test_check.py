@@ -1,7 +1,8 @@
 """`tocsin check` finds what is wrong with schedules, and whom nobody could tell."""
 
 import json
-from datetime import timedelta
+import re
+from datetime import datetime, timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -31,20 +32,29 @@ def found(world, now):
 
 @pytest.fixture
 def uses(world):
-    """uses(schedule): the team's policy tells whoever is on call by it, and then Bob."""
+    """uses(schedule, ...): the first step of the service's policy tells whoever is on call by these, and the
+    second one Bob, unless he is left out."""
 
-    def make(schedule):
-        named = ((1, schedule.unique_id), (2, world.bob.username))
+    def make(*schedules, bob=True):
+        steps = [[(1, schedule.unique_id) for schedule in schedules], [(2, world.bob.username)] * bob]
         rules = [
             {
                 "unique_id": new_uuid(), "delay": 0, "position": place,
-                "targets": [{"target_type": kind, "target_id": name, "position": 0}],
+                "targets": [
+                    {"target_type": kind, "target_id": name, "position": position}
+                    for position, (kind, name) in enumerate(named)
+                ],
             }
-            for place, (kind, name) in enumerate(named, start=1)
+            for place, named in enumerate(steps, start=1)
         ]  # fmt: skip
         EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == world.policy.id).execute()
 
     return make
+
+
+def daily(person, opens, hours):
+    only = [layers.restriction(f"{opens:02}:00:00", hours * 3600)]
+    return layers.layer(person, restriction_type=1, restrictions=only)
 
 
 def override(schedule, person, start):
@@ -60,19 +70,40 @@ def test_there_are_no_problems(found, world, uses):
     assert found() == []
 
 
-def test_gaps_and_conflicts_are_told_by_team_schedule_and_time(found, world, uses, now):
+def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(found, world, uses, now):
     until = (now + 3 * DAY).isoformat()
     primary = layers.schedule(world.team, layers.layer(world.alice, rotation_end_time=until))
     override(primary, world.charlie, now + 5 * DAY)
-    uses(primary)
+    uses(primary, bob=False)
 
+    policy = "Payments: nobody is on call by the policy Default Escalation Policy"
     assert found() == [
-        "Payments: nobody is on call by Primary from Sat 07 Mar 2026 12:00 UTC to Mon 09 Mar 2026 12:00 UTC",
+        f"{policy} from Sat 07 Mar 2026 12:00 UTC to Mon 09 Mar 2026 12:00 UTC",
+        f"{policy} from Tue 10 Mar 2026 12:00 UTC to at least Wed 11 Mar 2026 12:00 UTC",
         "Payments: Charlie overrides Primary (Swap) from Mon 09 Mar 2026 12:00 UTC to"
         " Tue 10 Mar 2026 12:00 UTC and is not in the team Payments",
-        "Payments: nobody is on call by Primary from Tue 10 Mar 2026 12:00 UTC to at least"
-        " Wed 11 Mar 2026 12:00 UTC",
     ]  # fmt: skip
+
+
+def test_what_another_step_covers_is_no_gap(found, world, uses):
+    uses(layers.schedule(world.team, daily(world.alice, 8, 10)))
+
+    assert found() == []
+
+
+def test_schedules_that_cover_each_other_are_no_gap(found, world, uses):
+    days = layers.schedule(world.team, daily(world.alice, 8, 10), name="Days")
+    nights = layers.schedule(world.team, daily(world.bob, 18, 14), name="Nights")
+    uses(days, nights, bob=False)
+    assert found() == []
+
+    uses(days, bob=False)
+    assert found() == [
+        "Payments: nobody is on call by the policy Default Escalation Policy 7 times until"
+        " Wed 11 Mar 2026 08:00 UTC, first from Wed 04 Mar 2026 18:00 UTC to Thu 05 Mar 2026 08:00 UTC",
+        "Payments: nobody is on call by Nights 8 times until Wed 11 Mar 2026 12:00 UTC, first from"
+        " Wed 04 Mar 2026 12:00 UTC to Wed 04 Mar 2026 18:00 UTC; no policy uses it",
+    ]
 
 
 def test_who_is_on_call_twice_is_told_once(found, world, uses):
@@ -85,10 +116,11 @@ def test_who_is_on_call_twice_is_told_once(found, world, uses):
 
 def test_what_nothing_uses_comes_last(found, world, uses):
     layers.schedule(world.team, name="A draft")
-    uses(layers.schedule(world.team, name="Primary"))
+    uses(layers.schedule(world.team, name="Primary"), bob=False)
 
     assert found() == [
-        "Payments: nobody is on call by Primary: no active layer has people",
+        "Payments: no step of the policy Default Escalation Policy names anybody until at least"
+        " Wed 11 Mar 2026 12:00 UTC",
         "Payments: nobody is on call by A draft: no active layer has people; no policy uses it",
     ]
 
@@ -98,10 +130,19 @@ def test_a_policy_that_names_nobody_is_told(found, world):
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
 
     lines = [
-        f"{team}: no step of the policy Default Escalation Policy names anybody now"
+        f"{team}: no step of the policy Default Escalation Policy names anybody until at least"
+        " Wed 11 Mar 2026 12:00 UTC"
         for team in ("Payments", "Billing")
     ]
     assert found() == [lines[0], f"{lines[1]}; no service uses it"]
+
+
+def test_what_only_a_disabled_service_uses_is_minor(run, world, uses):
+    uses(layers.schedule(world.team), bob=False)
+    assert run().exit_code == 1
+
+    Service.update(status=ServiceStatus.DISABLED).where(Service.id == world.service.id).execute()
+    assert run().exit_code == 0
 
 
 def test_who_cannot_be_told_by_a_rule_is_told(found, world, uses):
@@ -115,6 +156,7 @@ def test_who_cannot_be_told_by_a_rule_is_told(found, world, uses):
         " only",
         "Payments: Charlie has no usable notification rule for low and high urgency, and is told at the"
         " account's address only",
+        "Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments",
     ]
 
 
@@ -148,38 +190,94 @@ def run(world, home, monkeypatch):
     return lambda *words: CliRunner().invoke(check, words)
 
 
-def test_without_problems_it_says_so_and_ends_well(run):
+def test_without_problems_it_says_so_and_how_far_it_looked(run):
     result = run()
 
-    assert (result.exit_code, result.output) == (0, "no problems\n")
-    assert json.loads(run("--json").output) == {"count": 0, "problems": []}
+    assert result.exit_code == 0
+    assert re.fullmatch(r"no problems until \w{3} \d\d \w{3} \d{4} \d\d:\d\d UTC\n", result.output)
+    told = json.loads(run("--json").output)
+    assert (told["count"], told["minor_count"], told["is_cut"], told["problems"]) == (0, 0, False, [])
+    assert told["start_time"].endswith(":00Z")
+    length = datetime.fromisoformat(told["end_time"]) - datetime.fromisoformat(told["start_time"])
+    assert length == 30 * DAY
 
 
-def test_with_problems_it_ends_with_1(run, world):
-    layers.schedule(world.team, name="Nobody's\x07")
+def test_with_problems_it_ends_with_1(run, world, uses):
+    uses(layers.schedule(world.team, name="Nobody's\x07"), bob=False)
+    layers.schedule(world.team, name="A draft\x07")
     result = run("--days", "3")
 
     assert result.exit_code == 1
-    assert result.output == (
-        "Payments: nobody is on call by Nobody's\ufffd: no active layer has people; no policy uses it\n"
+    first, second, last = result.output.splitlines()
+    assert first.startswith("Payments: no step of the policy Default Escalation Policy names anybody until")
+    assert second == (
+        "minor: Payments: nobody is on call by A draft\ufffd: no active layer has people; no policy uses it"
     )
+    assert last.startswith("1 problem and 1 minor until ")
     told = json.loads(run("--json").output)
-    assert told["count"] == 1
-    (problem,) = told["problems"]
+    assert (told["count"], told["minor_count"]) == (1, 1)
+    problem = told["problems"][1]
     assert problem["account_id"] == world.account.account_identifier
     assert (problem["kind"], problem["team"], problem["minor"]) == ("gap", "Payments", True)
     assert problem["start_time"] < problem["end_time"]
+
+
+def test_with_what_is_minor_alone_it_ends_well(run, world):
+    layers.schedule(world.team, layers.layer(world.alice, world.charlie))
+    result = run()
+
+    assert result.exit_code == 0
+    assert result.output.splitlines()[0] == (
+        "minor: Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments"
+    )
 
 
 def test_several_accounts_are_told_apart_and_one_may_be_asked_for(run, world):
     layers.schedule(world.team, name="Ours")
     layers.schedule(world.mallorys_team, name="Theirs")
 
-    both = run().output.splitlines()
-    assert [line.partition(":")[0] for line in both] == ["Example / Payments", "Elsewhere / Elsewhere"]
-    (one,) = run("--account", world.account.account_identifier).output.splitlines()
-    assert one.startswith("Payments: ")
+    *both, _ = run().output.splitlines()
+    assert [line.split(": ")[1] for line in both] == ["Example / Payments", "Elsewhere / Elsewhere"]
+    one, _ = run("--account", world.account.account_identifier).output.splitlines()
+    assert one.startswith("minor: Payments: ")
     assert run("--account", "x").exit_code == 1
+
+
+def test_a_noisy_team_costs_little_and_hides_nobody(found, run, world, uses, now):
+    often = [layers.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
+    hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
+    for number in range(3):
+        noise = (
+            layers.layer(world.alice, world.bob, world.charlie, name=f"Layer-{n}", **hourly)
+            for n in range(50)
+        )
+        layers.schedule(world.charlies_team, *noise, name=f"Noise {number}")
+    second = layers.schedule(world.team, layers.layer(world.alice), name="Second")
+    uses(second, layers.schedule(world.team, layers.layer(world.alice)))
+    lines = found()
+
+    assert len(lines) < 200
+    assert lines[0].startswith("Payments: Alice is on call twice from Wed 04 Mar 2026 12:00 UTC to")
+    assert "by Primary" in lines[0]
+    assert "by Second" in lines[0]
+    known = [line for line in lines if "too much in Noise" in line]
+    assert len(known) == 3
+    assert all("is known until " in line for line in known)
+    assert any("more like these" in line for line in lines)
+    assert json.loads(run("--json").stdout)["is_cut"] is True
+
+
+def test_what_is_not_known_of_a_policy_is_a_problem(found, world, uses):
+    often = [layers.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
+    hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
+    noise = layers.schedule(world.team, *(layers.layer(world.alice, **hourly) for _ in range(50)))
+
+    uses(noise)
+    assert [line for line in found() if "too much in" in line] == found()[-1:]
+    uses(noise, bob=False)
+    known, gaps = [line for line in found() if "Primary to look at" in line or "nobody" in line][::-1]
+    assert known.startswith("Payments: there is too much in Primary to look at: it is known until ")
+    assert "times until" in gaps
 
 
 def test_long_work_says_how_far_it_is(run, world, monkeypatch):
@@ -195,10 +293,13 @@ def test_long_work_says_how_far_it_is(run, world, monkeypatch):
 
 def test_the_commands_as_they_are_called(world, home):
     layers.schedule(world.team)
+    EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
     db.close_all()
     checked, told = (tocsin(home, name, **settings_of(home)) for name in ("check", "oncall"))
 
     assert (checked.returncode, checked.stderr) == (1, "")
-    assert checked.stdout.startswith("Payments: nobody is on call by Primary")
+    assert checked.stdout.startswith(
+        "Payments: no step of the policy Default Escalation Policy names anybody"
+    )
     assert (told.returncode, told.stderr) == (0, "")
     assert "NOBODY" in told.stdout

@@ -77,6 +77,8 @@ def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
 
     assert result.exit_code == 0
     assert result.output.splitlines() == [
+        "on call at Wed 04 Mar 2026 12:00 UTC; other times are in the time zones of the schedules",
+        "",
         "TEAM      SCHEDULE  ON CALL                     UNTIL                      BY             NEXT",
         "Payments  Nobody    NOBODY                      nobody in sight            -              "
         "no change in sight",
@@ -91,7 +93,7 @@ def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
 
 
 def test_an_override_is_named_and_who_comes_after_it(run, primary):
-    line = run("--at", "2026-03-04T19:00:00+01:00", "--team", "Payments").output.splitlines()[1]
+    line = run("--at", "2026-03-04T19:00:00+01:00", "--team", "Payments").output.splitlines()[3]
 
     assert line.endswith(
         "Charlie  Wed 04 Mar 2026 21:00 CET  override Swap  Bob from Wed 04 Mar 2026 21:00 CET"
@@ -139,6 +141,56 @@ def test_accounts_stand_apart_and_one_may_be_asked_for(run, world, primary):
     assert "account Elsewhere" in both
     assert "account" not in one
     assert "Elsewhere" not in one
+
+
+def test_without_schedules_it_says_so(run):
+    assert run(*AT, "--team", "Payments").output.splitlines()[:3] == [
+        "on call at Wed 04 Mar 2026 12:00 UTC; other times are in the time zones of the schedules",
+        "",
+        "no schedules",
+    ]
+
+
+def policy_lines(run):
+    lines = run(*AT, "--team", "Payments").output.splitlines()
+    return lines[lines.index("Payments: Default Escalation Policy") + 1 :]
+
+
+def test_a_step_after_an_empty_one_is_told_with_it(run, world):
+    give(world.policy, (0,), (5,), (10, (2, world.bob.username)), (20, (2, world.alice.username)))
+
+    assert policy_lines(run) == [
+        "  step 1, at once: NOBODY", "  step 2, at once instead of after 5 min: NOBODY",
+        "  step 3, at once instead of after 10 min: Bob", "  step 4, after 20 min: Alice",
+    ]  # fmt: skip
+    EscalationPolicy.update(move_to_next=False).where(EscalationPolicy.id == world.policy.id).execute()
+    assert policy_lines(run)[2] == "  step 3, after 10 min: Bob"
+
+
+def test_it_says_who_is_told_where_nobody_is_reached(run, world):
+    last = "nobody is reached: the team's managers are told, or else the account's owner"
+    give(world.policy, (0,))
+    assert policy_lines(run) == ["  step 1, at once: NOBODY", f"  {last}"]
+
+    give(world.policy)
+    assert policy_lines(run) == [f"  no steps: {last}"]
+
+
+def test_a_policy_that_goes_by_turns_says_so(run, world):
+    give(world.policy, (0, (2, world.bob.username), (2, world.alice.username)))
+    settings = {"assignee_strategy": 2}
+    policy = EscalationPolicy.id == world.policy.id
+    EscalationPolicy.update(assignment_settings=settings).where(policy).execute()
+
+    assert policy_lines(run) == ["  step 1, at once, each incident by turns the next one's: Bob, Alice"]
+    told = json.loads(run(*AT, "--team", "Payments", "--json").output)["accounts"][0]["teams"][0]["policies"]
+    assert [(policy["by_turns"], policy["steps"][0]["told_after"]) for policy in told] == [(True, 0)]
+
+
+def test_long_names_are_cut(run, world):
+    layers.schedule(world.team, name="x" * 200)
+
+    assert f" {'x' * 39}… " in run(*AT, "--team", "Payments").output
 
 
 def test_names_do_not_steer_the_terminal(run, world):

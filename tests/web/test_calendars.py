@@ -331,6 +331,21 @@ def test_a_calendar_that_would_be_too_long_ends_early_and_says_so(ask, address, 
     assert vobject.readOne(other.text).description.value == "When Charlie is on call."
 
 
+def test_turns_of_others_take_nothing_from_ones_own_calendar(ask, address, subscribe, world, now):
+    """What others have in the same schedules is not looked at; their overrides are."""
+    hourly = [layers.layer(world.alice, world.charlie, shift_length=3600, name=f"L{n}") for n in range(49)]
+    for _ in range(3):
+        rota = layers.schedule(world.team, *hourly, weekly(world.bob, world.alice))
+    override(rota, world.charlie, now, now + HOUR)
+
+    events = subscribe(who="bob", query="?months=12")
+
+    assert max(event.end for event in events) > now + 360 * DAY
+    assert now not in {event.start for event in subscribe(rota, who="bob", query="?is_team_or_user=2")}
+    text = ask("GET", address(who="bob", query="?months=12"), who=None).text
+    assert vobject.readOne(text).description.value == "When Bob is on call."
+
+
 # Names of events ---------------------------------------------------------------------------------------
 
 
@@ -426,6 +441,19 @@ def test_a_new_key_ends_ones_addresses_and_nobody_elses(ask, address, schedule):
     new = [address(), address(schedule)]
     assert not set(new) & set(old)
     assert [ask("GET", path, who=None).status_code for path in new] == [200, 200]
+
+
+def test_an_admin_ends_somebodys_addresses_and_nobody_else_does(ask, address, schedule, world):
+    old, others = address(schedule, who="bob"), address()
+    path = f"/api/tocsin/users/{world.bob.username}/calendar/"
+
+    assert [ask("DELETE", path, who=who).status_code for who in ("charlie", "mallory")] == [403, 404]
+    assert ask("GET", old, who=None).status_code == 200
+    assert ask("DELETE", path, who="alice").status_code == 204
+    assert [ask("GET", each, who=None).status_code for each in (old, others)] == [404, 200]
+    again = address(schedule, who="bob")
+    assert ask("DELETE", path, who="bob").status_code == 204
+    assert ask("GET", again, who=None).status_code == 404
 
 
 def test_a_key_can_be_renewed_before_there_is_one(ask, address):
@@ -585,9 +613,19 @@ def test_head_says_what_get_would(ask, address, schedule):
     got, head = (ask(method, path, who=None) for method in ("GET", "HEAD"))
 
     assert (head.status_code, head.data) == (200, b"")
+    assert int(got.headers.pop("Content-Length")) == len(got.data)
     assert head.headers == got.headers
-    assert int(head.headers["Content-Length"]) == len(got.data)
+    assert "ETag" in head.headers
+    again = ask("HEAD", path, who=None, headers={"If-None-Match": got.headers["ETag"]})
+    assert again.status_code == 304
     assert ask("HEAD", "/calendars/x.ics", who=None).status_code == 404
+
+
+def test_head_writes_no_text(ask, address, schedule, monkeypatch):
+    path = address(schedule)
+    monkeypatch.setattr(calendar_text, "render", None)
+
+    assert ask("HEAD", path, who=None).status_code == 200
 
 
 def test_a_long_calendar_of_many_costs_as_many_queries_as_a_short_one(

@@ -75,7 +75,9 @@ def person(user):
 
 def spans(listed):
     """What is listed, in few letters: day and hour from, day and hour until, and who."""
-    times = [f"{each['start_time'][8:13]} {each['end_time'][8:13]}" for each in listed]
+    times = [
+        f"{each['start_time'][8:13]} {(each['end_time'] or 'for ever')[8:13]}".strip() for each in listed
+    ]
     names = [each["user"]["first_name"] if each["user"] else "-" for each in listed]
     return [f"{time} {name}" for time, name in zip(times, names, strict=True)]
 
@@ -113,7 +115,7 @@ def test_it_is_from_now_on_for_thirty_days_unless_it_is_said(timeline, world, sc
     told = timeline(of).json
     assert (told["from"], told["to"]) == ("2026-03-04T12:00:00.000000Z", "2026-04-03T12:00:00.000000Z")
     # Turns of the same person are one shift.
-    assert spans(told["shifts"]) == ["04T08 04T08 Alice"]
+    assert spans(told["shifts"]) == ["01T08 Alice"]
     assert timeline(of, "?from=&to=2026-03-05").json["to"] == "2026-03-05T00:00:00.000000Z"
     assert timeline(of, "?from=2026-01-01").json["to"] == "2026-01-31T00:00:00.000000Z"
 
@@ -274,6 +276,7 @@ def test_an_end_that_is_far_away_is_null(oncall, world, schedule, turns):
     told = oncall(schedule(turns(world.alice))).json
 
     assert (told["oncalls"][0]["end_time"], told["handoff"]) == (None, None)
+    assert (told["conflicts_count"], told["conflicts_until"]) == (0, told["until"])
 
 
 @pytest.mark.parametrize(("at", "to"), [("2026-03-04T12:00:00Z", "Charlie"), ("2026-03-04T14:00:00Z", None)])
@@ -294,7 +297,61 @@ def test_of_very_much_less_far_is_looked_ahead(oncall, world, schedule, turns):
     told = oncall(schedule(*(turns(world.alice, world.bob, **hourly) for _ in range(30)))).json
 
     assert told["until"] == "2026-03-19T12:00:00.000000Z"
-    assert len(told["conflicts"]) == 1000
+    assert (len(told["conflicts"]), told["conflicts_count"]) == (20, 1000)
+    assert told["conflicts_until"] < told["until"]
+    assert told["conflicts"] == sorted(told["conflicts"], key=lambda one: one["start_time"])
+
+
+def test_a_shift_is_the_same_whatever_was_asked_about(
+    timeline, oncall, world, schedule, turns, override, now
+):
+    """Turns of the same person in a row, between two overrides that are far away."""
+    of = schedule(turns(world.alice, start=now - 500 * DAY))
+    assert oncall(of).json["oncalls"][0]["start_time"] == "2024-10-20T12:00:00.000000Z"
+    for start in (-400 * 24, 400 * 24):
+        override(of, world.bob, start, start + 12)
+
+    times = {("2025-01-29T00:00:00.000000Z", "2027-04-08T12:00:00.000000Z")}
+    for query in ("", "?from=2026-01-01&to=2027-01-01", "?from=2025-06-01&to=2025-06-02"):
+        told = timeline(of, query).json["shifts"]
+        assert {(shift["start_time"], shift["end_time"]) for shift in told} == times
+    told = oncall(of).json["oncalls"]
+    assert {(shift["start_time"], shift["end_time"]) for shift in told} == times
+
+
+def test_schedules_of_others_take_nothing_from_an_answer(timeline, oncall, world, schedule, turns):
+    ours = schedule(turns(world.bob))
+    often = [layers.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
+    hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
+    for _ in range(3):
+        schedule(*(turns(world.bob, world.alice, **hourly) for _ in range(50)), name="Noise")
+
+    told = timeline(ours, "?to=2026-06-01").json
+    assert spans(told["shifts"]) == ["01T08 Bob"]
+    assert told["gaps"] == []
+    assert "2026-03-04T13" < told["conflicts_until"] < told["to"]
+    assert (len(told["conflicts"]), told["conflicts_count"]) == (1000, 1000)
+    assert oncall(ours).json["until"] == "2026-04-03T12:00:00.000000Z"
+
+
+def test_who_takes_turns_and_left_the_team_is_a_conflict(timeline, world, schedule, turns):
+    (conflict,) = timeline(schedule(turns(world.alice, world.charlie))).json["conflicts"]
+
+    assert (conflict["kind"], conflict["user"]) == ("not_in_team", person(world.charlie))
+    assert "Charlie takes turns in Primary (layer Layer-1)" in conflict["what"]
+
+
+def test_an_override_with_the_id_of_a_layer_is_told(timeline, world, schedule, turns, override):
+    """Both are chosen by clients."""
+    layer = turns(world.bob)
+    of = schedule(layer)
+    swap = override(of, world.bob, 6, 10)
+    swap.unique_id = layer["unique_id"]
+    swap.save()
+
+    told = timeline(of, "?to=2026-03-06").json["shifts"]
+    assert spans(told) == ["01T08 04T18 Bob", "04T18 04T22 Bob", "04T22 Bob"]
+    assert [bool(shift["override"]) for shift in told] == [False, True, False]
 
 
 @pytest.mark.parametrize("at", ["x", "1969-12-31", "9999-12-31T23:59:59-12:00", "2200-01-01"])

@@ -11,6 +11,7 @@ from models.metrics import totals
 from models.services import Service
 from models.timers import Timer
 from tests.alerts import accept
+from tests.scenarios.test_sla_nights import sla
 from tests.workers.test_timers import MINUTE, open_many, open_one, set_policy, told
 from tocsin import metrics
 from tocsin.metrics import Counts
@@ -132,6 +133,18 @@ def test_a_change_of_policy_is_found_once(world, now):
 
     assert said() == ["moved: escalate:1:1"]
     assert [name for name, _ in told()] == ["Alice", "Bob"]
+
+
+def test_what_an_sla_has_done_once_does_not_wait_again(world, now):
+    promised = sla(world, (1, -5, world.bob), acknowledge=10)
+    Service.update(sla=promised).execute()
+    open_one(world, now)
+    for minute in (6, 11):
+        timers.run_due(now + minute * MINUTE)
+        audit.audit(now + minute * MINUTE)
+
+    assert waiting() == []
+    assert said() == []
 
 
 def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):

@@ -154,7 +154,7 @@ def test_the_end_of_a_family_leaves_the_same_rows_in_batches_of_any_size(
 ):
     for level, entity in HISTORY:
         accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
-    with worked(Manner(size, cuts)):
+    with worked(Manner(size, cuts), now):
         for segment in road._road:
             road.run(world.service.id, segment.name)
 
