@@ -256,7 +256,8 @@ def ping(body):
     "body",
     [
         b"", b" \n", b"{}", b"[]", b"null", b"5", b"backup of db1: 3 GB\n100% done", b"\xff\x00&status",
-        b"a&" * 5000,        b'{"status": "ok"}', b'{"status": 5, "message": {}}', b'{"status": null}', b"status=ok&message=3+GB",
+        b"a&" * 5000, b'{"status": "ok"}', b'{"status": 5, "message": {}}', b'{"status": null}',
+        b"status=ok&message=3+GB",
         b"it said status=failed yesterday",
     ],
 )  # fmt: skip
