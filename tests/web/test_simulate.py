@@ -22,6 +22,7 @@ from tests import layers
 from tests.alerts import accept
 from tests.contract.test_description import described, problems
 from tests.rules import add_rule, equals
+from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import set_policy
 from tocsin import simulation
 from workers import bell, road, timers
@@ -262,9 +263,9 @@ def test_what_is_open_now_was_not_open_in_the_past(ask, world):
         ({"for": -1}, "for"),
         ({"at": "soon"}, "at"),
         ({"at": "0001-01-01"}, "at"),
-        ({"integration": new_uuid()}, "integration"),
+        ({"integration": NO_SUCH_ID}, "integration"),
         ({"integration": None}, "service"),
-        ({"service": new_uuid()}, "integration"),
+        ({"service": NO_SUCH_ID}, "integration"),
         ({"alert": None, "payload": {}, "source": "nagios"}, "source"),
     ],
     ids=str,
