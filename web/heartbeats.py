@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from marshmallow import ValidationError
+from marshmallow import ValidationError, validates
 
 from models.applications import HEARTBEAT as APPLICATION
 from models.base import store
@@ -23,19 +23,19 @@ EVERY, GRACE = 300, 60
 SHORTEST, LONGEST = 30, 31 * 24 * 3600
 
 
-def _length(seconds: int) -> None:
-    if seconds and not SHORTEST <= seconds <= LONGEST:
-        raise ValidationError(f"Must be from {SHORTEST} to {LONGEST} seconds, or 0 for never.")
-
-
 class HeartbeatShape(Shape):
     """A ping is expected `every` so many seconds (0: never), and may be late by `grace`."""
 
-    every = Number(validate=_length)
+    every = Number(least=0, most=LONGEST)
     grace = Number(least=0, most=LONGEST)
     last_ping = Moment(allow_none=True, dump_only=True)
     expected_at = Moment(allow_none=True, dump_only=True)
     is_missing = Flag(dump_only=True)
+
+    @validates("every")
+    def _require_length(self, seconds: int, **kwargs: Any) -> None:
+        if 0 < seconds < SHORTEST:
+            raise ValidationError(f"Must be from {SHORTEST} to {LONGEST} seconds, or 0 for never.")
 
 
 HEARTBEAT = HeartbeatShape()

@@ -175,8 +175,9 @@ def numbers(field: Any) -> st.SearchStrategy[Any]:
 
 
 def bodies(schema: marshmallow.Schema) -> st.SearchStrategy[Any]:
-    known = {field.data_key or name: values(field) for name, field in schema.load_fields.items()}
-    must = {name: known[name] for name in known if schema.load_fields[name].required}
+    fields_of = {field.data_key or name: field for name, field in schema.load_fields.items()}
+    known = {name: values(field) for name, field in fields_of.items()}
+    must = {name: known[name] for name, field in fields_of.items() if field.required}
     return st.fixed_dictionaries(must, optional={name: known[name] for name in known if name not in must})
 
 
