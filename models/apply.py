@@ -153,8 +153,8 @@ def _replay(outcome: Outcome) -> _Replay:
             case ApplyTaskTemplate(unique_id, template):
                 replay.templates.setdefault((unique_id, template), effect)
             case TakeTurn(policy, known, turn):
-                first = replay.turns.get(policy, effect)
-                replay.turns[policy] = TakeTurn(policy, first.known if first is not effect else known, turn)
+                first = replay.turns.get(policy)
+                replay.turns[policy] = TakeTurn(policy, first.known if first else known, turn)
             case ExpectPing(integration, at):
                 replay.expected[integration] = max(at, replay.expected.get(integration, at))
     return replay

@@ -22,6 +22,7 @@ from tocsin import logs
 from tocsin.embedded_redis import url_of
 from tocsin.people import as_json_option
 from tocsin.settings import Settings, load
+from tocsin.table import table
 from workers import bell
 
 log = structlog.get_logger()
@@ -63,7 +64,7 @@ def aside(
     if as_json:
         click.echo(json.dumps({"count": len(every), "results": [_told(one) for one in shown]}))
         return
-    for line in _table([_columns(one) for one in shown]):
+    for line in table([_columns(one) for one in shown]):
         click.echo(line)
     click.echo(_total(len(shown), len(every)))
 
@@ -257,14 +258,6 @@ def _where(one: SetAside) -> str:
     if one.service is None and one.router is not None:
         return f"router {one.router.name}"
     return " / ".join(named.name if named else "(deleted)" for named in (one.service, one.integration))
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows with their columns below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
 
 
 def _total(shown: int, total: int) -> str:

@@ -24,8 +24,9 @@ from models.teams import EscalationPolicy, Team
 from schedules import coverage, problems
 from schedules.oncall import Shift, Span, union, without
 from schedules.problems import Cover, Problem
-from tocsin.oncall import account_option, accounts_named, plain, reading
+from tocsin.oncall import account_option, accounts_named, reading
 from tocsin.people import as_json_option
+from tocsin.table import plain
 
 # Work that takes longer says how far it has come, that often.
 TELL_EVERY_S = 2.0

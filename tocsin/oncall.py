@@ -21,6 +21,7 @@ from schedules.notices import recipient
 from schedules.targets import Duty, is_by_turns, people_on_call
 from tocsin.people import as_json_option
 from tocsin.settings import load
+from tocsin.table import plain, table
 
 AHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
@@ -86,11 +87,6 @@ def accounts_named(identifier: str | None) -> list[Account]:
     if not found:
         raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
     return found
-
-
-def plain(text: str) -> str:
-    """Names are what somebody chose: without what would steer a terminal."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
 
 
 def _account(account: Account, at: datetime, team_name: str | None) -> Told:
@@ -260,12 +256,3 @@ def _named(person: Told) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-
-
-def table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows with their columns below each other."""
-    rows = [tuple(map(plain, row)) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]

@@ -22,8 +22,9 @@ from pipeline.sources.body import BadBody
 from schedules import coverage
 from schedules.wall import moment_of, zone_of
 from tocsin import simulation
-from tocsin.oncall import NOBODY, plain, reading, table
+from tocsin.oncall import NOBODY, reading
 from tocsin.people import as_json_option
+from tocsin.table import plain, table
 from tocsin.why import rule_lines
 
 Told = dict[str, Any]

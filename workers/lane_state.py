@@ -36,8 +36,9 @@ def load(
     """
     known = configuration.of_service(service, accepted_at)
     facts = known.facts
-    if accepted_at is not None:
-        facts = replace(facts, directory=replace(facts.directory, worked_at=_worked_at(accepted_at, now)))
+    worked_at = None if accepted_at is None else _worked_at(accepted_at, now)
+    if worked_at is not None:
+        facts = replace(facts, directory=replace(facts.directory, worked_at=worked_at))
     entities, ended = entity_states(keys)
     incidents = open_incidents(
         service.id,
