@@ -8,8 +8,8 @@ from typing import Any
 import peewee
 
 from models.base import store
-from models.effects import DONE_ONCE, EntityState, IncidentState, TimerState
-from models.enums import ONCE, IncidentStatus, TimerKind, Urgency
+from models.effects import EntityState, IncidentState
+from models.enums import IncidentStatus, Urgency
 from models.events import Entity
 from models.incidents import Incident, IncidentAssignment, IncidentResponder
 from models.prepared import Prepared, among, given
@@ -252,39 +252,3 @@ def assigned_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], 
     rows = {incident.row: incident.unique_id for incident in incidents}
     found = _ASSIGNED.rows(incidents=list(rows)) if rows else []
     return {(rows[incident], role): user for incident, role, user in found}
-
-
-_WAITING = Prepared(
-    lambda: Timer.select(Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(
-        among(Timer.incident, "incidents"), Timer.done_at.is_null()
-    )
-)
-_DONE = Prepared(
-    lambda: Timer.select(Timer.incident, Timer.key).where(
-        among(Timer.incident, "incidents"),
-        among(Timer.key, "keys"),
-        Timer.done_at.is_null(False),
-        Timer.outcome.startswith(DONE_ONCE),
-    )
-)
-
-
-def waiting_timers(incidents: Iterable[IncidentState]) -> dict[str, dict[str, TimerState]]:
-    """What waits for each of these incidents, by its unique_id and by key."""
-    rows = {incident.row: incident.unique_id for incident in incidents}
-    found: dict[str, dict[str, TimerState]] = {}
-    for row, kind, key, due_at in _WAITING.rows(incidents=list(rows)) if rows else []:
-        waits = TimerState(rows[row], TimerKind(kind), key, due_at)
-        found.setdefault(waits.incident, {})[key] = waits
-    return found
-
-
-def done_once(incidents: Iterable[IncidentState], timers: Iterable[TimerState]) -> set[tuple[str, str]]:
-    """Which of these timers, of these incidents, have done already what is done once: incident and key."""
-    rows = {incident.unique_id: incident.row for incident in incidents}
-    once = {(timer.incident, timer.key) for timer in timers if timer.kind in ONCE}
-    if not once:
-        return set()
-    names = {rows[incident]: incident for incident, _ in once}
-    found = _DONE.rows(incidents=list(names), keys=list({key for _, key in once}))
-    return once.intersection((names[row], key) for row, key in found)

@@ -20,7 +20,7 @@ from rq_scheduler import Scheduler
 from models.accounts import Heartbeat
 from models.base import STORE_ERRORS, connection, store
 from tocsin.signals import Signals
-from workers import audit, bell, heartbeats, maintenance, retention, timers
+from workers import audit, bell, heartbeats, maintenance, retention, ticks
 
 log = structlog.get_logger()
 
@@ -71,10 +71,10 @@ class Periodic:
 
 
 PERIODIC = (
-    Periodic("tick", 1, timers.ring_due),
+    Periodic("tick", 1, ticks.ring_due),
     Periodic("maintenance", 1, maintenance.ring_over),
     Periodic("pings", 1, heartbeats.raise_missing),
-    Periodic("sweep", 2, timers.ring_stale),
+    Periodic("sweep", 2, ticks.ring_stale),
     Periodic("heartbeat", 5, beat),
     Periodic("audit", 300, audit.audit, slow=True),
     Periodic("clean-up", 3600, retention.clean_up, slow=True),

@@ -34,7 +34,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
             "workers.heartbeats",
             "workers.maintenance",
             "workers.retention",
-            "workers.timers",
+            "workers.ticks",
             "schedules",
             "tocsin",
         },

@@ -13,8 +13,8 @@ from models.enums import ResponseStatus
 from models.ids import new_short_id
 from models.incidents import Incident, IncidentResponder
 from models.loading import lock_incident
-from models.messages import void_notices
 from models.teams import EscalationPolicy
+from models.writing.notices import void_notices
 from schedules.responders import Call, call_responders, owed_for
 from web import wire
 from web.auth import now, viewer

@@ -25,14 +25,10 @@ from models.effects import (
 )
 from models.enums import ActorKind, IncidentStatus, TimerKind
 from models.facts import Directory, ServiceFacts
-from models.incident_states import (
-    done_once,
-    open_incidents_after,
-    over_with_timers_after,
-    waiting_timers,
-)
+from models.incident_states import open_incidents_after, over_with_timers_after
 from models.incidents import Incident
 from models.loading import lock_families, services_around
+from models.timer_states import done_once, waiting_timers
 from schedules import escalation
 from schedules.timers import wanted
 from tocsin import metrics
@@ -118,11 +114,14 @@ def _differences(
     """Those of these that are wrong, in a constant number of queries."""
     directories = configuration.of_incidents(incidents, now)
     plans = [(one, wanted(one, services.get(one.service or 0), directories[one.team])) for one in incidents]
-    waiting = waiting_timers(incidents)
+    names = {one.row: one.unique_id for one in incidents if one.row is not None}
+    waiting: dict[str, dict[str, TimerState]] = {}
+    for _, timer in waiting_timers(names):
+        waiting.setdefault(timer.incident, {})[timer.key] = timer
     absent = [
         timer for one, plan in plans for timer in plan if timer.key not in waiting.get(one.unique_id, {})
     ]
-    done = done_once(incidents, absent)
+    done = done_once(names, absent)
     compared = [
         _compared(
             one,

@@ -1,4 +1,4 @@
-"""Due timers: take them, decide again from what is true now, write; and ring for what falls due.
+"""Due timers: take them, decide again from what is true now, write.
 
 Those of one service are taken together, a bounded number of incidents in one transaction (decision 0019). A
 timer is marked done in the transaction of its effects, so one that was taken by a killed worker is simply
@@ -9,7 +9,7 @@ import random
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from time import monotonic, thread_time
 from typing import Any
 
@@ -19,12 +19,10 @@ from models import bulk
 from models.apply import apply
 from models.base import STORE_ERRORS, connection, store
 from models.effects import ArmTimers, Effect, IncidentState, Outcome, SaveIncident, TimerState
-from models.enums import MessageState, TimerKind, WorkState
-from models.events import Event, Receipt
+from models.enums import TimerKind
 from models.facts import Surroundings
 from models.incidents import Incident
 from models.loading import Busy, Families, lock_families
-from models.notices import Message
 from models.prepared import Prepared, among, given
 from models.timers import Timer
 from schedules import due
@@ -33,9 +31,6 @@ from workers import bell, configuration
 from workers.pace import Pace
 
 log = structlog.get_logger()
-
-# Waiting longer than this means that a bell was lost (design, section 6).
-STALE = timedelta(seconds=3)
 
 # Due timers that a pass looks at, the oldest first; and how long it goes by what it saw. Then it looks
 # again: others may have been there, and more may be due.
@@ -309,52 +304,3 @@ def _tell(decided: Decided, now: datetime) -> None:
     outcomes = Counter(f"{timer.kind}: {outcome}" for timer, outcome in decided.timers)
     late_ms = max(_late_ms(timer, now) for timer, _ in decided.timers)
     log.info("timers fired", count=len(decided.timers), outcomes=dict(outcomes), late_ms=late_ms)
-
-
-def ring_due() -> None:
-    """The clock's tick: ring for timers and messages that are due."""
-    with connection():
-        now = store().now()
-        timers = Timer.select().where(Timer.done_at.is_null(), Timer.due_at <= now).exists()
-        channels = (
-            Message.select(Message.channel)
-            .where(Message.state == MessageState.PENDING, Message.next_at <= now)
-            .distinct()
-        )
-        ringing = [channel for (channel,) in channels.tuples()]
-    if timers:
-        bell.ring_timers()
-    bell.ring_deliveries(ringing)
-
-
-def ring_stale() -> None:
-    """The clock's sweep: ring for alerts that have waited so long that their bell must be lost."""
-    with connection():
-        before = store().now() - STALE
-        receipts = (
-            Receipt.select(Receipt.service)
-            .where(Receipt.state == WorkState.WAITING, Receipt.received_at < before)
-            .distinct()
-        )
-        lanes = [(row, "normalize") for (row,) in receipts.tuples()]
-        events = (
-            Event.select(Event.service, Event.stage)
-            .where(Event.state == WorkState.WAITING, Event.creation_date < before)
-            .distinct()
-        )
-        lanes += list(events.tuples())
-        routers = (
-            Receipt.select(Receipt.router)
-            .where(
-                Receipt.state == WorkState.WAITING,
-                Receipt.router.is_null(False),
-                Receipt.received_at < before,
-            )
-            .distinct()
-        )
-        waiting_routers = [row for (row,) in routers.tuples()]
-    for router_row in waiting_routers:
-        bell.ring_router(router_row)
-    for service_row, stage in lanes:
-        if service_row is not None:
-            bell.ring_road(service_row, stage)

@@ -9,7 +9,7 @@ from tests.alerts import accept
 from tests.rules import accept_by, add_router, add_router_rule
 from tests.set_aside import set_aside_body
 from tests.workers.test_timers import open_one, set_policy
-from workers import maintenance, road, routing, timers
+from workers import maintenance, road, routing, ticks, timers
 
 # Indexes that hold only what waits: reading one from end to end is reading what waits.
 ONLY_WHAT_WAITS = {
@@ -99,8 +99,8 @@ def test_due_timers_are_found_by_their_index(world, busy, now, statements):
 
 def test_due_messages_are_found_by_their_index(world, busy, statements):
     with statements() as seen:
-        timers.ring_due()
-        timers.ring_stale()
+        ticks.ring_due()
+        ticks.ring_stale()
 
     assert scans(seen) == []
 

@@ -169,7 +169,7 @@ def test_rq_sees_the_jobs_as_json(client, tick):
     clock = Clock(client, PERIODIC)
     clock.enqueue_jobs()
 
-    assert {job.func_name for job in clock.get_jobs()} >= {"workers.timers.ring_due", "schedules.clock.beat"}
+    assert {job.func_name for job in clock.get_jobs()} >= {"workers.ticks.ring_due", "schedules.clock.beat"}
     assert all(not value.startswith(b"\x80") for value in client.hgetall("rq:job:tocsin-tick").values())
 
 

@@ -41,6 +41,30 @@ def write_notices(owed: Mapping[str, Owed], known: Mapping[str, int]) -> frozens
     return frozenset(one.notice.channel for one in fresh)
 
 
+def void_owed(voids: Mapping[str, list[VoidNotices]], known: Mapping[str, int]) -> None:
+    """What these incidents owe is void where one of these words concerns it, by the first that does."""
+    by_row = {known[unique_id]: said for unique_id, said in voids.items()}
+    if not by_row:
+        return
+    records = []
+    for row, incident, kind in _PENDING_NOTICES.rows(incidents=list(by_row)):
+        void = next((one for one in by_row[incident] if kind in one.kinds), None)
+        if void is not None:
+            ended = {"state": NoticeStatus.VOID, "outcome": void.outcome, "done_at": void.at}
+            records.append({"id": row, **ended})
+    bulk.update(Notice, records)
+
+
+# Locked in the order in which a delivery locks them, or each would wait for the other.
+_PENDING_NOTICES = Prepared(
+    lambda: store().for_update(
+        Notice.select(Notice.id, Notice.incident, Notice.kind)
+        .where(among(Notice.incident, "incidents"), Notice.state == NoticeStatus.PENDING)
+        .order_by(Notice.id)
+    )
+)
+
+
 def void_notices(incident: int, keys: str, at: datetime, outcome: str) -> None:
     """What an incident (its row number) still owes by keys that begin so is owed no more, and says why."""
     begins = Notice.key.startswith(keys)

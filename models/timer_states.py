@@ -1,0 +1,42 @@
+"""The timers of incidents as decisions know them. Incidents are given by row number, with their unique_id."""
+
+from collections.abc import Iterable, Mapping
+
+from models.effects import DONE_ONCE, TimerState
+from models.enums import ONCE, TimerKind
+from models.prepared import Prepared, among
+from models.timers import Timer
+
+_WAITING = Prepared(
+    lambda: Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(
+        among(Timer.incident, "incidents"), Timer.done_at.is_null()
+    )
+)
+_DONE = Prepared(
+    lambda: Timer.select(Timer.incident, Timer.key).where(
+        among(Timer.incident, "incidents"),
+        among(Timer.key, "keys"),
+        Timer.done_at.is_null(False),
+        Timer.outcome.startswith(DONE_ONCE),
+    )
+)
+
+
+def waiting_timers(names: Mapping[int, str]) -> list[tuple[int, TimerState]]:
+    """What waits for these incidents, each with its own row number."""
+    found = _WAITING.rows(incidents=list(names)) if names else []
+    return [
+        (row, TimerState(names[incident], TimerKind(kind), key, due_at))
+        for row, incident, kind, key, due_at in found
+    ]
+
+
+def done_once(names: Mapping[int, str], timers: Iterable[TimerState]) -> set[tuple[str, str]]:
+    """Which of these timers, of these incidents, have done already what is done once: incident and key."""
+    once = {(timer.incident, timer.key) for timer in timers if timer.kind in ONCE}
+    if not once:
+        return set()
+    incidents = {incident for incident, _ in once}
+    asked = [row for row, unique_id in names.items() if unique_id in incidents]
+    found = _DONE.rows(incidents=asked, keys=list({key for _, key in once}))
+    return once.intersection((names[row], key) for row, key in found)
