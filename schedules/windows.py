@@ -14,6 +14,9 @@ from schedules.wall import moment_of, wall_of, zone_or_utc
 
 INSTANT = timedelta.resolution
 NOTHING = timedelta()
+DAY = timedelta(days=1)
+# Where the calendar ends. Nothing begins then or later, and what would end later ends then.
+LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
 # From when, and until just before when; None is for ever.
 Span = tuple[datetime, datetime | None]
@@ -59,8 +62,8 @@ def _of_day(window: WindowFacts, day: datetime) -> tuple[Span, ...]:
     """What reaches into a day of UTC."""
     first = _holding(window, day)
     found = [] if first is None else [first]
-    moment, end = day, day + timedelta(days=1)
-    while (span := following(window, moment)) is not None and span[0] < end:
+    moment = day
+    while (span := following(window, moment)) is not None and span[0] - day < DAY:
         found.append(span)
         moment = span[0]
     return tuple(found)
@@ -101,7 +104,8 @@ def following(window: WindowFacts, at: datetime) -> Span | None:
 
 
 class _Repeats:
-    """A window's occurrences, counted from 0, its own start. The last begins before `repeat_until`."""
+    """A window's occurrences, counted from 0, its own start. The last begins before `repeat_until` and before
+    the calendar ends."""
 
     def __init__(self, window: WindowFacts) -> None:
         self._window = window
@@ -111,22 +115,28 @@ class _Repeats:
         # Where the clock is set back within the first, it may end at an earlier local time than it began.
         self._length = length if length > NOTHING else window.end - window.start
         self._every = timedelta(days=window.repeat_interval)
-        self._last = self._last_one()
+        self._last = max(self._unbounded((window.repeat_until or LAST_MOMENT) - INSTANT), 0)
 
     def of(self, k: int) -> tuple[datetime, datetime]:
         """When occurrence k begins and ends: the first as it was given, others by the clock on the wall."""
         if k == 0:
             return self._window.start, self._window.end
-        opens = self._opens + k * self._every
-        return moment_of(opens, self._zone), moment_of(opens + self._length, self._zone)
+        opens = k * self._every
+        return self._moment(opens), self._moment(opens + self._length)
+
+    def _moment(self, later: timedelta) -> datetime:
+        """When the clock shows a time so much later than that of the start, if the calendar has it."""
+        try:
+            return moment_of(self._opens + later, self._zone)
+        except OverflowError:
+            return LAST_MOMENT
 
     def has(self, k: int) -> bool:
-        return self._last is None or k <= self._last
+        return k <= self._last
 
     def begun_by(self, at: datetime) -> int:
         """The latest that has begun by a moment, -1 before the first."""
-        k = self._unbounded(at)
-        return k if self._last is None else min(k, self._last)
+        return min(self._unbounded(at), self._last)
 
     @property
     def are_one(self) -> bool:
@@ -135,14 +145,9 @@ class _Repeats:
 
     @property
     def end(self) -> datetime | None:
-        """When the last ends; None when there is none."""
-        return None if self._last is None else self.of(self._last)[1]
-
-    def _last_one(self) -> int | None:
-        if not self._every:
-            return 0
-        until = self._window.repeat_until
-        return None if until is None else max(self._unbounded(until - INSTANT), 0)
+        """When the last ends; None when they repeat for ever."""
+        is_endless = self._window.repeat_until is None and bool(self._every)
+        return None if is_endless else self.of(self._last)[1]
 
     def _unbounded(self, at: datetime) -> int:
         if at < self._window.start:
@@ -151,7 +156,7 @@ class _Repeats:
             return 0
         k = max((wall_of(at, self._zone) - self._opens) // self._every, 0)
         # Where the clock was set back, more may have begun than it shows.
-        while self.of(k + 1)[0] <= at:
+        while self.of(k + 1)[0] <= at < LAST_MOMENT:
             k += 1
         return k
 

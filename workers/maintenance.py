@@ -15,6 +15,7 @@ from models import bulk
 from models.base import STORE_ERRORS, connection, store
 from models.enums import ServiceStatus, WorkState
 from models.events import Entity, Event, Receipt
+from models.facts import WindowFacts
 from models.loading import lock_service
 from models.prepared import Prepared, given
 from models.services import Integration, Service
@@ -61,7 +62,17 @@ def _services_over(at: datetime) -> list[int]:
     query = Integration.select(Integration.service).join(Service).where(keeping, _is_on()).distinct()
     services = [row for (row,) in query.tuples()]
     windows = windows_of(services, at)
-    return [row for row in services if in_force(windows.get(row, ()), at) is None]
+    return [row for row in services if _is_over(row, windows.get(row, ()), at)]
+
+
+def _is_over(service_row: int, windows: Iterable[WindowFacts], at: datetime) -> bool:
+    """Whether none of a service's windows holds; one of which that cannot be told keeps none of the others
+    waiting."""
+    try:
+        return in_force(windows, at) is None
+    except Exception:
+        log.exception("whether maintenance is over could not be told", service=service_row)
+        return False
 
 
 def _is_on() -> Any:

@@ -1,5 +1,6 @@
 """When maintenance windows hold, over both changes of clocks, and as a slow reading has it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -7,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.facts import WindowFacts
-from schedules.windows import INSTANT, following, holding, in_force
+from schedules.windows import INSTANT, LAST_MOMENT, NOTHING, following, holding, in_force
 from tests.schedules.minute_model import furthest, shown
 from tests.schedules.rotas import DAY, HOUR, at
 
@@ -152,6 +153,41 @@ def test_a_zone_that_this_host_does_not_know_is_utc():
     assert span(holding(nightly, at("2026-03-30 01:00"))) == "03-30 00:30 - 03-30 01:30"
 
 
+LAST_DAY = "9999-12-31 23:59:59"
+EVERY_TEN_YEARS = window("2026-01-01 00:00", "2026-01-01 01:00", 3650, "9998-12-31 00:00")
+
+
+@pytest.mark.parametrize("zone", ["UTC", BERLIN, "Asia/Tokyo", "America/New_York", "Pacific/Apia"])
+@pytest.mark.parametrize(
+    ("facts", "moment", "holds"),
+    [
+        (window("2026-03-04 01:00", "2026-03-04 02:00", 1, LAST_DAY), "2026-01-05 01:30", False),
+        (window("2026-03-04 01:00", "2026-03-04 02:00", 1, LAST_DAY), "2026-03-05 01:30", True),
+        (window("2026-03-04 01:00", "2026-03-04 02:00", 1, LAST_DAY), "9999-12-30 01:30", True),
+        (window("2026-03-04 00:00", LAST_DAY, 1), "2026-03-05 00:00", True),
+        (window("0001-01-01 00:00", LAST_DAY, 3650, LAST_DAY), "2026-03-05 00:00", True),
+        (window("9999-12-31 00:00", LAST_DAY, 1), "2026-03-05 00:00", False),
+        (window("9999-12-31 00:00", LAST_DAY, 1), LAST_DAY, False),
+        (window("0001-01-01 12:00", "0001-01-01 12:30", 1), "0001-01-01 12:15", True),
+        (EVERY_TEN_YEARS, "2026-01-01 00:30", True),
+        (EVERY_TEN_YEARS, "9999-06-01 00:30", False),
+    ],
+    ids=lambda value: "" if isinstance(value, WindowFacts) else str(value),
+)
+def test_repeats_go_on_until_the_calendar_ends(facts, moment, holds, zone):
+    assert (holding(replace(facts, time_zone=zone), at(moment)) is not None) == holds
+
+
+def test_what_would_end_after_the_calendar_ends_with_it():
+    nightly = window("9999-12-29 23:00", "9999-12-30 03:00", 1)
+    overlapping = window("9999-12-01 00:00", "9999-12-03 00:00", 1, LAST_DAY)
+
+    assert holding(nightly, at(LAST_DAY)) == (at("9999-12-31 23:00"), LAST_MOMENT)
+    assert following(nightly, at("9999-12-31 12:00")) == (at("9999-12-31 23:00"), LAST_MOMENT)
+    assert following(nightly, at(LAST_DAY)) is None
+    assert holding(overlapping, at("9999-12-05 00:00")) == (at("9999-12-01 00:00"), LAST_MOMENT)
+
+
 def slowly(facts, moment):
     """Whether it holds, found by counting days: by what the clock has shown so far, a local time has come."""
     if facts.start <= moment < facts.end:
@@ -216,3 +252,49 @@ def test_the_edges_are_where_the_slow_reading_changes(facts, minutes):
         assert slowly(facts, ends - INSTANT)
         assert not slowly(facts, ends)
     assert begins <= moment or not any(slowly(facts, moment + (begins - moment) * n / 20) for n in range(20))
+
+
+def counted(facts, moment):
+    """Whether it holds by the clock of UTC, which is never set: of what has begun, the last ends last."""
+    since, length = moment - facts.start, facts.end - facts.start
+    if since < NOTHING or not facts.repeat_interval:
+        return NOTHING <= since < length
+    every = facts.repeat_interval * DAY
+    repeats = (facts.repeat_until or LAST_MOMENT) - facts.start
+    last = max((repeats - INSTANT) // every, 0)
+    return since - min(since // every, last) * every < length
+
+
+FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
+# The years in which the calendar begins and ends, and one of ours.
+MOMENTS = st.one_of(
+    st.datetimes(datetime(year, 1, 1), datetime(year, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
+    for year in (1, 2, 2026, 9998, 9999)
+).map(lambda moment: moment.replace(tzinfo=UTC)) | st.sampled_from([FIRST_MOMENT, LAST_MOMENT])
+FAR = st.builds(
+    lambda moments, days, until, zone: WindowFacts("w", "W", *sorted(moments), days, until, zone),
+    st.lists(MOMENTS, min_size=2, max_size=2, unique=True),
+    st.sampled_from((0, 1, 2, 365, 3650)),
+    st.none() | MOMENTS,
+    st.sampled_from(ZONES),
+).filter(lambda facts: facts.repeat_until is None or facts.repeat_until > facts.start)
+
+
+@settings(max_examples=500, deadline=None)
+@given(FAR, MOMENTS)
+def test_wherever_in_the_calendar_it_is_known_whether_it_holds(facts, moment):
+    found, later = holding(facts, moment), following(facts, moment)
+
+    assert found is None or found[0] <= moment
+    assert found is None or found[1] is None or moment < found[1]
+    assert later is None or moment < later[0]
+    facts = replace(facts, time_zone="UTC")
+    if moment < LAST_MOMENT:
+        assert (holding(facts, moment) is not None) == counted(facts, moment)
+    begins, ends = holding(facts, moment) or following(facts, moment) or (None, None)
+    if begins is not None:
+        assert counted(facts, begins)
+        assert begins == FIRST_MOMENT or not counted(facts, begins - INSTANT)
+    if ends is not None:
+        assert counted(facts, ends - INSTANT)
+        assert ends == LAST_MOMENT or not counted(facts, ends)

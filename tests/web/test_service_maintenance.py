@@ -4,7 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from models.enums import WorkState
 from models.events import Event
+from tests.alerts import accept
 from workers import maintenance, road
 
 HOUR = timedelta(hours=1)
@@ -83,6 +85,28 @@ def test_only_while_it_holds(ask, service, window, start, end, more, expected):
     window(start, end, **more)
 
     assert shown(ask("GET", service).json) == expected
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"start_time": "2020-01-01T01:00:00Z", "end_time": "2020-01-01T02:00:00Z", "repeat_interval": 3650},
+        {"start_time": "2020-01-01T01:00:00Z", "end_time": "9999-12-31T23:59:59Z", "repeat_interval": 1},
+        {"start_time": "0001-01-01T00:00:00Z", "end_time": "0001-01-01T01:00:00Z", "repeat_interval": 1},
+    ],
+    ids=["every ten years", "one long one", "since the first year"],
+)
+def test_repeats_until_the_calendar_ends_hinder_nobody(ask, world, service, window, times):
+    window(**times, repeat_until=None, time_zone="Asia/Tokyo")
+    ask("PATCH", window(**times, time_zone="Asia/Tokyo"), {"repeat_until": "9999-12-31T23:59:59Z"})
+    accept(world, datetime.now(UTC), message="m", alert_type="critical", entity_id="db1", exactly=True)
+    road.run(world.service.id)
+
+    assert ask("GET", service).status_code == 200
+    incident = {"title": "x", "service": world.service.unique_id}
+    assert ask("POST", "/api/incidents/", incident).status_code == 201
+    assert ask("POST", "/api/incidents/filter/", {"status": 0}).status_code == 200
+    assert [event.state for event in Event.select()] == [WorkState.DONE]
 
 
 def test_what_is_stored_comes_back_when_the_window_is_over(ask, service, window):

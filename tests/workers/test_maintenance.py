@@ -5,7 +5,9 @@ from datetime import timedelta
 
 import pytest
 
+from models import founding
 from models.accounts import raise_version
+from models.applications import GENERIC
 from models.base import connection
 from models.enums import ServiceStatus, WorkState
 from models.events import Entity, Event
@@ -122,6 +124,27 @@ def test_a_service_that_fails_keeps_none_of_the_others_waiting(world, now, windo
     monkeypatch.setattr(maintenance, "_release_some", failing)
 
     assert maintenance.release(now + HOUR) == 10
+
+
+def test_one_whose_windows_cannot_be_told_keeps_none_of_the_others_waiting(
+    world, now, window, kept, monkeypatch
+):
+    other = founding.new_service(world.team, "Search", world.policy, world.alice, now)
+    door = founding.new_integration(other, "Door", GENERIC, world.alice, now)
+    Entity.create(integration=door, entity_id="db1", kept_back="alert")
+    Maintenance.update(end_time=now + HOUR * 10**5).execute()
+    rung = []
+
+    def failing(windows, at):
+        return 1 // 0 if windows else None
+
+    monkeypatch.setattr(maintenance, "in_force", failing)
+    monkeypatch.setattr(bell, "ring_maintenance", lambda: rung.append(1))
+    maintenance.ring_over()
+
+    assert rung == [1]
+    assert maintenance.release(now) == 1
+    assert still_kept() == 10
 
 
 def test_what_lost_its_alert_is_forgotten(world, now, window, kept):
