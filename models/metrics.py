@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import peewee
@@ -10,9 +10,9 @@ import peewee
 from models import aside, bulk
 from models.accounts import Heartbeat
 from models.base import Table
-from models.enums import WorkState
+from models.enums import DELIVERABLE, AttemptOutcome, WorkState
 from models.events import Event, Receipt
-from models.notices import Message
+from models.notices import Attempt, Message
 from models.timers import Timer
 
 # A series by its name and its labels, as JSON with sorted keys.
@@ -53,6 +53,16 @@ class Late:
 
 
 @dataclass(frozen=True, slots=True)
+class Unsent(Late):
+    """Messages of a channel that should be out. `since` passes over those that were tried in vain while
+    others were sent: it is their recipients who do not take them. `failed` are those that were given up, or
+    could not be tried, since the last one that was sent, without those that were refused for good.
+    """
+
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Backlog:
     """What waits now. `received` are bodies, `on_road` alerts behind a cut of the road; `lanes` are the
     services and routers that they wait for. Timers and messages count once they are due; the latter are by
@@ -65,7 +75,7 @@ class Backlog:
     oldest: datetime | None
     aside: int
     timers: Late
-    messages: Mapping[int, Late] = field(default_factory=dict)
+    messages: Mapping[int, Unsent] = field(default_factory=dict)
 
 
 # Spelled out, not a parameter: SQLite uses the indexes of what waits only then.
@@ -87,7 +97,7 @@ def backlog(now: datetime) -> Backlog:
         oldest=min(since, default=None),
         aside=aside.count(),
         timers=_late_timers(now),
-        messages=_late_messages(now),
+        messages={int(channel): _unsent(channel, now) for channel in sorted(DELIVERABLE)},
     )
 
 
@@ -138,15 +148,43 @@ def _late_timers(now: datetime) -> Late:
     return Late(count, Timer.due_at.python_value(since))
 
 
-def _late_messages(now: datetime) -> dict[int, Late]:
-    due = (
-        Message.select(Message.channel, peewee.fn.COUNT(Message.id), peewee.fn.MIN(Message.next_at))
-        .where(Message.state == peewee.SQL("0"), Message.next_at <= now)
-        .group_by(Message.channel)
+# No message that is tried again waits for longer (schedules/retries.py has two minutes).
+TRIED_AGAIN_WITHIN = timedelta(minutes=5)
+# Earlier than anything.
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _unsent(channel: int, now: datetime) -> Unsent:
+    """A message is late since it was due; once it was tried, since the first try: each one moves the next."""
+    sent_at = _last_sent(channel)
+    first = Message.first_tried_at
+    since = peewee.fn.MIN(peewee.fn.COALESCE(first, Message.next_at))
+    waiting = Message.select(
+        peewee.fn.COUNT(Message.id), since.filter(first.is_null() | (first > sent_at))
+    ).where(
+        Message.state == peewee.SQL("0"),
+        Message.channel == channel,
+        Message.next_at <= now + TRIED_AGAIN_WITHIN,
+        (Message.next_at <= now) | first.is_null(False),
     )
-    return {
-        channel: Late(count, Message.next_at.python_value(since)) for channel, count, since in due.tuples()
-    }
+    ((count, oldest),) = waiting.tuples()
+    return Unsent(count, Message.next_at.python_value(oldest), _failed_since(channel, sent_at))
+
+
+def _last_sent(channel: int) -> datetime:
+    last = Message.select(peewee.fn.MAX(Message.done_at))
+    sent = (Message.state == peewee.SQL("1")) & (Message.channel == channel)
+    return _moment(Message.done_at, last.where(sent)) or NEVER
+
+
+def _failed_since(channel: int, moment: datetime) -> int:
+    """That an address is refused tells nothing of the relay: it may be somebody's slip of the pen."""
+    refused = Attempt.select().where(
+        Attempt.message == Message.id, Attempt.outcome == AttemptOutcome.REFUSED.value
+    )
+    failed = (Message.state == peewee.SQL("3")) & (Message.channel == channel) & (Message.done_at > moment)
+    count: int = Message.select().where(failed, ~peewee.fn.EXISTS(refused)).count()
+    return count
 
 
 def _moment(of: peewee.Field, query: Any) -> datetime | None:

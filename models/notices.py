@@ -37,6 +37,13 @@ class Message(Table):
 Message.add_index(
     Message.index(Message.channel, Message.next_at, where=peewee.SQL("state = 0"), name="message_due")
 )
+# Of each channel the last one that was sent, and what could not be since: whether its mail goes out at all.
+Message.add_index(
+    Message.index(Message.channel, Message.done_at, where=peewee.SQL("state = 1"), name="message_sent")
+)
+Message.add_index(
+    Message.index(Message.channel, Message.done_at, where=peewee.SQL("state = 3"), name="message_failed")
+)
 
 
 class Notice(Table):

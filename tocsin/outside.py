@@ -121,6 +121,8 @@ def _late(backlog: Backlog, now: datetime) -> Iterator[str]:
     for what, since, most in waits:
         if since is not None and now - since > most:
             yield what
+    if any(unsent.failed for unsent in backlog.messages.values()):
+        yield "messages cannot be sent"
 
 
 def _gone(living: Collection[str]) -> Iterator[str]:

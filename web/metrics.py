@@ -20,7 +20,7 @@ from prometheus_client.metrics_core import Metric as Family
 from models import metrics as kept
 from models.base import store
 from models.enums import DELIVERABLE, ContactType
-from models.metrics import Late, Series
+from models.metrics import Series
 from tocsin.metrics import KINDS, METRICS, Metric, count_refused
 
 # Whoever asks more often than this gets the last answer again.
@@ -105,7 +105,7 @@ def _add_histograms(family: Family, metric: Metric, series: dict[str, dict[Label
 def _waiting(now: datetime) -> Iterator[Family]:
     backlog = kept.backlog(now)
     living = kept.living(now)
-    channels = [(_channel(kind), backlog.messages.get(kind, Late())) for kind in sorted(DELIVERABLE)]
+    channels = [(_channel(kind), backlog.messages[kind]) for kind in sorted(DELIVERABLE)]
     starts = {life.kind: life.started_at for life in sorted(living, key=lambda life: life.started_at)}
     yield _gauge(
         "tocsin_alerts_waiting",
@@ -128,14 +128,20 @@ def _waiting(now: datetime) -> Iterator[Family]:
     )
     yield _gauge(
         "tocsin_messages_waiting",
-        "Messages that are due.",
-        [((name,), late.count) for name, late in channels],
+        "Messages that should be out.",
+        [((name,), unsent.count) for name, unsent in channels],
         "channel",
     )
     yield _gauge(
         "tocsin_messages_oldest_seconds",
         "How late the oldest of them is.",
-        [((name,), _age(late.since, now)) for name, late in channels],
+        [((name,), _age(unsent.since, now)) for name, unsent in channels],
+        "channel",
+    )
+    yield _gauge(
+        "tocsin_messages_failed",
+        "Messages that could not be sent, since the last one that was.",
+        [((name,), unsent.failed) for name, unsent in channels],
         "channel",
     )
     yield _gauge(
