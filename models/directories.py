@@ -203,4 +203,4 @@ def sla_facts(row: Sla) -> SlaFacts:
         )
         for each in row.escalations
     )
-    return SlaFacts(row.id, row.name, row.acknowledge_time, row.resolve_time, escalations)
+    return SlaFacts(row.id, row.unique_id, row.name, row.acknowledge_time, row.resolve_time, escalations)

@@ -156,6 +156,7 @@ class SlaFacts:
     """An active SLA: within how many seconds it promises an answer, and an end; None where it does not."""
 
     row: int
+    unique_id: str
     name: str
     acknowledge_s: int | None = None
     resolve_s: int | None = None

@@ -37,8 +37,12 @@ class Promise:
 
     @property
     def key(self) -> str:
-        """Names it among all of its incident: by another moment, it is another promise."""
-        return f"sla:{self.sla.row}:{self.clock.value}:{self.by:%y%m%dT%H%M%S}"
+        """Names it among all of its incident: by another moment, it is another promise.
+
+        Of the SLA's id it takes as much as there is room for; the row number of a deleted one may be that of
+        another by now.
+        """
+        return f"sla:{self.sla.unique_id[:8]}:{self.clock.value}:{self.by:%y%m%dT%H%M%S}"
 
 
 @dataclass(frozen=True, slots=True)

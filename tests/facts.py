@@ -67,6 +67,7 @@ def sla(*escalations, acknowledge=None, resolve=None, row=1, name="Gold"):
     """Times in minutes; escalations as (type, minutes after the breach, username, ...)."""
     return SlaFacts(
         row,
+        f"{row:08x}-0000-4000-8000-000000000000",
         name,
         acknowledge * 60 if acknowledge else None,
         resolve * 60 if resolve else None,

@@ -385,6 +385,28 @@ def test_an_sla_that_is_deleted_promises_nothing(night, gold):
     assert waiting() == []
 
 
+def test_an_sla_that_is_made_anew_promises_anew(night, gold, world):
+    """With the same escalations under their ids, and on SQLite in the same row, as tools that describe
+    what there should be make it."""
+    night.alert("Disk full on db1")
+    night.after(minutes=30)
+    assert [person for person, _ in told(night)] == ["bob", "bob", "bob"]
+    gold.delete_instance()
+    raise_version(world.account.id)
+    audit.audit(night.now)
+    known = {name: getattr(gold, name) for name in ("acknowledge_time", "resolve_time", "escalations")}
+    anew = Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=night.now, **known)
+    raise_version(world.account.id)
+    give(night, anew)
+    night.after(seconds=1)
+
+    assert told(night) == [("bob", "SLA Gold: not acknowledged for 15 min beyond its promise")]
+    assert logged()[-2:] == [
+        "SLA Gold breached: not acknowledged within 15 min",
+        "SLA Gold: not acknowledged for 15 min beyond its promise: Bob",
+    ]
+
+
 def test_an_sla_promises_nothing_while_it_is_inactive(night, gold):
     edit(gold, is_active=False)
     night.alert("Disk full on db1")
