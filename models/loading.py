@@ -10,7 +10,7 @@ from typing import Any
 
 from models.accounts import Configuration
 from models.applications import APPLICATIONS
-from models.base import store
+from models.base import db, store
 from models.directories import directory, directory_of
 from models.effects import IncidentState
 from models.enums import (
@@ -175,19 +175,21 @@ class Families:
 def lock_families(incident_rows: Collection[int], *, waits: bool = True) -> Families:
     """These incidents and their children, locked by their services (and themselves).
 
-    Who are children is certain only under the lock: what was merged between looking and locking has its
-    service locked too. Where it is not to wait, it raises Busy when somebody else holds one of the services,
+    Who are children is certain only under the lock: where something was merged between looking and locking,
+    all is let go and locked again with its service, in order. Where it is not to wait, it raises Busy when somebody else holds one of the services,
     and leaves out incidents that have none and are held by somebody else.
     """
     asked = services_of_families(incident_rows)
-    services = lock_services(asked, waits=waits)
     while True:
-        # Whoever holds one of a service's incidents without its lock holds it for a moment only.
-        states = lock_families_of(incident_rows, waits=waits or bool(asked))
-        missing = {one.service for one in states if one.service} - asked
-        if not missing:
-            break
-        services |= lock_services(missing, waits=waits)
+        with db.atomic() as tried:
+            services = lock_services(asked, waits=waits)
+            # Whoever holds one of a service's incidents without its lock holds it for a moment only.
+            states = lock_families_of(incident_rows, waits=waits or bool(asked))
+            missing = {one.service for one in states if one.service} - asked
+            if not missing:
+                break
+            # What is held now may come after what is missing, in the order in which everybody locks.
+            tried.rollback()
         asked |= missing
     accounts = {one.service: one.account for one in states}
     return Families(

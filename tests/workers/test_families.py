@@ -1,7 +1,9 @@
 """What alerts and timers do to merged incidents (contract 4.3), whoever's service they are of."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from models import founding
@@ -12,14 +14,17 @@ from models.effects import Actor, Outcome
 from models.enums import ActorKind, IncidentStatus
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog, IncidentNote
-from models.loading import lock_families, lock_incident
+from models.loading import lock_families, lock_incident, lock_services
 from models.notices import Notice
 from models.services import Service
 from models.timers import Timer
 from pipeline import moves
+from tests import stores
 from tests.alerts import accept, rows
 from tests.histories import Manner, worked
 from tests.people import World
+from tests.stores import url_of
+from tests.waiting import until
 from tests.workers.test_timers import MINUTE
 from workers import road, timers
 
@@ -205,3 +210,46 @@ def _run(service_row, errors):
             road.run(service_row)
     except Exception as error:
         errors.append(error)
+
+
+WAITING = """
+select count(*) from pg_stat_activity
+where datname = current_database() and wait_event_type = 'Lock'
+"""
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_whoever_finds_a_child_too_late_waits_for_its_service_holding_nothing(world, far, now, home):
+    """Else its lane, which has that service, would wait for the child, and each for the other."""
+    for place, entity in ((world, "p"), (far, "c")):
+        come(place, now, entity)
+    parent, child = Incident.select().order_by(Incident.id)
+    families = []
+
+    def look():
+        with connection(), store().writing():
+            families.append(set(lock_families([parent.id]).incidents))
+
+    def lane():
+        with connection(), store().writing():
+            lock_services([far.service.id])
+            until(lambda: waiting(1))
+            Incident.update(title="moved by its lane").where(Incident.id == child.id).execute()
+
+    with psycopg.connect(url_of(home), autocommit=True) as watch, ThreadPoolExecutor(2) as pool:
+
+        def waiting(count):
+            return watch.execute(WAITING).fetchone() == (count,)
+
+        with store().writing():
+            lock_services([world.service.id, far.service.id])
+            looks = pool.submit(look)
+            until(lambda: waiting(1))
+            works = pool.submit(lane)
+            until(lambda: waiting(2))
+            merge(parent.id, child.id, at=now)
+        works.result(timeout=10)
+        looks.result(timeout=10)
+
+    assert families == [{parent.id, child.id}]
+    assert Incident.get_by_id(child.id).title == "moved by its lane"
