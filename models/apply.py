@@ -56,7 +56,7 @@ class _Replay:
 
     incidents: dict[str, IncidentState] = field(default_factory=dict)
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
-    released: list[str] = field(default_factory=list)
+    released: list[ReleaseEntities] = field(default_factory=list)
     reclaimed: list[str] = field(default_factory=list)
     logs: list[RecordLog] = field(default_factory=list)
     arms: list[ArmTimers] = field(default_factory=list)
@@ -110,10 +110,10 @@ def _replay(outcome: Outcome) -> _Replay:
                 replay.incidents[incident.unique_id] = incident
             case SaveEntity(entity):
                 replay.entities[entity.key] = entity
-            case ReleaseEntities(unique_id):
-                replay.released.append(unique_id)
+            case ReleaseEntities(unique_id, is_seen):
+                replay.released.append(effect)
                 replay.entities = {
-                    key: entity.released() if entity.incident == unique_id else entity
+                    key: entity.released(is_seen=is_seen) if entity.incident == unique_id else entity
                     for key, entity in replay.entities.items()
                 }
             case ReclaimEntities(unique_id):

@@ -21,6 +21,10 @@ class Actor:
     user: int | None = None
     alert: str | None = None
 
+    @property
+    def is_person(self) -> bool:
+        return self.kind in (ActorKind.USER, ActorKind.LINK)
+
 
 @dataclass(frozen=True, slots=True)
 class IncidentState:
@@ -95,9 +99,11 @@ class EntityState:
         """Firing, and held by this open incident."""
         return replace(self, firing=True, incident=incident, last_incident=incident, kept_back=None)
 
-    def released(self) -> "EntityState":
-        """Held by no incident any more, and not counted as firing."""
-        return replace(self, firing=False, incident=None, kept_back=None)
+    def released(self, *, is_seen: bool) -> "EntityState":
+        """Held by no incident any more, and not counted as firing. What is kept back of it is to be told all
+        the same, unless it `is_seen`."""
+        kept_back = None if is_seen else self.kept_back
+        return replace(self, firing=False, incident=None, kept_back=kept_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,9 +190,11 @@ class SaveEntity:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseEntities:
-    """All entities that this incident holds are free again, and count as not firing."""
+    """All entities that this incident holds are free again, and count as not firing. What maintenance keeps
+    back of them is to be told all the same, unless it `is_seen`: a person let go of them."""
 
     incident: str
+    is_seen: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,10 @@ def move(
     else:
         moved = _awake(incident).but(status=to, resolved_date=now, collecting=False)
         word, over = "resolved", frozenset(NoticeKind)
-        freed = (ReleaseEntities(incident.unique_id), *_children_resolved(incident, children, actor, now))
+        freed = (
+            ReleaseEntities(incident.unique_id, actor.is_person),
+            *_children_resolved(incident, children, actor, now),
+        )
     why = f"{word} by {actor.name}"
     return (
         *rearm(moved, service, directory, now, why),

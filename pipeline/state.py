@@ -147,8 +147,8 @@ class LaneState:
                     self.incidents[incident.unique_id] = incident
                 case SaveEntity(entity):
                     self._put(entity)
-                case ReleaseEntities(unique_id):
-                    self._release(unique_id)
+                case ReleaseEntities(unique_id, is_seen):
+                    self._release(unique_id, is_seen)
                 case ReclaimEntities():
                     raise ValueError("an alert never reopens an incident")
                 case RecordLog() | ArmTimers() | OweNotice() | VoidNotices() | ExpectPing():
@@ -169,8 +169,8 @@ class LaneState:
                 self.firing[state.incident] = self.firing.get(state.incident, 0) + step
         self.entities[entity.key] = entity
 
-    def _release(self, unique_id: str) -> None:
+    def _release(self, unique_id: str, is_seen: bool) -> None:
         for key, entity in self.entities.items():
             if entity.incident == unique_id:
-                self.entities[key] = entity.released()
+                self.entities[key] = entity.released(is_seen=is_seen)
         self.firing.pop(unique_id, None)

@@ -1,19 +1,22 @@
 """Entities and the events that speak of them to rows."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from models import bulk
-from models.effects import EntityState, EventState
+from models.effects import EntityState, EventState, ReleaseEntities
 from models.enums import AlertType
 from models.events import Entity, Event
 
 
-def release_entities(incidents: Iterable[str], known: Mapping[str, int]) -> None:
+def release_entities(releases: Collection[ReleaseEntities], known: Mapping[str, int]) -> None:
     """These incidents hold nothing any more, and nothing of what they held fires."""
-    released = [known[unique_id] for unique_id in incidents if unique_id in known]
-    if released:
-        free = {"firing": False, "incident": None, "kept_back": None}
-        Entity.update(free).where(Entity.incident.in_(released)).execute()
+    free: dict[str, Any] = {"firing": False, "incident": None}
+    known_ones = [one for one in releases if one.incident in known]
+    for is_seen, written in ((False, free), (True, {**free, "kept_back": None})):
+        released = [known[one.incident] for one in known_ones if one.is_seen is is_seen]
+        if released:
+            Entity.update(written).where(Entity.incident.in_(released)).execute()
 
 
 def write_entities(entities: Iterable[EntityState], known: Mapping[str, int]) -> None:

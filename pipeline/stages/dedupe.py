@@ -83,7 +83,7 @@ def _kept_back(alert: Alert, entity: EntityState, state: LaneState, now: datetim
 
 def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
     said_at = min(alert.parsed.source_at, now) if alert.parsed.source_at else None
-    cleared = replace(entity.released(), resolved_source_at=said_at, resolved_at=now)
+    cleared = replace(entity.released(is_seen=True), resolved_source_at=said_at, resolved_at=now)
     held = state.holder(entity)
     if held is None:
         return stop("nothing open to resolve", SaveEntity(cleared))

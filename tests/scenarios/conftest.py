@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from models.accounts import raise_version
 from models.enums import ContactType
+from models.ids import new_uuid
 from models.incidents import Incident
+from models.maintenance import Maintenance, MaintenanceService
 from models.notices import Message
 from models.services import Service
 from models.timers import Timer
@@ -99,3 +102,20 @@ def night(world: World, now: datetime):
         )
         yield Night(world, box, now)
         deliver._posts.clear()
+
+
+@pytest.fixture
+def window(world: World, now: datetime):
+    """window(start, end, ...): a maintenance of Checkout, for an hour from now unless that is given."""
+
+    def made(start=now, end=now + timedelta(hours=1), *, name="Deploy", services=(), **columns):
+        row = Maintenance.create(
+            unique_id=new_uuid(), team=world.team, name=name, start_time=start, end_time=end,
+            creation_date=now, **columns,
+        )  # fmt: skip
+        for service in services or [world.service]:
+            MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=service)
+        raise_version(world.account.id)
+        return row
+
+    return made

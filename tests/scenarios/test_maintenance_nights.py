@@ -8,22 +8,16 @@ import pytest
 from models import founding, recorder
 from models.accounts import raise_version
 from models.applications import GENERIC
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, Outcome
-from models.enums import ActorKind, IncidentStatus, RuleAction, ServiceStatus, WorkState
+from models.enums import RuleAction
 from models.events import Entity, Event, Receipt
-from models.ids import new_uuid
 from models.incidents import Incident, IncidentNote
-from models.loading import lock_incident
 from models.maintenance import Maintenance, MaintenanceService
-from models.services import Integration, Service
-from pipeline import moves
+from models.services import Service
 from pipeline.topology import segments
 from tests.alerts import accept
 from tests.rules import accept_by, action, add_router, add_router_rule, add_rule
 from tests.workers.test_timers import set_policy
-from workers import maintenance, retention, road, routing
+from workers import maintenance, road, routing
 
 A = RuleAction
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -31,23 +25,6 @@ BERLIN = ZoneInfo("Europe/Berlin")
 DISK = "[Checkout] #1 Disk full on db1 (critical)"
 UNTIL_ONE = "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"
 NEW = "its entity has no open incident"
-
-
-@pytest.fixture
-def window(world, now):
-    """window(start, end, ...): a maintenance of Checkout, for an hour from now unless that is given."""
-
-    def made(start=now, end=now + HOUR, *, name="Deploy", services=(), **columns):
-        row = Maintenance.create(
-            unique_id=new_uuid(), team=world.team, name=name, start_time=start, end_time=end,
-            creation_date=now, **columns,
-        )  # fmt: skip
-        for service in services or [world.service]:
-            MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=service)
-        raise_version(world.account.id)
-        return row
-
-    return made
 
 
 def change(row, **columns):
@@ -170,28 +147,6 @@ def test_acknowledgements_and_resolves_of_what_was_open_pass(night, window, now)
 
     night.alert("fine", "resolved")
     assert night.incident().status == 3
-
-
-def test_a_person_who_resolves_the_incident_has_seen_what_was_kept_back(night, world, window):
-    night.alert("Disk full on db1")
-    window()
-    night.alert("Disk full on db1")
-    assert len(kept_back()) == 1
-
-    resolve(night)
-    night.after(hours=2)
-
-    assert Incident.select().count() == 1
-
-
-def resolve(night):
-    with store().writing():
-        found = lock_incident(night.incident().id)
-        alice = Actor(ActorKind.USER, "Alice")
-        moved = moves.move(
-            found.incident, IncidentStatus.RESOLVED, found.service, found.directory, alice, night.now, "done"
-        )
-        apply(Outcome(effects=list(moved)))
 
 
 @pytest.mark.parametrize(
@@ -359,32 +314,6 @@ def test_the_flag_of_the_service_is_a_window_without_an_end(night, world):
     assert night.mails() == [("alice", DISK)]
 
 
-def test_a_disabled_service_tells_when_it_is_enabled_again_what_still_burns(night, world, window):
-    window()
-    night.alert("Disk full on db1", entity="db1")
-    night.alert("Disk full on db2", entity="db2")
-    set_service(world, status=ServiceStatus.DISABLED)
-    night.after(hours=2)
-    night.alert("fine", "resolved", entity="db2")
-    assert night.mails() == []
-
-    set_service(world, status=ServiceStatus.ACTIVE)
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
-    assert Incident.select().count() == 1
-
-
-def test_what_a_deleted_integration_left_is_dropped(night, world, window):
-    window()
-    night.alert("Disk full on db1")
-    Integration.delete().where(Integration.id == world.integration.id).execute()
-    raise_version(world.account.id)
-    night.after(hours=2)
-
-    assert night.mails() == []
-    assert [event.state for event in Event.select()] == [WorkState.DONE]
-
-
 def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(night, world, window, now):
     window()
     night.alert("Disk full", entity="db1")
@@ -472,16 +401,4 @@ def test_it_is_released_wherever_the_road_is_cut(night, world, window, monkeypat
     night.alert("Disk full on db1")
     night.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
-
-
-def test_what_is_kept_back_is_not_forgotten_however_long_it_is(night, world, window, now):
-    set_service(world, under_maintenance=True)
-    night.alert("Disk full on db1", entity="db1")
-    night.alert("fine", "info", entity="db2")
-    night.now += timedelta(days=40)
-    assert retention.clean_up(night.now) == 1
-
-    set_service(world, under_maintenance=False)
-    night.after(seconds=1)
     assert night.mails() == [("alice", DISK)]

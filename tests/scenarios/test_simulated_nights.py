@@ -171,6 +171,24 @@ def test_nights_of_which_one_knows_how_they_go(night, home, changes, count):
     assert len(_lived_through(night, home, replace(USUAL, **changes))) == count
 
 
+def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_itself(night, home):
+    fresh = _set_up(night, home, replace(USUAL, windows=[(2, 40)]))
+    with connection():
+        # By default it would be named like that of the simulation.
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
+        fresh.after(minutes=4)
+        since = fresh.now
+        simulated = ask(_question(fresh.world, "critical", fresh.now, with_open=True))
+
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"])
+        fresh.after(seconds=LASTS.total_seconds())
+
+        assert _told(simulated) == [one for one in _were_told() if one[2] >= since]
+        assert _logged(simulated) == [one for one in _was_logged() if one[0] >= since]
+        assert Incident.select().count() == 2
+    db.close_all()
+
+
 def _lived_through(night, home, plan):
     """Who was told, in a night that was simulated before."""
     fresh = _set_up(night, home, plan)

@@ -191,3 +191,26 @@ def test_batches_of_any_size_keep_and_release_the_same(world, now, window, monke
 
     assert (within, after) == outcomes.setdefault("rows", (within, after))
     assert sorted(incident.title for incident in Incident.select()) == ["a", "b", "e", "f"]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_and_so_does_an_incident_that_ends_within(world, now, window, monkeypatch, outcomes, size):
+    """It began before; an entity of it burns again, and another, the last that it had, recovers."""
+    Service.update(collation=1, collation_time=10).execute()
+    Maintenance.update(start_time=now).execute()
+    raise_version(world.account.id)
+    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=size))
+    early = now - timedelta(seconds=5)
+    for at, level, entity in (
+        (early, "critical", "a"), (early, "critical", "b"), (early, "critical", "c"), (now, "resolved", "b"),
+        (now, "critical", "b"), (now, "critical", "c"), (now, "resolved", "c"), (now, "resolved", "a"),
+        (now, "critical", "d"),
+    ):  # fmt: skip
+        accept(world, at, message=entity, alert_type=level, entity_id=entity)
+    road.run(world.service.id, now=now + timedelta(seconds=1))
+    maintenance.release(now + HOUR)
+    road.run(world.service.id, now=now + HOUR)
+    found = rows(Event, Entity, Incident)
+
+    assert found == outcomes.setdefault("ends within", found)
+    assert sorted(incident.title for incident in Incident.select()) == ["a", "b"]
