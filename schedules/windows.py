@@ -52,6 +52,16 @@ def holding(window: WindowFacts, at: datetime) -> Span | None:
     return next((span for span in _of_day(window, day) if span[0] <= at and _ends_after(span, at)), None)
 
 
+def held_since(windows: Iterable[WindowFacts], since: datetime, at: datetime) -> bool:
+    """Whether any window held at any time from one moment to another."""
+    return any(_held_since(window, since, at) for window in windows)
+
+
+def _held_since(window: WindowFacts, since: datetime, at: datetime) -> bool:
+    span = holding(window, since) or following(window, since)
+    return span is not None and span[0] <= at
+
+
 def _ends_after(span: Span, at: datetime) -> bool:
     return span[1] is None or at < span[1]
 

@@ -1,6 +1,7 @@
 """Services: what is watched. Contract section 3.6."""
 
 from collections.abc import Collection
+from datetime import timedelta
 from typing import Any
 
 import peewee
@@ -12,7 +13,7 @@ from models.services import Service
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, Priority, Sla, Team
 from models.windows import windows_of
-from schedules.windows import in_force
+from schedules.windows import held_since, in_force
 from web.auth import now, viewer
 from web.errors import bad
 from web.permissions import named
@@ -111,10 +112,15 @@ def as_they_are_now(services: list[Service]) -> list[Service]:
     inside = _inside([service.id for service in services])
     for service in services:
         if service.id in inside:
-            service.under_maintenance = True
-            if service.status != ServiceStatus.DISABLED:
-                service.status = ServiceStatus.UNDER_MAINTENANCE
+            for name, value in _shown_inside(service).items():
+                setattr(service, name, value)
     return services
+
+
+def _shown_inside(service: Service) -> dict[str, Any]:
+    is_disabled = service.status == ServiceStatus.DISABLED
+    status = service.status if is_disabled else ServiceStatus.UNDER_MAINTENANCE
+    return {"under_maintenance": True, "status": status}
 
 
 def _inside(services: Collection[int]) -> set[int]:
@@ -123,14 +129,24 @@ def _inside(services: Collection[int]) -> set[int]:
     return {row for row, some in windows.items() if in_force(some, now()) is not None}
 
 
+# Who reads a service inside a window may write it back so much later.
+WRITTEN_BACK_WITHIN = timedelta(days=1)
+
+
 def _without_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
-    """A PUT without what the service shows only while it is inside a window: who reads all of it, changes
-    something and writes it back does not mean the maintenance to go on for ever."""
-    shown = {"under_maintenance": True, "status": ServiceStatus.UNDER_MAINTENANCE}
-    is_whole = request.method == "PUT" and all(values.get(name) == value for name, value in shown.items())
-    if not is_whole or row.under_maintenance or row.id not in _inside([row.id]):
+    """A PUT without what the service shows only because it is inside a window: who reads all of it, changes
+    something and writes it back does not mean the maintenance to go on for ever.
+
+    Nor does who read it inside and writes it back later, where both fields are as they were shown.
+    """
+    if request.method != "PUT":
         return values
-    return {name: value for name, value in values.items() if name not in shown}
+    shown = _shown_inside(row)
+    is_whole = all(values.get(name) == value for name, value in shown.items())
+    since = now() - WRITTEN_BACK_WITHIN if is_whole else now()
+    if not held_since(windows_of([row.id], since).get(row.id, ()), since, now()):
+        return values
+    return {name: value for name, value in values.items() if name not in shown or shown[name] != value}
 
 
 def _require_sense(values: dict[str, Any], row: Service) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.facts import WindowFacts
-from schedules.windows import INSTANT, LAST_MOMENT, NOTHING, following, holding, in_force
+from schedules.windows import INSTANT, LAST_MOMENT, NOTHING, following, held_since, holding, in_force
 from tests.schedules.minute_model import furthest, shown
 from tests.schedules.rotas import DAY, HOUR, at
 
@@ -139,6 +139,22 @@ def test_of_several_windows_the_one_that_holds_longest_is_named():
     assert named("2026-03-04 21:30") == "under maintenance by Backup until 2026-03-04 23:00:00 UTC"
     assert named("2026-03-04 22:10") == "under maintenance by Deploy until 2026-03-05 02:00:00 UTC"
     assert named("2026-03-04 22:40") == "under maintenance by Move without an end"
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "held"),
+    [
+        ("2026-03-04 20:00", "2026-03-04 21:59", False),
+        ("2026-03-04 20:00", "2026-03-04 22:00", True),
+        ("2026-03-05 01:59", "2026-03-05 01:59", True),
+        ("2026-03-05 01:59", "2026-03-06 01:59", True),
+        ("2026-03-05 02:00", "2026-03-06 02:00", False),
+    ],
+)
+def test_it_held_at_any_time_since(since, until, held):
+    long_ago = window("2026-01-04 22:00", "2026-01-05 02:00")
+
+    assert held_since([long_ago, ONCE], at(since), at(until)) == held
 
 
 def test_a_window_without_a_name_is_told_by_its_end():

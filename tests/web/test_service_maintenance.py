@@ -127,14 +127,60 @@ def test_what_is_written_within_is_stored(ask, service, window):
     assert shown(ask("GET", service).json) == {"under_maintenance": True, "status": 3}
 
 
-def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maintenance(ask, service, window):
+OVER = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "after"),
+    [
+        ({}, {"name": "Till"}, STORED),
+        ({}, {"status": 0}, {"under_maintenance": False, "status": 0}),
+        ({}, {"status": 2}, {"under_maintenance": False, "status": 2}),
+        ({}, {"under_maintenance": False}, STORED),
+        ({"status": 0}, {"name": "Till"}, {"under_maintenance": False, "status": 0}),
+        ({"status": 0}, {"status": 1}, STORED),
+        ({"under_maintenance": True}, {"name": "Till"}, {"under_maintenance": True, "status": 1}),
+    ],
+    ids=[
+        "renamed", "disabled", "another status", "flag cleared", "renamed while disabled", "enabled",
+        "renamed while its flag is set",
+    ],
+)  # fmt: skip
+def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maintenance(
+    ask, service, window, before, changes, after
+):
+    ask("PATCH", service, before)
+    path = window()
+    answer = ask("PUT", service, {**ask("GET", service).json, **changes})
+    assert shown(answer.json) == {**INSIDE, "status": 4 if after["status"] else 0}
+
+    ask("PATCH", path, OVER)
+    assert shown(ask("GET", service).json) == after
+
+
+@pytest.mark.parametrize("before", [STORED, {"status": 0}, {"under_maintenance": True}], ids=str)
+def test_nor_does_one_that_is_written_back_after_the_end(ask, service, window, before):
+    ask("PATCH", service, before)
     path = window()
     read = ask("GET", service).json
+    ask("PATCH", path, OVER)
     answer = ask("PUT", service, {**read, "name": "Till"})
-    assert (answer.json["name"], shown(answer.json)) == ("Till", INSIDE)
 
-    ask("DELETE", path)
-    assert shown(ask("GET", service).json) == STORED
+    assert (answer.json["name"], shown(answer.json)) == ("Till", {**STORED, **before})
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "given", "is_stored"),
+    [(1, INSIDE, False), (25, INSIDE, True), (1, {**INSIDE, "status": 1}, True)],
+    ids=["what was shown", "what was shown long ago", "one of both"],
+)
+def test_after_a_window_who_sets_what_was_not_shown_then_means_it(
+    ask, service, window, hours_ago, given, is_stored
+):
+    window(-30, -hours_ago)
+    ask("PUT", service, {**ask("GET", service).json, **given})
+
+    assert shown(ask("GET", service).json) == (given if is_stored else STORED)
 
 
 def test_without_a_window_a_put_sets_both(ask, service):
