@@ -11,10 +11,10 @@ from models.users import ContactMethod, NotificationRule
 class Message(Table):
     """One sending to one contact, carrying every notice that one transaction owed there.
 
-    `message_id` is the hash of the notices' sorted keys. `contact` is null for the address of the
-    account itself. `claimed_until` keeps two workers from sending at once; it outlives a killed one
-    by seconds. A message that carries no notice is of a `kind` of its own (None: it only tries a contact),
-    and `reason` says who asked.
+    `message_id` is the hash of the notices' sorted keys (where one is owed again, with when). `contact` is
+    null for the address of the account itself. `claimed_until` keeps two workers from sending at once; it
+    outlives a killed one by seconds. A message that carries no notice is of a `kind` of its own (None: it
+    only tries a contact), and `reason` says who asked.
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)
@@ -61,6 +61,11 @@ class Notice(Table):
     outcome = peewee.TextField(null=True)
     done_at = UtcField(null=True)
     message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
+
+
+def occasion_of(key: str) -> str:
+    """What a notice is owed for, out of its key (schedules/notices.py says what else is in it)."""
+    return key.split(":", 2)[2].rsplit(":", 3)[0]
 
 
 class Attempt(Table):

@@ -1,6 +1,6 @@
 """The timers of incidents as decisions know them. Incidents are given by row number, with their unique_id."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from models.effects import DONE_ONCE, TimerState
 from models.enums import ONCE, TimerKind
@@ -13,7 +13,7 @@ _WAITING = Prepared(
     )
 )
 _DONE = Prepared(
-    lambda: Timer.select(Timer.incident, Timer.key).where(
+    lambda: Timer.select(Timer.id, Timer.incident, Timer.key).where(
         among(Timer.incident, "incidents"),
         among(Timer.key, "keys"),
         Timer.done_at.is_null(False),
@@ -39,4 +39,12 @@ def done_once(names: Mapping[int, str], timers: Iterable[TimerState]) -> set[tup
     incidents = {incident for incident, _ in once}
     asked = [row for row, unique_id in names.items() if unique_id in incidents]
     found = _DONE.rows(incidents=asked, keys=list({key for _, key in once}))
-    return once.intersection((names[row], key) for row, key in found)
+    return once.intersection((names[row], key) for _, row, key in found)
+
+
+def done_by(keys: Collection[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    """The rows of timers that have done what is done once, by incident (row number) and key."""
+    if not keys:
+        return {}
+    found = _DONE.rows(incidents={incident for incident, _ in keys}, keys={key for _, key in keys})
+    return {(incident, key): row for row, incident, key in found if (incident, key) in keys}

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from models import bulk
 from models.effects import ArmTimers, TimerState
-from models.timer_states import done_once, waiting_timers
+from models.timer_states import done_by, done_once, waiting_timers
 from models.timers import Timer
 
 
@@ -54,6 +54,13 @@ def write_timers(arms: list[ArmTimers], known: Mapping[str, int]) -> None:
             if wait.row is not None and wait.changed
         ],
     )
+
+
+def take_back(unsaid: Mapping[tuple[int, str], str]) -> None:
+    """What these timers (by incident and key) did once was taken back, for a reason, before anybody was told:
+    it counts as not done, and may be wanted again."""
+    done = done_by(unsaid.keys())
+    bulk.update(Timer, [{"id": row, "outcome": f"taken back: {unsaid[key]}"} for key, row in done.items()])
 
 
 def _replay_arms(arms: list[ArmTimers], waits: list[_Wait], done: Collection[tuple[str, str]]) -> list[_Wait]:

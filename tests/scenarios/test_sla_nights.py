@@ -13,7 +13,7 @@ from models.enums import ActorKind, IncidentStatus, TeamRole
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.loading import lock_incident
-from models.notices import Notice
+from models.notices import Message, Notice
 from models.services import Service
 from models.teams import Sla, TeamMember
 from models.timers import Timer
@@ -298,6 +298,91 @@ def test_another_sla_is_another_promise_and_what_was_said_stays_said(night, gold
     # Of what is overdue, once; and not what was said before.
     assert told(night) == [("bob", "SLA Gold: not acknowledged for 10 min beyond its promise")]
     night.after(minutes=10)
+    assert told(night) == []
+
+
+@pytest.fixture
+def unsent(night):
+    """unsent(minutes): so much later what is due is done, but nobody is told yet."""
+
+    def wait(minutes):
+        night.now += minutes * MINUTE
+        timers.run_due(night.now)
+
+    return wait
+
+
+@pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
+def test_what_was_not_sent_when_it_was_merged_is_told_when_it_is_alone_again(night, gold, unsent, delivered):
+    night.alert("Disk full on db1", entity="db1")
+    night.alert("Disk full on db2", entity="db2")
+    for entity in ("db1", "db2"):
+        night.alert("on it", "acknowledged", entity=entity)
+    told(night)
+    unsent(50)
+    merge(night)
+    if delivered:
+        night.after(minutes=2)
+        assert told(night) == [("charlie", END_SOON)]
+    merge(night, apart=True)
+    night.after(seconds=1)
+
+    # At once, in a mail of its own beside the parent's.
+    late = [("charlie", "resolution of SLA Gold due in 8 min")]
+    assert told(night) == (late if delivered else [("charlie", END_SOON)] * 2)
+    assert _sent_of(night.incident()) == ["sla_resolve"]
+    night.after(minutes=8)
+    audit.audit(night.now)
+    assert _sent_of(night.incident()) == ["sla_resolve"]
+
+
+def _sent_of(incident):
+    """Kinds of what was sent of an incident, but for its chain and what is told of a breach itself."""
+    sent = Notice.select().where(Notice.incident == incident, Notice.state == 1, Notice.kind != "escalation")
+    return [row.kind for row in sent if row.reason != LEFT_OPEN]
+
+
+@pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
+def test_what_was_not_sent_when_the_sla_was_swapped_is_told_when_it_is_given_back(
+    night, gold, world, unsent, delivered
+):
+    silver = sla(world, name="Silver", acknowledge=300)
+    night.alert("Disk full on db1")
+    assert told(night) == []
+    unsent(10)
+    give(night, silver)
+    if delivered:
+        night.after(minutes=2)
+        assert told(night) == []
+    give(night, gold)
+    night.after(seconds=1)
+
+    assert told(night) == [("bob", "acknowledgement of SLA Gold due in 3 min" if delivered else SOON)]
+    give(night, silver)
+    give(night, gold)
+    night.after(minutes=2)
+    assert told(night) == []
+
+
+def test_of_several_who_were_told_in_part_only_the_others_are_told(night, world, unsent):
+    """One contact's mail is out, the other's is not when the SLA is swapped there and back."""
+    set_policy(world, (0, world.alice))
+    both = sla(world, (1, -5, world.bob, world.charlie), acknowledge=15)
+    Service.update(sla=both).execute()
+    raise_version(world.account.id)
+    night.alert("Disk full on db1")
+    told(night)
+    unsent(10)
+    charlies = Notice.select(Notice.message).where(Notice.user == world.charlie)
+    Message.update(next_at=night.now + 60 * MINUTE).where(Message.id.in_(charlies)).execute()
+    night._settle()
+    assert told(night) == [("bob", SOON)]
+
+    give(night, None)
+    give(night, both)
+    night.after(seconds=1)
+    assert told(night) == [("charlie", SOON)]
+    night.after(hours=2)
     assert told(night) == []
 
 
