@@ -1,0 +1,112 @@
+"""Handed on: to a person, another policy, another SLA; and who has which role."""
+
+from datetime import datetime
+
+from models.effects import Actor, AssignRole, Effect, IncidentState, OweNotice, RecordLog, VoidNotices
+from models.enums import PROMISED, IncidentStatus, NoticeKind
+from models.facts import Directory, Named, PersonFacts, ServiceFacts
+from pipeline.moves.chain import new_chain, rearm, start, woken
+from schedules.notices import notices_for
+from schedules.targets import assignee
+
+# Who has an incident, and where it goes, is no concern of what its SLA promises.
+_HANDED_ON = frozenset(NoticeKind) - PROMISED
+
+
+def assign(
+    incident: IncidentState,
+    person: PersonFacts | None,
+    service: ServiceFacts | None,
+    directory: Directory,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+) -> tuple[Effect, ...]:
+    """Somebody takes it over: escalation stops, that person is told, a sleep ends (contract 4.3)."""
+    row = person.row if person else None
+    if incident.assigned_to == row:
+        return ()
+    name = person.name if person else "nobody"
+    why = _because(f"assigned to {name} by {actor.name}", reason)
+    log = RecordLog(incident.unique_id, now, "assigned", why, actor)
+    awake = woken(incident, now).but(assigned_to=row)
+    if person is None or not incident.is_open:
+        return (log, *rearm(awake, service, directory, now, why))
+    # Each assignment is a reason of its own, so it gets a chain number of its own.
+    taken = awake.but(escalating=False, chain=awake.chain + 1)
+    notices = notices_for(
+        taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", directory, now
+    )
+    owed = [OweNotice(notice) for notice in notices]
+    return (
+        VoidNotices(incident.unique_id, now, why, _HANDED_ON),
+        log,
+        *owed,
+        *rearm(taken, service, directory, now, why),
+    )
+
+
+def give_role(
+    incident: str, unique_id: str, role: Named, person: Named, actor: Actor, now: datetime
+) -> tuple[Effect, ...]:
+    """A person has a role in an incident from now on, in the place of whoever had it."""
+    reason = f"{role.name} is {person.name} by {actor.name}"
+    log = RecordLog(incident, now, "role_given", reason, actor)
+    return (AssignRole(incident, unique_id, role.row, person.row, now), log)
+
+
+def change_policy(
+    incident: IncidentState,
+    policy: int | None,
+    service: ServiceFacts | None,
+    directory: Directory,
+    actor: Actor,
+    now: datetime,
+    reason: str = "",
+    *,
+    keeps_assignee: bool = False,
+) -> tuple[Effect, ...]:
+    """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3).
+
+    Where nobody has acknowledged, it is assigned as a new incident of that policy is, unless it is said to
+    stay as it is.
+    """
+    if incident.escalation_policy == policy:
+        return ()
+    found = directory.policies.get(policy or 0)
+    why = _because(f"escalation policy changed to {found.name if found else 'none'} by {actor.name}", reason)
+    log = RecordLog(incident.unique_id, now, "rerouted", why, actor)
+    changed = woken(incident, now).but(escalation_policy=policy)
+    if incident.status is not IncidentStatus.TRIGGERED:
+        return (log, *rearm(changed, service, directory, now, why))
+    begun = new_chain(changed, now)
+    turn: tuple[Effect, ...] = ()
+    if not keeps_assignee:
+        person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
+        begun = begun.but(assigned_to=person.row if person else None)
+    return (
+        VoidNotices(incident.unique_id, now, why, _HANDED_ON),
+        log,
+        *turn,
+        *start(begun, service, directory, actor, now),
+    )
+
+
+def change_sla(
+    incident: IncidentState,
+    sla: int | None,
+    service: ServiceFacts | None,
+    directory: Directory,
+    now: datetime,
+    why: str,
+) -> tuple[Effect, ...]:
+    """Another SLA, or none: what it promises is counted from when this one's was; what this one still owed is
+    owed no more."""
+    return (
+        VoidNotices(incident.unique_id, now, why, PROMISED),
+        *rearm(incident.but(sla=sla), service, directory, now, why),
+    )
+
+
+def _because(what: str, reason: str) -> str:
+    return f"{what}: {reason}" if reason else what
