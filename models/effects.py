@@ -76,6 +76,12 @@ class IncidentState:
         return replace(self, **changes)
 
 
+def begun_anew(chain: int, now: datetime) -> dict[str, Any]:
+    """What changes of an incident whose chain, of this number, begins anew."""
+    anew = {"chain": chain + 1, "chain_started_at": now}
+    return {**anew, "escalating": True, "next_step": 0, "reached": False}
+
+
 @dataclass(frozen=True, slots=True)
 class EntityState:
     """The thing that is alerting; `incident` is the unique_id of the open incident that holds it,

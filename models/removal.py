@@ -12,7 +12,7 @@ import peewee
 from models import bulk, schedules
 from models.accounts import Account, User, display_name, raise_version
 from models.base import store
-from models.effects import Actor
+from models.effects import Actor, begun_anew
 from models.enums import (
     AccountRole,
     IncidentStatus,
@@ -159,8 +159,7 @@ def _free_incidents(user: User, actor: Actor, now: datetime) -> None:
     begun = [row for row in found if row.status == IncidentStatus.TRIGGERED and row.parent_id is None]
     rows = [row for row in found if row.assigned_to_id == user.id]
     bulk.update(Incident, [{"id": row.id, "assigned_to": None} for row in rows])
-    chain = {"escalating": True, "chain_started_at": now, "next_step": 0, "reached": False}
-    bulk.update(Incident, [{"id": row.id, "chain": row.chain + 1, **chain} for row in begun])
+    bulk.update(Incident, [{"id": row.id, **begun_anew(row.chain, now)} for row in begun])
     bulk.insert(Timer, [_first_step(row, now) for row in begun])
     bulk.insert(IncidentLog, [_log(row, user, actor, now) for row in found if row in rows or row in begun])
 

@@ -13,6 +13,7 @@ from models.effects import (
     OweNotice,
     RecordLog,
     SaveIncident,
+    begun_anew,
 )
 from models.enums import NoticeKind
 from models.facts import Directory, PersonFacts, ServiceFacts
@@ -103,8 +104,7 @@ def awake(incident: IncidentState) -> IncidentState:
 
 def new_chain(incident: IncidentState, now: datetime) -> IncidentState:
     """All begins anew: awake, on its own, every time-out with its whole time."""
-    begun = incident.but(escalating=True, chain=incident.chain + 1, chain_started_at=now, next_step=0)
-    return awake(begun).but(reached=False, parent=None)
+    return awake(incident).but(**begun_anew(incident.chain, now), parent=None)
 
 
 def reopened(incident: IncidentState, now: datetime) -> IncidentState:

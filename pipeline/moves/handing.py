@@ -9,8 +9,10 @@ from pipeline.moves.chain import new_chain, rearm, start, woken
 from schedules.notices import notices_for
 from schedules.targets import assignee
 
-# Who has an incident, and where it goes, is no concern of what its SLA promises.
-_HANDED_ON = frozenset(NoticeKind) - PROMISED
+# Who has an incident, and where it goes, is no concern of what its SLA promises, nor of those who were asked
+# to help.
+_HANDED_ON = frozenset(NoticeKind) - PROMISED - {NoticeKind.RESPONDER}
+_ASSIGNED = frozenset({NoticeKind.ASSIGNMENT})
 
 
 def assign(
@@ -22,7 +24,10 @@ def assign(
     now: datetime,
     reason: str = "",
 ) -> tuple[Effect, ...]:
-    """Somebody takes it over: escalation stops, that person is told, a sleep ends (contract 4.3)."""
+    """Somebody takes it over: escalation stops, that person is told, a sleep ends (contract 4.3).
+
+    Left to nobody, the chain that was stopped for somebody begins anew, unless it was acknowledged.
+    """
     row = person.row if person else None
     if incident.assigned_to == row:
         return ()
@@ -30,8 +35,13 @@ def assign(
     why = _because(f"assigned to {name} by {actor.name}", reason)
     log = RecordLog(incident.unique_id, now, "assigned", why, actor)
     awake = woken(incident, now).but(assigned_to=row)
-    if person is None or not incident.is_open:
+    if not incident.is_open:
         return (log, *rearm(awake, service, directory, now, why))
+    if person is None:
+        void = VoidNotices(incident.unique_id, now, why, _ASSIGNED)
+        if incident.status is IncidentStatus.TRIGGERED and not incident.escalating:
+            return (void, log, *start(new_chain(awake, now), service, directory, actor, now))
+        return (void, log, *rearm(awake, service, directory, now, why))
     # Each assignment is a reason of its own, so it gets a chain number of its own.
     taken = awake.but(escalating=False, chain=awake.chain + 1)
     notices = notices_for(
@@ -69,7 +79,7 @@ def change_policy(
     """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3).
 
     Where nobody has acknowledged, it is assigned as a new incident of that policy is, unless it is said to
-    stay as it is.
+    stay as it is; who keeps it is then told of it still, by the chain if that names them.
     """
     if incident.escalation_policy == policy:
         return ()
@@ -84,12 +94,10 @@ def change_policy(
     if not keeps_assignee:
         person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
         begun = begun.but(assigned_to=person.row if person else None)
-    return (
-        VoidNotices(incident.unique_id, now, why, _HANDED_ON),
-        log,
-        *turn,
-        *start(begun, service, directory, actor, now),
-    )
+    started = start(begun, service, directory, actor, now)
+    told = {effect.notice.user for effect in started if isinstance(effect, OweNotice)}
+    over = _HANDED_ON - _ASSIGNED if keeps_assignee and begun.assigned_to not in told else _HANDED_ON
+    return (VoidNotices(incident.unique_id, now, why, over), log, *turn, *started)
 
 
 def change_sla(

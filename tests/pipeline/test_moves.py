@@ -125,6 +125,27 @@ def test_assigning_stops_the_chain_and_tells_that_person():
     assert {e.notice.kind for e in effects if isinstance(e, OweNotice)} == {NoticeKind.ASSIGNMENT}
 
 
+def test_taken_from_whom_the_chain_was_stopped_for_and_given_to_nobody_it_begins_anew():
+    stopped = at(T).but(assigned_to=BOB.row, escalating=False, reached=True, chain=2)
+    effects = moves.assign(stopped, None, service(), BOOK, ACTOR, NOON + MINUTE)
+
+    after = last(effects)
+    assert (after.assigned_to, after.escalating, after.chain, after.next_step) == (None, True, 3, 1)
+    assert {e.notice.user for e in effects if isinstance(e, OweNotice)} == {ALICE.row}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [at(T).but(assigned_to=ALICE.row), at(A).but(assigned_to=BOB.row, escalating=False)],
+    ids=["its chain goes on", "somebody has answered"],
+)
+def test_given_to_nobody_it_tells_nobody_who_need_not_hear_of_it(state):
+    effects = moves.assign(state, None, service(), BOOK, ACTOR, NOON + MINUTE)
+
+    assert (last(effects).assigned_to, last(effects).chain) == (None, state.chain)
+    assert OweNotice not in kinds(effects)
+
+
 def test_another_policy_begins_its_chain_anew():
     book = directory((0, "bob"))
     moved = at(T).but(escalation_policy=None)
@@ -347,24 +368,42 @@ def test_unmerged_it_is_what_it_was_and_its_time_outs_have_their_whole_time(stat
     assert sorted(timer.due_at for timer in armed.wanted) == due
 
 
-CHAIN = {NoticeKind.ESCALATION, NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER, NoticeKind.NOBODY_REACHED}
+CHAIN = {NoticeKind.ESCALATION, NoticeKind.ASSIGNMENT, NoticeKind.NOBODY_REACHED}
+OF_HELP = NoticeKind.RESPONDER
 OF_ANSWER, OF_END = NoticeKind.SLA_ACKNOWLEDGE, NoticeKind.SLA_RESOLVE
+BOBS = at(T).but(assigned_to=BOB.row, escalating=False)
+HANDED_TO_NOBODY = moves.assign(BOBS, None, service(), BOOK, ACTOR, NOON)
+
+
+def kept_by_bob(*steps):
+    """Of another policy, with these steps."""
+    around = (service(), directory(*steps), ACTOR, NOON)
+    return moves.change_policy(BOBS.but(escalation_policy=None), 1, *around, keeps_assignee=True)
+
+
+KEPT, KEPT_BY_WHO_IS_NAMED = kept_by_bob((0, "alice")), kept_by_bob((0, "bob"))
 
 
 @pytest.mark.parametrize(
     ("effects", "void"),
     [
-        (move(T, A), {*CHAIN, OF_ANSWER}),
-        (move(T, R), {*CHAIN, OF_ANSWER, OF_END}),
+        (move(T, A), {*CHAIN, OF_HELP, OF_ANSWER}),
+        (move(T, R), {*CHAIN, OF_HELP, OF_ANSWER, OF_END}),
         (moves.assign(at(T), ALICE, service(), BOOK, ACTOR, NOON), CHAIN),
+        (HANDED_TO_NOBODY, {NoticeKind.ASSIGNMENT}),
         (moves.change_policy(at(T), None, service(), BOOK, ACTOR, NOON), CHAIN),
-        (moves.snooze(at(A), NOON + MINUTE, service(), BOOK, ACTOR, NOON), CHAIN),
-        (moves.merge(PARENT, [at(T)], [], ACTOR, NOON), {*CHAIN, OF_ANSWER, OF_END}),
+        (KEPT, CHAIN - {NoticeKind.ASSIGNMENT}),
+        (KEPT_BY_WHO_IS_NAMED, CHAIN),
+        (moves.snooze(at(A), NOON + MINUTE, service(), BOOK, ACTOR, NOON), {*CHAIN, OF_HELP}),
+        (moves.merge(PARENT, [at(T)], [], ACTOR, NOON), {*CHAIN, OF_HELP, OF_ANSWER, OF_END}),
         (moves.change_sla(at(T), 2, service(), BOOK, NOON, "because"), {OF_ANSWER, OF_END}),
         (move(A, T), set()),
     ],
-    ids=["acknowledged", "resolved", "assigned", "re-routed", "snoozed", "merged", "another SLA", "reopened"],
-)
+    ids=[
+        "acknowledged", "resolved", "assigned", "assigned to nobody", "re-routed",
+        "re-routed and kept", "re-routed to who keeps it", "snoozed", "merged", "another SLA", "reopened",
+    ],
+)  # fmt: skip
 def test_a_move_voids_what_it_concerns_and_nothing_else(effects, void):
     kinds = (effect.kinds for effect in effects if isinstance(effect, VoidNotices))
 

@@ -1,6 +1,7 @@
 """A night told as a timeline: alerts come in, time passes, mails arrive in a real mailbox."""
 
 import re
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,9 +9,13 @@ from typing import Any
 import pytest
 
 from models.accounts import raise_version
-from models.enums import ContactType
+from models.apply import apply
+from models.base import store
+from models.effects import Actor, Outcome
+from models.enums import ActorKind, ContactType
 from models.ids import new_uuid
 from models.incidents import Incident
+from models.loading import lock_incident
 from models.maintenance import Maintenance, MaintenanceService
 from models.notices import Message
 from models.services import Service
@@ -119,3 +124,20 @@ def window(world: World, now: datetime):
         return row
 
     return made
+
+
+ALICE = Actor(ActorKind.USER, "Alice")
+
+
+@pytest.fixture
+def moved(night: Night) -> Callable[..., None]:
+    """moved(moves.move, R, reason="because"): Alice moves the newest incident, at this moment of the night.
+    `policies` are rows of those that it may get."""
+
+    def move(how: Callable[..., Any], *more: Any, policies: Collection[int] = (), **options: Any) -> None:
+        with store().writing():
+            found = lock_incident(night.incident().id, policies)
+            around = (found.service, found.directory, ALICE, night.now)
+            apply(Outcome(effects=list(how(found.incident, *more, *around, **options))))
+
+    return move

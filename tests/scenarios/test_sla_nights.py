@@ -8,8 +8,8 @@ from models import removal
 from models.accounts import raise_version
 from models.apply import apply
 from models.base import store
-from models.effects import Actor, Outcome
-from models.enums import ActorKind, IncidentStatus, TeamRole
+from models.effects import Outcome
+from models.enums import IncidentStatus, TeamRole
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.loading import lock_incident
@@ -20,10 +20,10 @@ from models.timers import Timer
 from models.users import ContactMethod, NotificationRule
 from pipeline import moves
 from tests.alerts import accept
+from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
 from workers import audit, timers
 
-ALICE = Actor(ActorKind.USER, "Alice")
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
 SOON = "acknowledgement of SLA Gold due in 5 min"
@@ -100,19 +100,6 @@ def logged():
 
 def waiting(kind="sla_"):
     return [row.key for row in Timer.select().where(Timer.done_at.is_null(), Timer.kind.startswith(kind))]
-
-
-@pytest.fixture
-def moved(night):
-    """moved(moves.move, R): Alice moves the newest incident, at this moment of the night."""
-
-    def move(how, *more, reason=None):
-        with store().writing():
-            found = lock_incident(night.incident().id)
-            around = (found.service, found.directory, ALICE, night.now, *([reason] if reason else []))
-            apply(Outcome(effects=list(how(found.incident, *more, *around))))
-
-    return move
 
 
 def to(moved, status):

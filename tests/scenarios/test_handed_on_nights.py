@@ -1,0 +1,89 @@
+"""Nights on which incidents are handed from one to the next: whoever is to hear of them still does."""
+
+import pytest
+
+from models.accounts import raise_version
+from models.apply import apply
+from models.base import store
+from models.directories import people
+from models.effects import Outcome
+from models.ids import new_uuid
+from models.loading import lock_incident
+from models.teams import EscalationPolicy
+from models.users import NotificationRule
+from pipeline import moves
+from schedules.responders import Call, call_responders
+from tests.scenarios.conftest import ALICE
+from tests.workers.test_timers import set_policy
+
+
+def delayed(world, user, minutes):
+    """Somebody is told so many minutes after they were named."""
+    NotificationRule.update(start_delay=minutes).where(NotificationRule.user == user).execute()
+    raise_version(world.account.id)
+
+
+def facts(user):
+    return people([user.username])[user.username]
+
+
+@pytest.fixture
+def other(world, night):
+    """Another policy, which tells Alice."""
+    rules = EscalationPolicy.get_by_id(world.policy.id).rules
+    known = {"unique_id": new_uuid(), "creation_date": night.now}
+    return EscalationPolicy.create(team=world.team, name="Other", rules=rules, **known)
+
+
+def told(night):
+    return [person for person, _ in night.mails()]
+
+
+@pytest.mark.parametrize("to", ["a person", "another policy", "nobody"])
+def test_who_was_asked_to_help_is_told_whoever_has_it(night, world, moved, other, to):
+    delayed(world, world.bob, 5)
+    night.alert("Disk full")
+    with store().writing():
+        found = lock_incident(night.incident().id)
+        call = Call("call", facts(world.bob))
+        asked = call_responders(found.incident, [call], found.directory, ALICE, night.now)
+        apply(Outcome(effects=list(asked)), {found.incident.unique_id: night.incident().id})
+    if to == "a person":
+        moved(moves.assign, facts(world.charlie))
+    elif to == "nobody":
+        moved(moves.assign, None)
+    else:
+        moved(moves.change_policy, other.id, policies=[other.id])
+    night.after(minutes=4)
+    told(night)
+
+    night.after(minutes=1)
+    assert told(night) == ["bob"]
+
+
+def test_who_keeps_what_goes_to_another_policy_is_told_of_it(night, world, moved, other):
+    delayed(world, world.charlie, 5)
+    night.alert("Disk full")
+    moved(moves.assign, facts(world.charlie))
+    night.after(minutes=1)
+    assert told(night) == ["alice"]
+
+    moved(moves.change_policy, other.id, policies=[other.id], keeps_assignee=True)
+    night.after(minutes=30)
+    assert night.incident().assigned_to == world.charlie
+    assert told(night) == ["alice", "charlie"]
+
+
+def test_what_is_taken_from_somebody_and_given_to_nobody_begins_its_chain_anew(night, world, moved):
+    delayed(world, world.charlie, 5)
+    set_policy(world, (0, world.alice), (10, world.bob))
+    night.alert("Disk full")
+    moved(moves.assign, facts(world.charlie))
+    night.after(minutes=1)
+    assert told(night) == ["alice"]
+
+    moved(moves.assign, None)
+    night.after(minutes=30)
+    assert told(night) == ["alice", "bob"]
+    night.after(minutes=600)
+    assert told(night) == []
