@@ -15,7 +15,8 @@ class Parsed:
 
     `source_at` is the source's own time of this change of state, when it has one. `wishes` are what
     the current event operation may ask for (contract 3.9): sla, escalation_policy, priority, tags,
-    stakeholders, stakeholder_comms. `is_ping` is a sign of life, after which the next one is expected.
+    stakeholders, stakeholder_comms. `is_ping` is a sign of life, after which the next one is expected;
+    `is_own` what Tocsin says by itself, once.
     """
 
     message: str
@@ -30,6 +31,7 @@ class Parsed:
     source_at: datetime | None = None
     wishes: Mapping[str, Any] = field(default_factory=dict)
     is_ping: bool = False
+    is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)

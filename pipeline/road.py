@@ -123,6 +123,7 @@ def row_of(traveller: Traveller, service: int | None, waits_at: str | None) -> E
             "wishes": parsed.wishes,
             "entity_given": parsed.entity_id is not None,
             **({"is_ping": True} if parsed.is_ping else {}),
+            **({"is_own": True} if parsed.is_own else {}),
             **({} if alert.plan is NO_PLAN else {"plan": asdict(alert.plan)}),
             **({"next": traveller.next} if traveller.next else {}),
             **({"released_at": alert.released_at} if alert.released_at else {}),

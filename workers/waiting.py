@@ -226,4 +226,5 @@ def _parsed(row: Event) -> Parsed:
         source_at=row.source_at,
         wishes=rest["wishes"],
         is_ping=rest.get("is_ping", False),
+        is_own=rest.get("is_own", False),
     )

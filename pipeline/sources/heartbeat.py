@@ -38,6 +38,7 @@ def parse(body: bytes) -> list[Parsed]:
             entity_id=ENTITY,
             payload=said,
             is_ping=status != MISSING,
+            is_own=status == MISSING,
         )
     ]
 

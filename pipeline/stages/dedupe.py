@@ -31,7 +31,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         return stop("suppressed: stored, no incident")
     entity = state.entity(alert.integration, alert.entity_id)
     if state.facts.service.status is ServiceStatus.DISABLED:
-        return stop("the service is disabled: stored, no incident", *_burns_no_more(alert, entity))
+        return _while_disabled(alert, entity, state, now)
     if alert.alert_type is AlertType.RESOLVED:
         return _resolved(alert, entity, state, now)
     held = state.holder(entity)
@@ -39,7 +39,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         return _acknowledged(alert, held, state, now)
     maintenance = _maintenance(state, now)
     if maintenance is not None:
-        return _kept_back(alert, entity, state, now, maintenance)
+        return stop(maintenance, *_remembered(alert, entity, state, now), alert=alert.but(suppressed=True))
     if _older_than_resolve(alert, entity, now):
         return stop("older than the last resolve of its entity, by its source's own time")
     if held is not None:
@@ -50,15 +50,34 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 
 def released(at: datetime) -> tuple[str, str]:
-    """What the road says of an alert that maintenance kept back until then."""
-    return "release", f"maintenance is over and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC"
+    """What the road says of an alert that was kept back until then."""
+    return (
+        "release",
+        f"kept back no more, and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC",
+    )
 
 
-def _burns_no_more(alert: Alert, entity: EntityState) -> tuple[Effect, ...]:
-    """What maintenance keeps back for the time after it is not told any more once it is resolved."""
-    if alert.alert_type is not AlertType.RESOLVED or entity.kept_back is None:
+def _while_disabled(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
+    """Stored only. What is kept back is not told any more once it is resolved. What was released before the
+    service was disabled, or is said by Tocsin itself, which does not say it again, waits until it is enabled.
+    """
+    effects: tuple[Effect, ...] = ()
+    if alert.alert_type is AlertType.RESOLVED and entity.kept_back is not None:
+        effects = (SaveEntity(replace(entity, kept_back=None)),)
+    elif alert.released_at is not None or alert.parsed.is_own:
+        effects = _remembered(alert, entity, state, now)
+        if effects:
+            return stop("the service is disabled: to be told when it is enabled again", *effects)
+    return stop("the service is disabled: stored, no incident", *effects)
+
+
+def _remembered(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
+    """What people would have been told of is remembered until they may be, if it still burns then
+    (workers/maintenance.py)."""
+    burns = covers(state.facts.integrations[alert.integration], alert.alert_type)
+    if not burns or _older_than_resolve(alert, entity, now):
         return ()
-    return (SaveEntity(replace(entity, kept_back=None)),)
+    return (SaveEntity(replace(entity, kept_back=alert.event_id)),)
 
 
 def _maintenance(state: LaneState, now: datetime) -> str | None:
@@ -69,16 +88,6 @@ def _maintenance(state: LaneState, now: datetime) -> str | None:
     moments = dict.fromkeys((now, told_at(state.facts.directory, now)))
     found = (in_force(state.facts.windows, moment) for moment in moments)
     return next((str(one) for one in found if one is not None), None)
-
-
-def _kept_back(alert: Alert, entity: EntityState, state: LaneState, now: datetime, why: str) -> Decision:
-    """Stored only; what people would have been told of is remembered until maintenance is over, if it still
-    burns then (workers/maintenance.py)."""
-    burns = covers(state.facts.integrations[alert.integration], alert.alert_type)
-    quiet = alert.but(suppressed=True)
-    if not burns or _older_than_resolve(alert, entity, now):
-        return stop(why, alert=quiet)
-    return stop(why, SaveEntity(replace(entity, kept_back=alert.event_id)), alert=quiet)
 
 
 def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:

@@ -210,7 +210,7 @@ def test_what_maintenance_keeps_back_is_told_when_it_is_over():
     ]
     (event,) = found.events
     assert event.message == "Seen: Disk full"
-    assert ("release", "maintenance is over and it still burns: released 2026-03-04 12:30:00 UTC") in (
+    assert ("release", "kept back no more, and it still burns: released 2026-03-04 12:30:00 UTC") in (
         event.reasons
     )
     assert simulated(facts, lasts=29 * MINUTE).goes_on_at == NOON + 30 * MINUTE

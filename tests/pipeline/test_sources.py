@@ -297,3 +297,4 @@ def test_that_a_ping_is_missing_is_about_the_same_entity_and_no_ping():
     assert parsed.message == 'No ping from Backup "night" since 2026-03-04 12:00:00 UTC'
     assert parsed.summary == "One is expected every 1 d, and may be late by 90 s."
     assert (parsed.alert_type, parsed.entity_id, parsed.is_ping) == (AlertType.CRITICAL, "heartbeat", False)
+    assert parsed.is_own

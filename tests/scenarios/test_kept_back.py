@@ -14,8 +14,20 @@ from models.incidents import Incident
 from models.loading import lock_families, lock_incident
 from models.services import Integration
 from pipeline import moves
-from tests.scenarios.test_maintenance_nights import DISK, HOUR, MINUTE, NEW, kept_back, road_of, set_service
-from workers import retention
+from pipeline.sources import heartbeat
+from pipeline.topology import segments
+from tests.alerts import accept
+from tests.scenarios.test_maintenance_nights import (
+    DISK,
+    HOUR,
+    MINUTE,
+    NEW,
+    kept_back,
+    road_of,
+    set_service,
+    work_by,
+)
+from workers import maintenance, retention
 
 ALICE = Actor(ActorKind.USER, "Alice")
 AGAIN = "[Checkout] #2 Disk full on db1 (critical)"
@@ -140,6 +152,53 @@ def test_a_disabled_service_tells_when_it_is_enabled_again_what_still_burns(nigh
     night.after(seconds=1)
     assert night.mails() == [("alice", DISK)]
     assert Incident.select().count() == 1
+
+
+def test_what_was_released_before_the_service_was_disabled_is_told_when_it_is_enabled_again(
+    night, world, window
+):
+    window()
+    trace_id = night.alert("Disk full on db1")
+    night.now += HOUR
+    assert maintenance.release(night.now) == 1
+    set_service(world, status=ServiceStatus.DISABLED)
+    night.after(hours=1)
+    assert road_of(trace_id)[-1] == ("dedupe", "the service is disabled: to be told when it is enabled again")
+
+    set_service(world, status=ServiceStatus.ACTIVE)
+    night.after(seconds=1)
+    assert night.mails() == [("alice", DISK)]
+
+
+@pytest.mark.parametrize("cuts", [(), ("normalize", "route", "rules")], ids=str)
+@pytest.mark.parametrize("comes", [True, False], ids=["the ping comes", "no ping comes"])
+def test_that_a_ping_is_missing_is_told_when_the_service_is_enabled_again_unless_it_came(
+    night, world, monkeypatch, cuts, comes
+):
+    work_by(night, monkeypatch, segments(cuts))
+    missing = heartbeat.missing("Backup", night.now - HOUR, HOUR, MINUTE)
+    accept(world, night.now, source="heartbeat", body=missing, exactly=True)
+    set_service(world, status=ServiceStatus.DISABLED)
+    night.after(minutes=1)
+    assert len(kept_back()) == 1
+    if comes:
+        accept(world, night.now, source="heartbeat", body=b"", exactly=True)
+    night.after(minutes=1)
+
+    set_service(world, status=ServiceStatus.ACTIVE)
+    night.after(seconds=1)
+    assert len(night.mails()) == (0 if comes else 1)
+
+
+def test_what_others_say_while_the_service_is_disabled_is_not_told_when_it_is_enabled_again(night, world):
+    set_service(world, status=ServiceStatus.DISABLED)
+    night.alert("Disk full on db1")
+    accept(world, night.now, source="heartbeat", body=b'{"status": "failed"}', exactly=True)
+    night.after(minutes=1)
+
+    set_service(world, status=ServiceStatus.ACTIVE)
+    night.after(hours=1)
+    assert night.mails() == []
 
 
 def test_what_a_deleted_integration_left_is_dropped(night, world, window):

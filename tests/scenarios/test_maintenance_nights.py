@@ -44,6 +44,15 @@ def road_of(trace_id):
     return steps[[stage for stage, _ in steps].index("dedupe") :]
 
 
+def work_by(night, monkeypatch, parts):
+    """Have the lane be worked on by a road that is cut into these parts."""
+    service = night.world.service.id
+    monkeypatch.setattr(road, "_road", parts)
+    monkeypatch.setattr(
+        night, "_work", lambda: [road.run(service, part.name, now=night.now) for part in parts]
+    )
+
+
 def kept_back():
     return [entity.kept_back for entity in Entity.select().order_by(Entity.id) if entity.kept_back]
 
@@ -64,7 +73,7 @@ def test_what_still_burns_when_maintenance_ends_is_told_then(night, window, now)
     assert (event.incident, event.incident_created, event.suppressed) == (incident, True, False)
     assert road_of(trace_id) == [
         ("dedupe", UNTIL_ONE),
-        ("release", "maintenance is over and it still burns: released 2026-03-04 13:00:00 UTC"),
+        ("release", "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC"),
         ("dedupe", NEW),
         ("incident", "opens an incident"),
         ("notify", "to be told now: Alice"),
@@ -245,9 +254,9 @@ def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(night,
     assert night.mails() == [("alice", DISK)]
     assert [reason for _, reason in road_of(trace_id)][:4] == [
         UNTIL_ONE,
-        "maintenance is over and it still burns: released 2026-03-04 13:00:00 UTC",
+        "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC",
         "under maintenance by Move until 2026-03-04 14:00:00 UTC",
-        "maintenance is over and it still burns: released 2026-03-04 14:00:00 UTC",
+        "kept back no more, and it still burns: released 2026-03-04 14:00:00 UTC",
     ]
 
 
@@ -391,12 +400,8 @@ def test_many_are_released_in_batches(night, world, window, monkeypatch):
 
 
 @pytest.mark.parametrize("cuts", [("rules",), ("normalize", "route", "rules")], ids=str)
-def test_it_is_released_wherever_the_road_is_cut(night, world, window, monkeypatch, cuts):
-    parts = segments(cuts)
-    monkeypatch.setattr(road, "_road", parts)
-    monkeypatch.setattr(
-        night, "_work", lambda: [road.run(world.service.id, part.name, now=night.now) for part in parts]
-    )
+def test_it_is_released_wherever_the_road_is_cut(night, window, monkeypatch, cuts):
+    work_by(night, monkeypatch, segments(cuts))
     window()
     night.alert("Disk full on db1")
     night.after(hours=1)
