@@ -7,6 +7,7 @@ the two is decided here, once, by the subclasses of Store.
 import fcntl
 import logging
 import os
+import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
@@ -32,6 +33,15 @@ STORE_ERRORS = (
     peewee.InternalError,
     MaxConnectionsExceeded,
 )
+
+
+class Busy(Exception):
+    """Somebody else holds what was to be locked without waiting, or without waiting for so long."""
+
+
+def _of_driver(error: BaseException) -> object:
+    """The driver's own error, of which peewee made this one."""
+    return getattr(error, "orig", error)
 
 
 class UtcField(peewee.Field):
@@ -132,6 +142,18 @@ class Store(ABC):
         """Lock the rows that a select finds until the transaction ends."""
 
     @abstractmethod
+    @contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        """Within a write transaction, no lock of a row is waited for longer than this: Busy is raised then,
+        which ends the transaction."""
+        yield
+
+    @abstractmethod
+    def is_away(self, error: BaseException) -> bool:
+        """Whether an error says that nobody can use the store at present, whatever they do: not only this
+        connection's statement, or these rows."""
+
+    @abstractmethod
     def now(self) -> datetime:
         """The clock by which due work is judged: one clock for all hosts where the store has one."""
 
@@ -163,6 +185,17 @@ class SqliteStore(Store):
     lane_holds_all = True
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
+
+    # Somebody else has the file, the disk is full, the folder is gone, and so on.
+    _AWAY = frozenset(
+        {
+            sqlite3.SQLITE_BUSY,
+            sqlite3.SQLITE_READONLY,
+            sqlite3.SQLITE_FULL,
+            sqlite3.SQLITE_CANTOPEN,
+            sqlite3.SQLITE_NOTADB,
+        }
+    )
 
     def __init__(self, path: Path) -> None:
         super().__init__(
@@ -223,6 +256,16 @@ class SqliteStore(Store):
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         return query
 
+    @contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        # The lock of this store is that of its one writer, and whoever is in a transaction has it.
+        yield
+
+    def is_away(self, error: BaseException) -> bool:
+        code = getattr(_of_driver(error), "sqlite_errorcode", None)
+        # The lowest byte tells the kind of error.
+        return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._AWAY
+
     def now(self) -> datetime:
         return datetime.now(UTC)
 
@@ -263,6 +306,23 @@ class PostgresStore(Store):
         # Not plain FOR UPDATE: rows that refer to a locked one may be inserted all the same. An alert for a
         # service whose lane is at work must not wait for it, and the group commit with it.
         return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
+
+    @contextmanager
+    def patience(self, seconds: float) -> Iterator[None]:
+        self.database.execute_sql(f"SET LOCAL lock_timeout = '{seconds * 1000:.0f}ms'")
+        try:
+            yield
+        except peewee.OperationalError as error:
+            if isinstance(_of_driver(error), postgresql.LOCK_TIMEOUT):
+                raise Busy from None
+            raise
+        self.database.execute_sql("SET LOCAL lock_timeout = DEFAULT")
+
+    def is_away(self, error: BaseException) -> bool:
+        if not isinstance(error, STORE_ERRORS):
+            return False
+        ended = self.database.is_closed() or self.database.connection().closed
+        return ended or isinstance(error, MaxConnectionsExceeded) or postgresql.is_away(_of_driver(error))
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]

@@ -10,7 +10,7 @@ from typing import Any
 
 from models.accounts import Configuration
 from models.applications import APPLICATIONS
-from models.base import db, store
+from models.base import Busy, db, store
 from models.directories import directory, directory_of
 from models.effects import IncidentState
 from models.enums import (
@@ -64,10 +64,6 @@ def _services(*, skip_locked: bool) -> Prepared:
 
 _SERVICES = _services(skip_locked=False)
 _FREE_SERVICES = _services(skip_locked=True)
-
-
-class Busy(Exception):
-    """Somebody else holds what was to be locked without waiting."""
 
 
 def lock_services(rows: Collection[int], *, waits: bool = True) -> dict[int, Service]:
@@ -176,8 +172,9 @@ def lock_families(incident_rows: Collection[int], *, waits: bool = True) -> Fami
     """These incidents and their children, locked by their services (and themselves).
 
     Who are children is certain only under the lock: where something was merged between looking and locking,
-    all is let go and locked again with its service, in order. Where it is not to wait, it raises Busy when somebody else holds one of the services,
-    and leaves out incidents that have none and are held by somebody else.
+    all is let go and locked again with its service, in order. Where it is not to wait, it raises Busy when
+    somebody else holds one of the services, and leaves out incidents that have none and are held by somebody
+    else.
     """
     asked = services_of_families(incident_rows)
     while True:

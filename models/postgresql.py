@@ -76,6 +76,18 @@ def _length(column: Sequence[Any]) -> int:
     return 0
 
 
+LOCK_TIMEOUT = psycopg.errors.LockNotAvailable
+
+# By SQLSTATE or its class: no connection, a full disk, no more connections, shutting down or starting, and a
+# server that may only be read since another one took over.
+AWAY = ("08", "53100", "53300", "57P", "25006")
+
+
+def is_away(error: object) -> bool:
+    """Whether a server's error says that it can do nothing for anybody."""
+    return (getattr(error, "sqlstate", None) or "").startswith(AWAY)
+
+
 class BadUrl(ValueError):
     """A URL of a database that stops the start; the text says what to change and repeats nothing of it."""
 

@@ -5,14 +5,15 @@ writes nothing; only what is found wrong is looked at again under the lock of it
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import structlog
 
 from models.apply import apply
-from models.base import STORE_ERRORS, connection, store
+from models.base import STORE_ERRORS, Busy, connection, store
 from models.effects import (
     Actor,
     ArmTimers,
@@ -40,6 +41,8 @@ AUDITOR = Actor(ActorKind.TIMER, "audit")
 
 # Incidents that the audit looks at together.
 AUDITED_AT_ONCE = 200
+# How long it waits for one that somebody else holds.
+LOCK_WAIT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,22 +73,26 @@ class Difference:
 
 
 def audit(now: datetime | None = None) -> int:
-    """Look at all open incidents; returns how many. A service that fails keeps none of the others from it."""
+    """Look at all open incidents; returns how many. An incident that fails keeps none of the others from it,
+    nor does a service whose incidents the store cannot read. Raises what the store said where nothing could
+    be read, and at once where nobody can use it."""
     looked_at, mended = 0, Counter[str]()
+    unread: list[Exception] = []
     with connection():
-        for walk in _walks():
+        for service, walk in _walks():
             try:
                 for page in _pages(walk):
                     looked_at += len(page)
-                    wrong = [each.incident for each in _differences(page, services_around(page), now)]
-                    if wrong:
-                        mended += _mend(wrong, now)
-            except STORE_ERRORS:
-                raise
-            except Exception:
-                log.exception("timers could not be audited")
+                    mended += _looked_over(page, now)
+            except STORE_ERRORS as error:
+                if store().is_away(error):
+                    raise
+                unread.append(error)
+                log.warning("incidents cannot be audited", service=service, error=type(error).__name__)
     if mended:
         log.warning("the audit found timers that were not as they should be", **mended)
+    if unread and not looked_at:
+        raise unread[0]
     return looked_at
 
 
@@ -93,12 +100,12 @@ def audit(now: datetime | None = None) -> int:
 Walk = Callable[[int, int], list[IncidentState]]
 
 
-def _walks() -> Iterator[Walk]:
+def _walks() -> Iterator[tuple[int | None, Walk]]:
     """All open incidents by their service, and others for which timers wait."""
     open_ones = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
     for (service_row,) in list(open_ones.distinct().tuples()):
-        yield lambda after, limit, row=service_row: open_incidents_after(row, after, limit)  # type: ignore[misc]
-    yield over_with_timers_after
+        yield service_row, partial(open_incidents_after, service_row)
+    yield None, over_with_timers_after
 
 
 def _pages(walk: Walk) -> Iterator[list[IncidentState]]:
@@ -106,6 +113,31 @@ def _pages(walk: Walk) -> Iterator[list[IncidentState]]:
     while page := walk(last, AUDITED_AT_ONCE):
         yield page
         last = page[-1].row or 0
+
+
+def _looked_over(
+    page: Sequence[IncidentState], now: datetime | None, tell: Callable[..., None] = log.exception
+) -> Counter[str]:
+    """Mend what is wrong with these, together or, where that fails, one by one; returns how many timers were
+    wrong in which way. What somebody else holds for long is left to the next audit."""
+    try:
+        return _mended(page, now)
+    except Busy:
+        log.info("incidents are worked on, and are audited the next time", incidents=len(page))
+        return Counter()
+    except Exception as error:
+        if store().is_away(error):
+            raise
+        rows = [one.row for one in page]
+        tell("incidents could not be audited", incidents=rows, error=type(error).__name__)
+    # At length it was told of all of them together.
+    alone = page if len(page) > 1 else ()
+    return sum((_looked_over([one], now, tell=log.error) for one in alone), Counter[str]())
+
+
+def _mended(page: Collection[IncidentState], now: datetime | None) -> Counter[str]:
+    wrong = [each.incident for each in _differences(page, services_around(page), now)]
+    return _mend(wrong, now) if wrong else Counter()
 
 
 def _differences(
@@ -169,7 +201,8 @@ def _mend(suspects: Collection[IncidentState], now: datetime | None) -> Counter[
     wrong in which way."""
     rows = [one.row for one in suspects if one.row is not None]
     with store().writing():
-        found = lock_families(rows)
+        with store().patience(LOCK_WAIT_S):
+            found = lock_families(rows)
         states = [found.incidents[row] for row in rows if row in found.incidents]
         wrong = _differences(states, found.services, now)
         at = now or store().now()

@@ -1,11 +1,12 @@
 """What a lock on a row keeps others from, on a store whose rows are locked one by one."""
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from models.base import connection, db
+from models.base import Busy, connection, db
 from models.events import Receipt
 from models.loading import lock_service
 from tests.alerts import accept
@@ -35,6 +36,31 @@ def test_an_alert_is_accepted_while_its_service_is_worked_on(world, now, store):
         worker.join()
 
     assert Receipt.select().count() == 1
+
+
+def test_whoever_is_impatient_is_told_that_somebody_else_is_busy(world, store):
+    if store.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+
+    def waits():
+        with connection(), store.writing(), store.patience(0.05):
+            lock_service(world.service.id)
+
+    with ThreadPoolExecutor(1) as pool:
+        with store.writing():
+            lock_service(world.service.id)
+            with pytest.raises(Busy):
+                pool.submit(waits).result(timeout=10)
+        pool.submit(waits).result(timeout=10)
+
+
+def test_only_what_is_locked_impatiently_is_given_up(world, store):
+    if store.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    with store.writing():
+        with store.patience(0.05):
+            lock_service(world.service.id)
+        assert db.execute_sql("show lock_timeout").fetchone() == ("0",)
 
 
 def test_threads_that_have_written_leave_no_open_files(store):

@@ -1,21 +1,29 @@
 """The audit: exactly the timers that follow from what incidents are, whatever happened to them."""
 
 import random
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
+import peewee
 import pytest
+from structlog.testing import capture_logs
 
 from models import founding
+from models.base import store
 from models.incidents import Incident, IncidentLog
+from models.loading import lock_services
 from models.metrics import totals
 from models.services import Service
 from models.timers import Timer
+from tests import stores
 from tests.alerts import accept
 from tests.scenarios.test_sla_nights import sla
-from tests.workers.test_timers import MINUTE, open_many, open_one, set_policy, told
+from tests.workers.test_timers import MINUTE, elsewhere, open_many, open_one, set_policy, told
 from tocsin import metrics
 from tocsin.metrics import Counts
 from workers import audit, road, timers
+
+__all__ = ["elsewhere"]
 
 
 def waiting():
@@ -164,6 +172,89 @@ def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch
     audit.audit(now)
 
     assert set(looked_at) == {world.service.id, other.id}
+
+
+def failing_for(row, real=audit.wanted):
+    def wanted(incident, *others):
+        if incident.row == row:
+            raise ZeroDivisionError
+        return real(incident, *others)
+
+    return wanted
+
+
+def test_an_incident_that_cannot_be_audited_keeps_no_other_of_its_service_from_it(world, now, monkeypatch):
+    monkeypatch.setattr(audit, "AUDITED_AT_ONCE", 3)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, *"abcdef")
+    poison = Incident.select().order_by(Incident.id).get().id
+    before = [timer for timer in waiting() if timer[0] != poison]
+    Timer.delete().execute()
+    monkeypatch.setattr(audit, "wanted", failing_for(poison))
+    with capture_logs() as logs:
+        audit.audit(now)
+
+    assert waiting() == before
+    told_at_length = [line["incidents"] for line in logs if line.get("exc_info")]
+    assert told_at_length == [[poison, poison + 1, poison + 2]]
+    assert [line["incidents"] for line in logs if line["log_level"] == "error"][1:] == [[poison]]
+
+
+def test_a_service_that_the_store_cannot_read_stops_no_other(world, elsewhere, now, monkeypatch):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "a")
+    open_many(elsewhere, now, "b")
+    before = waiting()
+    Timer.delete().execute()
+    real = audit.open_incidents_after
+
+    def read(service, *others):
+        if service == world.service.id:
+            raise peewee.InternalError("invalid page in block 7")
+        return real(service, *others)
+
+    monkeypatch.setattr(audit, "open_incidents_after", read)
+    audit.audit(now)
+
+    assert waiting() == before[1:]
+
+
+def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, elsewhere, now, monkeypatch):
+    open_many(world, now, "a")
+    open_many(elsewhere, now, "b")
+    asked = []
+
+    def read(*walked):
+        asked.append(walked)
+        raise peewee.InternalError("invalid page in block 7")
+
+    monkeypatch.setattr(audit, "open_incidents_after", read)
+    with pytest.raises(peewee.InternalError):
+        audit.audit(now)
+    assert len(asked) == 2
+
+    monkeypatch.setattr(type(store()), "is_away", lambda *_: True)
+    with pytest.raises(peewee.InternalError):
+        audit.audit(now)
+    assert len(asked) == 3, "nobody can use it: that is told once"
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, elsewhere, now, monkeypatch):
+    monkeypatch.setattr(audit, "LOCK_WAIT_S", 0.05)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "a")
+    open_many(elsewhere, now, "b")
+    before = waiting()
+    Timer.delete().execute()
+    with ThreadPoolExecutor(1) as pool:
+        with store().writing():
+            lock_services([world.service.id])
+            pool.submit(audit.audit, now).result(timeout=10)
+        assert waiting() == before[1:]
+
+    audit.audit(now)
+    assert waiting() == before
 
 
 def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_once(world, now):
