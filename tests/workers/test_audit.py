@@ -21,7 +21,7 @@ from tests.scenarios.test_sla_nights import sla
 from tests.workers.test_timers import MINUTE, elsewhere, open_many, open_one, set_policy, told
 from tocsin import metrics
 from tocsin.metrics import Counts
-from workers import audit, road, timers
+from workers import audit, planning, road, timers
 
 __all__ = ["elsewhere"]
 
@@ -121,7 +121,7 @@ def test_statements_do_not_grow_with_the_incidents_of_a_page(world, now, stateme
 
 
 def test_pages_reach_every_incident(world, now, monkeypatch):
-    monkeypatch.setattr(audit, "AUDITED_AT_ONCE", 2)
+    monkeypatch.setattr(planning, "AT_ONCE", 2)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_many(world, now, *"abcde")
     before = waiting()
@@ -168,13 +168,13 @@ def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch
             raise ZeroDivisionError
         return ()
 
-    monkeypatch.setattr(audit, "wanted", fails_on_the_first)
+    monkeypatch.setattr(planning, "wanted", fails_on_the_first)
     audit.audit(now)
 
     assert set(looked_at) == {world.service.id, other.id}
 
 
-def failing_for(row, real=audit.wanted):
+def failing_for(row, real=planning.wanted):
     def wanted(incident, *others):
         if incident.row == row:
             raise ZeroDivisionError
@@ -184,13 +184,13 @@ def failing_for(row, real=audit.wanted):
 
 
 def test_an_incident_that_cannot_be_audited_keeps_no_other_of_its_service_from_it(world, now, monkeypatch):
-    monkeypatch.setattr(audit, "AUDITED_AT_ONCE", 3)
+    monkeypatch.setattr(planning, "AT_ONCE", 3)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_many(world, now, *"abcdef")
     poison = Incident.select().order_by(Incident.id).get().id
     before = [timer for timer in waiting() if timer[0] != poison]
     Timer.delete().execute()
-    monkeypatch.setattr(audit, "wanted", failing_for(poison))
+    monkeypatch.setattr(planning, "wanted", failing_for(poison))
     with capture_logs() as logs:
         audit.audit(now)
 
@@ -241,7 +241,7 @@ def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, elsewh
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, elsewhere, now, monkeypatch):
-    monkeypatch.setattr(audit, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(planning, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_many(world, now, "a")
     open_many(elsewhere, now, "b")
