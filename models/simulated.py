@@ -59,3 +59,11 @@ def done_once(incidents: Collection[int]) -> set[tuple[str, str]]:
     query = Timer.select(Timer.key, Timer.outcome, Incident.unique_id).join(Incident)
     ended = query.where(any_of(Timer.incident, incidents), Timer.done_at.is_null(False), Timer.kind.in_(ONCE))
     return {(name, key) for key, outcome, name in ended.tuples() if (outcome or "").startswith(DONE_ONCE)}
+
+
+def waiting_timers(incidents: Collection[int]) -> list[tuple[str, str]]:
+    """The timers for which these incidents wait, by each one's unique_id and the timer's key: in the order in
+    which those that are due together are taken (workers/timers.py)."""
+    query = Timer.select(Incident.unique_id, Timer.key).join(Incident)
+    waiting = query.where(any_of(Timer.incident, incidents), Timer.done_at.is_null())
+    return list(waiting.order_by(Timer.id).tuples())

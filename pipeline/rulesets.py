@@ -82,18 +82,29 @@ class Rule:
     condition: Condition
 
 
+class Interrupted(Exception):
+    """Somebody had said that it is enough before an alert had met all of its rules."""
+
+
+def _never() -> bool:
+    return False
+
+
 class RuleSet:
     """The rules of one list, in its order. To be kept and shared, also between threads."""
 
-    def __init__(self, rules: Sequence[AlertRuleFacts]) -> None:
+    def __init__(self, rules: Sequence[AlertRuleFacts], is_enough: Callable[[], bool] = _never) -> None:
+        """`is_enough` is asked before each rule: where patterns are slow a rule may take half a second."""
         self.rules = [_compiled(facts) for facts in rules]
+        self._is_enough = is_enough
         self._index = index_of(rule.condition for rule in self.rules)
         # Whether any condition depends on what became of earlier alerts.
         known = (rule.condition.compiled for rule in self.rules)
         self.looks_back = any(each is not None and reads_history(each) for each in known)
 
     def apply(self, alert: Alert, facts: LaneFacts, now: datetime, since: Since) -> Ruled:
-        """The alert as its rules leave it. Raises nothing for what a rule or an alert can hold."""
+        """The alert as its rules leave it. Raises Interrupted, but nothing for what a rule or an alert can
+        hold."""
         records: list[dict[str, Any]] = []
         matched, place = 0, 0
         while True:
@@ -116,6 +127,8 @@ class RuleSet:
         for place in self._index.candidates(subject):
             if place < first:
                 continue
+            if self._is_enough():
+                raise Interrupted
             rule = self.rules[place]
             verdict = rule.condition.verdict(subject)
             looked_at.append((rule, verdict))

@@ -16,7 +16,8 @@ from models.base import store
 from models.prepared import any_of
 from models.services import Integration, Service
 from models.teams import Team
-from pipeline.simulation import LONGEST, MOST_HAPPENINGS
+from pipeline.course import MOST_HAPPENINGS
+from pipeline.simulation import LONGEST
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from schedules import coverage

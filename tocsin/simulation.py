@@ -4,7 +4,7 @@ what came of it is told with the names of people and contacts. For the command a
 Reads within one transaction in which nothing can be written; takes no lock and rings no bell.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -26,10 +26,11 @@ from models.incident_states import (
 )
 from models.loading import Needed, directory_for, lane_facts
 from models.services import Integration
-from models.simulated import contact_names, done_once, owed_notices, users_of
+from models.simulated import contact_names, done_once, owed_notices, users_of, waiting_timers
+from pipeline.course import Happening, Kind
 from pipeline.road import entities_of
 from pipeline.rulesets import RuleSet
-from pipeline.simulation import Happening, Kind, Simulated, simulate
+from pipeline.simulation import Simulated, simulate
 from pipeline.sources import SOURCES
 from pipeline.sources.body import BadBody
 from pipeline.stages.normalize import alerts_of
@@ -96,7 +97,7 @@ def _answer(question: Question, is_enough: Callable[[], bool]) -> Told:
     alerts = list(alerts_of(TRACE, 0, integration.id, question.source, question.body, at))
     asked = set(entities_of(alerts))
     while True:
-        state, incidents = _state(question, facts, asked, since)
+        state, incidents = _state(question, facts, asked, since, is_enough)
         rows = [incident.row for incident in incidents if incident.row is not None]
         found = simulate(
             state,
@@ -105,20 +106,21 @@ def _answer(question: Question, is_enough: Callable[[], bool]) -> Told:
             question.lasts,
             since=since,
             owed=owed_notices(rows) if rows else (),
+            waiting=waiting_timers(rows) if rows else (),
             done=done_once(rows) if rows else (),
             is_enough=is_enough,
         )
-        if not found.missing:
+        if not found.missing or found.is_cut:
             return _told(question, found)
         # A rule gave an alert an entity_id that nobody had looked for.
         asked |= found.missing
 
 
 def _state(
-    question: Question, facts: LaneFacts, asked: set[Key], since: datetime
+    question: Question, facts: LaneFacts, asked: set[Key], since: datetime, is_enough: Callable[[], bool]
 ) -> tuple[LaneState, list[IncidentState]]:
     """The lane as the simulation finds it: knowing of nothing, or of what is open around these entities."""
-    rulesets = {row: RuleSet(rules) for row, rules in facts.rules.items()}
+    rulesets = {row: RuleSet(rules, is_enough) for row, rules in facts.rules.items()}
     if not question.with_open:
         return LaneState(facts, rulesets=rulesets, turns=turns_of(facts.directory)), []
     entities, ended = entity_states(asked)
@@ -158,7 +160,7 @@ def _knowing(known: Directory, incidents: Sequence[IncidentState], at: datetime)
 
 def _refused(question: Question, why: str) -> Told:
     refusal = Happening(question.at, Kind.ROAD, "accept", why, None)
-    return _told(question, Simulated((refusal,), (), (), None, False, frozenset()))
+    return _told(question, Simulated((refusal,)))
 
 
 def _told(question: Question, found: Simulated) -> Told:
@@ -174,7 +176,7 @@ def _told(question: Question, found: Simulated) -> Told:
         "alerts": [_alert(event, places) for event in found.events],
         "happenings": [_happening(each, question.at, names, places) for each in found.happenings],
         "incidents": [_incident(each, names) for each in found.incidents],
-        "told": _first_words(found.happenings, question.at, names),
+        "told": _first_words(found.told, question.at, names),
         "goes_on_at": found.goes_on_at,
         "is_cut": found.is_cut,
     }
@@ -194,7 +196,7 @@ class _Names:
     @classmethod
     def of(cls, found: Simulated) -> "_Names":
         notices = [each.notice for each in found.happenings if each.notice is not None]
-        people = {notice.user for notice in notices}
+        people = {*found.told, *(notice.user for notice in notices)}
         assigned = {incident.assigned_to for incident in found.incidents if incident.assigned_to}
         contacts = {notice.contact for notice in notices if notice.contact is not None}
         return cls(users_of(people | assigned), contact_names(contacts))
@@ -251,12 +253,8 @@ def _incident(incident: IncidentState, names: _Names) -> Told:
     }
 
 
-def _first_words(happenings: Iterable[Happening], at: datetime, names: _Names) -> list[Told]:
+def _first_words(told: Mapping[int, datetime], at: datetime, names: _Names) -> list[Told]:
     """Everybody who is told, in the order in which they are, with the moment of the first word."""
-    firsts: dict[int, datetime] = {}
-    for each in happenings:
-        if each.notice is not None:
-            firsts.setdefault(each.notice.user, each.at)
     return [
         {
             "username": names.users[row].username,
@@ -265,6 +263,6 @@ def _first_words(happenings: Iterable[Happening], at: datetime, names: _Names) -
             "at": first,
             "after": (first - at).total_seconds(),
         }
-        for row, first in firsts.items()
+        for row, first in told.items()
         if row in names.users
     ]

@@ -316,6 +316,8 @@ def _sentences(route: Any) -> Iterable[str]:
     if route.limits:
         often = " and ".join(f"{count} in {seconds:g} s" for count, seconds in route.limits)
         yield f"An account may ask for it {often}."
+    if route.at_once:
+        yield f"A web process does {route.at_once.most} of these at a time, and one of each account."
 
 
 def _parameters(route: Any) -> list[dict[str, Any]]:
@@ -360,6 +362,6 @@ def _refusals(route: Any) -> Iterable[type[errors.ApiError]]:
     yield errors.NotFound
     if route.takes is not None or route.reads is not None:
         yield errors.TooLarge
-    if route.limits:
+    if route.limits or route.at_once:
         yield errors.Throttled
     yield errors.Unavailable

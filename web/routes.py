@@ -60,6 +60,7 @@ from web import (
     user_profile,
     users,
 )
+from web.at_once import AtOnce
 from web.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.rate_limit import Limits
 from web.resource import Resource
@@ -87,6 +88,8 @@ class Route:
     pages: bool = False
     # How often an account may ask for it.
     limits: Limits = ()
+    # How much of it a web process does at a time.
+    at_once: AtOnce | None = None
     # What it takes to be allowed: web/permissions.py. Nothing where nobody is asked for a token.
     needs: str = ""
     auth: str | None = "token"
@@ -234,7 +237,7 @@ ROUTES: tuple[Route, ...] = (
     one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, needs=OWN, gives=contact_test.TRIAL, many=True),
     one("POST", "/api/tocsin/users/<username>/invitation/", invitations.again, needs="member_write", gives=contact_test.STARTED),
     one("POST", "/api/tocsin/rules/try/", rules_try.attempt, needs="integration_read", takes=rules_try.TRY, gives=rules_try.TRIED),
-    one("POST", "/api/tocsin/simulate/", simulate.run, needs="incident_read", takes=simulate.SIMULATE, gives=simulate.SIMULATION),
+    one("POST", "/api/tocsin/simulate/", simulate.run, needs="incident_read", takes=simulate.SIMULATE, gives=simulate.SIMULATION, at_once=simulate.AT_ONCE),
     *crud(f"{OURS}/roles/", assignments.ASSIGNMENTS, without=("retrieve", "update", "change")),
     *crud(f"{OURS}/tasks/", incident_tasks.INCIDENT_TASKS),
     one("POST", f"{OURS}/reassign/", incident_moves.reassign, needs="incident_write", takes=incident_moves.REASSIGN, gives=incidents.INCIDENT),

@@ -17,12 +17,14 @@ from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from tocsin import simulation
 from web import access, wire
+from web.at_once import AtOnce
 from web.auth import now, viewer
 from web.errors import BadRequest, NotFound, bad
 from web.shapes import AskedMoment, Flag, MaybeNumber, Moment, Number, Reference, Several, Shape, Text
 
-# Whoever asks for very much is told as much as was found within this time.
+# Whoever asks for very much is told as much as was found within so much of a processor's time.
 LONGEST_S = 2.0
+AT_ONCE = AtOnce(2)
 
 
 class SimulateShape(Shape):
@@ -104,9 +106,10 @@ class FirstWordShape(Shape):
 
 
 class SimulationShape(Shape):
-    """All that would happen from `at` until `until`, in order; `told` is everybody who would be told, with
-    the first word to each. `goes_on_at` is when more would happen later, null if nothing would; `is_cut`
-    whether there was more than is told: 1,000 happenings at most."""
+    """All that would happen to the alerts, and to the incidents that they lead to or are about, from `at`
+    until `until`, in order; `told` is everybody who would be told, with the first word to each. `goes_on_at`
+    is when more would happen later, null if nothing would; `is_cut` whether there was more than is told:
+    1,000 happenings at most, and what is found in two seconds."""
 
     at = Moment(dump_only=True)
     until = Moment(dump_only=True)
@@ -144,9 +147,10 @@ def run() -> dict[str, Any]:
     )
     if question.with_open and question.at < now():
         bad("at", "What is open now was not open then: ask without with_open.")
-    until = time.thread_time() + LONGEST_S
     try:
-        return simulation.ask(question, lambda: time.thread_time() > until)
+        with AT_ONCE.one_of(viewer().account):
+            until = time.thread_time() + LONGEST_S
+            return simulation.ask(question, lambda: time.thread_time() > until)
     except BadBody as error:
         raise BadRequest({_within(given, field): why for field, why in error.errors.items()}) from None
 

@@ -8,9 +8,11 @@ import pytest
 from models.effects import EntityState, NoticeState
 from models.enums import AlertType, IncidentStatus, NoticeKind, RuleAction, ServiceStatus
 from models.facts import ForwardingFacts, WindowFacts
+from pipeline.course import MOST_HAPPENINGS, Kind
 from pipeline.rulesets import RuleSet
-from pipeline.simulation import MOST_HAPPENINGS, Kind, simulate
+from pipeline.simulation import simulate
 from pipeline.state import LaneState
+from schedules import timers
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, directory, incident, lane
 from tests.rules import action, rule_facts
 from tests.schedules import rotas
@@ -20,7 +22,8 @@ NAMES = {person.row: person.name for person in (ALICE, BOB, CHARLIE)}
 
 
 def simulated(facts, *alerts, lasts=HOURS, rules=(), turns=None, **options):
-    state = LaneState(facts, rulesets={7: RuleSet(rules)} if rules else {}, turns=turns)
+    ruleset = RuleSet(rules, options.get("is_enough", lambda: False))
+    state = LaneState(facts, rulesets={7: ruleset} if rules else {}, turns=turns)
     return simulate(state, alerts or [alert()], NOON, lasts, **options)
 
 
@@ -143,11 +146,55 @@ def test_there_is_an_end_to_what_is_told():
     assert found.is_cut
 
 
-def test_it_stops_when_it_was_enough():
-    found = simulated(lane(directory((0, "alice"), repeat=9)), is_enough=lambda: True)
+def after(asked):
+    """is_enough, which says so when it has been asked so many times."""
+    left = iter([False] * asked)
+    return lambda: next(left, True)
+
+
+def test_it_stops_between_alerts_and_tells_what_came_of_those_before():
+    alerts = [alert(entity_id=f"db{number}", number=number) for number in range(3)]
+
+    found = simulated(lane(directory((0, "alice"), (5, "bob"))), *alerts, is_enough=after(2))
 
     assert found.is_cut
-    assert [each.kind for each in found.happenings][:2] == [Kind.ROAD, Kind.OPENED]
+    assert [event.entity_id for event in found.events] == ["db0", "db1"]
+    assert told(found) == [("Alice", 0), ("Alice", 0)]
+
+
+def test_it_stops_between_timers():
+    found = simulated(lane(directory((0, "alice"), (5, "bob"), (9, "alice"))), is_enough=after(5))
+
+    assert found.is_cut
+    assert told(found) == [("Alice", 0), ("Bob", 5)]
+
+
+def test_it_stops_between_rules_and_tells_nothing_of_an_alert_that_has_not_met_all_of_its():
+    rules = [rule_facts(action(RuleAction.CHANGE_MESSAGE, "Seen"))] * 3
+
+    found = simulated(lane(), alert(), alert(entity_id="db2", number=1), rules=rules, is_enough=after(6))
+
+    assert found.is_cut
+    assert [(event.entity_id, event.message) for event in found.events] == [("db1", "Seen")]
+
+
+def test_whoever_is_told_at_once_is_told_however_much_happens_at_that_moment():
+    book = directory(*[(0, "alice")] * 50, (0, "bob"))
+    alerts = [alert(entity_id=f"db{number}", number=number) for number in range(50)]
+
+    found = simulated(lane(book), *alerts)
+
+    assert len(found.happenings) == MOST_HAPPENINGS
+    assert found.is_cut
+    assert {NAMES[person]: first for person, first in found.told.items()} == {"Alice": NOON, "Bob": NOON}
+
+
+def test_what_is_left_out_is_said_where_nothing_more_would_happen_later():
+    alerts = [alert(entity_id=f"db{number}", number=number) for number in range(100)]
+
+    found = simulated(lane(directory(*[(0, "alice")] * 8)), *alerts)
+
+    assert (len(found.happenings), found.goes_on_at, found.is_cut) == (MOST_HAPPENINGS, None, True)
 
 
 @pytest.fixture
@@ -184,6 +231,39 @@ def test_what_is_owed_already_is_told_too(burning):
     found = simulate(burning, [alert()], NOON, HOURS, owed=[owed])
 
     assert told(found) == [("Alice", 3), ("Bob", 20), ("Bob", 25)]
+
+
+def test_what_happens_to_an_incident_that_the_alert_has_nothing_to_do_with_is_not_told(burning):
+    other = simulate(burning, [alert(AlertType.INFO, entity_id="db2")], NOON, HOURS)
+
+    assert words(other) == ["0 road: info opens no incident here: the integration opens them for critical"]
+    assert (other.told, other.incidents, other.goes_on_at) == ({}, (), None)
+
+
+def test_what_is_merged_into_the_alerts_incident_is_told_of_too():
+    parent, child = incident(), incident(unique_id="child", row=2, parent=1)
+    entity = EntityState(7, "db1").held_by(parent.unique_id)
+    state = LaneState(lane(), [entity], [child, parent], {parent.unique_id: 1})
+
+    found = simulate(state, [alert(AlertType.RESOLVED)], NOON, HOURS)
+
+    assert [(each.unique_id, each.status) for each in found.incidents] == [
+        ("incident-1", IncidentStatus.RESOLVED),
+        ("child", IncidentStatus.RESOLVED),
+    ]
+
+
+def test_of_timers_that_are_due_together_the_one_that_waits_for_longest_comes_first():
+    facts = lane(directory((0, "alice"), (60, "bob")), auto_resolve_s=3600)
+    held = incident(next_step=1, reached=True)
+    keys = [(held.unique_id, timer.key) for timer in timers.wanted(held, facts.service, facts.directory)]
+
+    def fired(waiting):
+        state = LaneState(facts, [EntityState(7, "db1").held_by(held.unique_id)], [held], {held.unique_id: 1})
+        found = simulate(state, [alert()], NOON, HOURS, waiting=waiting)
+        return [each.what for each in found.happenings if each.kind is Kind.TIMER]
+
+    assert [fired(keys), fired(keys[::-1])] == [["escalate", "auto_resolve"], ["auto_resolve"]]
 
 
 def test_entities_that_nobody_looked_for_are_named():

@@ -189,6 +189,23 @@ def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_it
     db.close_all()
 
 
+def test_of_two_timers_that_are_due_at_one_moment_the_same_comes_first(night, home):
+    steps = [(0, ["alice"]), (30, ["bob"]), (60, ["charlie"])]
+    fresh = _set_up(night, home, replace(USUAL, steps=steps, repeat=0, auto_resolve=3600))
+    with connection():
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
+        fresh.after(minutes=40)
+        since = fresh.now
+        simulated = ask(_question(fresh.world, "critical", since, with_open=True))
+
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"])
+        fresh.after(minutes=60)
+
+        assert _told(simulated) == [one for one in _were_told() if one[2] >= since]
+        assert _logged(simulated) == [one for one in _was_logged() if one[0] >= since]
+    db.close_all()
+
+
 def _lived_through(night, home, plan):
     """Who was told, in a night that was simulated before."""
     fresh = _set_up(night, home, plan)

@@ -61,7 +61,7 @@ def test_each_operation_says_what_it_takes_and_how_it_can_fail(described, route)
     assert ("requestBody" in said) == (route.takes is not None or route.reads is not None)
     refused = {int(status) for status in said["responses"]} - {route.status}
     assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
-    assert (413 in refused, 429 in refused) == ("requestBody" in said, bool(route.limits))
+    assert (413 in refused, 429 in refused) == ("requestBody" in said, bool(route.limits or route.at_once))
     assert said["security"] == ([{"bearerAuth": []}] if route.auth else [])
     assert said["x-needs"] == route.needs
     assert said["description"]

@@ -39,13 +39,13 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 def simulate(ask, world):
     """simulate(at=..., ...) -> what would come of an alert of the team's integration."""
 
-    def asked(*, who="alice", **more):
+    def told_of(*, who="alice", **more):
         body = {"integration": world.integration.unique_id, "at": NOON, "alert": DISK, **more}
         answer = ask("POST", SIMULATE, body, who=who)
         assert answer.status_code == 200, answer.json
         return answer.json
 
-    return asked
+    return told_of
 
 
 def told(answer):
@@ -250,6 +250,23 @@ def test_what_is_open_now_was_not_open_in_the_past(ask, world):
     body = {"integration": world.integration.unique_id, "alert": DISK, "at": NOON, "with_open": True}
 
     assert "at" in ask("POST", SIMULATE, body).json["errors"]
+
+
+def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simulate, world):
+    set_policy(world, (0, world.alice), (30, world.bob))
+    Service.update(collation=1, collation_time=5).execute()
+    raise_version(world.account.id)
+    at = store().now()
+    accept(world, at, exactly=True, **DISK)
+    road.run(world.service.id, now=at)
+    hello = {"message": "Hello", "alert_type": "info", "entity_id": "db2"}
+    soon = {"at": (at + 4 * MINUTE).isoformat(), "with_open": True}
+
+    other, joined = simulate(alert=hello, **soon), simulate(alert={**DISK, "entity_id": "db2"}, **soon)
+
+    assert (other["told"], other["incidents"], len(other["happenings"])) == ([], [], 1)
+    assert [each["person"] for each in joined["told"]] == ["Bob"]
+    assert {each["incident"] for each in joined["happenings"]} == {1}
 
 
 @pytest.mark.parametrize(
