@@ -31,9 +31,11 @@ class IncidentState:
     """An incident as a row. References are row numbers; moments are aware UTC.
 
     `row`, and the `number` by which people know it, are None until it has been written; `unique_id` is known
-    from the start. `reached` is whether its chain has named anybody yet; the promises of its SLA run since
-    `promised_from`, and that of an answer is kept at `answered_at`. `parent` is the incident that it is
-    merged into; it sleeps while `snoozed_till` is set.
+    from the start. `reached` is whether its chain has named anybody yet, `chain_over` whether it came to its
+    end. The promises of its SLA run since `promised_from`, and that of an answer is kept at `answered_at`;
+    its time-outs count from `timeouts_from`, when it was last reopened, woken or alone again (None: since it
+    was created, or acknowledged). `parent` is the incident that it is merged into; it sleeps while
+    `snoozed_till` is set.
     """
 
     unique_id: str
@@ -60,8 +62,10 @@ class IncidentState:
     chain: int = 1
     next_step: int = 0
     reached: bool = False
+    chain_over: bool = False
     promised_from: datetime | None = None
     answered_at: datetime | None = None
+    timeouts_from: datetime | None = None
     parent: int | None = None
     snoozed_at: datetime | None = None
     snoozed_till: datetime | None = None
@@ -79,7 +83,7 @@ class IncidentState:
 def begun_anew(chain: int, now: datetime) -> dict[str, Any]:
     """What changes of an incident whose chain, of this number, begins anew."""
     anew = {"chain": chain + 1, "chain_started_at": now}
-    return {**anew, "escalating": True, "next_step": 0, "reached": False}
+    return {**anew, "escalating": True, "next_step": 0, "reached": False, "chain_over": False}
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,8 @@ from models.timers import Timer
 STATE_COLUMNS = (
     "unique_id", "incident_key", "title", "summary", "creation_date", "chain_started_at", "acknowledged_date",
     "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating", "chain",
-    "next_step", "reached", "promised_from", "answered_at", "snoozed_at", "snoozed_till",
+    "next_step", "reached", "chain_over", "promised_from", "answered_at", "timeouts_from", "snoozed_at",
+    "snoozed_till",
 )  # fmt: skip
 STATE_REFERENCES = (
     "account",

@@ -37,15 +37,18 @@ class Incident(Table):
     snoozed_at = UtcField(null=True)
     snoozed_till = UtcField(null=True)
     # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together;
-    # `reached` is whether any of them named anybody.
+    # `reached` is whether any of them named anybody, `chain_over` whether the last of them was taken.
     escalating = peewee.BooleanField(default=True)
     chain = peewee.IntegerField(default=1)
     chain_started_at = UtcField()
     next_step = peewee.IntegerField(default=0)
     reached = peewee.BooleanField(default=False)
+    chain_over = peewee.BooleanField(default=False)
     # SLA: since when its promises run (creation, or its reopening), and when somebody first answered.
     promised_from = UtcField(null=True)
     answered_at = UtcField(null=True)
+    # Since when its time-outs count: its reopening, waking or unmerging, the last of them.
+    timeouts_from = UtcField(null=True)
 
     class Meta:
         indexes = ((("account", "incident_number"), True),)

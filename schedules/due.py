@@ -25,8 +25,13 @@ def escalate(found: Surroundings, actor: Actor, now: datetime) -> Decided:
         return "escalation was stopped", ()
     after, effects = escalation.advance(incident, directory, actor, now)
     taken = after.next_step - incident.next_step
-    outcome = f"{taken} step{'s' * (taken != 1)} taken" if taken else "not yet due by the policy as it is now"
+    outcome = f"{taken} step{'s' * (taken != 1)} taken" if taken else _why_none(found)
     return outcome, (*effects, *moves.rearm(after, found.service, directory, now, outcome))
+
+
+def _why_none(found: Surroundings) -> str:
+    is_gone = found.incident.escalation_policy not in found.directory.policies
+    return "its policy is gone" if is_gone else "not yet due by the policy as it is now"
 
 
 def acknowledgement_timeout(found: Surroundings, actor: Actor, now: datetime) -> Decided:

@@ -19,6 +19,15 @@ def chain_length(policy: PolicyFacts) -> int:
     return len(policy.steps) * (policy.repeat + 1)
 
 
+def next_due_at(incident: IncidentState, policy: PolicyFacts | None) -> datetime | None:
+    """When the chain goes on; None where it is over. One whose policy was deleted in its middle has
+    its last word due at once."""
+    if policy is None:
+        return None if incident.chain_over else incident.chain_started_at
+    is_over = incident.next_step >= chain_length(policy)
+    return None if is_over else due_at(incident, policy, incident.next_step)
+
+
 def due_at(incident: IncidentState, policy: PolicyFacts, step: int) -> datetime:
     """When a step is due: its delay after the chain began, plus the passes before it."""
     passes, index = divmod(step, len(policy.steps))
@@ -42,17 +51,19 @@ def advance(
     policy = directory.policies.get(incident.escalation_policy or 0)
     duty = Duty(directory, now)
     effects: list[Effect] = []
-    # A policy that was deleted in the middle of a chain names nobody either.
+    # A policy that was deleted in the middle of a chain names nobody either, and that is the chain's end.
     if policy is None or _begins_with_nobody(incident, policy, duty, now):
         effects += tell_somebody(incident, directory, actor, now)
         incident = incident.but(reached=True)
     if policy is None:
-        return incident, tuple(effects)
+        return incident.but(chain_over=True), tuple(effects)
     told: set[Told] = set()
     for step in _due_steps(incident, policy, duty, now):
         people = _people(incident, policy, step, duty)
         effects += _take(incident, policy, step, people, directory, duty, actor, now, told)
-        incident = incident.but(next_step=step + 1, reached=incident.reached or bool(people))
+        is_last = step + 1 == chain_length(policy)
+        reached = incident.reached or bool(people)
+        incident = incident.but(next_step=step + 1, reached=reached, chain_over=is_last)
     # Whoever was on call when the chain began need not have been when it was their turn.
     if not incident.reached and incident.next_step >= len(policy.steps):
         effects += tell_somebody(incident, directory, actor, now)

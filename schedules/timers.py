@@ -34,12 +34,12 @@ def wanted(
 
 
 def _escalation(incident: IncidentState, policy: PolicyFacts | None) -> TimerState | None:
-    if incident.status is not IncidentStatus.TRIGGERED or not incident.escalating or policy is None:
+    if incident.status is not IncidentStatus.TRIGGERED or not incident.escalating:
         return None
-    if incident.next_step >= escalation.chain_length(policy):
+    due_at = escalation.next_due_at(incident, policy)
+    if due_at is None:
         return None
     key = f"{TimerKind.ESCALATE}:{incident.chain}:{incident.next_step}"
-    due_at = escalation.due_at(incident, policy, incident.next_step)
     return TimerState(incident.unique_id, TimerKind.ESCALATE, key, due_at)
 
 
@@ -57,18 +57,15 @@ def _acknowledgement_timeout(incident: IncidentState, service: ServiceFacts | No
 
 
 def runs_out_at(incident: IncidentState, acknowledged_at: datetime, service: ServiceFacts) -> datetime:
-    """When an acknowledgement has lasted as long as the service says (contract 4.3).
-
-    What was woken, or stands alone again, has its whole time again: its chain began anew.
-    """
-    begun_at = acknowledged_at if incident.chain == 1 else max(acknowledged_at, incident.chain_started_at)
+    """When an acknowledgement has lasted as long as the service says (contract 4.3)."""
+    begun_at = max(acknowledged_at, incident.timeouts_from or acknowledged_at)
     return begun_at + timedelta(seconds=service.acknowledgement_timeout_s)
 
 
 def _auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
     if not incident.is_open or service is None or not service.auto_resolve_s:
         return None
-    key = f"{TimerKind.AUTO_RESOLVE}:{incident.chain}"
+    key = f"{TimerKind.AUTO_RESOLVE}:{_open_from(incident):%Y%m%dT%H%M%S%f}"
     return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, resolves_itself_at(incident, service))
 
 
@@ -80,10 +77,10 @@ def _snooze(incident: IncidentState) -> TimerState | None:
 
 
 def resolves_itself_at(incident: IncidentState, service: ServiceFacts) -> datetime:
-    """When an open incident is as old as the service says (contract 4.3).
+    """When an open incident is as old as the service says (contract 4.3)."""
+    return _open_from(incident) + timedelta(seconds=service.auto_resolve_s)
 
-    A reopened one gets its whole time again: its chain began anew. The first chain may begin later than its
-    incident, where a rule puts off the first word of it.
-    """
-    begun_at = incident.creation_date if incident.chain == 1 else incident.chain_started_at
-    return begun_at + timedelta(seconds=service.auto_resolve_s)
+
+def _open_from(incident: IncidentState) -> datetime:
+    """Since when its age counts: neither who has it nor an acknowledgement that ran out makes it younger."""
+    return incident.timeouts_from or incident.creation_date

@@ -46,7 +46,8 @@ def _raise_number(account: int, by: int) -> int:
 _CHANGEABLE = (
     "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
     "acknowledged_date", "resolved_date", "collecting", "escalating", "chain", "chain_started_at",
-    "next_step", "reached", "promised_from", "answered_at", "parent", "snoozed_at", "snoozed_till",
+    "next_step", "reached", "chain_over", "promised_from", "answered_at", "timeouts_from", "parent",
+    "snoozed_at", "snoozed_till",
 )  # fmt: skip
 
 

@@ -102,16 +102,23 @@ def awake(incident: IncidentState) -> IncidentState:
     return incident.but(snoozed_at=None, snoozed_till=None)
 
 
-def new_chain(incident: IncidentState, now: datetime) -> IncidentState:
-    """All begins anew: awake, on its own, every time-out with its whole time."""
-    return awake(incident).but(**begun_anew(incident.chain, now), parent=None)
-
-
-def reopened(incident: IncidentState, now: datetime) -> IncidentState:
-    """Open again: its promises run anew too."""
-    return new_chain(incident, now).but(promised_from=now, answered_at=None)
+def alone(incident: IncidentState, now: datetime) -> IncidentState:
+    """Awake and by itself: what a sleep or a parent kept back must not all be over at once."""
+    if incident.snoozed_till is None and incident.parent is None:
+        return incident
+    return awake(incident).but(parent=None, timeouts_from=now)
 
 
 def woken(incident: IncidentState, now: datetime) -> IncidentState:
-    """As it is, but for a sleep: what it put off must not all be over at once."""
-    return incident if incident.snoozed_till is None else new_chain(incident, now)
+    """Awake, a child as before."""
+    return incident if incident.snoozed_till is None else alone(incident, now)
+
+
+def new_chain(incident: IncidentState, now: datetime) -> IncidentState:
+    """Awake, by itself, and its chain begins anew; its time-outs go on."""
+    return alone(incident, now).but(**begun_anew(incident.chain, now))
+
+
+def reopened(incident: IncidentState, now: datetime) -> IncidentState:
+    """Open again: its promises and its time-outs begin anew too."""
+    return new_chain(incident, now).but(promised_from=now, answered_at=None, timeouts_from=now)

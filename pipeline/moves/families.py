@@ -7,7 +7,7 @@ from models.effects import Actor, Effect, IncidentState, RecordLog, SaveIncident
 from models.enums import IncidentStatus
 from models.facts import Directory, ServiceFacts
 from pipeline.moves.answers import move
-from pipeline.moves.chain import NOBODY, after, awake, called, new_chain, rearm
+from pipeline.moves.chain import NOBODY, after, alone, awake, called, rearm
 
 
 def against_merging(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:
@@ -78,6 +78,6 @@ def unmerge(
     Who is acknowledged or resolved has no chain: of the directory, only what SLAs promise is asked for.
     """
     why = f"no longer merged into {called(parent)}, said {actor.name}"
-    alone = new_chain(child, now) if child.is_open else child.but(parent=None)
+    freed = alone(child, now) if child.is_open else child.but(parent=None)
     log = RecordLog(child.unique_id, now, "unmerged", why, actor)
-    return (log, *rearm(alone, service, directory, now, why))
+    return (log, *rearm(freed, service, directory, now, why))

@@ -1,4 +1,5 @@
-"""Nights on which incidents are handed from one to the next: whoever is to hear of them still does."""
+"""Nights on which incidents are handed from one to the next: whoever is to hear of them still does, and their
+time-outs go on."""
 
 import pytest
 
@@ -7,14 +8,19 @@ from models.apply import apply
 from models.base import store
 from models.directories import people
 from models.effects import Outcome
+from models.enums import IncidentStatus
 from models.ids import new_uuid
 from models.loading import lock_incident
+from models.services import Service
 from models.teams import EscalationPolicy
 from models.users import NotificationRule
 from pipeline import moves
 from schedules.responders import Call, call_responders
 from tests.scenarios.conftest import ALICE
-from tests.workers.test_timers import set_policy
+from tests.workers.test_timers import MINUTE, set_policy
+from workers import audit
+
+A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
 
 def delayed(world, user, minutes):
@@ -87,3 +93,66 @@ def test_what_is_taken_from_somebody_and_given_to_nobody_begins_its_chain_anew(n
     assert told(night) == ["alice", "bob"]
     night.after(minutes=600)
     assert told(night) == []
+
+
+@pytest.mark.parametrize("audited", [False, True])
+@pytest.mark.parametrize("at", [2, 20], ids=["in the middle", "at the end"])
+def test_who_hears_of_a_chain_whose_policy_is_deleted_does_not_depend_on_an_audit(
+    night, world, other, audited, at
+):
+    set_policy(world, (0, world.bob), (10, world.charlie))
+    night.alert("Disk full")
+    night.after(minutes=at)
+    assert told(night) == (["bob"] if at == 2 else ["bob", "charlie"])
+    Service.update(escalation_policy=other).execute()
+    world.policy.delete_instance()
+    raise_version(world.account.id)
+
+    for _ in range(10):
+        if audited:
+            audit.audit(night.now)
+        night.after(minutes=5)
+
+    assert told(night) == (["alice"] if at == 2 else [])
+
+
+@pytest.fixture
+def resolving(world):
+    """The service's incidents resolve themselves after an hour; acknowledgements last a quarter of one."""
+    known = {"acknowledgement_timeout_enabled": True, "acknowledgement_timeout": 900}
+    Service.update(auto_resolve_timeout=3600, **known).execute()
+    set_policy(world, (0, world.alice))
+    raise_version(world.account.id)
+
+
+@pytest.mark.parametrize("happening", ["acknowledged", "re-routed", "assigned", "assigned to nobody"])
+def test_nothing_that_leaves_an_incident_open_makes_it_younger(
+    night, world, moved, other, resolving, happening
+):
+    night.alert("Disk full")
+    for place in range(3):
+        night.after(minutes=18)
+        if happening == "acknowledged":
+            night.alert("on it", "acknowledged")
+        elif happening == "re-routed":
+            moved(moves.change_policy, (other, world.policy)[place % 2].id, policies=[other.id])
+        else:
+            moved(moves.assign, facts(world.charlie))
+            moved(moves.assign, None if happening == "assigned to nobody" else facts(world.bob))
+
+    night.after(minutes=5, seconds=59)
+    assert night.incident().status in (T, A)
+    night.after(seconds=1)
+    assert night.incident().status == R
+
+
+def test_woken_it_has_its_whole_time_again(night, moved, resolving):
+    """Triggered by the end of its sleep, it is not over in the next moment."""
+    night.alert("Disk full")
+    night.alert("on it", "acknowledged")
+    moved(moves.snooze, night.now + 59 * MINUTE)
+    night.after(minutes=118)
+    assert night.incident().status == T
+
+    night.after(minutes=1)
+    assert night.incident().status == R
