@@ -16,7 +16,7 @@ class Parsed:
     `source_at` is the source's own time of this change of state, when it has one. `wishes` are what
     the current event operation may ask for (contract 3.9): sla, escalation_policy, priority, tags,
     stakeholders, stakeholder_comms. `is_ping` is a sign of life, after which the next one is expected;
-    `is_own` what Tocsin says by itself, once.
+    `is_own` what Tocsin says by itself.
     """
 
     message: str

@@ -84,9 +84,13 @@ def _release_of(service_row: int, now: datetime | None) -> int:
     if _is_behind(service_row, (now or store().now()) - HEARD_WITHIN):
         return 0
     released = 0
-    while some := _release_some(service_row, now):
-        released += some
-        bell.ring_road(service_row, AFTER_MAINTENANCE)
+    try:
+        while some := _release_some(service_row, now):
+            released += some
+    finally:
+        # Not before all of it waits: what is taken together is told together.
+        if released:
+            bell.ring_road(service_row, AFTER_MAINTENANCE)
     return released
 
 

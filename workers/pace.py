@@ -12,6 +12,9 @@ LANE_HELD_S = 5.0
 FIRST = 50
 # Where a batch holds all, so few still share its statements.
 FEWEST = 10
+# What maintenance kept back is told in few pages, so it is taken in batches so many times as large: a window
+# ends seldom, and others wait for a quarter of a second then.
+RELEASED_TOGETHER = 6
 
 
 @dataclass(slots=True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
+from itertools import takewhile
 from time import thread_time
 
 import structlog
@@ -28,7 +29,7 @@ from pipeline.topology import Segment, covering, segments
 from tocsin import metrics
 from workers import anew, bell, configuration, lane_state, orphans, telling
 from workers.lanes import Ran, run_batches
-from workers.pace import Pace
+from workers.pace import RELEASED_TOGETHER, Pace
 from workers.waiting import (
     Waiting,
     in_order,
@@ -212,7 +213,7 @@ def _transaction(
         held_from = thread_time()
         locked = lock_services({service_row, *beside})
         service = locked.get(service_row)
-        waiting = _take(service_row, segment, limit) if service else []
+        waiting = _take_together(service_row, segment, limit) if service else []
         if service is None or not waiting:
             return 0
         _finish(waiting)
@@ -227,6 +228,15 @@ def _transaction(
 
 def _count(tally: metrics.Tally, segment: Segment) -> None:
     metrics.count_batch(tally, segment.covers, is_last=segment.then is None)
+
+
+def _take_together(service_row: int, segment: Segment, limit: int) -> list[Waiting]:
+    """About `limit` of what waits; more where all that is what maintenance kept back (pace.py)."""
+    waiting = _take(service_row, segment, limit)
+    if len(waiting) < limit or not all(one.is_released for one in waiting):
+        return waiting
+    more = _take(service_row, segment, limit * RELEASED_TOGETHER)
+    return list(takewhile(lambda one: one.is_released, more))
 
 
 def _take(service_row: int, segment: Segment, limit: int) -> list[Waiting]:

@@ -30,6 +30,11 @@ class Waiting:
     event: int | None = None
     traveller: Traveller | None = None
 
+    @property
+    def is_released(self) -> bool:
+        """Whether maintenance kept it back before."""
+        return self.traveller is not None and self.traveller.alert.released_at is not None
+
 
 def waiting_lanes(first: str) -> list[tuple[int, str]]:
     """Services with something waiting, each with the stage that it waits for."""

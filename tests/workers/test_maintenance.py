@@ -14,6 +14,7 @@ from models.events import Entity, Event
 from models.ids import new_uuid
 from models.incidents import Incident
 from models.maintenance import Maintenance, MaintenanceService
+from models.notices import Message
 from models.services import Service
 from tests.alerts import accept, rows
 from workers import bell, maintenance, road
@@ -112,6 +113,32 @@ def test_several_workers_release_it_once(world, now, window, kept, monkeypatch):
     assert (total, still_kept()) == (10, 0)
     assert Incident.select().count() == 10
     assert all(event.reasons[-1][1].startswith("to be told now") for event in Event.select())
+
+
+@pytest.mark.parametrize(("limit", "pages"), [(2, 1), (1, 2)])
+def test_the_end_of_a_window_is_told_in_few_pages(world, now, window, kept, monkeypatch, limit, pages):
+    monkeypatch.setattr(maintenance, "RELEASED_AT_ONCE", 4)
+    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=limit))
+    monkeypatch.setattr(Pace, "took", lambda *_: None)
+    # An idle worker hears the bell at once.
+    monkeypatch.setattr(bell, "ring_road", lambda row, *stage: road.run(row, now=now + HOUR))
+
+    assert maintenance.release(now + HOUR) == 10
+    assert Incident.select().count() == 10
+    assert Message.select().count() == pages
+
+
+def test_what_comes_after_the_end_is_taken_by_itself(world, now, window, kept, monkeypatch):
+    """No more of it than at any other time, however much was released before it."""
+    maintenance.release(now + HOUR)
+    for number in range(10):
+        accept(world, now + HOUR, message="m", alert_type="critical", entity_id=f"web{number}")
+    taken = []
+    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=5))
+    monkeypatch.setattr(Pace, "took", lambda pace, count, seconds: taken.append(count))
+    road.run(world.service.id, now=now + HOUR)
+
+    assert taken == [10, 5, 5]
 
 
 def test_a_service_that_fails_keeps_none_of_the_others_waiting(world, now, window, kept, monkeypatch):
