@@ -59,7 +59,7 @@ def released(at: datetime) -> tuple[str, str]:
 
 def _while_disabled(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
     """Stored only. What is kept back is not told any more once it is resolved. What was released before the
-    service was disabled, or is said by Tocsin itself, which asks first whether it is, waits until it is enabled.
+    service was disabled, or said by Tocsin itself, which asks first whether it is, waits until it is enabled.
     """
     effects: tuple[Effect, ...] = ()
     if alert.alert_type is AlertType.RESOLVED and entity.kept_back is not None:
