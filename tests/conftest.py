@@ -54,6 +54,7 @@ def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pyt
     monkeypatch.setattr(routing, "_pace", Pace())
     monkeypatch.setattr(timers, "_pace", Pace())
     configuration.forget()
+    timers.forget()
     made = stores.Migrated.made = stores.Migrated.made or stores.Migrated(tmp_path_factory.mktemp("schema"))
     opened = made.give(home)
     with connection():

@@ -5,179 +5,217 @@ timer is marked done in the transaction of its effects, so one that was taken by
 due again.
 """
 
-import random
 from collections import Counter, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from time import monotonic, thread_time
-from typing import Any
 
 import structlog
 
 from models import bulk
 from models.apply import apply
-from models.base import STORE_ERRORS, connection, store
+from models.base import STORE_ERRORS, Busy, connection, store
 from models.effects import ArmTimers, Effect, IncidentState, Outcome, SaveIncident, TimerState
-from models.enums import TimerKind
 from models.facts import Surroundings
-from models.incidents import Incident
-from models.loading import Busy, Families, lock_families
-from models.prepared import Prepared, among, given
+from models.loading import Families, lock_families
 from models.timers import Timer
 from schedules import due
 from tocsin import metrics
 from workers import bell, configuration
+from workers.due_timers import Due, Lane, Wait, due_among, due_lanes, due_of, filled
+from workers.failures import Failures
 from workers.pace import Pace
 
 log = structlog.get_logger()
 
-# Due timers that a pass looks at, the oldest first; and how long it goes by what it saw. Then it looks
-# again: others may have been there, and more may be due.
-LOOKED_AT = 5_000
+# How long a pass goes by what it saw. Then it looks again: others may have been there, and more may be due.
 LOOK_AGAIN_S = 1.0
+# How long a lane is waited for that somebody else holds. Others may fall due meanwhile.
+LOCK_WAIT_S = 1.0
 
 _pace = Pace()
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
-    """Whose timers are taken together: a service's or, where that was deleted, those left to its team."""
+def forget() -> None:
+    """Remember nothing that failed: for another store."""
+    global _failed_timers, _failed_lanes
+    _failed_timers = Failures[int](timedelta(seconds=2), timedelta(minutes=5))
+    _failed_lanes = Failures[Lane](timedelta(seconds=1), timedelta(minutes=1))
 
-    service: int | None
-    team: int
 
-
-@dataclass(slots=True)
-class _Due:
-    """Incidents of a lane with due timers, the one that is due for longest first; `more` where there may be
-    others than these."""
-
-    lane: Lane
-    since: datetime
-    more: bool
-    incidents: dict[int, None] = field(default_factory=dict)
+# By row number.
+_failed_timers: Failures[int]
+_failed_lanes: Failures[Lane]
+forget()
 
 
 def run_due(now: datetime | None = None) -> int:
     """Fire every timer that is due; returns how many. Several workers may do so at once.
 
-    A timer that cannot be decided must not stop the others: it stays due and is tried at each pass.
+    A timer that cannot be decided, and a lane at which the store fails, must not stop the others: they stay
+    due, and are tried again after a rest that grows. Raises what the store said where no lane was worked on,
+    and at once where nobody can use it.
     """
-    fired = 0
-    failed: set[int] = set()
     with connection():
-        while lanes := _due_lanes(now or store().now(), failed):
-            fired += _round(lanes, now, failed)
-    return fired
+        this = _Pass(now)
+        while lanes := this.look():
+            this.work(lanes)
+        this.try_again()
+    if this.error is not None and not this.worked:
+        raise this.error
+    return this.fired
 
 
-def _due_timers(*columns: Any) -> Any:
-    of_others = ~among(Timer.incident, "failed")
-    return (
-        Timer.select(Timer.incident, *columns)
-        .join(Incident)
-        .where(Timer.done_at.is_null(), Timer.due_at <= given("now"), of_others)
-        .limit(given("limit"))
-    )
+class _Pass:
+    """One pass over all that is due."""
 
+    def __init__(self, now: datetime | None) -> None:
+        self._now = now
+        self._looked_at: datetime
+        # Timers that failed in it; there may be more of them than are remembered.
+        self._failed: set[int] = set()
+        # In which round each lane had its last turn.
+        self._turns: dict[Lane, int] = {}
+        self._round = 0
+        self.fired = 0
+        self.worked = False
+        self.error: Exception | None = None
 
-_DUE = Prepared(lambda: _due_timers(Timer.due_at, Incident.service, Incident.team).order_by(Timer.due_at))
+    def look(self) -> list[Due]:
+        """The lanes with something due, in the order in which they have their turns."""
+        self._looked_at = self._now or store().now()
+        found = due_lanes(self._looked_at, self._left_out(), self._turns)
+        return [each for each in found if not _failed_lanes.rests(each.lane, self._looked_at)]
 
+    def _left_out(self) -> frozenset[int]:
+        """Timers that failed: in a batch they would fail all others of it."""
+        return _failed_timers.known() | self._failed
 
-def _due_lanes(now: datetime, failed: Collection[int]) -> list[_Due]:
-    """What is due, by lane, the oldest first.
+    def work(self, lanes: Iterable[Due]) -> None:
+        """A batch of each lane in turn, until all is done or it is time to look again.
 
-    Those that are due within the same second come in an order of each worker's own, so that several of them
-    begin at different ends.
-    """
-    lanes: dict[Lane, _Due] = {}
-    rows = _DUE.rows(now=now, failed=failed, limit=LOOKED_AT)
-    for incident, due_at, service, team in rows:
-        lane = Lane(service, team)
-        known = lanes.setdefault(lane, _Due(lane, due_at, more=len(rows) == LOOKED_AT))
-        known.incidents[incident] = None
-    mixed = random.sample(list(lanes.values()), len(lanes))
-    return sorted(mixed, key=lambda each: each.since.replace(microsecond=0))
+        Lanes that somebody else works on are passed over. Only where there is nothing else to do the first of
+        them is waited for, so that a lane that is never free has its timers taken all the same.
+        """
+        self._round += 1
+        ends_at = monotonic() + LOOK_AGAIN_S
+        waiting = deque(lanes)
+        busy: list[Due] = []
+        fired_before = self.fired
+        while waiting and monotonic() < ends_at:
+            each = waiting.popleft()
+            if not self._turn(each, waits=False):
+                busy.append(each)
+            elif each.incidents:
+                waiting.append(each)
+        if busy and self.fired == fired_before:
+            self._turn(busy[0], waits=True)
 
-
-# In no order: the oldest are known.
-_MORE_OF_SERVICE = Prepared(
-    lambda: _due_timers().where(Incident.service == given("service"), Incident.team == given("team"))
-)
-
-
-def _filled(each: _Due, most: int, now: datetime | None, failed: Collection[int]) -> list[int]:
-    """The incidents of a batch: what was seen to be due, and what else is of the same lane."""
-    if each.more and len(each.incidents) < most and each.lane.service is not None:
-        known = {"service": each.lane.service, "team": each.lane.team, "failed": failed}
-        others = _MORE_OF_SERVICE.rows(now=now or store().now(), limit=most, **known)
-        each.incidents.update(dict.fromkeys(row for (row,) in others))
-    return list(each.incidents)[:most]
-
-
-def _round(lanes: Iterable[_Due], now: datetime | None, failed: set[int]) -> int:
-    """A batch of each lane in turn, until all is done or it is time to look again; returns how many fired.
-
-    Lanes that somebody else works on are passed over. Only where there is nothing else to do the first of
-    them is waited for, so that a lane that is never free has its timers taken all the same.
-    """
-    ends_at = monotonic() + LOOK_AGAIN_S
-    waiting = deque(lanes)
-    busy: list[list[int]] = []
-    fired = 0
-    while waiting and monotonic() < ends_at:
-        each = waiting.popleft()
-        incidents = _filled(each, _pace.most(), now, failed)
+    def _turn(self, each: Due, *, waits: bool) -> bool:
+        """A batch of a lane; False where somebody else holds it."""
         try:
-            fired += _batch(incidents, now, failed, waits=False)
+            incidents = filled(each, _pace.most(), self._looked_at, self._left_out())
+            self._batch(each.lane, incidents, waits=waits)
         except Busy:
-            busy.append(incidents)
-            continue
+            return False
+        except STORE_ERRORS as error:
+            self._lane_failed(each.lane, error)
+            each.incidents.clear()
+            return True
+        self._turns[each.lane] = self._round
+        self.worked = True
+        _failed_lanes.forget(each.lane)
         for incident in incidents:
-            del each.incidents[incident]
-        if each.incidents:
-            waiting.append(each)
-    if busy and not fired:
-        fired += _batch(busy[0], now, failed, waits=True)
-    return fired
+            each.incidents.pop(incident, None)
+        return True
+
+    def _lane_failed(self, lane: Lane, error: Exception) -> None:
+        away = store().is_away(error)
+        _failed_lanes.add(lane, error, self._looked_at, again_soon=away)
+        if away:
+            raise error
+        name = type(error).__name__
+        log.warning("timers cannot be taken", service=lane.service, team=lane.team, error=name)
+        self.error = self.error or error
+
+    def _batch(self, lane: Lane, incidents: Sequence[int], *, waits: bool) -> None:
+        """Fire the due timers of these incidents of a lane, in one transaction; one by one where that fails.
+
+        The store may fail for what others did, once. Where it fails again it may be because of one of these.
+        """
+        left_out = self._left_out()
+        try:
+            self.fired += _fire(incidents, self._now, lambda timer: timer.row not in left_out, waits=waits)
+        except Busy:
+            raise
+        except STORE_ERRORS as error:
+            _pace.failed()
+            if store().is_away(error) or lane not in _failed_lanes:
+                raise
+            self._one_by_one(incidents)
+        except Exception as error:
+            known = len(self._failed)
+            self._one_by_one(incidents)
+            if len(self._failed) == known:
+                log.exception("timers failed together, but not one by one", incidents=len(incidents))
+            else:
+                log.warning("timers were taken one by one", service=lane.service, error=type(error).__name__)
+
+    def _one_by_one(self, incidents: Sequence[int]) -> None:
+        left_out = self._left_out()
+        for timer in due_of(incidents, self._looked_at):
+            if timer.row not in left_out:
+                self._alone(timer, waits=True)
+
+    def _alone(self, timer: Wait, *, waits: bool) -> None:
+        """One timer in a transaction of its own. Of its incident others may be due, and can be decided."""
+        try:
+            self.fired += _fire([timer.incident], self._now, lambda one: one.row == timer.row, waits=waits)
+        except Busy:
+            raise
+        except Exception as error:
+            if store().is_away(error):
+                raise
+            self._failed.add(timer.row)
+            failure = _failed_timers.add(timer.row, error, self._looked_at)
+            tell = log.exception if failure.is_news else log.warning
+            rest_s = failure.rest.total_seconds()
+            tell(
+                "a timer failed", incident=timer.incident, timer=timer.key, error=failure.error, rest_s=rest_s
+            )
+            return
+        _failed_timers.forget(timer.row)
+
+    def try_again(self) -> None:
+        """Timers that failed and have rested; for as long as it goes by a look."""
+        ends_at = monotonic() + LOOK_AGAIN_S
+        rested = _failed_timers.rested(self._looked_at)
+        left = due_among(rested, self._looked_at)
+        for row in set(rested) - {timer.row for timer in left}:
+            _failed_timers.forget(row)
+        for timer in left:
+            if monotonic() > ends_at:
+                return
+            try:
+                self._alone(timer, waits=False)
+            except Busy:
+                continue
 
 
-def _batch(incidents: Sequence[int], now: datetime | None, failed: set[int], *, waits: bool) -> int:
-    """The due timers of these incidents of a lane, in one transaction; one by one where that fails."""
-    try:
-        return _fire(incidents, now, waits=waits)
-    except Busy:
-        raise
-    except STORE_ERRORS:
-        _pace.failed()
-        raise
-    except Exception:
-        log.exception("timers failed and are taken one by one", incidents=len(incidents))
-    return sum(_fire_alone(incident, now, failed) for incident in incidents)
-
-
-def _fire_alone(incident: int, now: datetime | None, failed: set[int]) -> int:
-    try:
-        return _fire([incident], now, waits=True)
-    except STORE_ERRORS:
-        raise
-    except Exception:
-        log.exception("a timer failed", incident=incident)
-        failed.add(incident)
-        return 0
-
-
-def _fire(incidents: Collection[int], now: datetime | None, *, waits: bool) -> int:
-    """All due timers of these incidents of a lane, in one transaction; returns how many. Raises Busy where
-    it is not to wait for what somebody else has locked."""
+def _fire(
+    incidents: Collection[int], now: datetime | None, is_meant: Callable[[Wait], bool], *, waits: bool
+) -> int:
+    """Due timers of these incidents of a lane, in one transaction; returns how many. Raises Busy where
+    somebody else has them locked, and it is not to wait, or not for so long."""
     with store().writing():
         held_from = thread_time()
-        found = lock_families(incidents, waits=waits)
+        with store().patience(LOCK_WAIT_S):
+            found = lock_families(incidents, waits=waits)
         at = now or store().now()
         # Read under the lock: another worker may have been here meanwhile.
         held = [row for row in incidents if row in found.incidents]
-        taken = _due_of(held, at)
+        taken = [timer for timer in due_of(held, at) if is_meant(timer)]
         if not taken and not waits and len(held) < len(incidents):
             raise Busy
         if not taken:
@@ -190,31 +228,6 @@ def _fire(incidents: Collection[int], now: datetime | None, *, waits: bool) -> i
     bell.ring_deliveries(channels)
     _tell(decided, at)
     return len(taken)
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """A timer as it waits."""
-
-    row: int
-    incident: int
-    kind: TimerKind
-    key: str
-    due_at: datetime
-
-
-_DUE_OF = Prepared(
-    lambda: (
-        Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at)
-        .where(among(Timer.incident, "incidents"), Timer.done_at.is_null(), Timer.due_at <= given("now"))
-        .order_by(Timer.due_at, Timer.id)
-    )
-)
-
-
-def _due_of(incidents: Collection[int], now: datetime) -> list[Wait]:
-    found = _DUE_OF.rows(incidents=incidents, now=now) if incidents else []
-    return [Wait(row, incident, TimerKind(kind), key, due_at) for row, incident, kind, key, due_at in found]
 
 
 @dataclass(slots=True)

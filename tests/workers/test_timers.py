@@ -23,7 +23,7 @@ from schedules import due
 from tests import stores
 from tests.alerts import accept
 from tests.waiting import until
-from workers import retention, road, timers
+from workers import due_timers, retention, road, timers
 from workers.pace import Pace
 
 MINUTE = timedelta(minutes=1)
@@ -241,7 +241,7 @@ def test_timers_of_a_deleted_service_fire(world, now):
 
 @pytest.mark.parametrize("most", [1, 2, 100])
 def test_more_than_is_looked_at_once_is_fired_all_the_same(world, elsewhere, now, monkeypatch, most):
-    monkeypatch.setattr(timers, "LOOKED_AT", 3)
+    monkeypatch.setattr(due_timers, "LOOKED_AT", 3)
     monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=most))
     set_policy(world, (0, world.alice), (5, world.bob))
     open_many(world, now, *"abcdefg")

@@ -1,0 +1,194 @@
+"""Timers that cannot be decided and lanes at which the store fails stop nobody else, nor are they loud."""
+
+from datetime import timedelta
+
+import peewee
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from models.accounts import raise_version
+from models.base import store
+from models.enums import TimerKind
+from models.incidents import Incident
+from models.services import Service
+from models.timers import Timer
+from schedules import due
+from tests import stores
+from tests.scenarios.test_sla_nights import sla
+from tests.stores import url_of
+from tests.workers.test_timers import MINUTE, elsewhere, failing_for, open_many, set_policy, told
+from workers import failures, timers
+
+__all__ = ["elsewhere"]
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def oldest(world, elsewhere, now):
+    """The row of an incident of Checkout, which has another one; one of Search is due after both."""
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "db1", "db2")
+    open_many(elsewhere, now + SECOND, "db3")
+    return Incident.select().order_by(Incident.id).get().id
+
+
+def bobs():
+    return [name for name, _ in told()].count("Bob")
+
+
+def the_store_ends_it_for(incident, tries=None):
+    """Decisions during which the store ends the transaction, so many times or always."""
+    left = iter(range(tries)) if tries else iter(int, 1)
+
+    def decide(kind, found, at, key, real=due.decide):
+        if found.incident.row == incident and next(left, None) is not None:
+            raise peewee.OperationalError("the store ended it")
+        return real(kind, found, at, key)
+
+    return decide
+
+
+def test_a_lane_at_which_the_store_fails_stops_no_other(oldest, now, monkeypatch):
+    monkeypatch.setattr(timers.due, "decide", the_store_ends_it_for(oldest))
+    with capture_logs() as logs:
+        assert timers.run_due(now + 6 * MINUTE) == 1
+
+    assert bobs() == 1
+    services = [line["service"] for line in logs if line["event"] == "timers cannot be taken"]
+    assert services == [Incident.get_by_id(oldest).service_id]
+
+
+def test_it_is_tried_again_after_a_rest(oldest, now, monkeypatch):
+    monkeypatch.setattr(timers.due, "decide", the_store_ends_it_for(oldest, tries=1))
+
+    fired = [timers.run_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
+    assert fired == [1, 0, 2]
+
+
+def test_where_the_store_fails_again_only_the_timer_that_it_is_about_waits(oldest, now, monkeypatch):
+    monkeypatch.setattr(timers.due, "decide", the_store_ends_it_for(oldest))
+    for second in range(3):
+        timers.run_due(now + 6 * MINUTE + second * SECOND)
+
+    assert bobs() == 2
+    assert [timer.incident_id for timer in Timer.select().where(Timer.done_at.is_null())] == [oldest]
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="for PostgreSQL")
+def test_a_damaged_row_keeps_nobody_elses_timers(oldest, now, home):
+    """A trigger stands for a damaged page of the oldest incident."""
+    damage = f"""
+    create function broken() returns trigger language plpgsql as $$ begin
+        if new.id = {oldest} then raise exception 'invalid page' using errcode = 'XX001'; end if;
+        return new;
+    end $$;
+    create trigger broken before update on incident for each row execute function broken();
+    """
+    with psycopg.connect(url_of(home), autocommit=True) as server:
+        server.execute(damage)
+        try:
+            for second in range(3):
+                timers.run_due(now + 6 * MINUTE + second * SECOND)
+        finally:
+            server.execute("drop function broken cascade")
+
+    assert bobs() == 2
+
+
+def test_what_the_store_says_is_raised_where_no_lane_was_worked_on(oldest, now, monkeypatch):
+    tried = []
+
+    def decide(kind, found, *_):
+        tried.append(found.incident.service)
+        raise peewee.OperationalError("the store ended it")
+
+    monkeypatch.setattr(timers.due, "decide", decide)
+    with pytest.raises(peewee.OperationalError):
+        timers.run_due(now + 6 * MINUTE)
+    assert len(tried) == 2
+
+    assert timers.run_due(now + 6 * MINUTE) == 0, "all rest"
+
+
+def test_a_store_that_nobody_can_use_is_asked_once(oldest, now, monkeypatch):
+    tried = []
+
+    def decide(*_):
+        tried.append(1)
+        raise peewee.OperationalError("the store is away")
+
+    with monkeypatch.context() as away:
+        away.setattr(type(store()), "is_away", lambda *_: True)
+        away.setattr(timers.due, "decide", decide)
+        for second in range(5):
+            with pytest.raises(peewee.OperationalError):
+                timers.run_due(now + 6 * MINUTE + 2 * second * SECOND)
+    assert len(tried) == 5
+
+    assert timers.run_due(now + 6 * MINUTE + 10 * SECOND) == 3, "nobody rests for long because of it"
+
+
+def test_a_timer_that_cannot_be_decided_stops_no_other_of_its_incident(world, now, monkeypatch):
+    set_policy(world, (0, world.alice), (10, world.bob))
+    Service.update(sla=sla(world, acknowledge=5)).execute()
+    raise_version(world.account.id)
+    open_many(world, now, "db1")
+
+    def decide(kind, *others, real=due.decide):
+        if kind is TimerKind.SLA_BREACH:
+            raise ZeroDivisionError
+        return real(kind, *others)
+
+    monkeypatch.setattr(timers.due, "decide", decide)
+    for minute in (6, 11):
+        timers.run_due(now + minute * MINUTE)
+
+    assert bobs() == 1
+
+
+def test_a_timer_that_cannot_be_decided_is_told_of_at_length_once(oldest, now, monkeypatch):
+    monkeypatch.setattr(timers.due, "decide", failing_for(oldest))
+    with capture_logs() as logs:
+        for second in range(60):
+            timers.run_due(now + 6 * MINUTE + second * SECOND)
+
+    assert sum("exc_info" in line for line in logs) == 1
+    assert [line["rest_s"] for line in logs if line["event"] == "a timer failed"] == [2, 4, 8, 16, 32]
+
+
+def test_others_of_its_service_are_taken_together_all_the_same(oldest, world, now, monkeypatch):
+    monkeypatch.setattr(timers.due, "decide", failing_for(oldest))
+    timers.run_due(now + 6 * MINUTE)
+    open_many(world, now + 6 * MINUTE, *"abcdef")
+    with capture_logs() as logs:
+        timers.run_due(now + 12 * MINUTE)
+
+    assert [line["count"] for line in logs if line["event"] == "timers fired"] == [6]
+
+
+def test_a_timer_that_failed_and_is_not_due_any_more_is_forgotten(oldest, now, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(timers.due, "decide", failing_for(oldest))
+        timers.run_due(now + 6 * MINUTE)
+    failed = Timer.get(Timer.incident == oldest, Timer.done_at.is_null())
+    Timer.update(due_at=now + 20 * MINUTE).where(Timer.id == failed.id).execute()
+    timers.run_due(now + 10 * MINUTE)
+
+    assert failed.id not in timers._failed_timers
+    assert timers.run_due(now + 20 * MINUTE) == 1
+
+
+def test_more_that_fail_than_are_remembered_stop_nobody(oldest, world, now, monkeypatch):
+    monkeypatch.setattr(failures, "REMEMBERED", 1)
+    checkout = Incident.get_by_id(oldest).service_id
+
+    def decide(kind, found, *others, real=due.decide):
+        if found.incident.service == checkout:
+            raise ZeroDivisionError
+        return real(kind, found, *others)
+
+    monkeypatch.setattr(timers.due, "decide", decide)
+
+    assert timers.run_due(now + 6 * MINUTE) == 1
