@@ -201,11 +201,13 @@ FORGOTTEN = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """One process of a kind, from its start on. `row` names it among all of its kind."""
+    """One process of a kind, from its start on, with its last sign of life, where it gave one. `row` names it
+    among all of its kind."""
 
     kind: str
     row: str
     started_at: datetime
+    beat_at: datetime | None = None
 
 
 def beat(life: Life, now: datetime) -> None:
@@ -226,9 +228,19 @@ def leave(life: Life) -> None:
 
 def living(now: datetime) -> list[Life]:
     """The processes that gave a sign of life lately."""
-    query = Heartbeat.select().where(_of_processes(), Heartbeat.at >= now - SILENT)
+    return _lives(_of_processes(), Heartbeat.at >= now - SILENT)
+
+
+def known(kind: str) -> list[Life]:
+    """The processes of a kind that gave a sign of life within the hour, and did not end in order."""
+    return _lives(Heartbeat.process.startswith(f"{kind}:"))
+
+
+def _lives(*which: Any) -> list[Life]:
+    query = Heartbeat.select().where(*which)
     return [
-        Life(row.detail["kind"], row.process, datetime.fromisoformat(row.detail["since"])) for row in query
+        Life(row.detail["kind"], row.process, datetime.fromisoformat(row.detail["since"]), row.at)
+        for row in query
     ]
 
 

@@ -73,7 +73,7 @@ class Periodic:
 PERIODIC = (
     Periodic("tick", 1, ticks.ring_due),
     Periodic("maintenance", 1, maintenance.ring_over),
-    Periodic("pings", 1, heartbeats.raise_missing),
+    Periodic("pings", 1, heartbeats.ring_overdue),
     Periodic("sweep", 2, ticks.ring_stale),
     Periodic("heartbeat", 5, beat),
     Periodic("audit", 300, audit.audit, slow=True),

@@ -56,17 +56,24 @@ def update(heartbeat_id: str) -> dict[str, Any]:
         row = locked(found)
         row.heartbeat_every = values.get("every", row.heartbeat_every)
         row.heartbeat_grace = values.get("grace", row.heartbeat_grace)
-        row.expected_at = expected_from(row, now())
-        row.save(only=["heartbeat_every", "heartbeat_grace", "expected_at"])
+        changed = expecting_from(row, now())
+        row.__data__.update(changed)
+        row.save(only=["heartbeat_every", "heartbeat_grace", *changed])
     return _shown(row, now())
 
 
-def expected_from(row: Integration, moment: datetime) -> datetime | None:
-    """When the next ping must have come if one came at this moment; None where none is waited for."""
-    if not row.heartbeat_every or not is_open(row):
-        return None
-    expected: datetime = moment + timedelta(seconds=row.heartbeat_every + row.heartbeat_grace)
-    return expected
+def expecting_from(row: Integration, moment: datetime) -> dict[str, Any]:
+    """The columns of an integration whose next ping is waited for from this moment on. When the last one came
+    stays true."""
+    expected = None
+    if row.heartbeat_every and is_open(row):
+        expected = moment + timedelta(seconds=row.heartbeat_every + row.heartbeat_grace)
+    return {
+        "expected_at": expected,
+        "heard_at": row.heard_at or moment,
+        "is_missing": False,
+        "is_excused": False,
+    }
 
 
 def is_open(row: Integration) -> bool:
@@ -93,5 +100,5 @@ def _shown(row: Integration, moment: datetime) -> dict[str, Any]:
         "grace": row.heartbeat_grace,
         "last_ping": Entity.select(Entity.resolved_at).where(of).scalar(),
         "expected_at": row.expected_at,
-        "is_missing": bool(row.heartbeat_every and is_open(row) and late),
+        "is_missing": bool(row.heartbeat_every and is_open(row) and (row.is_missing or late)),
     }

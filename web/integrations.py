@@ -110,7 +110,8 @@ def _pings(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
     take them expects the first from now on."""
     was_heartbeat = row is not None and row.application == HEARTBEAT
     if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
-        return {"heartbeat_every": 0, "heartbeat_grace": 0, "expected_at": None} if was_heartbeat else {}
+        none = {"heartbeat_every": 0, "heartbeat_grace": 0, "expected_at": None, "heard_at": None}
+        return none if was_heartbeat else {}
     before = locked(row) if row is not None else Integration()
     after = Integration(**{**before.__data__, **values})
     set_up = (
@@ -120,7 +121,7 @@ def _pings(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
         setattr(after, name, value)
     if was_heartbeat and heartbeats.is_open(before) == heartbeats.is_open(after):
         return {}
-    return {**set_up, "expected_at": heartbeats.expected_from(after, now())}
+    return {**set_up, **heartbeats.expecting_from(after, now())}
 
 
 class KeyOwnerShape(Shape):

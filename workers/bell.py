@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 TIMERS = "timers"
 MAINTENANCE = "maintenance"
+HEARTBEATS = "heartbeats"
 ROUTERS = "routers"
 
 # Short enough to notice a dead server soon, long enough for one that has to wait for a processor.
@@ -290,6 +291,11 @@ def ring_timers() -> None:
 def ring_maintenance() -> None:
     """What was kept back by a maintenance is to be told, since it is over."""
     ring(MAINTENANCE)
+
+
+def ring_heartbeats() -> None:
+    """A ping is overdue."""
+    ring(HEARTBEATS)
 
 
 def ring_deliver(channel: int) -> None:

@@ -4,12 +4,13 @@ import pytest
 
 from models import metrics
 from models.base import db, store
-from models.services import Service
+from models.metrics import Life
+from models.services import Integration, Service
 from tests.alerts import accept
 from tests.rules import accept_by, add_router, add_router_rule
 from tests.set_aside import set_aside_body
 from tests.workers.test_timers import open_one, set_policy
-from workers import maintenance, road, routing, ticks, timers
+from workers import heartbeats, maintenance, road, routing, ticks, timers
 
 # Indexes that hold only what waits: reading one from end to end is reading what waits.
 ONLY_WHAT_WAITS = {
@@ -115,6 +116,17 @@ def test_what_maintenance_kept_back_is_found_by_its_index(world, busy, now, stat
         assert maintenance.release() == 1
 
     assert scans(seen) == []
+
+
+def test_missing_pings_are_found_by_indexes(world, busy, now, statements):
+    Integration.update(heartbeat_every=60, heartbeat_grace=30, expected_at=now).execute()
+    metrics.beat(Life("web", "web:1", now), now)
+    with statements() as seen:
+        heartbeats.ring_overdue(now)
+        assert heartbeats.raise_missing(now) == 1
+
+    # The signs of life of processes are a few rows.
+    assert [each for each in scans(seen) if 'FROM "heartbeat"' not in each] == []
 
 
 def test_what_waits_is_counted_by_indexes_of_it_alone(world, busy, now, statements):

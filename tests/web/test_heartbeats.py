@@ -130,6 +130,26 @@ def test_its_last_ping_and_that_one_is_missing_are_told(ask, made, settings_of, 
     assert ask("GET", settings_of).json["is_missing"] is True
 
 
+def test_one_that_was_said_to_be_missing_is_missing_until_the_next_comes(
+    ask, made, settings_of, path_of, world
+):
+    """However often it is expected anew meanwhile."""
+    Integration.update(is_missing=True).execute()
+    assert ask("GET", settings_of).json["is_missing"] is True
+
+    ask("GET", path_of["its webhook"], who=None)
+    road.run(world.service.id)
+    assert ask("GET", settings_of).json["is_missing"] is False
+
+
+def test_what_is_said_does_not_change_when_the_last_ping_came(ask, made, settings_of, path_of, world):
+    ask("GET", path_of["its webhook"], who=None)
+    road.run(world.service.id)
+    ask("PUT", settings_of, {"every": 3600})
+
+    assert row_of(made).heard_at == Receipt.get().received_at
+
+
 def test_what_is_said_counts_from_now(ask, made, settings_of):
     Integration.update(expected_at=None).execute()
     said = ask("PUT", settings_of, {"every": 3600}).json

@@ -1,20 +1,26 @@
 """Pings in a lane: what they cost, in which batches they come, and by which key."""
 
+import os
+import threading
 from datetime import timedelta
 
 import pytest
 
-from models import metrics
-from models.accounts import raise_version
+from models import founding, metrics
+from models.accounts import Heartbeat, raise_version
 from models.applications import HEARTBEAT
+from models.base import connection, db
 from models.enums import RouterAction
 from models.events import Event, Receipt
 from models.ids import new_uuid
+from models.loading import lock_service
 from models.metrics import Life
 from models.routers import GlobalRouter, RouterRule
 from models.services import Integration
+from schedules.absences import Absence, Watch
 from tests.alerts import accept
-from workers import heartbeats, road, routing
+from tests.waiting import until
+from workers import bell, heartbeats, presence, road, routing
 
 EVERY, GRACE = timedelta(seconds=300), timedelta(seconds=60)
 
@@ -118,17 +124,107 @@ def test_what_waits_for_a_router_may_be_the_ping(expecting, router, now):
 def test_a_service_that_fails_keeps_no_other_waiting(expecting, now, monkeypatch):
     late = now + EVERY + GRACE
     metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
-    monkeypatch.setattr(heartbeats, "_overdue", lambda now: [expecting.service.id, 0, expecting.service.id])
+    monkeypatch.setattr(heartbeats, "_overdue", lambda now: [expecting.service.id, 0])
     raises = heartbeats._raise
 
-    def sometimes(service_row, now):
-        if not service_row:
+    def sometimes(services, seen, now):
+        if 0 in services:
             raise ZeroDivisionError
-        return raises(service_row, now)
+        return raises(services, seen, now)
 
     monkeypatch.setattr(heartbeats, "_raise", sometimes)
 
     assert heartbeats.raise_missing(late) == 1
+
+
+def add_services(world, now, count):
+    """Each with an integration that expects a ping within six minutes."""
+    for number in range(count):
+        service = founding.new_service(world.team, f"S{number}", world.policy, world.alice, now)
+        founding.new_integration(service, f"Backup {number}", HEARTBEAT, world.alice, now)
+    Integration.update(heartbeat_every=300, heartbeat_grace=60, expected_at=now + EVERY + GRACE).execute()
+
+
+def test_many_missing_pings_cost_as_many_statements_as_one(expecting, now, statements):
+    late = now + EVERY + GRACE
+    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
+    counted = []
+    for more in (0, 49):
+        add_services(expecting, now, more)
+        with statements() as seen:
+            assert heartbeats.raise_missing(late) == 1 + more
+        counted.append(len(seen))
+        Heartbeat.delete().where(Heartbeat.process == presence.WATCHED).execute()
+        Receipt.delete().execute()
+
+    assert counted[0] == counted[1] <= 16
+
+
+def test_more_time_for_many_costs_as_many_statements_as_for_one(expecting, now, statements):
+    counted = []
+    for more in (0, 49):
+        add_services(expecting, now, more)
+        Integration.update(is_excused=False).execute()
+        late = now + EVERY + GRACE
+        Heartbeat.delete().execute()
+        metrics.beat(Life("web", "web:1", late), late)
+        presence._note(None, Watch(late, late, (Absence.between(now, late),)))
+        with statements() as seen:
+            assert heartbeats.raise_missing(late) == 0
+        counted.append(len(seen))
+
+    assert Integration.select().where(Integration.is_excused).count() == 50
+    assert counted[0] == counted[1]
+
+
+@pytest.fixture
+def held(expecting, store):
+    """The service's lane hangs in a transaction of its own."""
+    holds, leave = threading.Event(), threading.Event()
+
+    def hang():
+        with connection(), store.writing():
+            lock_service(expecting.service.id)
+            holds.set()
+            leave.wait(10)
+        db.close()
+
+    lane = threading.Thread(target=hang)
+    lane.start()
+    until(holds.is_set)
+    yield
+    leave.set()
+    lane.join()
+
+
+@pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane holds all others")
+def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
+    expecting, now, held, monkeypatch
+):
+    rung = []
+    monkeypatch.setattr(bell, "ring_heartbeats", lambda: rung.append(1))
+    service = founding.new_service(expecting.team, "Other", expecting.policy, expecting.alice, now)
+    other = founding.new_integration(service, "Other", HEARTBEAT, expecting.alice, now)
+    late = now + EVERY + GRACE
+    Integration.update(heartbeat_every=300, heartbeat_grace=60, expected_at=late).execute()
+    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
+
+    heartbeats.ring_overdue(late)
+    assert rung == [1]
+    assert heartbeats.raise_missing(late) == 1
+    assert Receipt.get().integration == other
+
+
+def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting, now, monkeypatch):
+    rung = []
+    monkeypatch.setattr(bell, "ring_heartbeats", lambda: rung.append(1))
+    due = now + EVERY + GRACE
+    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), due)
+    heartbeats.ring_overdue(due - timedelta(microseconds=1))
+    assert rung == []
+
+    heartbeats.ring_overdue(due)
+    assert (rung, Receipt.select().count()) == ([1], 0)
 
 
 def test_it_is_late_by_no_more_than_the_look(expecting, now):
