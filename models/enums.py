@@ -197,6 +197,10 @@ class NoticeKind(StrEnum):
     TEST = "test"
 
 
+# What somebody is told by the notification rules of an incident's urgency.
+BY_RULES = frozenset(
+    {NoticeKind.ESCALATION, NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER, NoticeKind.NOBODY_REACHED}
+)
 # What somebody is told because an SLA promises it, and not because an incident is theirs.
 PROMISED = frozenset({NoticeKind.SLA_ACKNOWLEDGE, NoticeKind.SLA_RESOLVE})
 

@@ -6,7 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from models.effects import IncidentState
-from models.enums import Collation, RestrictionType, RuleType, ServiceStatus, SlaClock, TargetType, Urgency
+from models.enums import (
+    Collation,
+    NoticeKind,
+    RestrictionType,
+    RuleType,
+    ServiceStatus,
+    SlaClock,
+    TargetType,
+    Urgency,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +56,19 @@ class ForwardingFacts:
     start: datetime
     end: datetime
     to: PersonFacts
+
+
+@dataclass(frozen=True, slots=True)
+class TellingFacts:
+    """That somebody is to be told of an incident by a contact (None: the account's address), or was; for what
+    `occasion` of this kind, and why."""
+
+    kind: NoticeKind
+    occasion: str
+    person: PersonFacts
+    contact: int | None
+    reason: str
+    is_sent: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,12 +3,12 @@
 Contract section 4.4, rows 6, 8, 9 and 11.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
 from models.effects import IncidentState, NoticeState
 from models.enums import OPEN, ContactType, IncidentStatus, NoticeKind
-from models.facts import Directory, PersonFacts, RuleFacts
+from models.facts import Directory, PersonFacts, RuleFacts, TellingFacts
 
 MINUTE = timedelta(minutes=1)
 # What has waited for longer than this is not told to those who were to be told when it came.
@@ -64,9 +64,49 @@ def notices_for(
     of this kind from the next (the chain and step).
     """
     told, reason = _told_instead(person, reason, directory, now)
-    rules = [rule for rule in told.rules if rule.urgency is incident.urgency]
-    without = f"no usable rule for {incident.urgency.name.lower()} urgency"
-    return _by_rules(rules, without, incident, told, kind, occasion, occasion, reason, now)
+    return _by_urgency(incident, told, kind, occasion, reason, now)
+
+
+def notices_anew(
+    incident: IncidentState, tellings: Iterable[TellingFacts], *, raised: bool, why: str, now: datetime
+) -> Iterator[NoticeState]:
+    """What is owed of an incident that has another urgency from now on: whoever was still to be told is told
+    by the rules of this one; if it was `raised` and nobody has answered, so is whoever was told last that it
+    is theirs.
+
+    Where it was lowered, no contact is told again.
+    """
+    known: dict[tuple[NoticeKind, str, int], list[TellingFacts]] = {}
+    for one in tellings:
+        known.setdefault((one.kind, one.occasion, one.person.row), []).append(one)
+    last = _last_step(incident, known)
+    for (kind, occasion, _), some in known.items():
+        is_waiting = not all(one.is_sent for one in some)
+        if is_waiting or (raised and _is_asked(incident, kind, occasion, last)):
+            person, reason = some[0].person, f"{some[0].reason}; {why}"
+            told = set() if raised else {one.contact for one in some if one.is_sent}
+            anew = _by_urgency(incident, person, kind, occasion, reason, now)
+            # Who was told already needs no last resort.
+            yield from (notice for notice in anew if not told or notice.contact not in {*told, None})
+
+
+def _last_step(incident: IncidentState, occasions: Iterable[tuple[NoticeKind, str, int]]) -> int:
+    """The last step of the chain by which anybody was named."""
+    taken = (occasion.split(":") for kind, occasion, _ in occasions if kind is NoticeKind.ESCALATION)
+    return max((int(step) for chain, step in taken if int(chain) == incident.chain), default=-1)
+
+
+def _is_asked(incident: IncidentState, kind: NoticeKind, occasion: str, last_step: int) -> bool:
+    """Whether who was told on this occasion is still waited for."""
+    if incident.status is not IncidentStatus.TRIGGERED:
+        return False
+    chain = str(incident.chain)
+    return occasion in {
+        NoticeKind.ESCALATION: {f"{chain}:{last_step}"},
+        # By the chain's first number, who was chosen as it was opened.
+        NoticeKind.ASSIGNMENT: {chain, "0"} if incident.chain == 1 else {chain},
+        NoticeKind.NOBODY_REACHED: {chain},
+    }.get(kind, ())
 
 
 def notices_at_once(
@@ -90,6 +130,14 @@ def notices_at_once(
     without = "no usable rule without delay"
     every = sorted(rules.values(), key=lambda rule: rule.row)
     return _by_rules(every, without, incident, told, kind, occasion, together, reason, now)
+
+
+def _by_urgency(
+    incident: IncidentState, told: PersonFacts, kind: NoticeKind, occasion: str, reason: str, now: datetime
+) -> list[NoticeState]:
+    rules = [rule for rule in told.rules if rule.urgency is incident.urgency]
+    without = f"no usable rule for {incident.urgency.name.lower()} urgency"
+    return _by_rules(rules, without, incident, told, kind, occasion, occasion, reason, now)
 
 
 def _told_instead(

@@ -18,6 +18,7 @@ from models.incidents import Incident
 from models.loading import lock_incident, service_surroundings
 from models.services import Service
 from models.teams import Priority, Sla, Team
+from models.tellings import tellings_of
 from pipeline import moves
 from schedules import targets
 from web import access, wire
@@ -181,6 +182,8 @@ def _changes(found: Surroundings, wanted: dict[str, Any], actor: Actor, at: date
 Changes = tuple[Effect, ...]
 
 _WORDS = ("title", "summary", "urgency", "sla", "team_priority")
+# Of these, what changes who is told, when.
+_MOVING = frozenset({"urgency", "sla"})
 
 
 def _words(
@@ -193,10 +196,14 @@ def _words(
     if not new:
         return ()
     reason = f"{', '.join(new)} changed by {actor.name}"
-    changed, log = state.but(**new), RecordLog(state.unique_id, at, "edited", reason, actor)
-    if "sla" not in new:
-        return (SaveIncident(changed), log)
-    return (log, *moves.change_sla(changed, changed.sla, found.service, found.directory, at, reason))
+    changed = state.but(**{name: new[name] for name in new if name not in _MOVING})
+    effects: Changes = (SaveIncident(changed), RecordLog(state.unique_id, at, "edited", reason, actor))
+    if "urgency" in new and state.row is not None:
+        effects += moves.change_urgency(changed, new["urgency"], tellings_of(state.row), actor, at)
+    if "sla" in new:
+        now_is = moves.after(changed, effects)
+        effects += moves.change_sla(now_is, new["sla"], found.service, found.directory, at, reason)
+    return effects
 
 
 def _policy(

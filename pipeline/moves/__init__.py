@@ -7,7 +7,7 @@ whole change; nothing here looks at a clock or a table. Contract sections 4.3 an
 from pipeline.moves.answers import against_snoozing, move, snooze, wake
 from pipeline.moves.chain import after, open_incident, rearm, start, start_assigned
 from pipeline.moves.families import against_merging, merge, unmerge
-from pipeline.moves.handing import assign, change_policy, change_sla, give_role
+from pipeline.moves.handing import assign, change_policy, change_sla, change_urgency, give_role
 
 __all__ = [
     "after",
@@ -16,6 +16,7 @@ __all__ = [
     "assign",
     "change_policy",
     "change_sla",
+    "change_urgency",
     "give_role",
     "merge",
     "move",

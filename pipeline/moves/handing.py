@@ -1,12 +1,22 @@
-"""Handed on: to a person, another policy, another SLA; and who has which role."""
+"""Handed on: to a person, another policy, another SLA, another urgency; and who has which role."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
-from models.effects import Actor, AssignRole, Effect, IncidentState, OweNotice, RecordLog, VoidNotices
-from models.enums import PROMISED, IncidentStatus, NoticeKind
-from models.facts import Directory, Named, PersonFacts, ServiceFacts
+from models.effects import (
+    Actor,
+    AssignRole,
+    Effect,
+    IncidentState,
+    OweNotice,
+    RecordLog,
+    SaveIncident,
+    VoidNotices,
+)
+from models.enums import BY_RULES, PROMISED, IncidentStatus, NoticeKind, Urgency
+from models.facts import Directory, Named, PersonFacts, ServiceFacts, TellingFacts
 from pipeline.moves.chain import new_chain, rearm, start, woken
-from schedules.notices import notices_for
+from schedules.notices import notices_anew, notices_for
 from schedules.targets import assignee
 
 # Who has an incident, and where it goes, is no concern of what its SLA promises, nor of those who were asked
@@ -98,6 +108,22 @@ def change_policy(
     told = {effect.notice.user for effect in started if isinstance(effect, OweNotice)}
     over = _HANDED_ON - _ASSIGNED if keeps_assignee and begun.assigned_to not in told else _HANDED_ON
     return (VoidNotices(incident.unique_id, now, why, over), log, *turn, *started)
+
+
+def change_urgency(
+    incident: IncidentState, urgency: Urgency, tellings: Iterable[TellingFacts], actor: Actor, now: datetime
+) -> tuple[Effect, ...]:
+    """Another urgency: by its rules people are told from now on. `tellings` are what they were told so far,
+    and are to be told."""
+    raised = urgency > incident.urgency
+    why = f"urgency {'raised' if raised else 'lowered'} by {actor.name}"
+    changed = incident.but(urgency=urgency)
+    owed = notices_anew(changed, tellings, raised=raised, why=why, now=now)
+    return (
+        SaveIncident(changed),
+        VoidNotices(incident.unique_id, now, why, BY_RULES),
+        *(OweNotice(notice) for notice in owed),
+    )
 
 
 def change_sla(

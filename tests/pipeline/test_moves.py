@@ -16,7 +16,7 @@ from models.effects import (
     TakeTurn,
     VoidNotices,
 )
-from models.enums import ActorKind, IncidentStatus, NoticeKind
+from models.enums import ActorKind, IncidentStatus, NoticeKind, Urgency
 from pipeline import moves
 from tests.facts import ALICE, BOB, MINUTE, NOON, directory, incident, service
 
@@ -397,11 +397,13 @@ KEPT, KEPT_BY_WHO_IS_NAMED = kept_by_bob((0, "alice")), kept_by_bob((0, "bob"))
         (moves.snooze(at(A), NOON + MINUTE, service(), BOOK, ACTOR, NOON), {*CHAIN, OF_HELP}),
         (moves.merge(PARENT, [at(T)], [], ACTOR, NOON), {*CHAIN, OF_HELP, OF_ANSWER, OF_END}),
         (moves.change_sla(at(T), 2, service(), BOOK, NOON, "because"), {OF_ANSWER, OF_END}),
+        (moves.change_urgency(at(T), Urgency.LOW, [], ACTOR, NOON), {*CHAIN, OF_HELP}),
         (move(A, T), set()),
     ],
     ids=[
         "acknowledged", "resolved", "assigned", "assigned to nobody", "re-routed",
-        "re-routed and kept", "re-routed to who keeps it", "snoozed", "merged", "another SLA", "reopened",
+        "re-routed and kept", "re-routed to who keeps it", "snoozed", "merged", "another SLA",
+        "another urgency", "reopened",
     ],
 )  # fmt: skip
 def test_a_move_voids_what_it_concerns_and_nothing_else(effects, void):

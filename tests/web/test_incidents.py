@@ -2,14 +2,16 @@
 
 import pytest
 
-from models.accounts import User
+from models.accounts import User, raise_version
 from models.base import store
-from models.enums import NoticeKind, NoticeState, TimerKind
+from models.enums import NoticeKind, NoticeState, TimerKind, Urgency
+from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.notices import Notice
 from models.services import Service
 from models.teams import EscalationPolicy, Sla
 from models.timers import Timer
+from models.users import ContactMethod, NotificationRule
 from web import incidents
 
 INCIDENTS = "/api/incidents/"
@@ -273,3 +275,124 @@ def test_nobody_is_assigned_who_leaves_in_that_moment(ask, world, monkeypatch):
 
     assert refused.status_code == 400
     assert list(refused.json["errors"]) == ["assigned_to"]
+
+
+# --- another urgency --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rules(world):
+    """rules(bob, high=[0, 15], low=[]): after how many minutes somebody is told, by their one contact."""
+
+    def set_rules(user, **delays):
+        contact = ContactMethod.get(ContactMethod.user == user)
+        NotificationRule.delete().where(NotificationRule.user == user).execute()
+        for urgency, minutes in delays.items():
+            for delay in minutes:
+                NotificationRule.create(
+                    unique_id=new_uuid(), user=user, contact=contact, urgency=Urgency[urgency.upper()],
+                    start_delay=delay, creation_date=contact.creation_date,
+                )  # fmt: skip
+        raise_version(world.account.id)
+
+    return set_rules
+
+
+def told(incident: dict, state: NoticeState = NoticeState.PENDING) -> list[tuple[str, int | None]]:
+    """Who is told in that state, by a rule of which delay; None by none."""
+    rows = Notice.select().join(Incident).where(Incident.unique_id == incident["unique_id"])
+    rows = rows.where(Notice.state == state).order_by(Notice.id)
+    return [(row.user.first_name, row.rule.start_delay if row.rule else None) for row in rows]
+
+
+def send_what_is_due() -> None:
+    """As a delivery does with what is not put off."""
+    Notice.update(state=NoticeState.SENT).where(Notice.not_before <= store().now()).execute()
+
+
+def change(ask, **body) -> None:
+    assert ask("PATCH", f"{INCIDENTS}1/", body).status_code == 200
+
+
+def test_lowered_whoever_was_still_to_be_told_is_told_by_the_rules_of_low_urgency(made, ask, rules, world):
+    rules(world.alice, high=[15], low=[30])
+    incident = made()
+
+    change(ask, urgency=0)
+    assert told(incident) == [("Alice", 30)]
+    assert [row.outcome for row in Notice.select().where(Notice.state == NoticeState.VOID)] == [
+        "urgency lowered by Alice"
+    ]
+
+    change(ask, urgency=0, title="The same")
+    assert told(incident) == [("Alice", 30)]
+
+
+def test_lowered_nobody_is_told_again_where_they_were_told_already(made, ask, rules, world):
+    rules(world.alice, high=[0, 15], low=[0])
+    incident = made()
+    send_what_is_due()
+
+    change(ask, urgency=0)
+    assert told(incident) == []
+    assert told(incident, NoticeState.VOID) == [("Alice", 15)]
+
+
+@pytest.mark.parametrize(("high", "expected"), [([15], [("Alice", None)]), ([0, 15], [])])
+def test_lowered_who_has_no_rule_for_it_hears_at_the_accounts_address_unless_told(
+    made, ask, rules, world, high, expected
+):
+    rules(world.alice, high=high)
+    incident = made()
+    send_what_is_due()
+
+    change(ask, urgency=0)
+    assert told(incident) == expected
+
+
+def test_raised_whoever_was_told_last_is_told_by_the_rules_of_high_urgency(made, ask, rules, world):
+    rules(world.alice, high=[0, 5], low=[0])
+    rules(world.bob, high=[0], low=[0])
+    incident = made(urgency=0)
+    send_what_is_due()
+
+    change(ask, urgency=1)
+    assert told(incident) == [("Alice", 0), ("Alice", 5)]
+    reasons = {row.reason for row in Notice.select().where(Notice.state == NoticeState.PENDING)}
+    assert reasons == {"named by step 1 of policy Default Escalation Policy; urgency raised by Alice"}
+
+    change(ask, assigned_to=world.bob.username)
+    send_what_is_due()
+    change(ask, urgency=0)
+    change(ask, urgency=1)
+    assert told(incident) == []
+    assert told(incident, NoticeState.SENT)[-1] == ("Bob", 0)
+
+
+def test_lowered_and_raised_again_it_is_as_before(made, ask, rules, world):
+    rules(world.alice, high=[0, 15], low=[0, 30])
+    incident = made()
+    send_what_is_due()
+
+    for urgency, delay in ((0, []), (1, [15]), (0, []), (1, [15])):
+        change(ask, urgency=urgency)
+        assert told(incident) == [("Alice", minutes) for minutes in delay]
+    assert told(incident, NoticeState.SENT) == [("Alice", 0)]
+
+
+def test_raised_when_somebody_has_answered_it_tells_nobody_anew(made, ask, rules, world):
+    rules(world.alice, high=[0], low=[0])
+    incident = made(urgency=0)
+    send_what_is_due()
+    change(ask, status=2)
+
+    change(ask, urgency=1)
+    assert told(incident) == []
+
+
+def test_handed_on_with_another_urgency_only_who_has_it_now_is_told_by_its_rules(made, ask, rules, world):
+    rules(world.bob, high=[5], low=[30])
+    incident = made(urgency=0)
+
+    change(ask, urgency=1, assigned_to=world.bob.username)
+    assert told(incident) == [("Bob", 5)]
