@@ -151,10 +151,16 @@ def _walk(where: Callable[[], Any]) -> Prepared:
     )
 
 
-_OPEN_OF_SERVICE = _walk(
-    lambda: (Incident.service == given("service")) & (Incident.status < IncidentStatus.RESOLVED)
-)
+def _open_of(column: Any) -> Prepared:
+    return _walk(lambda: (column == given("row")) & (Incident.status < IncidentStatus.RESOLVED))
+
+
 _OPEN_OF_NO_SERVICE = _walk(lambda: Incident.service.is_null() & (Incident.status < IncidentStatus.RESOLVED))
+_OPEN_OF = {
+    "escalation_policy": _open_of(Incident.escalation_policy),
+    "service": _open_of(Incident.service),
+    "sla": _open_of(Incident.sla),
+}
 _OVER_WITH_TIMERS = _walk(
     lambda: (
         (Incident.status == IncidentStatus.RESOLVED)
@@ -166,11 +172,14 @@ _OVER_WITH_TIMERS = _walk(
 def open_incidents_after(service_row: int | None, row: int, limit: int) -> list[IncidentState]:
     """Open incidents of a service (None: of those that are deleted) beyond a row number, in their order: to
     walk over all of them."""
-    if service_row is None:
-        found = _OPEN_OF_NO_SERVICE.rows(after=row, limit=limit)
-    else:
-        found = _OPEN_OF_SERVICE.rows(service=service_row, after=row, limit=limit)
-    return [_state_of(row) for row in found]
+    if service_row is not None:
+        return open_incidents_of("service", service_row, row, limit)
+    return [_state_of(found) for found in _OPEN_OF_NO_SERVICE.rows(after=row, limit=limit)]
+
+
+def open_incidents_of(column: str, named: int, row: int, limit: int) -> list[IncidentState]:
+    """Open incidents that have this policy, service or SLA (`column` says which); as above."""
+    return [_state_of(found) for found in _OPEN_OF[column].rows(row=named, after=row, limit=limit)]
 
 
 def over_with_timers_after(row: int, limit: int) -> list[IncidentState]:

@@ -124,6 +124,7 @@ class Slas(Element):
     parent_field = Sla.team
     id_arg = "sla_id"
     needs = named("sla")
+    followed = "sla"
     defaults = {"name": ""}
 
     def checked(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:

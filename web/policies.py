@@ -81,6 +81,7 @@ class EscalationPolicies(Resource):
     parent_field = EscalationPolicy.team
     id_arg = "escalation_policy_id"
     needs = named("escalation_policy")
+    followed = "escalation_policy"
 
     def rows(self, parent: Team) -> Any:
         users = Service.select(peewee.fn.COUNT(Service.id)).where(

@@ -23,6 +23,7 @@ from web.errors import NotFound, bad
 from web.permissions import Needs
 from web.rate_limit import Limits
 from web.shapes import Shape
+from workers import bell
 
 
 @contextmanager
@@ -48,6 +49,8 @@ class Resource:
     page: Shape | None = None
     # Whether it comes so to published clients alone, as its own `index` then sees to (contract 1.6).
     pages = False
+    # The column of incidents by which timers follow from rows of this table (workers/replanning.py).
+    followed: str | None = None
     # How often an account may ask for it, as its own verbs then see to.
     limits: Limits = ()
     parent_field: peewee.ForeignKeyField
@@ -122,6 +125,8 @@ class Resource:
         values = wire.read(self.schema, partial=self._may_omit())
         with self.writing():
             self.change(row, self.checked(values, parent, self._locked(row)))
+        if self.followed is not None:
+            bell.ring_replanning(self.followed, row.id)
         return self._again(parent, row)
 
     def destroy(self, **ids: str) -> None:

@@ -66,6 +66,7 @@ class Services(Resource):
     parent_field = Service.team
     id_arg = "service_id"
     needs = named("service")
+    followed = "service"
     put_is_strict = True
 
     def rows(self, parent: Team) -> Any:

@@ -10,7 +10,7 @@ from models.base import STORE_ERRORS
 from models.enums import DELIVERABLE
 from pipeline.topology import segments
 from tocsin.settings import Settings
-from workers import bell, deliver, heartbeats, maintenance, road, routing, timers
+from workers import bell, deliver, heartbeats, maintenance, replanning, road, routing, timers
 from workers.broker import Broker
 from workers.lanes import Lanes, Linger, Ran
 
@@ -31,6 +31,7 @@ def _queues(settings: Settings) -> Iterator[tuple[str, Callable[..., None]]]:
     yield bell.ROUTERS, _router_actor
     yield bell.TIMERS, _timers_actor
     yield bell.MAINTENANCE, _maintenance_actor
+    yield bell.REPLANNING, _replanning_actor
     yield bell.HEARTBEATS, _heartbeats_actor
     for channel in sorted(DELIVERABLE):
         yield bell.deliver_queue(channel), _deliver_actor
@@ -80,6 +81,11 @@ def _maintenance_actor() -> None:
 def _heartbeats_actor() -> None:
     if _lanes.work("heartbeats", heartbeats.raise_missing):
         bell.ring_heartbeats()
+
+
+def _replanning_actor(column: str, row: int) -> None:
+    if _lanes.work((column, row), lambda: replanning.plan_anew(column, row)):
+        bell.ring_replanning(column, row)
 
 
 def _turn(lane: Hashable, work: Callable[[], Ran]) -> tuple[Ran | None, bool]:

@@ -27,6 +27,7 @@ log = structlog.get_logger()
 
 TIMERS = "timers"
 MAINTENANCE = "maintenance"
+REPLANNING = "replanning"
 HEARTBEATS = "heartbeats"
 ROUTERS = "routers"
 
@@ -296,6 +297,11 @@ def ring_maintenance() -> None:
 def ring_heartbeats() -> None:
     """A ping is overdue."""
     ring(HEARTBEATS)
+
+
+def ring_replanning(column: str, row: int) -> None:
+    """What incidents follow by this column was changed."""
+    ring(REPLANNING, column, row)
 
 
 def ring_deliver(channel: int) -> None:

@@ -10,7 +10,7 @@ from tests.alerts import accept
 from tests.rules import accept_by, add_router, add_router_rule
 from tests.set_aside import set_aside_body
 from tests.workers.test_timers import open_one, set_policy
-from workers import heartbeats, maintenance, road, routing, ticks, timers
+from workers import heartbeats, maintenance, replanning, road, routing, ticks, timers
 
 # Indexes that hold only what waits: reading one from end to end is reading what waits.
 ONLY_WHAT_WAITS = {
@@ -94,6 +94,14 @@ def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world,
 def test_due_timers_are_found_by_their_index(world, busy, now, statements):
     with statements() as seen:
         timers.run_due(now.replace(hour=20))
+
+    assert scans(seen) == []
+
+
+@pytest.mark.parametrize("column", ["escalation_policy", "service", "sla"])
+def test_what_follows_from_what_was_changed_is_found_by_indexes(world, busy, statements, column):
+    with statements() as seen:
+        replanning.plan_anew(column, 1)
 
     assert scans(seen) == []
 

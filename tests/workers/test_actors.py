@@ -9,7 +9,8 @@ from workers import actors
 
 def test_every_segment_of_the_road_and_every_channel_has_its_queue():
     found = list(actors.queues(load({})))
-    assert found == ["road.normalize", "routers", "timers", "maintenance", "heartbeats", "deliver.email"]
+    others = ["timers", "maintenance", "replanning", "heartbeats"]
+    assert found == ["road.normalize", "routers", *others, "deliver.email"]
 
     cut = load({"TOCSIN_ROAD_CUTS": "normalize,rules"})
     assert list(actors.queues(cut))[:3] == ["road.normalize", "road.route", "road.dedupe"]

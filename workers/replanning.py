@@ -1,0 +1,35 @@
+"""What follows from a policy, an SLA or a service is planned anew as soon as that was changed.
+
+Timers wake for what was planned, and are decided on from what is true then: what comes later now is put
+off by itself. What comes sooner is found here, or, where the bell was lost, by the next audit.
+"""
+
+from datetime import datetime
+from functools import partial
+
+import structlog
+
+from models.base import connection
+from models.effects import Actor
+from models.enums import ActorKind
+from models.incident_states import open_incidents_of
+from workers.planning import Why, counted, equalled, pages
+
+log = structlog.get_logger()
+
+# What incidents follow, by the column that names it, and what it is called in their timelines.
+FOLLOWED = {"escalation_policy": "escalation policy", "service": "service", "sla": "SLA"}
+
+
+def plan_anew(column: str, row: int, now: datetime | None = None) -> int:
+    """Have the timers wait that follow from a row now, for all open incidents that have it in this column;
+    returns how many timers that changed."""
+    what = FOLLOWED[column]
+    why = Why(Actor(ActorKind.TIMER, f"{what} changed"), "planned_anew", f"planned anew: the {what} changed")
+    changed = 0
+    with connection():
+        for page in pages(partial(open_incidents_of, column, row)):
+            changed += counted(equalled(page, why, now)).total()
+    if changed:
+        log.info("timers planned anew", since=f"{what} changed", row=row, timers=changed)
+    return changed
