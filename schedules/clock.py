@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import redis
@@ -20,7 +21,7 @@ from rq_scheduler import Scheduler
 from models.accounts import Heartbeat
 from models.base import STORE_ERRORS, connection, store
 from tocsin.signals import Signals
-from workers import audit, bell, heartbeats, maintenance, retention, ticks
+from workers import audit, bell, heartbeats, maintenance, outbox, retention, ticks
 
 log = structlog.get_logger()
 
@@ -44,10 +45,20 @@ return 1
 """
 
 
+# Between two beats, and so how far the clock may have gone on after the last.
+BEAT_S = 5
+
+
 def beat() -> None:
-    """Leave a sign of life for /readyz."""
+    """Leave a sign of life for /readyz. If the last one lies ahead, the clock was set back: pages that were
+    due by then do not wait until it shows the same again."""
+    between = timedelta(seconds=BEAT_S)
     with connection(), store().writing():
         now = store().now()
+        last = Heartbeat.get_or_none(Heartbeat.process == "clock")
+        if last is not None and last.at > now + between:
+            outbox.set_back(last.at + between, now)
+            log.warning("the clock was set back", seconds=round((last.at - now).total_seconds()))
         query = Heartbeat.insert(process="clock", at=now, detail={})
         query.on_conflict(conflict_target=[Heartbeat.process], update={Heartbeat.at: now}).execute()
 
@@ -75,7 +86,7 @@ PERIODIC = (
     Periodic("maintenance", 1, maintenance.ring_over),
     Periodic("pings", 1, heartbeats.ring_overdue),
     Periodic("sweep", 2, ticks.ring_stale),
-    Periodic("heartbeat", 5, beat),
+    Periodic("heartbeat", BEAT_S, beat),
     Periodic("audit", 300, audit.audit, slow=True),
     Periodic("clean-up", 3600, retention.clean_up, slow=True),
 )

@@ -33,6 +33,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
             "workers.bell",
             "workers.heartbeats",
             "workers.maintenance",
+            "workers.outbox",
             "workers.retention",
             "workers.ticks",
             "schedules",

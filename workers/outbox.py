@@ -1,6 +1,6 @@
 """Messages that are due: claim one, and write down how its sending ended. Short transactions only."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
@@ -10,7 +10,7 @@ from models import bulk
 from models.base import store
 from models.enums import AttemptOutcome, MessageState, NoticeState
 from models.notices import Attempt, Message, Notice
-from models.prepared import Prepared, given
+from models.prepared import Prepared, among, given
 from schedules.retries import next_try
 from workers.fallback import tell_account
 
@@ -65,14 +65,26 @@ class Try:
 Ended = Mapping[NoticeState, int]
 
 
+def set_back(shown: datetime, now: datetime) -> None:
+    """The clock had shown a moment that is to come again: what was due by then is due now, and claims run out
+    in their time. Inside a write transaction.
+    """
+    pending = Message.state == MessageState.PENDING
+    claimed = Message.update(claimed_until=now + CLAIM)
+    claimed.where(pending, Message.claimed_until > now + CLAIM).execute()
+    was_due = (Message.next_at > now) & (Message.next_at <= shown)
+    Message.update(next_at=now).where(pending, was_due).execute()
+
+
 def is_due(channel: int, now: datetime) -> bool:
     """Whether there is anything to claim: a look that takes no lock."""
     return _FIRST_DUE.first(channel=channel, now=now) is not None
 
 
-def claim(channel: int, now: datetime) -> Claimed | None:
-    """The message that has been due for longest, or None. Inside a write transaction."""
-    found = _CLAIMABLE.first(channel=channel, now=now)
+def claim(channel: int, now: datetime, in_hand: Collection[int] = ()) -> Claimed | None:
+    """The message that has been due for longest, or None; none of those `in_hand`, whatever became of their
+    claims. Inside a write transaction."""
+    found = _CLAIMABLE.first(channel=channel, now=now, in_hand=in_hand)
     if found is None:
         return None
     row, tries, first_tried_at = found
@@ -91,7 +103,11 @@ def _due() -> Any:
 
 
 _FIRST_DUE = Prepared(_due)
-_CLAIMABLE = Prepared(lambda: store().for_update(_due().order_by(Message.next_at), skip_locked=True))
+_CLAIMABLE = Prepared(
+    lambda: store().for_update(
+        _due().where(~among(Message.id, "in_hand")).order_by(Message.next_at), skip_locked=True
+    )
+)
 _CLAIM = Prepared(lambda: Message.update(claimed_until=given("until")).where(Message.id == given("message")))
 
 

@@ -1,6 +1,7 @@
 """The clock over a real Redis: every slot once, whatever happens to the schedule."""
 
 import threading
+from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -180,3 +181,16 @@ def test_the_heartbeat_is_one_row(store):
 
     assert Heartbeat.select().count() == 1
     assert Heartbeat.get(Heartbeat.process == "clock").at > first
+
+
+@pytest.mark.parametrize(("ahead_s", "told"), [(-5, 0), (4, 0), (3600, 1)])
+def test_a_heartbeat_that_lies_ahead_says_that_the_clock_was_set_back(store, monkeypatch, ahead_s, told):
+    clocks.beat()
+    before = store.now() + timedelta(seconds=ahead_s)
+    Heartbeat.update(at=before).execute()
+    found = []
+    monkeypatch.setattr(clocks.outbox, "set_back", lambda shown, now: found.append(shown))
+    clocks.beat()
+    clocks.beat()
+
+    assert found == [before + timedelta(seconds=clocks.BEAT_S)] * told

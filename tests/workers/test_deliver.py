@@ -23,9 +23,10 @@ from tocsin.settings import load
 from workers import deliver, road
 from workers.channels.email import Email
 from workers.channels.relay import PAUSE_S, Relay
-from workers.outbox import CLAIM
+from workers.outbox import CLAIM, set_back
 
 SECOND = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
 MAIL = ContactType.EMAIL
 
 
@@ -361,6 +362,63 @@ def test_many_workers_send_each_message_once(world, now, posted):
 def drain_once(now):
     with connection():
         deliver.drain(MAIL, now + SECOND)
+
+
+# --- the clock is set (a host's own, on SQLite) ----------------------------------------------------
+
+
+def test_a_clock_set_ahead_while_a_page_is_sent_sends_it_no_second_time(world, now, posted, monkeypatch):
+    alert(world, now)
+    with relay() as box:
+        post = posted(box.port)
+        line = post.channel.line()
+        opened = line.open
+
+        def open_slowly() -> bool:
+            monkeypatch.setattr(post.channel, "line", channel(box.port).line)
+            other = threading.Thread(target=drain_once, args=(now + HOUR,))
+            other.start()
+            other.join()
+            return opened()
+
+        monkeypatch.setattr(line, "open", open_slowly)
+        monkeypatch.setattr(post.channel, "line", lambda: line)
+        deliver.drain(MAIL, now)
+
+    assert len(box.mails) == 1
+
+
+def test_a_page_that_was_due_when_the_clock_was_set_back_is_still_due(world, now, posted):
+    alert(world, now)
+    with deliver.store().writing():
+        set_back(now, now - HOUR)
+    with relay() as box:
+        posted(box.port)
+        assert deliver.drain(MAIL, now - HOUR) == 1
+
+    assert len(box.mails) == 1
+
+
+def test_a_page_for_later_is_not_sent_because_the_clock_was_set_back(world, now):
+    alert(world, now)
+    Message.update(next_at=now + SECOND).execute()
+    with deliver.store().writing():
+        set_back(now, now - HOUR)
+
+    assert Message.get().next_at == now + SECOND
+
+
+def test_a_claim_runs_out_in_its_time_though_the_clock_was_set_back(world, now, posted):
+    alert(world, now)
+    Message.update(claimed_until=now + CLAIM).execute()
+    with deliver.store().writing():
+        set_back(now, now - HOUR)
+    with relay() as box:
+        posted(box.port)
+        assert deliver.drain(MAIL, now - HOUR + CLAIM - SECOND) == 0
+        assert deliver.drain(MAIL, now - HOUR + CLAIM) == 1
+
+    assert len(box.mails) == 1
 
 
 def test_a_message_that_cannot_be_made_stops_no_other(world, now, posted, monkeypatch):
