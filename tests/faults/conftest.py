@@ -13,8 +13,10 @@ from bench.instance import Instance
 from bench.sink import Sink
 from models.base import db, open_store
 from tests import stores
+from tests.faults.host_clock import HostClock, library
 from tests.faults.installation import Installation
 from tests.faults.ledger import OWNER
+from tests.parts import absent
 from tocsin.embedded_redis import socket_path
 
 
@@ -67,6 +69,18 @@ def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Installation]]:
         instance.stop()
     db.close_all()
     stores.forget(tmp_path / "home")
+
+
+@pytest.fixture
+def host_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostClock:
+    """The clock that all processes see which are started from now on; they are killed at the end."""
+    preloaded = library()
+    if preloaded is None:
+        absent("libfaketime is not installed")
+    clock = HostClock(tmp_path)
+    for name, value in clock.environment(preloaded).items():
+        monkeypatch.setenv(name, value)
+    return clock
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench.instance import START_S, Instance
 from bench.processes import Process, family
+from tests.faults import host_clock
 from tests.stores import url_of
 from tests.waiting import until
 
@@ -30,6 +31,15 @@ class Installation(Instance):
         if self.database_url:
             until(lambda: self._told().read_text().count('"working"') == self._starts)
         return self
+
+    def stop(self) -> None:
+        """Killed where its clock is not the machine's."""
+        if not host_clock.is_seen_by(self._environment):
+            super().stop()
+            return
+        started = self.processes()
+        self.kill()
+        host_clock.forget(one.pid for one in started)
 
     def _told(self) -> Path:
         return self.home / "second-worker.log"

@@ -1,0 +1,230 @@
+"""The host's clock may be set while incidents escalate: each step is taken once, and pages go on going out.
+
+On SQLite that clock is the one that counts: what an hour ahead makes due is due then, and what an hour back
+puts off is put off. On PostgreSQL the server's counts, and nothing changes at all.
+"""
+
+import random
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta
+from time import monotonic
+
+import pytest
+
+from bench.instance import Instance
+from bench.sink import Sink
+from models.base import connection, store
+from models.enums import IncidentStatus
+from models.incidents import Incident
+from models.timers import Timer
+from tests.faults import escalations
+from tests.faults.escalations import IN_TIME, answered, doubled_or_lost, pause, taken, until_sent
+from tests.faults.host_clock import HostClock
+from tests.faults.installation import Installation
+from tests.faults.senders import Line
+from tests.faults.ticks import Ticks
+from tests.waiting import until
+
+pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
+
+HOUR = timedelta(hours=1)
+ESCALATIONS = 500
+# Until the first step is due, they are written, and some answered.
+BEFORE = timedelta(seconds=12)
+# Over so long they fall due; the clock is stepped in the middle.
+SPREAD = timedelta(seconds=15)
+# Nobody who is told of a new alert waits for longer: workers look into the database every 5 s.
+SOON_S = 6.0
+# Those that an hour ahead makes due at once, with what else is due by then, are taken within this.
+AT_ONCE = timedelta(seconds=10)
+# Seconds without a tick, and ticks within so many seconds.
+LONGEST_SILENCE_S = 4.0
+MOST_IN_FIVE_SECONDS = 9
+# Whoever posts alerts while the clock is stepped.
+SENDERS = 4
+
+
+def test_an_hour_ahead_and_back_takes_each_step_once(
+    launch: Callable[..., Installation],
+    sink: Sink,
+    host_clock: HostClock,
+    chance: random.Random,
+    tell: Callable[[str], None],
+) -> None:
+    instance = launch()
+    on_host = store().name == "sqlite"
+    with Ticks(instance) as ticks:
+        due_from = begun(instance, chance)
+        silent = due_in(due_from + SPREAD * 2 / 3, due_from + SPREAD)
+        answered(instance, silent)
+        wait_until(due_from + SPREAD / 2)
+        host_clock.step(HOUR)
+        ahead_s = until_told(instance, sink, "ahead")
+        if on_host:
+            # By this clock it is late for the last step of each, too.
+            escalations.finished(due_from + HOUR, seconds=20)
+        wait_until(due_from + SPREAD)
+        host_clock.step(-HOUR)
+        back_s = until_told(instance, sink, "back")
+        escalations.finished(due_from + SPREAD)
+        pause(3)
+    still = until_sent(sink)
+
+    late = lateness(host_clock if on_host else None)
+    tell(f"{told(late, ticks)}; new alerts told after {ahead_s:.1f} and {back_s:.1f} s")
+    # Those that were taken before have their last step now, and tell again.
+    steps, times = (2, (1, 2)) if on_host else (1, (1,))
+    assert doubled_or_lost(ESCALATIONS, steps, times, len(silent)) == []
+    assert still == []
+    assert [seconds for seconds in late if not in_time(seconds, AT_ONCE if on_host else IN_TIME)] == []
+    assert max(ahead_s, back_s) <= SOON_S
+    assert_steady(ticks)
+
+
+def test_an_hour_back_and_ahead_takes_each_step_once(
+    launch: Callable[..., Installation],
+    sink: Sink,
+    host_clock: HostClock,
+    chance: random.Random,
+    tell: Callable[[str], None],
+) -> None:
+    instance = launch()
+    on_host = store().name == "sqlite"
+    with Ticks(instance) as ticks:
+        due_from = begun(instance, chance)
+        silent = due_in(due_from + SPREAD * 2 / 3, due_from + SPREAD)
+        if not on_host:
+            answered(instance, silent)
+        wait_until(due_from + SPREAD / 2)
+        host_clock.step(-HOUR)
+        if on_host:
+            # Nothing more falls due until the clock is ahead again.
+            answered(instance, silent)
+        back_s = until_told(instance, sink, "back")
+        before = taken()
+        wait_until(due_from + SPREAD + IN_TIME)
+        meanwhile = taken() - before
+        host_clock.step(HOUR)
+        ahead_s = until_told(instance, sink, "ahead")
+        escalations.finished(due_from + SPREAD)
+        pause(3)
+    still = until_sent(sink)
+
+    late = lateness(host_clock if on_host else None)
+    tell(f"{told(late, ticks)}; new alerts told after {back_s:.1f} and {ahead_s:.1f} s")
+    assert doubled_or_lost(ESCALATIONS, answered=len(silent)) == []
+    assert still == []
+    assert (meanwhile == 0) == on_host
+    assert [seconds for seconds in late if not in_time(seconds, AT_ONCE if on_host else IN_TIME)] == []
+    assert max(back_s, ahead_s) <= SOON_S
+    assert_steady(ticks)
+
+
+@pytest.mark.parametrize("step", [HOUR, -HOUR], ids=["ahead", "back"])
+def test_alerts_in_the_moment_of_a_step_are_told_once_and_soon(
+    launch: Callable[..., Installation],
+    sink: Sink,
+    host_clock: HostClock,
+    tell: Callable[[str], None],
+    step: timedelta,
+) -> None:
+    instance = launch()
+    stopping = threading.Event()
+    with ThreadPoolExecutor(SENDERS) as pool:
+        sent = [pool.submit(alerts_until, stopping, instance, number) for number in range(SENDERS)]
+        pause(3)
+        for by in (step, -step, step):
+            host_clock.step(by)
+            pause(3)
+        stopping.set()
+        accepted = sum(each.result() for each in sent)
+    began = monotonic()
+    until(lambda: len(opened()) == accepted, seconds=30, every=0.2)
+    still = until_sent(sink)
+
+    tell(f"{accepted} alerts, all told {monotonic() - began:.1f} s after the last")
+    assert still == []
+
+
+def alerts_until(stopping: threading.Event, instance: Instance, number: int) -> int:
+    """Alerts of which each opens an incident; returns how many were taken."""
+    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
+    accepted = 0
+    while not stopping.wait(0.03):
+        accepted += line.post(alert(f"sender {number} alert {accepted}")) is not None
+    line.close()
+    return accepted
+
+
+def alert(name: str) -> dict[str, object]:
+    return {"message": name, "alert_type": "critical", "entity_id": name}
+
+
+def opened() -> set[int]:
+    with connection():
+        return {number for (number,) in Incident.select(Incident.incident_number).tuples()}
+
+
+def begun(instance: Installation, chance: random.Random) -> datetime:
+    """500 incidents whose next steps fall due from the returned moment on."""
+    due_from = escalations.now() + BEFORE
+    escalations.written(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
+    return due_from
+
+
+def wait_until(moment: datetime) -> None:
+    """By this test's own clock, which nobody steps; PostgreSQL's is the same here."""
+    pause(max((moment - escalations.now()).total_seconds(), 0.0))
+
+
+def due_in(since: datetime, until_then: datetime) -> list[int]:
+    """The numbers of every other incident that has a timer due in this time."""
+    with connection():
+        due = Timer.select(Incident.incident_number).join(Incident)
+        within = due.where(Timer.due_at.between(since, until_then))
+        return sorted(number for (number,) in within.tuples())[::2]
+
+
+def until_told(instance: Instance, sink: Sink, name: str) -> float:
+    """Seconds from a new alert to its page."""
+    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
+    began = monotonic()
+    line.post(alert(f"the clock is {name}"))
+    line.close()
+    until(lambda: any(f"the clock is {name}" in mail.text for mail in tuple(sink.mails)), seconds=30)
+    return monotonic() - began
+
+
+def lateness(clock: HostClock | None) -> list[float]:
+    """Seconds, by the true clock, from when the timers of triggered incidents were due until they were done;
+    `clock` is the one that decided, None for the true one. What was overdue in the moment of a step, and may
+    be put off by it, counts from the step that let it be done."""
+    triggered = Incident.status == IncidentStatus.TRIGGERED
+    with connection():
+        query = Timer.select(Timer.due_at, Timer.done_at).join(Incident).where(triggered)
+        rows = list(query.where(Timer.done_at.is_null(False)).tuples())
+    if clock is not None:
+        rows = [(max(clock.reached(due), clock.stepped_before(done)), clock.when(done)) for due, done in rows]
+    return sorted((done_at - due_at).total_seconds() for due_at, done_at in rows)
+
+
+def in_time(late_s: float, most: timedelta) -> bool:
+    # Who looked at the clock in the moment of a step may be a little too early.
+    return -0.1 <= late_s <= most.total_seconds()
+
+
+def told(late: Iterable[float], ticks: Ticks) -> str:
+    """The run in a line."""
+    late = list(late)
+    return (
+        f"{len(late)} timers, late p50 {late[len(late) // 2]:.2f} s, at most {late[-1]:.2f} s;"
+        f" longest without a tick {ticks.longest_silence():.1f} s, {ticks.most_within(5)} in 5 s"
+    )
+
+
+def assert_steady(ticks: Ticks) -> None:
+    """Neither silent for an hour nor in a burst."""
+    assert ticks.longest_silence() <= LONGEST_SILENCE_S
+    assert ticks.most_within(5) <= MOST_IN_FIVE_SECONDS
