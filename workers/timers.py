@@ -54,13 +54,14 @@ def run_due(now: datetime | None = None) -> int:
     """Fire every timer that is due; returns how many. Several workers may do so at once.
 
     A timer that cannot be decided, and a lane at which the store fails, must not stop the others: they stay
-    due, and are tried again after a rest that grows. Raises what the store said where no lane was worked on,
+    due, and are tried again after a rest that grows. What somebody else holds for long is left to the next
+    pass. Raises what the store said where no lane was worked on,
     and at once where nobody can use it.
     """
     with connection():
         this = _Pass(now)
-        while lanes := this.look():
-            this.work(lanes)
+        while (lanes := this.look()) and this.work(lanes):
+            pass
         this.try_again()
     if this.error is not None and not this.worked:
         raise this.error
@@ -92,8 +93,8 @@ class _Pass:
         """Timers that failed: in a batch they would fail all others of it."""
         return _failed_timers.known() | self._failed
 
-    def work(self, lanes: Iterable[Due]) -> None:
-        """A batch of each lane in turn, until all is done or it is time to look again.
+    def work(self, lanes: Iterable[Due]) -> bool:
+        """A batch of each lane in turn, until all is done or it is time to look again; whether to do so.
 
         Lanes that somebody else works on are passed over. Only where there is nothing else to do the first of
         them is waited for, so that a lane that is never free has its timers taken all the same.
@@ -110,7 +111,8 @@ class _Pass:
             elif each.incidents:
                 waiting.append(each)
         if busy and self.fired == fired_before:
-            self._turn(busy[0], waits=True)
+            return self._turn(busy[0], waits=True)
+        return True
 
     def _turn(self, each: Due, *, waits: bool) -> bool:
         """A batch of a lane; False where somebody else holds it."""
