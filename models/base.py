@@ -24,6 +24,9 @@ from models import postgresql
 
 db: Any = peewee.DatabaseProxy()
 
+# What the database is called in the data folder.
+SQLITE_FILE = "tocsin.db"
+
 # Errors of the store itself, never of the rows that were being written: they are tried again and
 # never count against an alert (law 9). InternalError is what a server says that may only be read, since
 # another one took over.
@@ -343,7 +346,7 @@ def open_store(url: str, home: Path) -> Store:
         _store = PostgresStore(url)
     else:
         home.mkdir(parents=True, exist_ok=True)
-        _store = SqliteStore(home / "tocsin.db")
+        _store = SqliteStore(home / SQLITE_FILE)
     db.initialize(_store.database)
     return _store
 

@@ -36,14 +36,28 @@ def make_schema(home: Path) -> list[str]:
         runner = _runner()
         missing = _missing(runner)
         if missing and runner.applied():
-            raise SchemaBehind(f"the database lacks {', '.join(missing)}: run `tocsin migrate` first")
+            raise _behind(missing)
         return runner.up()
+
+
+def require_schema() -> None:
+    """Look whether the schema is as the program needs it, and change nothing. Raises SchemaBehind."""
+    with connection():
+        runner = _runner()
+        if not runner.applied():
+            raise SchemaBehind("the database is empty: start Tocsin, or run `tocsin migrate`")
+        if missing := _missing(runner):
+            raise _behind(missing)
 
 
 def pending() -> list[str]:
     """Names of the migrations that the schema still lacks."""
     with connection():
         return _missing(_runner())
+
+
+def _behind(missing: list[str]) -> SchemaBehind:
+    return SchemaBehind(f"the database lacks {', '.join(missing)}: run `tocsin migrate` first")
 
 
 def _missing(runner: Runner) -> list[str]:

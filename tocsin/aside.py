@@ -22,7 +22,7 @@ from tocsin import logs
 from tocsin.embedded_redis import url_of
 from tocsin.people import as_json_option
 from tocsin.settings import Settings, load
-from tocsin.table import table
+from tocsin.table import plain, table
 from workers import bell
 
 log = structlog.get_logger()
@@ -83,7 +83,7 @@ def show(reference: str, with_body: bool, as_json: bool) -> None:
     elif as_json:
         click.echo(json.dumps([_told(one) for one in found]))
     else:
-        click.echo("\n\n".join("\n".join(_lines(one)) for one in found))
+        click.echo("\n\n".join("\n".join(map(plain, _lines(one))) for one in found))
 
 
 @aside.command()

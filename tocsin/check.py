@@ -9,7 +9,6 @@ from itertools import groupby
 from typing import Any
 
 import click
-import orjson
 
 from models import rotas
 from models.accounts import Account, display_name
@@ -24,9 +23,11 @@ from models.teams import EscalationPolicy, Team
 from schedules import coverage, problems
 from schedules.oncall import Shift, Span, union, without
 from schedules.problems import Cover, Problem
-from tocsin.oncall import account_option, accounts_named, reading
+from tocsin.oncall import account_option, accounts_named
 from tocsin.people import as_json_option
-from tocsin.table import plain
+from tocsin.reading import FOUND, reading
+from tocsin.settings import unsendable
+from tocsin.table import as_json_text, plain
 
 # Work that takes longer says how far it has come, that often.
 TELL_EVERY_S = 2.0
@@ -36,6 +37,8 @@ MOST_WORK = 50_000
 MOST_LINES = 20
 # The kind of what says that there is more than is told.
 CUT = "cut"
+# Instead of a team.
+EVERYBODY = "everybody"
 
 Told = dict[str, Any]
 # A schedule with its joined shifts, and until when it was looked at.
@@ -46,7 +49,8 @@ Seen = tuple[ScheduleFacts, Sequence[Shift], datetime]
 class Look:
     """What there is to check in an account, between two moments: the schedules, and what is known of each by
     unique_id; the `names` of the people in these; the policies by row, with the names of their teams, and
-    when they name anybody (`covers`); `used` are the policies of services."""
+    when they name anybody (`covers`); `used` are the policies of services; `unsendable` is why nobody can be
+    told at all."""
 
     start: datetime
     end: datetime
@@ -58,12 +62,14 @@ class Look:
     services: Sequence[Service]
     directory: Directory
     covers: Mapping[int, Cover]
+    unsendable: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found about something of a team; nobody need do anything by now about what is `minor`. It
-    is told with moments where it is about a time, and how many `times` it is then; else, it is so now."""
+    """What a check found about something of a team, or of all ("" then); nobody need do anything by now about
+    what is `minor`. It is told with moments where it is about a time, and how many `times` it is then; else,
+    it is so now."""
 
     kind: str
     team: str
@@ -84,15 +90,16 @@ class Finding:
 def check(days: int, account_id: str | None, as_json: bool) -> None:
     """Find times in which a policy reaches nobody, conflicts, and people that cannot be reached.
 
-    Exit code 1 when there are any, but for what is minor.
+    Exit code 1 when there are any, but for what is minor; 2 when what is asked cannot be used, 3 when the
+    database cannot be read.
     """
-    with reading():
+    with reading() as settings:
         start = store().now().replace(second=0, microsecond=0)
         end = start + timedelta(days=days)
         found = [
             (account, finding)
             for account in accounts_named(account_id)
-            for finding in findings(account, start, end)
+            for finding in findings(account, start, end, unsendable(settings))
         ]
     minor = sum(finding.minor for _, finding in found)
     count = len(found) - minor
@@ -105,26 +112,28 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
             "is_cut": any(finding.kind == CUT for _, finding in found),
             "problems": [_told(account, finding) for account, finding in found],
         }
-        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
+        click.echo(as_json_text(told))
     else:
         for line in _lines(found):
             click.echo(plain(line))
         counted = f"{count:,} problem{'s' * (count != 1)}" if count else "no problems"
         besides = f" and {minor:,} minor" if minor else ""
         click.echo(f"{counted}{besides} until {coverage.told_at('UTC', end)}")
-    sys.exit(1 if count else 0)
+    sys.exit(FOUND if count else 0)
 
 
 def _lines(found: Sequence[tuple[Account, Finding]]) -> Iterator[str]:
     several = len({account.id for account, _ in found}) > 1
     for account, finding in found:
-        where = f"{account.name} / {finding.team}" if several else finding.team
+        team = finding.team or EVERYBODY
+        where = f"{account.name} / {team}" if several else team
         yield f"{'minor: ' if finding.minor else ''}{where}: {finding.what}"
 
 
-def findings(account: Account, start: datetime, end: datetime) -> list[Finding]:
-    """What is wrong in an account: what is minor last, then by team, by what it is about, and by time."""
-    look = _look(account, start, end)
+def findings(account: Account, start: datetime, end: datetime, problem: str | None = None) -> list[Finding]:
+    """What is wrong in an account: what is minor last, then by team, by what it is about, and by time;
+    `problem` is why nobody can be told at all."""
+    look = _look(account, start, end, problem)
     found = [finding for checked in CHECKS for finding in checked(look)] if look else []
     found.sort(key=lambda one: (one.minor, one.team, one.about, one.kind != CUT, one.start or start))
     return list(_cut(found))
@@ -143,7 +152,7 @@ def _cut(found: Sequence[Finding]) -> Iterator[Finding]:
             )
 
 
-def _look(account: Account, start: datetime, end: datetime) -> Look | None:
+def _look(account: Account, start: datetime, end: datetime, problem: str | None) -> Look | None:
     teams = {team.id: team for team in Team.select().where(Team.account == account).order_by(Team.id)}
     if not teams:
         return None
@@ -171,6 +180,7 @@ def _look(account: Account, start: datetime, end: datetime) -> Look | None:
             row: problems.cover(policy, directory, looked_at, start, end)
             for row, (_, policy) in policies.items()
         },
+        problem,
     )
 
 
@@ -328,6 +338,12 @@ def without_policy(look: Look) -> Iterator[Finding]:
             yield Finding("no_policy", service.team.name, f"service {service.name}", what)
 
 
+def without_channel(look: Look) -> Iterator[Finding]:
+    """Settings by which nobody can be told."""
+    if look.unsendable:
+        yield Finding("no_channel", "", "settings", look.unsendable)
+
+
 CHECKS: tuple[Callable[[Look], Iterator[Finding]], ...] = (
     gaps,
     unreached,
@@ -337,6 +353,7 @@ CHECKS: tuple[Callable[[Look], Iterator[Finding]], ...] = (
     unknown,
     without_rules,
     without_policy,
+    without_channel,
 )
 
 

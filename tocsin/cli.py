@@ -51,8 +51,11 @@ def tocsin() -> None:
 def main() -> None:
     """Run a command. What an operator can mend is one line on standard error, never a traceback.
 
-    Exit codes: 1 when something could not be done, 2 when the command or a setting cannot be used.
+    Exit codes: 1 when something could not be done, 2 when the command or a setting cannot be used. Those
+    that only look have more of them (tocsin/reading.py).
     """
+    if any("\udc80" <= letter <= "\udcff" for word in sys.argv for letter in word):
+        _end("what stands on the command line is not UTF-8", 2)
     try:
         tocsin.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -69,9 +72,7 @@ def main() -> None:
 # Errors by their module, which is loaded wherever they can come from.
 UNUSABLE = (("tocsin.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
 MENDABLE = (
-    ("builtins", "PermissionError"),
-    ("builtins", "NotADirectoryError"),
-    ("builtins", "FileExistsError"),
+    ("builtins", "OSError"),
     ("peewee", "OperationalError"),
     ("models.migrate", "SchemaBehind"),
     ("tocsin.embedded_redis", "NoServer"),

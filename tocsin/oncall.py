@@ -1,18 +1,15 @@
 """`tocsin oncall`: who is on call by each schedule at a moment, and whom each policy would tell."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import click
-import orjson
 
 from models.accounts import Account
-from models.base import connection, open_store, store
+from models.base import store
 from models.directories import directory_of
 from models.facts import Directory, PersonFacts, PolicyFacts, ScheduleFacts
-from models.migrate import make_schema
 from models.prepared import any_of
 from models.schedules import Schedule
 from models.teams import EscalationPolicy, Team
@@ -20,13 +17,11 @@ from schedules import coverage
 from schedules.notices import recipient
 from schedules.targets import Duty, is_by_turns, people_on_call
 from tocsin.people import as_json_option
-from tocsin.settings import load
-from tocsin.table import plain, table
+from tocsin.reading import CouldNotLook, Unusable, reading
+from tocsin.table import as_json_text, plain, short, table
 
 AHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
-# Of longer names a terminal shows the beginning.
-LONGEST_NAME = 40
 
 Told = dict[str, Any]
 
@@ -61,23 +56,12 @@ def oncall(at: datetime | None, team_name: str | None, account_id: str | None, a
         accounts = [_account(account, at, team_name) for account in accounts_named(account_id)]
     accounts = [account for account in accounts if account["teams"]]
     if not accounts:
-        raise click.ClickException(f"no team {team_name}" if team_name else "no team yet")
+        raise Unusable(f"no team {team_name}") if team_name else CouldNotLook("no team yet")
     if as_json:
-        told = {"at": at, "accounts": accounts}
-        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
+        click.echo(as_json_text({"at": at, "accounts": accounts}))
         return
     for line in lines(accounts, at):
         click.echo(plain(line))
-
-
-@contextmanager
-def reading() -> Iterator[None]:
-    """The database, for a command that changes nothing in it."""
-    settings = load()
-    open_store(settings.database_url, settings.home)
-    make_schema(settings.home)
-    with connection():
-        yield
 
 
 def accounts_named(identifier: str | None) -> list[Account]:
@@ -85,7 +69,7 @@ def accounts_named(identifier: str | None) -> list[Account]:
     rows = Account.select().order_by(Account.id)
     found = list(rows.where(Account.account_identifier == identifier) if identifier else rows)
     if not found:
-        raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
+        raise Unusable(f"no account {identifier}") if identifier else CouldNotLook("no account yet")
     return found
 
 
@@ -192,7 +176,7 @@ def lines(accounts: Sequence[Told], at: datetime) -> Iterator[str]:
     for account in accounts:
         yield ""
         if len(accounts) > 1:
-            yield f"account {_short(account['name'])} ({account['account_id']})"
+            yield f"account {short(account['name'])} ({account['account_id']})"
         rows = [row for team in account["teams"] for row in _rows(team)]
         if rows:
             yield from table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
@@ -205,9 +189,9 @@ def lines(accounts: Sequence[Told], at: datetime) -> Iterator[str]:
 
 
 def _rows(team: Told) -> Iterator[tuple[str, ...]]:
-    where = _short(team["name"])
+    where = short(team["name"])
     for schedule in team["schedules"]:
-        name = _short(schedule["name"])
+        name = short(schedule["name"])
         handoff = schedule["handoff"]
         coming = _coming(handoff) if handoff else "no change in sight"
         if not schedule["oncalls"]:
@@ -215,7 +199,7 @@ def _rows(team: Told) -> Iterator[tuple[str, ...]]:
             yield where, name, NOBODY, until, "-", coming
         for held in schedule["oncalls"]:
             until = held["until_local"] or "no end in sight"
-            by = f"{held['by']} {_short(held['by_name'])}"
+            by = f"{held['by']} {short(held['by_name'])}"
             yield where, name, _named(held), until, by, coming
 
 
@@ -224,7 +208,7 @@ def _coming(handoff: Told) -> str:
 
 
 def _policy_lines(team: Told, policy: Told) -> Iterator[str]:
-    yield f"{_short(team['name'])}: {_short(policy['name'])}"
+    yield f"{short(team['name'])}: {short(policy['name'])}"
     for place, step in enumerate(policy["steps"], start=1):
         turns = ", each incident by turns the next one's" if place == 1 and policy["by_turns"] else ""
         yield f"  step {place}, {_when(step)}{turns}: {_names(step['people'])}"
@@ -250,9 +234,5 @@ def _names(people: Iterable[Told]) -> str:
 
 
 def _named(person: Told) -> str:
-    other, name = person["forwarded_to"], _short(person["name"])
-    return f"{name} (forwarded to {_short(other['name'])})" if other else name
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    other, name = person["forwarded_to"], short(person["name"])
+    return f"{name} (forwarded to {short(other['name'])})" if other else name

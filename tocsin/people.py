@@ -13,6 +13,7 @@ from models.base import connection, open_store, store
 from models.enums import AccountRole
 from models.migrate import make_schema
 from tocsin.settings import load
+from tocsin.table import plain
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 account_option = click.option(
@@ -47,10 +48,10 @@ def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
     with _rows():
         heir = _user(email, account_id)
         if heir.role == AccountRole.OWNER:
-            raise click.ClickException(f"{email} owns {heir.account.name} already")
+            raise click.ClickException(plain(f"{email} owns {heir.account.name} already"))
         before = removal.hand_over(heir.account, heir)
         if before is None:
-            raise click.ClickException(f"{email} was removed from {heir.account.name} a moment ago")
+            raise click.ClickException(plain(f"{email} was removed from {heir.account.name} a moment ago"))
     made = {"account_id": heir.account.account_identifier, "owner": heir.username, "admin": before.username}
     _tell(made, as_json)
 
@@ -74,7 +75,7 @@ def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> No
     with _rows():
         found = _account(account_id)
         if founding.member_at(found, email) is not None:
-            raise click.ClickException(f"{email} is a user of {found.name} already")
+            raise click.ClickException(plain(f"{email} is a user of {found.name} already"))
         now = store().now()
         made = founding.new_user(found, _address(email), AccountRole[role.upper()], now, is_verified=True)
     _tell({"account_id": found.account_identifier, "username": made.username, "role": role}, as_json)
@@ -122,9 +123,8 @@ def list_tokens(as_json: bool) -> None:
         click.echo(json.dumps(rows))
         return
     for row in rows:
-        click.echo(
-            f"{row['id']:>4}  {row['user']}  {row['name']}  (last used: {row['last_used_at'] or 'never'})"
-        )
+        used = row["last_used_at"] or "never"
+        click.echo(plain(f"{row['id']:>4}  {row['user']}  {row['name']}  (last used: {used})"))
 
 
 @token.command("revoke")
@@ -156,7 +156,7 @@ def _account(identifier: str | None) -> Account:
         raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
     if len(found) > 1:
         known = ", ".join(f"{one.account_identifier} ({one.name})" for one in found)
-        raise click.UsageError(f"say which account with --account: {known}")
+        raise click.UsageError(plain(f"say which account with --account: {known}"))
     return found[0]
 
 
@@ -184,4 +184,4 @@ def _tell(made: dict[str, str], as_json: bool) -> None:
         click.echo(json.dumps(made))
         return
     for name, value in made.items():
-        click.echo(f"{name:12} {value}")
+        click.echo(plain(f"{name:12} {value}"))

@@ -189,6 +189,11 @@ def load(environ: Mapping[str, str] = os.environ) -> Settings:
     return Settings(**values)
 
 
+def unsendable(settings: Settings) -> str | None:
+    """Why nobody can be told, by these settings; None where they say how."""
+    return None if settings.smtp_host else "nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set"
+
+
 def _read(setting: Setting, text: str) -> Any:
     try:
         return setting.read(text)

@@ -23,21 +23,19 @@ from pipeline.sources.body import BadBody
 from schedules import coverage
 from schedules.wall import moment_of, zone_of
 from tocsin import simulation
-from tocsin.oncall import NOBODY, reading
+from tocsin.oncall import NOBODY
 from tocsin.people import as_json_option
-from tocsin.table import plain, table
+from tocsin.reading import CUT_OFF, FOUND, Unusable, reading
+from tocsin.table import as_json_text, plain, short, table
 from tocsin.why import rule_lines
 
 Told = dict[str, Any]
 
+# Of longer reasons, which may name very many people, the beginning.
+LONGEST_WHY = 160
+
 _LENGTH = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-
-
-class Unusable(click.ClickException):
-    """What was asked cannot be used; nothing was simulated."""
-
-    exit_code = 2
 
 
 class LengthType(click.ParamType):
@@ -87,10 +85,14 @@ class ZoneType(click.ParamType):
     help="For how long nobody reacts: 90s, 45m, 2h, 1d.",
 )
 @click.option("--message", metavar="TEXT", help="The alert's message.")
-@click.option("--alert-type", metavar="LEVEL", default="critical", show_default=True)
-@click.option("--entity-id", metavar="ID", help="What it is about; default: something of its own.")
+@click.option("--alert-type", metavar="LEVEL", help="Of a --message; default: critical.")
+@click.option("--entity-id", metavar="ID", help="What a --message is about; default: something of its own.")
 @click.option("--payload", type=click.File("rb"), help="A body instead, as its tool sends it; - reads it.")
-@click.option("--source", type=click.Choice(sorted(SOURCES)), help="Which tool; default: the integration's.")
+@click.option(
+    "--source",
+    type=click.Choice(sorted(SOURCES)),
+    help="Which tool sends the --payload; default: the integration's.",
+)
 @click.option("--with-open", is_flag=True, help="What is open now is open then; default: nothing is.")
 @click.option(
     "--expect",
@@ -108,7 +110,7 @@ def simulate(
     said_at: str | None,
     lasts: timedelta,
     message: str | None,
-    alert_type: str,
+    alert_type: str | None,
     entity_id: str | None,
     payload: IO[bytes] | None,
     source: str | None,
@@ -118,36 +120,59 @@ def simulate(
     account_id: str | None,
     as_json: bool,
 ) -> None:
-    """Tell who would be told of an alert, by what, when and why, if nobody reacted. Nothing is written.
+    """Tell who would be told of an alert, by what, when and why, if nobody reacted. Nothing is written. No
+    router is asked: it is as if the alert were sent by the integration's own key.
 
-    Exit code 1 when somebody who is expected would not be told, 2 when what is asked cannot be used.
+    Exit code 1 when somebody who is expected would not be told, 2 when what is asked cannot be used, 3 when
+    the database cannot be read, 4 when so much would happen that it is not known who is told.
     """
-    if (message is None) == (payload is None):
-        raise Unusable("give either a --message or a --payload")
-    with reading():
-        said = {"message": message, "alert_type": alert_type, "entity_id": entity_id}
+    _require_one_form(message, payload, alert_type, entity_id, source)
+    with reading() as settings:
+        said = {"message": message, "alert_type": alert_type or "critical", "entity_id": entity_id}
         body = payload.read() if payload else orjson.dumps(said)
         form = source if payload else generic.EXTENSION
         integration = _integration(service_name, integration_name, account_id, form)
         awaited = _awaited(expected, integration)
-        at = _moment(said_at, zone) if said_at else store().now()
-        if with_open and at < store().now() and said_at:
+        now = store().now()
+        at = _moment(said_at, zone) if said_at and said_at.strip() != "now" else now
+        if with_open and (at := simulation.of_present_minute(at, now)) < now:
             raise Unusable("what is open now was not open then: ask without --with-open")
         try:
             form = form or simulation.source_of(integration)
             told = simulation.ask(simulation.Question(integration, form, body, at, lasts, with_open))
         except BadBody as error:
             raise Unusable(f"the alert would be refused: {error}") from None
-    told["not_told"] = _missed(awaited, told)
+    missed = _missed(awaited, told)
+    told["not_told"], told["not_known"] = ([], missed) if told["is_cut"] else (missed, [])
+    told["warnings"] = simulation.warnings(settings)
     if as_json:
-        click.echo(orjson.dumps(told, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
+        click.echo(as_json_text(told))
     else:
         for line in lines(told, zone):
             click.echo(plain(line))
-    for person in told["not_told"]:
-        click.echo(f"{person} would not be told", err=True)
-    if told["not_told"]:
-        sys.exit(1)
+    for warning in told["warnings"]:
+        click.echo(warning, err=True)
+    for person in missed:
+        unsure = "it is not known whether {} would be told: cut off"
+        click.echo((unsure if told["is_cut"] else "{} would not be told").format(person), err=True)
+    if missed:
+        sys.exit(CUT_OFF if told["is_cut"] else FOUND)
+
+
+def _require_one_form(
+    message: str | None,
+    payload: IO[bytes] | None,
+    alert_type: str | None,
+    entity_id: str | None,
+    source: str | None,
+) -> None:
+    """Nothing that is said is left out silently."""
+    if (message is None) == (payload is None):
+        raise Unusable("give either a --message or a --payload")
+    if message is not None and source not in (None, generic.EXTENSION):
+        raise Unusable("--source says which tool sends a --payload; a --message has the generic form")
+    if payload is not None and (alert_type is not None or entity_id is not None):
+        raise Unusable("--alert-type and --entity-id go with a --message; a --payload has its own")
 
 
 def _moment(text: str, zone: ZoneInfo) -> datetime:
@@ -179,19 +204,33 @@ def _integration(
         query = query.where((Integration.name == integration) | (Integration.unique_id == integration))
     found = list(query.order_by(Integration.id))
     if integration is None:
+        _require_one_service(str(service), account_id)
         ways_in = {
             row.id for one in {row.service for row in found} for row in simulation.ways_in(one, source)
         }
         found = [row for row in found if row.id in ways_in]
     if not found:
-        raise Unusable(
-            f"no integration {integration}" if integration else f"nothing takes alerts of {service}"
-        )
+        where = f"{service} has no integration" if service else "no integration"
+        raise Unusable(f"{where} {integration}" if integration else f"nothing takes alerts of {service}")
     if len(found) > 1:
         names = ", ".join(f"{row.service.name}/{row.name} ({row.unique_id})" for row in found)
-        raise Unusable(plain(f"there are several, say which --integration: {names}"))
+        raise Unusable(f"there are several, say which --integration: {names}")
     only: Integration = found[0]
     return only
+
+
+def _require_one_service(service: str, account_id: str | None) -> None:
+    """Or say which there are: a name may stand for services of several accounts."""
+    query = Service.select(Service, Team, Account).join(Team).join(Account)
+    query = query.where((Service.name == service) | (Service.unique_id == service))
+    accounts = {row.team.account.account_identifier: row.team.account.name for row in query}
+    if account_id is not None and account_id not in accounts:
+        raise Unusable(f"no service {service} in an account {account_id}")
+    if not accounts:
+        raise Unusable(f"no service {service}")
+    if account_id is None and len(accounts) > 1:
+        known = ", ".join(f"{identifier} ({name})" for identifier, name in accounts.items())
+        raise Unusable(f"several accounts have a service {service}, say which --account: {known}")
 
 
 def _awaited(expected: Sequence[str], integration: Integration) -> dict[str, User]:
@@ -205,7 +244,7 @@ def _awaited(expected: Sequence[str], integration: Integration) -> dict[str, Use
     known = {name: user for user in users for name in (user.email.lower(), user.username)}
     for word, name in names.items():
         if name not in known:
-            raise Unusable(plain(f"nobody in the account is {word}"))
+            raise Unusable(f"nobody in the account is {word}")
     return {word: known[name] for word, name in names.items()}
 
 
@@ -231,7 +270,7 @@ def lines(told: Told, zone: ZoneInfo) -> Iterator[str]:
         yield f"cut off: there is more than {MOST_HAPPENINGS:,} happenings, or than there was time for"
     elif told["goes_on_at"]:
         yield f"more would happen from {_clock(told['goes_on_at'], zone)} on"
-    names = ", ".join(f"{each['person']} after {_length(each['after'])}" for each in told["told"])
+    names = ", ".join(f"{short(each['person'])} after {_length(each['after'])}" for each in told["told"])
     yield f"told: {names or NOBODY}"
 
 
@@ -244,9 +283,10 @@ def _alert_lines(alert: Told) -> Iterator[str]:
 
 
 def _row(each: Told, zone: ZoneInfo) -> tuple[str, ...]:
-    by = f"{each['channel']}: {each['contact']}" if each["channel"] else ""
+    by = f"{each['channel']}: {short(each['contact'])}" if each["channel"] else ""
     what = each["kind"] if each["kind"] in ("told", "opened") else each["what"].replace("_", " ")
-    return _clock(each["at"], zone), _length(each["after"]), what, each["person"] or "", by, each["why"]
+    who, why = short(each["person"] or ""), short(each["why"], LONGEST_WHY)
+    return _clock(each["at"], zone), _length(each["after"]), what, who, by, why
 
 
 def _clock(at: datetime, zone: ZoneInfo) -> str:

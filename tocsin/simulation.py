@@ -35,6 +35,7 @@ from pipeline.sources import SOURCES
 from pipeline.sources.body import BadBody
 from pipeline.stages.normalize import alerts_of
 from pipeline.state import Key, LaneState, Past
+from tocsin.settings import Settings, unsendable
 
 Told = dict[str, Any]
 
@@ -56,6 +57,17 @@ class Question:
     at: datetime
     lasts: timedelta = USUAL
     with_open: bool = False
+
+
+def of_present_minute(at: datetime, now: datetime) -> datetime:
+    """A moment that somebody named; now, where it is the present minute of which that is over already."""
+    minute = now.replace(second=0, microsecond=0)
+    return now if minute <= at < now else at
+
+
+def warnings(settings: Settings) -> list[str]:
+    """What is wrong with these settings, so that nobody would be told after all."""
+    return [problem] if (problem := unsendable(settings)) else []
 
 
 def source_of(integration: Integration) -> str:

@@ -17,6 +17,7 @@ from models.users import ContactMethod
 from tocsin import logs
 from tocsin.people import account_option, as_json_option
 from tocsin.settings import load
+from tocsin.table import plain
 from workers import deliver
 from workers.outbox import CLAIM
 
@@ -38,9 +39,8 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
     with connection():
         told = [_try(contact) for contact in _contacts(_user(who, account_id))]
     for one in told:
-        click.echo(
-            json.dumps(one) if as_json else f"{one['contact']}: {one['outcome']} ({one['message_id']})"
-        )
+        said = f"{one['contact']}: {one['outcome']} ({one['message_id']})"
+        click.echo(json.dumps(one) if as_json else plain(said))
     sys.exit(0 if all(one["state"] == "sent" for one in told) else 1)
 
 

@@ -6,35 +6,31 @@ from datetime import datetime
 from typing import Any
 
 import click
-import orjson
 
 from models import aside, recorder
-from models.base import connection, open_store
-from models.migrate import make_schema
-from tocsin.settings import load
+from tocsin.people import as_json_option
+from tocsin.reading import FOUND, reading
+from tocsin.table import as_json_text, plain
 
 Told = dict[str, Any]
 
 
 @click.command()
 @click.argument("trace_id")
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@as_json_option
 def why(trace_id: str, as_json: bool) -> None:
     """Tell the road of an alert, its incident, timers and deliveries."""
-    settings = load()
-    open_store(settings.database_url, settings.home)
-    make_schema(settings.home)
-    with connection():
+    with reading():
         receipt = recorder.receipt_of(trace_id.strip().lower())
         story = recorder.story(receipt) if receipt else None
     if story is None:
-        click.echo(f"no alert with the trace_id {trace_id} (kept for 30 days)", err=True)
-        sys.exit(1)
+        click.echo(plain(f"no alert with the trace_id {trace_id} (kept for 30 days)"), err=True)
+        sys.exit(FOUND)
     if as_json:
-        click.echo(orjson.dumps(story, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z))
+        click.echo(as_json_text(story))
         return
     for line in lines(story):
-        click.echo(line)
+        click.echo(plain(line))
 
 
 def lines(story: Told) -> Iterator[str]:

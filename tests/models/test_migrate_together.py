@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from models import migrate
-from models.base import connection
+from models.base import connection, db
 from models.migrate import pending
 from tests.processes import environment, tocsin
 from tests.stores import url_of
@@ -72,15 +72,31 @@ def waiting_for_the_lock(home: Path) -> int:
         return count
 
 
-@pytest.mark.parametrize(
-    "command", [["web"], ["worker"], ["clock"], ["token", "list"], ["why", "x"]], ids=lambda words: words[0]
-)
-def test_on_a_database_that_is_behind_it_says_what_to_run(behind, home, command):
-    ended = tocsin(home, *command)
+LOOKING = ["why x", "oncall", "check", "simulate --service x --message y"]
 
-    assert ended.returncode == 1
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [*((name, 1) for name in ("web", "worker", "clock", "token list")), *((name, 3) for name in LOOKING)],
+)
+def test_on_a_database_that_is_behind_it_says_what_to_run(behind, home, command, code):
+    ended = tocsin(home, *command.split())
+
+    assert ended.returncode == code
     assert ended.stderr == f"tocsin: the database lacks {NAMES[-1]}: run `tocsin migrate` first\n"
     assert pending() == NAMES[-1:]
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_who_only_looks_gives_an_empty_database_no_schema(empty_store, home, command):
+    with connection():
+        assert db.get_tables() == []
+
+    ended = tocsin(home, *command.split())
+
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == "tocsin: the database is empty: start Tocsin, or run `tocsin migrate`\n"
+    assert pending() == NAMES
 
 
 def test_then_migrate_is_all_it_takes(behind, home):

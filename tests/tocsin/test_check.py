@@ -18,7 +18,7 @@ from tests import layers
 from tests.processes import tocsin
 from tests.stores import settings_of
 from tocsin import check as command
-from tocsin import oncall
+from tocsin import reading
 from tocsin.check import check, findings
 
 DAY = timedelta(days=1)
@@ -186,7 +186,8 @@ def test_more_schedules_cost_no_more_queries(found, world, uses, statements):
 def run(world, home, monkeypatch):
     for name, value in settings_of(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(oncall, "open_store", lambda *_: None)
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
+    monkeypatch.setattr(reading, "open_store", lambda *_: None)
     return lambda *words: CliRunner().invoke(check, words)
 
 
@@ -197,7 +198,7 @@ def test_without_problems_it_says_so_and_how_far_it_looked(run):
     assert re.fullmatch(r"no problems until \w{3} \d\d \w{3} \d{4} \d\d:\d\d UTC\n", result.output)
     told = json.loads(run("--json").output)
     assert (told["count"], told["minor_count"], told["is_cut"], told["problems"]) == (0, 0, False, [])
-    assert told["start_time"].endswith(":00Z")
+    assert told["start_time"].endswith(":00.000000Z")
     length = datetime.fromisoformat(told["end_time"]) - datetime.fromisoformat(told["start_time"])
     assert length == 30 * DAY
 
@@ -222,6 +223,16 @@ def test_with_problems_it_ends_with_1(run, world, uses):
     assert problem["start_time"] < problem["end_time"]
 
 
+def test_settings_by_which_nobody_can_be_told_are_a_problem(run, monkeypatch):
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "")
+    result = run()
+
+    assert result.exit_code == 1
+    assert "everybody: nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set" in result.output
+    problem = json.loads(run("--json").output)["problems"][0]
+    assert (problem["kind"], problem["team"], problem["about"]) == ("no_channel", "", "settings")
+
+
 def test_with_what_is_minor_alone_it_ends_well(run, world):
     layers.schedule(world.team, layers.layer(world.alice, world.charlie))
     result = run()
@@ -240,7 +251,7 @@ def test_several_accounts_are_told_apart_and_one_may_be_asked_for(run, world):
     assert [line.split(": ")[1] for line in both] == ["Example / Payments", "Elsewhere / Elsewhere"]
     one, _ = run("--account", world.account.account_identifier).output.splitlines()
     assert one.startswith("minor: Payments: ")
-    assert run("--account", "x").exit_code == 1
+    assert run("--account", "x").exit_code == 2
 
 
 def test_a_noisy_team_costs_little_and_hides_nobody(found, run, world, uses, now):
@@ -295,7 +306,8 @@ def test_the_commands_as_they_are_called(world, home):
     layers.schedule(world.team)
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
     db.close_all()
-    checked, told = (tocsin(home, name, **settings_of(home)) for name in ("check", "oncall"))
+    relay = {"TOCSIN_SMTP_HOST": "relay.example.org"}
+    checked, told = (tocsin(home, name, **settings_of(home), **relay) for name in ("check", "oncall"))
 
     assert (checked.returncode, checked.stderr) == (1, "")
     assert checked.stdout.startswith(

@@ -2,10 +2,13 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.processes import free_port, tocsin
+from tests.stores import settings_of
+from tocsin import reading
 
 
 def told(home, *words):
@@ -112,16 +115,62 @@ def test_a_database_that_cannot_be_reached_is_one_line(home, url, code, text):
     assert "hunter2" not in ended.stderr
 
 
-@pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "why x", "token list", "test-message x"])
-def test_every_command_says_so(home, command):
-    away = "postgresql://tocsin:hunter2@127.0.0.1:1/none"
+AWAY = "postgresql://tocsin:hunter2@127.0.0.1:1/none"
+LOOKING = ("oncall", "check", "why x", "simulate --service x --message y")
 
-    ended = tocsin(home, *command.split(), TOCSIN_DATABASE_URL=away, TOCSIN_PORT=str(free_port()))
 
-    assert ended.returncode == 1
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        *((name, 1) for name in ("up", "web", "worker", "clock", "token list", "test-message x")),
+        *((name, 3) for name in LOOKING),
+    ],
+)
+def test_every_command_says_so(home, command, code):
+    ended = tocsin(home, *command.split(), TOCSIN_DATABASE_URL=AWAY, TOCSIN_PORT=str(free_port()))
+
+    assert ended.returncode == code
     assert ended.stderr.startswith("tocsin: cannot connect to the database")
     assert ended.stderr.count("\n") == 1
     assert "hunter2" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", LOOKING)
+def test_a_folder_that_is_no_installation_is_left_alone(tmp_path, command):
+    ended = tocsin(tmp_path / "typo", *command.split(), TOCSIN_DATABASE_URL="")
+
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == f"tocsin: no database in {tmp_path / 'typo'}: see TOCSIN_HOME\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["oncall", "migrate"])
+def test_a_data_folder_in_which_nothing_can_be_made_is_one_line(command):
+    ended = tocsin(Path("/proc/nowhere"), command, TOCSIN_DATABASE_URL="")
+
+    assert ended.returncode in (1, 3)
+    assert ended.stderr.startswith("tocsin: ")
+    assert ended.stderr.count("\n") == 1
+
+
+def test_what_is_no_text_is_one_line(home):
+    ended = tocsin(home, "simulate", "--service", "Checkout", "--message", "\udcff\udcfe")
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == "tocsin: what stands on the command line is not UTF-8\n"
+
+
+def test_a_mistake_of_our_own_is_no_answer(store, home, monkeypatch, capsys):
+    monkeypatch.setattr(reading, "open_store", lambda *_: None)
+    monkeypatch.setattr(reading, "require_schema", lambda: 1 / 0)
+    for name, value in settings_of(home).items():
+        monkeypatch.setenv(name, value)
+
+    with pytest.raises(reading.CouldNotLook) as raised, reading.reading():
+        pass
+
+    assert raised.value.exit_code == 3
+    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 def test_a_command_that_does_not_exist(home):

@@ -1,6 +1,7 @@
 """`tocsin simulate` tells who would be told, for a terminal, for machines, and for somebody's own checks."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from click.testing import CliRunner
@@ -8,14 +9,16 @@ from click.testing import CliRunner
 from models import founding
 from models.accounts import User
 from models.applications import GENERIC
-from models.base import db
+from models.base import db, store
+from models.enums import AccountRole
 from models.services import Integration
 from models.tables import TABLES
+from models.teams import EscalationPolicy
 from tests.processes import tocsin
 from tests.rules import action, add_rule
 from tests.stores import settings_of
 from tests.workers.test_timers import set_policy
-from tocsin import oncall
+from tocsin import reading
 from tocsin.cli import COMMANDS
 from tocsin.simulate import simulate
 
@@ -28,7 +31,8 @@ def run(world, home, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob), name="Default")
     for name, value in settings_of(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(oncall, "open_store", lambda *_: None)
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
+    monkeypatch.setattr(reading, "open_store", lambda *_: None)
     return lambda *words, **more: CliRunner().invoke(simulate, words, **more)
 
 
@@ -81,10 +85,10 @@ def test_moments_are_of_the_zone_that_is_asked_for(run):
     result = run(*CHECKOUT, "--zone", "Europe/Berlin", "--json")
     shown = run(*CHECKOUT, "--zone", "Europe/Berlin")
 
-    assert json.loads(result.output)["at"] == "2026-12-24T17:00:00Z"
+    assert json.loads(result.output)["at"] == "2026-12-24T17:00:00.000000Z"
     assert "2026-12-24 18:05:00 CET" in shown.output
     assert json.loads(run(*CHECKOUT[:-1], "2026-12-24T18:00:00+03:00", "--json").output)["at"] == (
-        "2026-12-24T15:00:00Z"
+        "2026-12-24T15:00:00.000000Z"
     )
 
 
@@ -131,9 +135,13 @@ def test_a_payload_is_a_body_of_its_tool(run, tmp_path):
         (("--message", "x"), "name a --service or an --integration"),
         (("--service", "Checkout"), "give either a --message or a --payload"),
         ((*CHECKOUT, "--payload", "-"), "give either a --message or a --payload"),
-        (("--service", "Nothing", *DISK), "nothing takes alerts of Nothing"),
+        (("--service", "Nothing", *DISK), "no service Nothing"),
         (("--integration", "Nothing", *DISK), "no integration Nothing"),
-        ((*CHECKOUT, "--account", "nope"), "nothing takes alerts of Checkout"),
+        ((*CHECKOUT, "--integration", "Nothing"), "Checkout has no integration Nothing"),
+        ((*CHECKOUT, "--account", "nope"), "no service Checkout in an account nope"),
+        ((*CHECKOUT, "--source", "prometheus"), "--source says which tool sends a --payload"),
+        (("--service", "Checkout", "--payload", "-", "--entity-id", "db1"), "go with a --message"),
+        (("--service", "Checkout", "--payload", "-", "--alert-type", "info"), "go with a --message"),
         ((*CHECKOUT, "--at", "soon"), "soon is no moment"),
         ((*CHECKOUT, "--at", "0001-01-01"), "0001-01-01 is too far away"),
         ((*CHECKOUT, "--for", "2 hours"), "2 hours is no length of time"),
@@ -164,6 +172,78 @@ def test_of_several_integrations_one_must_be_named(run, world, now):
     assert run(*CHECKOUT, "--integration", other.unique_id).exit_code == 0
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
     assert run(*CHECKOUT).exit_code == 0
+
+
+def test_a_name_that_several_accounts_have_asks_for_the_account(run, world, now):
+    theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
+    founding.new_service(world.mallorys_team, "Checkout", theirs, world.mallory, now)
+
+    result = run(*CHECKOUT)
+
+    assert result.exit_code == 2
+    assert "several accounts have a service Checkout, say which --account: " in result.stderr
+    assert run(*CHECKOUT, "--account", world.account.account_identifier).exit_code == 0
+
+
+def test_of_what_is_cut_off_it_is_not_known_who_would_be_told(run, world):
+    set_policy(world, (0, world.alice), repeat_policy=100_000)
+
+    both = ("--expect", "alice@example.org", "--expect", "bob@example.org")
+    result = run(*CHECKOUT, "--for", "31d", *both, "--json")
+
+    assert result.exit_code == 4
+    assert result.stderr == "it is not known whether bob@example.org would be told: cut off\n"
+    told = json.loads(result.stdout)
+    assert (told["not_told"], told["not_known"]) == ([], ["bob@example.org"])
+
+
+def test_whoever_is_told_at_once_is_known_to_be_told_though_it_is_cut_off(run, world, now, tmp_path):
+    emails = [f"u{number}@example.org" for number in range(30)]
+    people = [founding.new_user(world.account, email, AccountRole.USER, now) for email in emails]
+    set_policy(world, (0, *people))
+    alert = {"labels": {"alertname": "Full", "severity": "critical"}, "status": "firing"}
+    file = tmp_path / "body.json"
+    file.write_text(json.dumps({"alerts": [{**alert, "fingerprint": str(number)} for number in range(50)]}))
+
+    where = ("--service", "Checkout", "--source", "prometheus", "--payload", str(file))
+    result = run(*where, "--expect", emails[-1])
+
+    assert "cut off: " in result.stdout
+    assert result.exit_code == 0
+
+
+def test_settings_by_which_nobody_is_told_are_said(run, monkeypatch):
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "")
+
+    result = run(*CHECKOUT, "--json")
+
+    assert result.exit_code == 0
+    assert result.stderr == "nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set\n"
+    assert json.loads(result.stdout)["warnings"] == [result.stderr.strip()]
+
+
+def test_what_is_open_now_is_open_in_the_present_minute(run, monkeypatch):
+    now = datetime(2026, 12, 24, 18, 0, 40, tzinfo=UTC)
+    monkeypatch.setattr(type(store()), "now", lambda _: now)
+
+    for said in ("2026-12-24 18:00", "now"):
+        result = run(*CHECKOUT[:-1], said, "--with-open", "--json")
+        assert json.loads(result.stdout)["at"] == "2026-12-24T18:00:40.000000Z"
+    assert run(*CHECKOUT[:-1], "2026-12-24 17:59", "--with-open").exit_code == 2
+
+
+def test_long_names_and_reasons_are_cut(run, world, now):
+    names = [f"{letter * 40}@example.org" for letter in "abcdefgh"]
+    people = [
+        founding.new_user(world.account, name, AccountRole.USER, now, first_name=name[:40], last_name="Long")
+        for name in names
+    ]
+    set_policy(world, (0, *people))
+
+    rows = [line for line in run(*CHECKOUT).output.splitlines() if line.startswith("2026-")]
+
+    assert max(map(len, rows)) < 320
+    assert "h" * 39 + "…" in rows[-1]
 
 
 def test_nothing_is_written(run):

@@ -6,9 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from models import aside, recorder
-from models.accounts import raise_version
+from models.accounts import User, raise_version
 from models.ids import new_uuid
 from models.rules import AlertRule
+from models.services import Service
 from tests.alerts import accept
 from tests.set_aside import set_aside_body
 from tests.stores import settings_of
@@ -91,6 +92,17 @@ def test_it_speaks_json_to_machines(receipt, run):
 
     assert result.exit_code == 0
     assert json.loads(result.output)["incidents"][0]["incident_number"] == 1
+
+
+def test_names_steer_no_terminal(world, now, run):
+    receipt = accept(world, now, message="Disk \u202efull", alert_type="critical")
+    Service.update(name="Check\x1b[2Jout").execute()
+    User.update(first_name="Al\x9bice").execute()
+    road.run(world.service.id)
+
+    for more in ((), ("--json",)):
+        said = run(receipt.trace_id, *more).output
+        assert not {"\x1b", "\x9b", "\u202e"} & set(said)
 
 
 def test_an_unknown_trace_id_is_one_clear_line(world, run):
