@@ -37,6 +37,10 @@ TRACE_S = 1.0
 MOST_READ = 50
 
 
+# Nothing said is no error.
+SOURCE = validate.OneOf([*SOURCES, ""], error=f"Must be one of: {', '.join(SOURCES)}.")
+
+
 class TryShape(Shape):
     """A draft, and what to try it on: either `payload`, which is read as a body for `source` (generic
     unless it is said), or `alert`, an alert of the past as it came in. The draft may refer to what the team
@@ -48,7 +52,7 @@ class TryShape(Shape):
     conditions = Several(Part(alert_rules.ConditionShape), most=alert_rules.MOST_CONDITIONS)
     actions = Several(Part(ActionShape), most=alert_rules.MOST_ACTIONS)
     payload = fields.Dict(allow_none=True)
-    source = Text(limit=64, validate=validate.OneOf([*SOURCES, ""]))
+    source = Text(limit=64, validate=SOURCE)
     alert = Text(limit=64)
     integration = Reference()
     at = AskedMoment()

@@ -8,18 +8,20 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-from marshmallow import fields, validate
+from flask import current_app
+from marshmallow import fields
 
 from models.services import Integration, Service
 from models.teams import Team
 from pipeline.simulation import LONGEST
-from pipeline.sources import SOURCES, generic
+from pipeline.sources import generic
 from pipeline.sources.body import BadBody
 from tocsin import simulation
 from web import access, wire
 from web.at_once import AtOnce
 from web.auth import now, viewer
 from web.errors import BadRequest, NotFound, bad
+from web.rules_try import SOURCE
 from web.shapes import AskedMoment, Flag, MaybeNumber, Moment, Number, Reference, Several, Shape, Text
 
 # Whoever asks for very much is told as much as was found within so much of a processor's time.
@@ -40,7 +42,7 @@ class SimulateShape(Shape):
     lasts = MaybeNumber(data_key="for", least=0, most=int(LONGEST.total_seconds()))
     alert = fields.Dict(allow_none=True)
     payload = fields.Dict(allow_none=True)
-    source = Text(limit=64, validate=validate.OneOf([*SOURCES, ""]))
+    source = Text(limit=64, validate=SOURCE)
     with_open = Flag()
 
 
@@ -122,6 +124,7 @@ class SimulationShape(Shape):
     told = Several(fields.Nested(FirstWordShape), dump_only=True)
     goes_on_at = Moment(dump_only=True, allow_none=True)
     is_cut = Flag(dump_only=True)
+    warnings = Several(Text(), dump_only=True)
 
 
 SIMULATE = SimulateShape()
@@ -134,23 +137,27 @@ def run() -> dict[str, Any]:
     if (asked.get("alert") is None) == (asked.get("payload") is None):
         bad("alert", "Give either an alert or a payload.")
     given = "alert" if asked.get("alert") is not None else "payload"
+    if given == "alert" and asked.get("source") not in (None, "", generic.EXTENSION):
+        bad("source", "It says which tool sends a payload; an alert has the generic form.")
     source = generic.EXTENSION if given == "alert" else asked.get("source") or None
     integration = _integration(asked, source)
     lasts = asked.get("lasts")
+    at, with_open = asked.get("at") or now(), asked.get("with_open", False)
+    if with_open and (at := simulation.of_present_minute(at, now())) < now():
+        bad("at", "What is open now was not open then: ask without with_open.")
     question = simulation.Question(
         integration,
         source or simulation.source_of(integration),
         _body(given, asked[given]),
-        asked.get("at") or now(),
+        at,
         simulation.USUAL if lasts is None else timedelta(seconds=lasts),
-        asked.get("with_open", False),
+        with_open,
     )
-    if question.with_open and question.at < now():
-        bad("at", "What is open now was not open then: ask without with_open.")
     try:
         with AT_ONCE.one_of(viewer().account):
             until = time.thread_time() + LONGEST_S
-            return simulation.ask(question, lambda: time.thread_time() > until)
+            told = simulation.ask(question, lambda: time.thread_time() > until)
+        return {**told, "warnings": simulation.warnings(current_app.config["SETTINGS"])}
     except BadBody as error:
         raise BadRequest({_within(given, field): why for field, why in error.errors.items()}) from None
 

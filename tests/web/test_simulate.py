@@ -1,6 +1,7 @@
 """Who would be told of an alert: asked over the interface, which writes nothing and rings nobody."""
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -25,6 +26,7 @@ from tests.rules import add_rule, equals
 from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import set_policy
 from tocsin import simulation
+from web import simulate as web_simulate
 from workers import bell, road, timers
 
 __all__ = ["described"]
@@ -284,6 +286,7 @@ def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simula
         ({"integration": None}, "service"),
         ({"service": NO_SUCH_ID}, "integration"),
         ({"alert": None, "payload": {}, "source": "nagios"}, "source"),
+        ({"source": "prometheus"}, "source"),
     ],
     ids=str,
 )
@@ -294,6 +297,30 @@ def test_what_cannot_be_used_is_refused_by_its_field(ask, world, change, field):
 
     assert answer.status_code == 400
     assert list(answer.json["errors"]) == [field]
+
+
+def test_the_present_minute_is_now_for_what_is_open_now(simulate, monkeypatch):
+    now = datetime(2026, 12, 24, 18, 0, 40, tzinfo=UTC)
+    monkeypatch.setattr(web_simulate, "now", lambda: now)
+
+    found = simulate(at="2026-12-24T18:00:00Z", with_open=True)
+
+    assert found["at"] == "2026-12-24T18:00:40.000000Z"
+
+
+def test_an_unknown_tool_is_told_which_there_are(ask, world):
+    body = {"integration": world.integration.unique_id, "payload": {}, "source": "nagios"}
+
+    (said,) = ask("POST", SIMULATE, body).json["errors"]["source"]
+
+    assert said == f"Must be one of: {', '.join(SOURCES)}."
+
+
+def test_settings_by_which_nobody_can_be_told_are_warned_of(simulate, app):
+    assert simulate()["warnings"] == ["nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set"]
+
+    app.config["SETTINGS"] = replace(app.config["SETTINGS"], smtp_host="relay.example.org")
+    assert simulate()["warnings"] == []
 
 
 def test_too_many_alerts_are_refused(ask, world):
