@@ -88,7 +88,7 @@ SERVED = {(route.method, route.path): route for route in ROUTES}
 READ = {row.path for row in OPERATIONS if row.method == "GET" and not row.many}
 UPDATES = [row for row in OPERATIONS if row.method in ("PUT", "PATCH") and row.path in READ]
 # Moved by whatever is written.
-DATED = {"updated_at", "expected_at"}
+DATED = {"updated_at", "expected_at", "is_missing"}
 # What an answer shows of the one that a field names.
 SHOWN_OF = {"team_tag": {"tag_id", "name", "color"}}
 
