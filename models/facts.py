@@ -60,14 +60,15 @@ class ForwardingFacts:
 
 @dataclass(frozen=True, slots=True)
 class TellingFacts:
-    """That somebody is to be told of an incident by a contact (None: the account's address), or was; for what
-    `occasion` of this kind, and why."""
+    """That somebody is to be told of an incident by a contact (None: the account's address), or was, and not
+    before which moment; for what `occasion` of this kind, and why."""
 
     kind: NoticeKind
     occasion: str
     person: PersonFacts
     contact: int | None
     reason: str
+    not_before: datetime
     is_sent: bool
 
 

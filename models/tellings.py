@@ -25,6 +25,7 @@ def tellings_of(incident_row: int) -> list[TellingFacts]:
             persons[row.user.username],
             row.contact_id,
             row.reason,
+            row.not_before,
             row.state == NoticeState.SENT,
         )
         for row in rows

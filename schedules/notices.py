@@ -85,9 +85,17 @@ def notices_anew(
         if is_waiting or (raised and _is_asked(incident, kind, occasion, last)):
             person, reason = some[0].person, f"{some[0].reason}; {why}"
             told = set() if raised else {one.contact for one in some if one.is_sent}
-            anew = _by_urgency(incident, person, kind, occasion, reason, now)
+            begins = _begins(incident, some, now)
+            anew = _by_urgency(incident, person, kind, occasion, reason, begins)
             # Who was told already needs no last resort.
             yield from (notice for notice in anew if not told or notice.contact not in {*told, None})
+
+
+def _begins(incident: IncidentState, tellings: Iterable[TellingFacts], now: datetime) -> datetime:
+    """From when on somebody is told anew: what was put off until the chain begins still is."""
+    chain_at = incident.chain_started_at
+    is_put_off = all(one.not_before >= chain_at for one in tellings)
+    return max(now, chain_at) if is_put_off else now
 
 
 def _last_step(incident: IncidentState, occasions: Iterable[tuple[NoticeKind, str, int]]) -> int:

@@ -5,6 +5,7 @@ timer is marked done in the transaction of its effects, so one that was taken by
 due again.
 """
 
+import random
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,8 +97,8 @@ class _Pass:
     def work(self, lanes: Iterable[Due]) -> bool:
         """A batch of each lane in turn, until all is done or it is time to look again; whether to do so.
 
-        Lanes that somebody else works on are passed over. Only where there is nothing else to do the first of
-        them is waited for, so that a lane that is never free has its timers taken all the same.
+        Lanes that somebody else works on are passed over. Only where there is nothing else to do one of them
+        is waited for, so that a lane that is never free has its timers taken all the same.
         """
         self._round += 1
         ends_at = monotonic() + LOOK_AGAIN_S
@@ -111,7 +112,8 @@ class _Pass:
             elif each.incidents:
                 waiting.append(each)
         if busy and self.fired == fired_before:
-            return self._turn(busy[0], waits=True)
+            # By chance: one that is held for long must not keep those that are only busy from their turn.
+            return self._turn(random.choice(busy), waits=True)  # noqa: S311
         return True
 
     def _turn(self, each: Due, *, waits: bool) -> bool:

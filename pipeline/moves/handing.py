@@ -16,7 +16,7 @@ from models.effects import (
 from models.enums import BY_RULES, PROMISED, IncidentStatus, NoticeKind, Urgency
 from models.facts import Directory, Named, PersonFacts, ServiceFacts, TellingFacts
 from pipeline.moves.chain import new_chain, rearm, start, woken
-from schedules.notices import notices_anew, notices_for
+from schedules.notices import notices_anew, notices_for, recipient, told_at
 from schedules.targets import assignee
 
 # Who has an incident, and where it goes, is no concern of what its SLA promises, nor of those who were asked
@@ -106,7 +106,10 @@ def change_policy(
         begun = begun.but(assigned_to=person.row if person else None)
     started = start(begun, service, directory, actor, now)
     told = {effect.notice.user for effect in started if isinstance(effect, OweNotice)}
-    over = _HANDED_ON - _ASSIGNED if keeps_assignee and begun.assigned_to not in told else _HANDED_ON
+    at = told_at(directory, now)
+    # Whoever has it, and is named by the chain, is known; or somebody is told in their place.
+    keeper = {recipient(one, at).row for one in directory.people.values() if one.row == begun.assigned_to}
+    over = _HANDED_ON - _ASSIGNED if keeps_assignee and not keeper & told else _HANDED_ON
     return (VoidNotices(incident.unique_id, now, why, over), log, *turn, *started)
 
 

@@ -17,8 +17,9 @@ from models.effects import (
     VoidNotices,
 )
 from models.enums import ActorKind, IncidentStatus, NoticeKind, Urgency
+from models.facts import ForwardingFacts
 from pipeline import moves
-from tests.facts import ALICE, BOB, MINUTE, NOON, directory, incident, service
+from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, directory, incident, service
 
 ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
@@ -375,13 +376,15 @@ BOBS = at(T).but(assigned_to=BOB.row, escalating=False)
 HANDED_TO_NOBODY = moves.assign(BOBS, None, service(), BOOK, ACTOR, NOON)
 
 
-def kept_by_bob(*steps):
+def kept_by_bob(*steps, bob=BOB):
     """Of another policy, with these steps."""
-    around = (service(), directory(*steps), ACTOR, NOON)
+    around = (service(), directory(*steps, people=(ALICE, bob, CHARLIE)), ACTOR, NOON)
     return moves.change_policy(BOBS.but(escalation_policy=None), 1, *around, keeps_assignee=True)
 
 
+AWAY = replace(BOB, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),))
 KEPT, KEPT_BY_WHO_IS_NAMED = kept_by_bob((0, "alice")), kept_by_bob((0, "bob"))
+KEPT_BY_WHO_IS_AWAY = kept_by_bob((0, "bob"), bob=AWAY)
 
 
 @pytest.mark.parametrize(
@@ -394,6 +397,7 @@ KEPT, KEPT_BY_WHO_IS_NAMED = kept_by_bob((0, "alice")), kept_by_bob((0, "bob"))
         (moves.change_policy(at(T), None, service(), BOOK, ACTOR, NOON), CHAIN),
         (KEPT, CHAIN - {NoticeKind.ASSIGNMENT}),
         (KEPT_BY_WHO_IS_NAMED, CHAIN),
+        (KEPT_BY_WHO_IS_AWAY, CHAIN),
         (moves.snooze(at(A), NOON + MINUTE, service(), BOOK, ACTOR, NOON), {*CHAIN, OF_HELP}),
         (moves.merge(PARENT, [at(T)], [], ACTOR, NOON), {*CHAIN, OF_HELP, OF_ANSWER, OF_END}),
         (moves.change_sla(at(T), 2, service(), BOOK, NOON, "because"), {OF_ANSWER, OF_END}),
@@ -402,7 +406,8 @@ KEPT, KEPT_BY_WHO_IS_NAMED = kept_by_bob((0, "alice")), kept_by_bob((0, "bob"))
     ],
     ids=[
         "acknowledged", "resolved", "assigned", "assigned to nobody", "re-routed",
-        "re-routed and kept", "re-routed to who keeps it", "snoozed", "merged", "another SLA",
+        "re-routed and kept", "re-routed to who keeps it",
+        "re-routed to who keeps it and is away", "snoozed", "merged", "another SLA",
         "another urgency", "reopened",
     ],
 )  # fmt: skip

@@ -1,5 +1,7 @@
 """Incidents made, moved and read through the interface."""
 
+from datetime import timedelta
+
 import pytest
 
 from models.accounts import User, raise_version
@@ -326,6 +328,22 @@ def test_lowered_whoever_was_still_to_be_told_is_told_by_the_rules_of_low_urgenc
 
     change(ask, urgency=0, title="The same")
     assert told(incident) == [("Alice", 30)]
+
+
+@pytest.mark.parametrize("urgency", [0, 1])
+def test_what_a_rule_put_off_stays_put_off(made, ask, rules, world, urgency):
+    rules(world.alice, high=[0, 5], low=[5])
+    incident = made(urgency=1 - urgency)
+    later = store().now() + timedelta(hours=1)
+    Incident.update(chain_started_at=later).execute()
+    Notice.update(not_before=later).execute()
+
+    change(ask, urgency=urgency)
+    assert told(incident) == [[("Alice", 5)], [("Alice", 0), ("Alice", 5)]][urgency]
+    pending = Notice.select().where(Notice.state == NoticeState.PENDING)
+    assert {row.not_before - later for row in pending} == {
+        timedelta(minutes=row.rule.start_delay) for row in pending
+    }
 
 
 def test_lowered_nobody_is_told_again_where_they_were_told_already(made, ask, rules, world):

@@ -70,11 +70,11 @@ def test_few_that_are_due_are_found_by_one_query(world, elsewhere, now, statemen
     assert len(seen) == 1
 
 
-def passes(wanted):
+def passes(wanted, at=None):
     """As a worker's, one after the other, until so many timers are fired; returns how many are."""
     fired = 0
     while fired < wanted:
-        fired += timers.run_due()
+        fired += timers.run_due(at)
     return fired
 
 
@@ -87,6 +87,29 @@ def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, mon
         lock_services([world.service.id])
         assert pool.submit(timers.run_due, now + 5 * MINUTE).result(timeout=10) == 0
     assert timers.run_due(now + 5 * MINUTE) == 1
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
+    world, elsewhere, now, monkeypatch
+):
+    monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_many(world, now, "held")
+    open_many(elsewhere, now + MINUTE, "busy")
+    passes_over = timers.lock_families
+
+    def busy(incidents, *, waits):
+        """Only who waits for it gets the second one."""
+        if not waits and Incident.get_by_id(next(iter(incidents))).service_id == elsewhere.service.id:
+            raise Busy
+        return passes_over(incidents, waits=waits)
+
+    monkeypatch.setattr(timers, "lock_families", busy)
+    with ThreadPoolExecutor(1) as pool, store().writing():
+        lock_services([world.service.id])
+        wanted = pool.submit(passes, 1, now + 7 * MINUTE)
+        assert wanted.result(timeout=20) == 1
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
