@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
 from models.effects import Actor, Effect, IncidentState, NoticeState, OweNotice, RecordLog
-from models.enums import NoticeKind
+from models.enums import IncidentStatus, NoticeKind
 from models.facts import Directory, PersonFacts, PolicyFacts
 from schedules.notices import MINUTE, named, notices_for
 from schedules.targets import Duty, is_by_turns
@@ -22,10 +22,21 @@ def chain_length(policy: PolicyFacts) -> int:
 def next_due_at(incident: IncidentState, policy: PolicyFacts | None) -> datetime | None:
     """When the chain goes on; None where it is over. One whose policy was deleted in its middle has
     its last word due at once."""
-    if policy is None:
-        return None if incident.chain_over else incident.chain_started_at
-    is_over = incident.next_step >= chain_length(policy)
-    return None if is_over else due_at(incident, policy, incident.next_step)
+    if is_over(incident, policy):
+        return None
+    return incident.chain_started_at if policy is None else due_at(incident, policy, incident.next_step)
+
+
+def is_over(incident: IncidentState, policy: PolicyFacts | None) -> bool:
+    """Whether no step of its chain lies ahead, by the policy as it is now; by what was kept of it where the
+    policy is gone. One that was over goes on when its policy is made longer."""
+    return incident.chain_over if policy is None else incident.next_step >= chain_length(policy)
+
+
+def is_climbing(incident: IncidentState) -> bool:
+    """Whether it is on its chain: it waits for an answer, for itself, and nobody took it over."""
+    is_triggered = incident.status is IncidentStatus.TRIGGERED
+    return is_triggered and incident.parent is None and incident.escalating
 
 
 def due_at(incident: IncidentState, policy: PolicyFacts, step: int) -> datetime:
@@ -61,14 +72,12 @@ def advance(
     for step in _due_steps(incident, policy, duty, now):
         people = _people(incident, policy, step, duty)
         effects += _take(incident, policy, step, people, directory, duty, actor, now, told)
-        is_last = step + 1 == chain_length(policy)
-        reached = incident.reached or bool(people)
-        incident = incident.but(next_step=step + 1, reached=reached, chain_over=is_last)
+        incident = incident.but(next_step=step + 1, reached=incident.reached or bool(people))
     # Whoever was on call when the chain began need not have been when it was their turn.
     if not incident.reached and incident.next_step >= len(policy.steps):
         effects += tell_somebody(incident, directory, actor, now)
         incident = incident.but(reached=True)
-    return incident, tuple(effects)
+    return incident.but(chain_over=is_over(incident, policy)), tuple(effects)
 
 
 # The person, the contact and the rule of a notice.

@@ -23,7 +23,7 @@ from models.effects import (
     SaveIncident,
     TimerState,
 )
-from models.enums import IncidentStatus, TimerKind
+from models.enums import TimerKind
 from models.facts import Directory, ServiceFacts
 from models.loading import lock_families, services_around
 from models.timer_states import done_once, waiting_timers
@@ -54,11 +54,13 @@ Walk = Callable[[int, int], list[IncidentState]]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An incident whose timers (by key) are not those that it should have, or of which nobody will hear."""
+    """An incident whose timers (by key) are not those that it should have, of which nobody will hear, or
+    whose chain's end is not known as it is."""
 
     incident: IncidentState
     directory: Directory
     wanted: tuple[TimerState, ...]
+    is_over: bool
     missing: tuple[str, ...] = ()
     needless: tuple[str, ...] = ()
     moved: tuple[str, ...] = ()
@@ -66,7 +68,7 @@ class Difference:
 
     @property
     def is_any(self) -> bool:
-        return bool(self.timers or self.is_untold)
+        return bool(self.timers or self.is_untold or self.is_over != self.incident.chain_over)
 
     @property
     def timers(self) -> dict[str, tuple[str, ...]]:
@@ -146,11 +148,19 @@ def _compared(
         incident,
         directory,
         tuple(planned.values()),
+        _is_over(incident, directory),
         missing=tuple(sorted(planned.keys() - waits.keys())),
         needless=tuple(sorted(waits.keys() - planned.keys())),
         moved=tuple(sorted(key for key in both if planned[key].due_at != waits[key].due_at)),
         is_untold=_is_untold(incident, planned.values()),
     )
+
+
+def _is_over(incident: IncidentState, directory: Directory) -> bool:
+    """Whether its chain is over: kept while there is a policy to ask, for one day it may be deleted."""
+    if not escalation.is_climbing(incident):
+        return incident.chain_over
+    return escalation.is_over(incident, directory.policies.get(incident.escalation_policy or 0))
 
 
 def _is_untold(incident: IncidentState, timers: Iterable[TimerState]) -> bool:
@@ -159,9 +169,7 @@ def _is_untold(incident: IncidentState, timers: Iterable[TimerState]) -> bool:
     That happens when a policy is emptied, or its people leave, before its first step was due.
     """
     return (
-        incident.status is IncidentStatus.TRIGGERED
-        and incident.parent is None
-        and incident.escalating
+        escalation.is_climbing(incident)
         and not incident.reached
         and not any(timer.kind is TimerKind.ESCALATE for timer in timers)
     )
@@ -190,7 +198,9 @@ def _arming(each: Difference, why: Why, at: datetime) -> Iterator[Effect]:
         yield RecordLog(one.unique_id, at, why.logged, each.told, why.actor)
     if each.is_untold:
         yield from escalation.tell_somebody(one, each.directory, why.actor, at)
-        yield SaveIncident(one.but(reached=True))
+    after = one.but(reached=one.reached or each.is_untold, chain_over=each.is_over)
+    if after != one:
+        yield SaveIncident(after)
 
 
 def counted(differences: Iterable[Difference]) -> Counter[str]:

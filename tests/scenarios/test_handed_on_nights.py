@@ -19,6 +19,7 @@ from schedules.responders import Call, call_responders
 from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
 from workers import audit
+from workers.replanning import plan_anew
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
@@ -114,6 +115,34 @@ def test_who_hears_of_a_chain_whose_policy_is_deleted_does_not_depend_on_an_audi
         night.after(minutes=5)
 
     assert told(night) == (["alice"] if at == 2 else [])
+
+
+@pytest.mark.parametrize("looks", ["the bell", "the audit"])
+@pytest.mark.parametrize("length", ["short", "long again"])
+def test_a_chain_that_was_cut_short_has_ended_unless_its_policy_is_long_again(
+    night, world, other, looks, length
+):
+    def planned():
+        audit.audit(night.now) if looks == "the audit" else plan_anew("escalation_policy", row, night.now)
+
+    row, steps = world.policy.id, [(0, world.bob), (5, world.charlie), (30, world.bob)]
+    set_policy(world, *steps)
+    night.alert("Disk full")
+    night.after(minutes=6)
+    assert told(night) == ["bob", "charlie"]
+    set_policy(world, *steps[:2])
+    planned()
+    assert night.incident().chain_over
+    if length == "long again":
+        set_policy(world, *steps)
+        planned()
+
+    Service.update(escalation_policy=other).execute()
+    world.policy.delete_instance()
+    raise_version(world.account.id)
+    audit.audit(night.now)
+    night.after(minutes=600)
+    assert told(night) == ([] if length == "short" else ["alice"])
 
 
 @pytest.fixture

@@ -70,6 +70,31 @@ def test_a_policy_that_is_deleted_in_the_middle_of_a_chain_ends_in_no_silence():
     assert {user for user, _ in owed(effects)} == {BOB.row}
 
 
+def test_a_chain_is_over_where_no_step_lies_ahead_by_the_policy_as_it_is_now():
+    long, short = policy((0, "alice"), (30, "bob"), repeat=1), policy((0, "alice"), repeat=1)
+    twice = incident(next_step=2, chain_over=True)
+
+    assert [escalation.is_over(twice, one) for one in (long, short)] == [False, True]
+    assert [escalation.is_over(twice.but(chain_over=known), None) for known in (True, False)] == [True, False]
+
+
+@pytest.mark.parametrize("steps", [[], [(0, "alice")]], ids=["emptied", "shortened"])
+def test_whoever_looks_at_a_chain_that_was_cut_short_knows_that_it_is_over(steps):
+    book = replace(directory(owner="alice"), policies={1: policy(*steps)})
+    after, effects = advance(book, 5, next_step=1, reached=True)
+
+    assert (after.chain_over, effects) == (True, ())
+
+
+def test_of_a_policy_without_steps_the_last_resort_hears_once_though_it_is_deleted():
+    begun, first = escalation.advance(
+        incident(), replace(directory(owner="alice"), policies={1: policy()}), ACTOR, NOON
+    )
+
+    assert [user for user, _ in owed(first)] == [ALICE.row]
+    assert escalation.next_due_at(begun, None) is None
+
+
 def test_without_a_policy_somebody_is_told_all_the_same():
     _, effects = advance(directory(owner="alice"), 0, escalation_policy=None)
 
