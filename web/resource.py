@@ -14,7 +14,9 @@ from flask import request
 
 from models.accounts import raise_version
 from models.base import store
+from models.enums import IncidentStatus
 from models.ids import new_uuid
+from models.incidents import Incident
 from models.services import Service
 from models.teams import Team
 from web import access, paging, profile, wire
@@ -132,7 +134,22 @@ class Resource:
     def destroy(self, **ids: str) -> None:
         _, row = self.found(**ids)
         with self.writing():
+            services = self._services_behind(row)
             self.remove(row)
+        # The incidents name it no more, so they are found by what they still have.
+        for service in services:
+            bell.ring_replanning("service", service)
+
+    def _services_behind(self, row: Any) -> list[int]:
+        """The services with open incidents for which timers follow from this row, in one query."""
+        if self.followed is None:
+            return []
+        followers = Incident.select(Incident.service).where(
+            getattr(Incident, self.followed) == row.id,
+            Incident.status < IncidentStatus.RESOLVED,
+            Incident.service.is_null(False),
+        )
+        return [service for (service,) in followers.distinct().tuples()]
 
     def found(self, **ids: str) -> tuple[Any, Any]:
         """The parent and the row that a path names."""

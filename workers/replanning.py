@@ -1,4 +1,4 @@
-"""What follows from a policy, an SLA or a service is planned anew as soon as that was changed.
+"""What follows from a policy, an SLA or a service is planned anew as soon as that was changed or deleted.
 
 Timers wake for what was planned, and are decided on from what is true then: what comes later now is put
 off by itself. What comes sooner is found here, or, where the bell was lost, by the next audit.

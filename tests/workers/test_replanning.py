@@ -5,9 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from models.accounts import raise_version
 from models.base import store
+from models.enums import IncidentStatus
+from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.services import Service
+from models.teams import EscalationPolicy
 from models.timers import Timer
 from tests.scenarios.test_sla_nights import sla
 from tests.web.conftest import app, ask
@@ -81,6 +85,44 @@ def test_a_service_that_is_given_a_timeout_keeps_it_for_what_is_open(opened, wor
     answered(rung)
 
     assert due("auto_resolve") == 10
+
+
+@pytest.fixture
+def replaced(opened, world):
+    """The service follows another policy now, its open incident still the old one."""
+    columns = {"unique_id": new_uuid(), "creation_date": store().now(), "rules": []}
+    Service.update(
+        escalation_policy=EscalationPolicy.create(team=world.team, name="New", **columns)
+    ).execute()
+    raise_version(world.account.id)
+
+
+def test_who_is_told_of_a_chain_whose_policy_is_deleted_hears_at_once(replaced, ask, paths, rung):
+    assert ask("DELETE", paths.policy).status_code == 204
+    answered(rung)
+
+    assert due("escalate") == 0
+
+
+def test_however_many_incidents_follow_what_is_deleted_their_service_is_looked_at_once(
+    replaced, world, ask, paths, rung
+):
+    open_many(world, store().now(), "db2", "db3")
+    Incident.update(escalation_policy=world.policy).execute()
+    ask("DELETE", paths.policy)
+
+    assert rung.count((bell.REPLANNING, "service", world.service.id)) == 1
+
+
+def test_a_deletion_that_leaves_no_open_incident_behind_or_is_refused_rings_for_nothing(
+    opened, world, ask, paths, rung
+):
+    assert ask("DELETE", paths.policy).status_code == 400
+    Incident.update(status=IncidentStatus.RESOLVED).execute()
+    Service.update(escalation_policy=None).execute()
+    assert ask("DELETE", paths.policy).status_code == 204
+
+    assert [queue for queue, *_ in rung if queue == bell.REPLANNING] == []
 
 
 def test_what_was_planned_anew_is_told_in_the_timeline(opened, world, ask, paths, rung):
