@@ -50,11 +50,17 @@ def stop() -> None:
 
 
 def _read(row: Heartbeat) -> Watch:
-    absences = tuple(
-        Absence(datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=longest_s))
-        for began, ended, longest_s in row.detail["absences"]
-    )
-    return Watch(row.at, datetime.fromisoformat(row.detail["until"]), absences)
+    """A note in the words of another version tells when somebody looked, and no more."""
+    try:
+        absences = tuple(
+            Absence(
+                datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=longest_s)
+            )
+            for began, ended, longest_s in row.detail["absences"]
+        )
+        return Watch(row.at, datetime.fromisoformat(row.detail["until"]), absences)
+    except (KeyError, TypeError, ValueError):
+        return Watch(row.at, row.at)
 
 
 def _note(row: Heartbeat | None, seen: Watch) -> bool:

@@ -234,3 +234,27 @@ def test_it_is_late_by_no_more_than_the_look(expecting, now):
     assert heartbeats.raise_missing(due - timedelta(microseconds=1)) == 0
     assert heartbeats.raise_missing(due) == 1
     assert Receipt.get().received_at == due
+
+
+def look_while_web_lives(moments, web="web:1", started_at=None):
+    """How many were said to be missing at these moments."""
+    said = 0
+    for moment in moments:
+        metrics.beat(Life("web", web, started_at or moment - timedelta(days=1)), moment)
+        said += heartbeats.raise_missing(moment)
+    return said
+
+
+def each_five_seconds(since, span):
+    return [since + timedelta(seconds=second) for second in range(0, int(span.total_seconds()), 5)]
+
+
+@pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "absences": []}])
+def test_a_note_in_other_words_tells_when_somebody_looked(expecting, now, detail):
+    late = now + EVERY + GRACE
+    Heartbeat.create(process=presence.WATCHED, at=now, detail=detail)
+
+    assert look_while_web_lives([late]) == 0
+    assert expected_at() == late + EVERY + GRACE
+    assert look_while_web_lives(each_five_seconds(late, EVERY + GRACE)) == 0
+    assert look_while_web_lives([expected_at()]) == 1
