@@ -7,7 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-# Who looks less often was away in between: three of the clock's notes.
+# Who looks less often was away in between: three of the clock's notes. And what lies further ahead is by a
+# clock that was set back since; hosts' clocks do not differ by so much.
 AWAY = timedelta(seconds=15)
 # A web process gives a sign of life every 15 s, or a little later. Of one that gave none for longer it is not
 # known whether it lives, and after three that it missed it did not.
@@ -42,7 +43,9 @@ class Absence:
         return cls(began_at, ended_at, ended_at - began_at)
 
     def and_to(self, later: "Absence") -> "Absence":
-        return Absence(self.began_at, later.ended_at, max(self.longest, later.longest))
+        """One that is noted later may lie before, where the clock was set back in between."""
+        began_at, ended_at = min(self.began_at, later.began_at), max(self.ended_at, later.ended_at)
+        return Absence(began_at, ended_at, max(self.longest, later.longest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +62,30 @@ def look(noted: Watch | None, webs: Collection[Web], now: datetime) -> tuple[Wat
     """What is to be noted now, and whether it is certain that pings can come: if not, nobody is blamed yet.
 
     A web process that began after the last sign of life of those before it means an absence from that on,
-    unless one of them gives another: until then it is not certain.
+    unless one of them gives another: until then it is not certain. What is noted by a clock that was set back
+    since tells nothing of now: it is noted anew, and a sign of life by that clock is none.
     """
+    webs = [web for web in webs if not _lies_ahead(web.beat_at, now)]
     fresh = [web for web in webs if now - web.beat_at <= LATE]
+    if noted is not None and _lies_ahead(max(noted.at, noted.until), now):
+        return _set_back(noted, fresh, now)
     if noted is None or now - noted.at > AWAY:
         return _came_back(noted, fresh, now)
     until = _reached(noted.until, webs)
     were_there = [_was_there(web, until) for web in fresh]
     if fresh and not any(were_there):
-        return _after(noted, until, fresh, now), True
+        return _after(noted, [Absence.between(until, now)], fresh, now), True
     return replace(noted, at=now, until=until), bool(fresh) and all(were_there)
 
 
+def _lies_ahead(moment: datetime, now: datetime) -> bool:
+    return moment - now > AWAY
+
+
 def _was_there(web: Web, until: datetime) -> bool:
-    return web.started_at <= until and web.beat_at - until <= SILENT
+    """One that began after its own last sign of life did so before the clock was set back."""
+    has_begun = web.started_at <= until or web.started_at > web.beat_at
+    return has_begun and web.beat_at - until <= SILENT
 
 
 def _reached(until: datetime, webs: Collection[Web]) -> datetime:
@@ -89,13 +102,24 @@ def _came_back(noted: Watch | None, fresh: Collection[Web], now: datetime) -> tu
         return noted, False
     if noted is None:
         return Watch(now, max(web.beat_at for web in fresh)), True
-    return _after(noted, min(noted.at, _reached(noted.until, fresh)), fresh, now), True
+    away = Absence.between(min(noted.at, _reached(noted.until, fresh)), now)
+    return _after(noted, [away], fresh, now), True
 
 
-def _after(noted: Watch, began_at: datetime, fresh: Collection[Web], now: datetime) -> Watch:
-    known = (*noted.absences, Absence.between(began_at, now))
+def _set_back(noted: Watch, fresh: Collection[Web], now: datetime) -> tuple[Watch, bool]:
+    """How long that took is not known: whatever is expected by now may have been lost. And so may what is
+    expected by the clock as it was, since that goes on being so."""
+    if not fresh:
+        return noted, False
+    by_now = Absence.between(now - REMEMBERED_FOR, now)
+    as_it_was = Absence.between(min(noted.at, noted.until), max(noted.at, noted.until))
+    return _after(noted, [by_now, as_it_was], fresh, now), True
+
+
+def _after(noted: Watch, away: Collection[Absence], fresh: Collection[Web], now: datetime) -> Watch:
+    known = (*noted.absences, *away)
     kept = tuple(one for one in known if now - one.ended_at <= REMEMBERED_FOR)
-    if len(kept) > REMEMBERED:
+    while len(kept) > REMEMBERED:
         # Rather one more is excused than somebody blamed for us.
         kept = (kept[0].and_to(kept[1]), *kept[2:])
     return Watch(now, max(web.beat_at for web in fresh), kept)

@@ -64,7 +64,7 @@ def _read(row: Heartbeat) -> Watch:
 
 
 def _note(row: Heartbeat | None, seen: Watch) -> bool:
-    """Whether nobody else did meanwhile."""
+    """Whether nobody else did meanwhile. Goes back in time with a clock that was set."""
     absences = [
         (one.began_at.isoformat(), one.ended_at.isoformat(), one.longest.total_seconds())
         for one in seen.absences
@@ -74,5 +74,5 @@ def _note(row: Heartbeat | None, seen: Watch) -> bool:
         if row is None:
             query: Any = Heartbeat.insert(process=WATCHED, at=seen.at, detail=detail)
             return bool(query.on_conflict_ignore().as_rowcount().execute())
-        query = Heartbeat.update(at=max(seen.at, row.at), detail=detail)
+        query = Heartbeat.update(at=seen.at, detail=detail)
         return bool(query.where(Heartbeat.process == WATCHED, Heartbeat.at == row.at).execute())

@@ -1,5 +1,6 @@
 """When pings could not come, and who is given more time for it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,7 +35,8 @@ LOOKS = {
     "another began, and it may live": ([web(OLD, 90), web(98)], False, ()),
     "another began, and it lives": ([web(OLD, 99), web(98)], True, ()),
     "one of three lives": ([web(OLD, 60), web(50, 70), web(80, 99)], True, ()),
-    "it was away itself": ([web(OLD, 140)], True, ((90, 100),)),
+    "it was killed before the clock was set back": ([web(OLD, 140)], False, ()),
+    "it began before the clock was set back": ([web(900, 99)], True, ()),
 }
 
 
@@ -53,6 +55,12 @@ def test_who_looks_again_after_a_while_was_away():
 
     seen, is_certain = look(Watch(at(0), at(-10)), [web(12)], at(16))
     assert (is_certain, seen.absences) == (True, absences((-10, 16)))
+
+
+def test_a_web_process_that_was_away_itself_took_no_pings():
+    seen, is_certain = look(Watch(at(99), at(50)), [web(OLD, 96)], at(100))
+
+    assert (is_certain, seen.absences) == (True, absences((50, 100)))
 
 
 def test_an_absence_ends_only_with_a_web_process():
@@ -83,6 +91,60 @@ def test_what_no_ping_can_wait_for_any_more_is_forgotten():
     noted, _ = look(Watch(at(later), at(later), absences((0, 60))), [web(later + 60)], at(later + 60))
 
     assert noted.absences == absences((later, later + 60))
+
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize("noted", [Watch(at(HOUR), at(HOUR)), Watch(at(0), at(HOUR)), Watch(at(HOUR), at(0))])
+def test_after_the_clock_was_set_back_an_absence_is_found_as_before(noted):
+    noted, is_certain = look(noted, [web(OLD, 5)], at(10))
+    assert is_certain
+    assert (noted.at, noted.until) == (at(10), at(5))
+    before = noted.absences
+    for second in (*range(15, 600, 5), *range(1200, 1220, 5)):
+        began, beat = (OLD, second) if second < 600 else (1200, second)
+        noted, is_certain = look(noted, [web(began, beat)], at(second))
+
+    assert is_certain
+    assert noted.absences == (*before, *absences((595, 1200)))
+
+
+def test_after_the_clock_was_set_back_nobody_is_blamed_before_a_web_process_lives():
+    noted = Watch(at(HOUR), at(HOUR))
+
+    assert look(noted, [], at(0)) == (noted, False)
+    assert look(noted, [web(OLD, HOUR)], at(0)) == (noted, False)
+
+
+def test_clocks_that_differ_by_little_are_no_clock_that_was_set():
+    seen, is_certain = look(Watch(at(15), at(15)), [web(OLD, 15)], at(0))
+
+    assert (is_certain, seen) == (True, Watch(at(0), at(15)))
+
+
+@pytest.mark.parametrize("is_excused", [False, True])
+@pytest.mark.parametrize("expected_at", [0, 60, HOUR + 60])
+def test_who_is_expected_when_the_clock_is_set_back_gets_more_time_once(expected_at, is_excused):
+    """By either clock: what was expected before it was set is expected by the one that was ahead."""
+    noted, _ = look(Watch(at(HOUR), at(HOUR - 10)), [web(OLD, 0)], at(0))
+    expected = Expectation(at(expected_at), timedelta(seconds=90), timedelta(seconds=60), is_excused)
+    until = more_time(expected, noted.absences)
+
+    if is_excused and expected_at > HOUR:
+        assert until is None
+    else:
+        assert until == at(150 if expected_at < HOUR else HOUR + 150)
+        assert more_time(replace(expected, at=until, is_excused=True), noted.absences) is None
+
+
+def test_absences_by_two_clocks_are_remembered_in_a_few_words():
+    noted, _ = look(Watch(at(HOUR), at(HOUR)), [web(OLD, 0)], at(0))
+    for number in range(1, 200):
+        noted, _ = look(noted, [web(number * 10)], at(number * 10))
+
+    assert len(noted.absences) == REMEMBERED
+    assert all(one.began_at <= one.ended_at for one in noted.absences)
 
 
 # Expected within 300 s and a grace of 100 s, at the latest at 400 s.

@@ -249,6 +249,30 @@ def each_five_seconds(since, span):
     return [since + timedelta(seconds=second) for second in range(0, int(span.total_seconds()), 5)]
 
 
+def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting, now):
+    """An hour back; then all of us are away for ten minutes, over the moment of a ping."""
+    minutes = timedelta(minutes=1)
+    ahead = now + 60 * minutes
+    metrics.beat(Life("web", "web:killed", now), ahead)
+    presence.watched(ahead)
+    Integration.update(expected_at=now + 15 * minutes).execute()
+
+    assert look_while_web_lives(each_five_seconds(now, 10 * minutes)) == 0
+    metrics.leave(Life("web", "web:1", now))
+    back = now + 20 * minutes
+    assert look_while_web_lives(each_five_seconds(back, EVERY + GRACE), "web:2", back) == 0
+    assert expected_at() == back + EVERY + GRACE
+    assert look_while_web_lives([expected_at()], "web:2", back) == 1
+
+
+def test_of_two_who_see_that_the_clock_was_set_back_one_notes_it(expecting, now):
+    look_while_web_lives([now + timedelta(hours=1)])
+    row = Heartbeat.get(Heartbeat.process == presence.WATCHED)
+
+    assert [presence._note(row, Watch(now, now)), presence._note(row, Watch(now, now))] == [True, False]
+    assert Heartbeat.get(Heartbeat.process == presence.WATCHED).at == now
+
+
 @pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "absences": []}])
 def test_a_note_in_other_words_tells_when_somebody_looked(expecting, now, detail):
     late = now + EVERY + GRACE
