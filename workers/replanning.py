@@ -17,19 +17,24 @@ from workers.planning import Why, counted, equalled, pages
 
 log = structlog.get_logger()
 
-# What incidents follow, by the column that names it, and what it is called in their timelines.
-FOLLOWED = {"escalation_policy": "escalation policy", "service": "service", "sla": "SLA"}
+# What is said of a change, by the column of incidents that names what was changed. Incidents do not name any
+# more what was deleted, and are found by their service.
+CHANGES = {
+    "escalation_policy": "the escalation policy changed",
+    "service": "the service changed, or its policy or SLA is gone",
+    "sla": "the SLA changed",
+}
 
 
 def plan_anew(column: str, row: int, now: datetime | None = None) -> int:
     """Have the timers wait that follow from a row now, for all open incidents that have it in this column;
     returns how many timers that changed."""
-    what = FOLLOWED[column]
-    why = Why(Actor(ActorKind.TIMER, f"{what} changed"), "planned_anew", f"planned anew: the {what} changed")
+    change = CHANGES[column]
+    why = Why(Actor(ActorKind.TIMER, "configuration"), "planned_anew", f"planned anew: {change}")
     changed = 0
     with connection():
         for page in pages(partial(open_incidents_of, column, row)):
             changed += counted(equalled(page, why, now)).total()
     if changed:
-        log.info("timers planned anew", since=f"{what} changed", row=row, timers=changed)
+        log.info("timers planned anew", since=change, row=row, timers=changed)
     return changed
