@@ -90,7 +90,9 @@ SCHEDULE_TIMELINE = keys(
 SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts conflicts_count conflicts_until")
 SHIFT = keys("user start_time end_time layer override name")
 PROBLEM = keys("kind start_time end_time user schedules what")
-SIMULATION = keys("at until service integration source alerts happenings incidents told goes_on_at is_cut")
+SIMULATION = keys(
+    "at until service integration source alerts happenings incidents told warnings goes_on_at is_cut"
+)
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
 ALERT_RULE = keys("unique_id rule_type description stop position conditions actions rule_json is_enabled")
