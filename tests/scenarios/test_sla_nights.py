@@ -395,7 +395,8 @@ def test_an_sla_that_comes_late_is_told_at_once_and_once(night, gold, world):
     audit.audit(night.now)
     night.after(minutes=10)
     why = "SLA Bronze: not acknowledged for 1 h 50 min beyond its promise"
-    assert told(night) == [("bob", why), ("charlie", why)]
+    # Of two messages that are due at one moment either may go first.
+    assert sorted(told(night)) == [("bob", why), ("charlie", why)]
 
 
 def test_a_stop_is_made_up_for_and_nobody_is_told_of_the_same_twice(night, gold):
@@ -573,4 +574,4 @@ def test_responders_hear_of_a_quiet_incident_by_every_rule_without_delay(night, 
     Incident.update(urgency=0).execute()
     night.after(minutes=14)
 
-    assert told(night) == [("bob", SOON), ("bobby", SOON)]
+    assert sorted(told(night)) == [("bob", SOON), ("bobby", SOON)]
