@@ -6,13 +6,12 @@ Read only: to be called inside one transaction of `store().reading()`.
 from collections.abc import Collection
 
 from models.accounts import User
-from models.effects import DONE_ONCE, NoticeState
-from models.enums import ONCE, NoticeKind
+from models.effects import NoticeState
+from models.enums import NoticeKind
 from models.enums import NoticeState as NoticeStatus
 from models.incidents import Incident
 from models.notices import Message, Notice
 from models.prepared import any_of
-from models.timers import Timer
 from models.users import ContactMethod
 
 
@@ -52,18 +51,3 @@ def contact_names(rows: Collection[int]) -> dict[int, str]:
     """What contacts are called, by row number; never their values."""
     query = ContactMethod.select(ContactMethod.id, ContactMethod.name)
     return dict(query.where(any_of(ContactMethod.id, rows)).tuples())
-
-
-def done_once(incidents: Collection[int]) -> set[tuple[str, str]]:
-    """What is done once and was done of these incidents: each one's unique_id, and the key of the timer."""
-    query = Timer.select(Timer.key, Timer.outcome, Incident.unique_id).join(Incident)
-    ended = query.where(any_of(Timer.incident, incidents), Timer.done_at.is_null(False), Timer.kind.in_(ONCE))
-    return {(name, key) for key, outcome, name in ended.tuples() if (outcome or "").startswith(DONE_ONCE)}
-
-
-def waiting_timers(incidents: Collection[int]) -> list[tuple[str, str]]:
-    """The timers for which these incidents wait, by each one's unique_id and the timer's key: in the order in
-    which those that are due together are taken (workers/timers.py)."""
-    query = Timer.select(Incident.unique_id, Timer.key).join(Incident)
-    waiting = query.where(any_of(Timer.incident, incidents), Timer.done_at.is_null())
-    return list(waiting.order_by(Timer.id).tuples())

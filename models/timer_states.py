@@ -1,6 +1,7 @@
 """The timers of incidents as decisions know them. Incidents are given by row number, with their unique_id."""
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import Any
 
 from models.effects import DONE_ONCE, TimerState
 from models.enums import ONCE, TimerKind
@@ -12,14 +13,18 @@ _WAITING = Prepared(
         among(Timer.incident, "incidents"), Timer.done_at.is_null()
     )
 )
-_DONE = Prepared(
-    lambda: Timer.select(Timer.id, Timer.incident, Timer.key).where(
+
+
+def _done() -> Any:
+    return Timer.select(Timer.id, Timer.incident, Timer.key).where(
         among(Timer.incident, "incidents"),
-        among(Timer.key, "keys"),
         Timer.done_at.is_null(False),
         Timer.outcome.startswith(DONE_ONCE),
     )
-)
+
+
+_EVERY_DONE = Prepared(lambda: _done().where(Timer.kind.in_(sorted(ONCE))))
+_DONE = Prepared(lambda: _done().where(among(Timer.key, "keys")))
 
 
 def waiting_timers(names: Mapping[int, str]) -> list[tuple[int, TimerState]]:
@@ -29,6 +34,19 @@ def waiting_timers(names: Mapping[int, str]) -> list[tuple[int, TimerState]]:
         (row, TimerState(names[incident], TimerKind(kind), key, due_at))
         for row, incident, kind, key, due_at in found
     ]
+
+
+def in_order(names: Mapping[int, str]) -> list[tuple[str, str]]:
+    """What waits for these incidents, by incident and key: in the order in which those that are due together
+    are taken (workers/timers.py)."""
+    rows = sorted(waiting_timers(names), key=lambda each: each[0])
+    return [(timer.incident, timer.key) for _, timer in rows]
+
+
+def every_done_once(names: Mapping[int, str]) -> set[tuple[str, str]]:
+    """All that is done once and was done of these incidents: incident and key."""
+    found = _EVERY_DONE.rows(incidents=list(names)) if names else []
+    return {(names[row], key) for _, row, key in found}
 
 
 def done_once(names: Mapping[int, str], timers: Iterable[TimerState]) -> set[tuple[str, str]]:

@@ -34,7 +34,7 @@ def wanted(
 
 
 def _escalation(incident: IncidentState, policy: PolicyFacts | None) -> TimerState | None:
-    if incident.status is not IncidentStatus.TRIGGERED or not incident.escalating:
+    if not escalation.is_climbing(incident):
         return None
     due_at = escalation.next_due_at(incident, policy)
     if due_at is None:

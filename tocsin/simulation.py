@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from models import timer_states
 from models.accounts import User, display_name
 from models.applications import APPLICATIONS
 from models.base import store
@@ -26,7 +27,7 @@ from models.incident_states import (
 )
 from models.loading import Needed, directory_for, lane_facts
 from models.services import Integration
-from models.simulated import contact_names, done_once, owed_notices, users_of, waiting_timers
+from models.simulated import contact_names, owed_notices, users_of
 from pipeline.course import Happening, Kind
 from pipeline.road import entities_of
 from pipeline.rulesets import RuleSet
@@ -110,16 +111,16 @@ def _answer(question: Question, is_enough: Callable[[], bool]) -> Told:
     asked = set(entities_of(alerts))
     while True:
         state, incidents = _state(question, facts, asked, since, is_enough)
-        rows = [incident.row for incident in incidents if incident.row is not None]
+        open_ones = {incident.row: incident.unique_id for incident in incidents if incident.row is not None}
         found = simulate(
             state,
             alerts,
             at,
             question.lasts,
             since=since,
-            owed=owed_notices(rows) if rows else (),
-            waiting=waiting_timers(rows) if rows else (),
-            done=done_once(rows) if rows else (),
+            owed=owed_notices(open_ones) if open_ones else (),
+            waiting=timer_states.in_order(open_ones),
+            done=timer_states.every_done_once(open_ones),
             is_enough=is_enough,
         )
         if not found.missing or found.is_cut:

@@ -16,7 +16,7 @@ from models.enums import ActorKind, IncidentStatus
 from models.incident_states import open_incidents_after, over_with_timers_after
 from models.incidents import Incident
 from tocsin import metrics
-from workers.planning import Difference, Walk, Why, counted, equalled, pages
+from workers.planning import Difference, Walk, Why, counted, pages, reconciled
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ def audit(now: datetime | None = None) -> int:
             try:
                 for page in pages(walk):
                     looked_at += len(page)
-                    mended += _told(equalled(page, AUDIT, now))
+                    mended += _told(reconciled(page, AUDIT, now))
             except STORE_ERRORS as error:
                 if store().is_away(error):
                     raise

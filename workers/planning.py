@@ -67,7 +67,7 @@ class Difference:
     is_untold: bool = False
 
     @property
-    def is_any(self) -> bool:
+    def exists(self) -> bool:
         return bool(self.timers or self.is_untold or self.is_over != self.incident.chain_over)
 
     @property
@@ -88,13 +88,13 @@ def pages(walk: Walk) -> Iterator[list[IncidentState]]:
         last = page[-1].row or 0
 
 
-def equalled(
+def reconciled(
     page: Sequence[IncidentState], why: Why, now: datetime | None, tell: Callable[..., None] = log.exception
 ) -> list[Difference]:
     """Have exactly those timers wait for these incidents that should, together or, where that fails, one by
     one; returns what differed. What somebody else holds for long is left to the next audit."""
     try:
-        return _equalled(page, why, now)
+        return _reconciled(page, why, now)
     except Busy:
         log.info("incidents are worked on, and are audited the next time", incidents=len(page))
         return []
@@ -105,10 +105,10 @@ def equalled(
         tell("timers of incidents could not be compared", incidents=rows, error=type(error).__name__)
     # At length it was told of all of them together.
     alone = page if len(page) > 1 else ()
-    return [each for one in alone for each in equalled([one], why, now, tell=log.error)]
+    return [each for one in alone for each in reconciled([one], why, now, tell=log.error)]
 
 
-def _equalled(page: Collection[IncidentState], why: Why, now: datetime | None) -> list[Difference]:
+def _reconciled(page: Collection[IncidentState], why: Why, now: datetime | None) -> list[Difference]:
     differ = [each.incident for each in _differences(page, services_around(page), now)]
     return _arm(differ, why, now) if differ else []
 
@@ -136,7 +136,7 @@ def _differences(
         )
         for one, plan in plans
     ]
-    return [each for each in compared if each.is_any]
+    return [each for each in compared if each.exists]
 
 
 def _compared(

@@ -13,7 +13,7 @@ from models.base import connection
 from models.effects import Actor
 from models.enums import ActorKind
 from models.incident_states import open_incidents_of
-from workers.planning import Why, counted, equalled, pages
+from workers.planning import Why, counted, pages, reconciled
 
 log = structlog.get_logger()
 
@@ -34,7 +34,7 @@ def plan_anew(column: str, row: int, now: datetime | None = None) -> int:
     changed = 0
     with connection():
         for page in pages(partial(open_incidents_of, column, row)):
-            changed += counted(equalled(page, why, now)).total()
+            changed += counted(reconciled(page, why, now)).total()
     if changed:
         log.info("timers planned anew", since=change, row=row, timers=changed)
     return changed

@@ -11,7 +11,8 @@ from models.accounts import Account
 from models.enums import NoticeKind, TimerKind
 from models.incidents import Incident
 from models.notices import Notice
-from models.simulated import contact_names, done_once, owed_notices, users_of, waiting_timers
+from models.simulated import contact_names, owed_notices, users_of
+from models.timer_states import every_done_once, in_order
 from models.timers import Timer
 from models.users import ContactMethod, NotificationRule
 from tests.alerts import accept
@@ -68,7 +69,7 @@ def test_what_is_done_once_is_known_by_what_it_said(world, now):
     ):
         Timer.create(incident=incident, kind=kind, key=key, due_at=now, done_at=now, outcome=outcome)
 
-    assert done_once([incident.id]) == {(incident.unique_id, "a")}
+    assert every_done_once({incident.id: incident.unique_id}) == {(incident.unique_id, "a")}
 
 
 def test_timers_that_wait_are_in_the_order_in_which_they_began_to(world, now):
@@ -79,4 +80,7 @@ def test_timers_that_wait_are_in_the_order_in_which_they_began_to(world, now):
     for key, done_at in (("b", None), ("over", now), ("a", None)):
         Timer.create(incident=incident, kind=TimerKind.ESCALATE, key=key, due_at=now, done_at=done_at)
 
-    assert waiting_timers([incident.id]) == [(incident.unique_id, "b"), (incident.unique_id, "a")]
+    assert in_order({incident.id: incident.unique_id}) == [
+        (incident.unique_id, "b"),
+        (incident.unique_id, "a"),
+    ]
