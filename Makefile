@@ -6,13 +6,13 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run test test-postgresql faults bench bench-lists bench-oncall bench-timers lint types format lock clean
+.PHONY: run test test-postgresql faults wheel bench bench-lists bench-oncall bench-timers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
 
 test: $(VENV)/dev.stamp
-	@env -u TEST_DATABASE_URL $(BIN)/python -m pytest -m "not faults" -n 2
+	@env -u TEST_DATABASE_URL $(BIN)/python -m pytest -m "not faults and not wheel" -n 2
 
 # A server on which databases may be made; those that the tests make are dropped by them.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
@@ -20,13 +20,17 @@ POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
 STORELESS := tests/pipeline tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
-	@TEST_DATABASE_URL=$(POSTGRESQL) $(BIN)/python -m pytest -m "not faults" -n 2 $(STORELESS:%=--ignore=%)
+	@TEST_DATABASE_URL=$(POSTGRESQL) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2 $(STORELESS:%=--ignore=%)
 
 # On PostgreSQL, with two workers, where TEST_DATABASE_URL is set.
 FAULTS ?= tests/faults
 
 faults: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest $(FAULTS) -m faults -n 0
+
+# Builds the wheel, installs it into an empty environment, starts it there and sends an alert.
+wheel: $(VENV)/dev.stamp
+	@$(BIN)/python -m pytest tests/packaging -m wheel -n 0
 
 # Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside others: about five minutes.
 bench: $(VENV)/dev.stamp
