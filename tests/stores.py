@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import peewee
 import psycopg
 
-from models.base import Store, connection, db, open_store, store
+from models.base import SQLITE_FILE, Store, connection, db, open_store, store
 from models.migrate import migrate
 from models.tables import TABLES
 
@@ -97,7 +97,7 @@ class Migrated:
         """The store of one test, its data folder included."""
         home.mkdir(parents=True, exist_ok=True)
         if not SERVER:
-            shutil.copy(self._folder / "tocsin.db", home / "tocsin.db")
+            shutil.copyfile(self._folder / SQLITE_FILE, home / SQLITE_FILE)
             return open_store("", home)
         _databases[home] = _shared
         opened = open_store(_shared, home)
@@ -110,23 +110,35 @@ T = TypeVar("T")
 
 
 class Kept(Generic[T]):
-    """Rows that many tests begin with, made once in each process and put in by bulk for all others.
+    """Rows that many tests begin with, made once in each process and put in by bulk for all others: on
+    SQLite as the whole file.
 
     `what` is what was made with them; each test gets one of its own.
     """
 
     def __init__(self) -> None:
-        self._made: tuple[T, dict[str, tuple[list[str], list[Any]]]] | None = None
+        self._made: tuple[T, Any] | None = None
 
     def get(self, make: Callable[[], T]) -> T:
         """Into a store that holds what it held when it was made first."""
         if self._made is None:
             what = make()
-            self._made = copy.deepcopy(what), _all_rows()
-            return what
-        what, rows = self._made
-        _put_in(rows)
-        return copy.deepcopy(what)
+            kept = _all_rows() if SERVER else _file_of_store().read_bytes()
+            self._made = copy.deepcopy(what), kept
+        else:
+            what, kept = copy.deepcopy(self._made[0]), self._made[1]
+            if SERVER:
+                _put_in(kept)
+            else:
+                _file_of_store().write_bytes(kept)
+        db.connect(reuse_if_open=True)
+        return what
+
+
+def _file_of_store() -> Path:
+    """SQLite's file, which nobody has open and in which all is that was written."""
+    db.close_all()
+    return Path(db.database)
 
 
 def _all_rows() -> dict[str, tuple[list[str], list[Any]]]:
