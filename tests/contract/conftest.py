@@ -2,11 +2,12 @@
 
 import pytest
 
+from tests.contract.described import described
 from tests.contract.stock import stock
 from tests.web.conftest import app, ask
 from web import overrides, rotas
 
-__all__ = ["app", "ask", "stock"]
+__all__ = ["app", "ask", "described", "stock"]
 
 
 @pytest.fixture(autouse=True)

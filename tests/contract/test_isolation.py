@@ -7,6 +7,7 @@ import pytest
 
 from models.base import db
 from models.tables import TABLES
+from tests.contract.matrix import name, tried
 from tests.contract.operations import OPERATIONS
 from tests.contract.stock import step
 from web.routes import ROUTES
@@ -44,10 +45,6 @@ BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
 UNWATCHED = {"token", "heartbeat", "rate_limit"}
 
 
-def name(route: Any) -> str:
-    return f"{route.method} {route.path}"
-
-
 def request_for(route: Any, stock: Any) -> tuple[str, str, Any]:
     path = re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], route.path)
     return route.method, path, stock.bodies.get(BODIES.get((route.method, route.path)) or "")
@@ -65,41 +62,42 @@ def test_only_these_operations_need_no_token():
     assert {route.path for route in ROUTES if route.auth is None} == OPEN
 
 
-@pytest.mark.parametrize("route", GUARDED, ids=name)
-def test_without_a_token_nothing_is_told(ask, stock, route):
-    refused = ask(*request_for(route, stock), who=None)
+def test_without_a_token_nothing_is_told(ask, stock):
+    refused = {name(route): ask(*request_for(route, stock), who=None) for route in tried(GUARDED)}
 
-    assert refused.status_code == 401
-    assert refused.headers["WWW-Authenticate"] == "Token"
-    assert refused.json == {"detail": "Authentication credentials were not provided."}
+    said = {
+        each: (answer.status_code, answer.headers.get("WWW-Authenticate"), answer.json)
+        for each, answer in refused.items()
+    }
+    nothing = {"detail": "Authentication credentials were not provided."}
+    assert said == dict.fromkeys(said, (401, "Token", nothing))
 
 
-@pytest.mark.parametrize("route", WITH_IDS, ids=name)
-def test_another_accounts_objects_are_not_found(ask, stock, route):
+def test_another_accounts_objects_are_not_found(ask, stock):
     before = everything()
 
-    refused = ask(*request_for(route, stock), who="mallory")
+    refused = {name(route): ask(*request_for(route, stock), who="mallory") for route in tried(WITH_IDS)}
 
-    assert refused.status_code == 404
-    assert refused.json == {"detail": "Not Found."}
+    said = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
+    assert said == dict.fromkeys(said, (404, {"detail": "Not Found."}))
     assert everything() == before
 
 
 NOT_FOR_ALL = [route for route in WITH_IDS if (route.method, route.path) not in SEEN_BY_ALL]
 
 
-@pytest.mark.parametrize("route", NOT_FOR_ALL, ids=name)
-def test_another_teams_objects_are_forbidden(ask, stock, route):
+def test_another_teams_objects_are_forbidden(ask, stock):
     before = everything()
 
-    refused = ask(*request_for(route, stock), who="charlie")
+    refused = {name(route): ask(*request_for(route, stock), who="charlie") for route in tried(NOT_FOR_ALL)}
 
-    assert refused.status_code == 403
-    assert refused.json == {"detail": "You do not have permission to perform this action."}
+    said = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
+    forbidden = {"detail": "You do not have permission to perform this action."}
+    assert said == dict.fromkeys(said, (403, forbidden))
     assert everything() == before
 
 
-@pytest.mark.parametrize("route", [r for r in WITHOUT_IDS if r.method == "GET"], ids=name)
+@pytest.mark.parametrize("route", tried(r for r in WITHOUT_IDS if r.method == "GET"), ids=name)
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
 def test_lists_show_nothing_of_others(ask, stock, world, route, who):
     listed = ask("GET", route.path, who=who)
@@ -122,7 +120,7 @@ NAME_NOTHING = (
 NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in NAME_NOTHING]
 
 
-@pytest.mark.parametrize("route", NAMING, ids=name)
+@pytest.mark.parametrize("route", tried(NAMING), ids=name)
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
 def test_bodies_that_name_what_is_anothers_change_nothing(ask, stock, route, who):
     before = everything()
@@ -262,8 +260,8 @@ def test_a_router_sends_nothing_to_another_account(ask, stock, foreign, world):
     for who, status in (("mallory", 400), ("charlie", 201)):
         team = f"/api/account/teams/{foreign[who]['team']}/services/{foreign[who]['service']}"
         theirs = ask("POST", f"{team}/integrations/", stock.bodies["integration"], who=who).json
-        for name in ("unique_id", "integration_key"):
-            rule = {"actions": [{"action_type": 0, "integration": theirs[name]}]}
+        for named in ("unique_id", "integration_key"):
+            rule = {"actions": [{"action_type": 0, "integration": theirs[named]}]}
             assert ask("POST", rules, rule).status_code == status
 
 
@@ -325,16 +323,19 @@ def another(kind: str, ask: Any, stock: Any, world: Any) -> str:
     return str(ask("POST", path.format(**stock.ids), stock.bodies[noun]).json["unique_id"])
 
 
-@pytest.mark.parametrize("route", WITH_IDS, ids=name)
-def test_ids_of_nothing_and_of_something_else_are_not_found(ask, stock, world, route):
-    *outer, last = re.findall("<([a-z_]+)>", route.path)
-    method, path, body = request_for(route, stock)
-    wrong = [path.replace(f"/{stock.ids[last]}/", f"/{none}/") for none in NO_IDS]
-    for kind in outer:
-        wrong.append(path.replace(f"/{stock.ids[kind]}/", f"/{another(kind, ask, stock, world)}/"))
+def test_ids_of_nothing_and_of_something_else_are_not_found(ask, stock, world):
+    others = {kind: another(kind, ask, stock, world) for kind in ("team_id", "username", *OTHERS)}
     before = everything()
 
-    assert [each for each in wrong if ask(method, each, body).status_code != 404] == []
+    found = []
+    for route in tried(WITH_IDS):
+        *outer, last = re.findall("<([a-z_]+)>", route.path)
+        method, path, body = request_for(route, stock)
+        wrong = [path.replace(f"/{stock.ids[last]}/", f"/{none}/") for none in NO_IDS]
+        wrong += [path.replace(f"/{stock.ids[kind]}/", f"/{others[kind]}/") for kind in outer]
+        found += [(method, each) for each in wrong if ask(method, each, body).status_code != 404]
+
+    assert found == []
     assert everything() == before
 
 

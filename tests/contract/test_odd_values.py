@@ -58,9 +58,7 @@ def with_odd(body: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[s
 
 
 def odd_bodies(row: Row, body: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The good body with something odd in one place, with that place: in each field that there is, and further
-    inside.
-    """
+    """The good body with something odd in one place, and that place: each field that there is, and deeper."""
     for field in TAKES[row.method, row.path].load_fields:
         yield from ((field, {**body, field: value}) for value in ODD)
     for place in places(body):

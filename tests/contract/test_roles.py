@@ -11,7 +11,8 @@ from models.enums import AccountRole, TeamRole
 from models.ids import new_uuid
 from models.teams import Team, TeamMember
 from tests import stores
-from tests.contract.test_isolation import BODIES, name
+from tests.contract.matrix import name, tried
+from tests.contract.test_isolation import BODIES
 from web import permissions
 from web.permissions import Standing, allows
 from web.routes import ROUTES
@@ -112,7 +113,7 @@ def test_every_operation_says_what_it_needs():
     assert [name(route) for route in ROUTES if route.auth and route.needs not in known] == []
 
 
-@pytest.mark.parametrize("route", IN_PATHS, ids=name)
+@pytest.mark.parametrize("route", tried(IN_PATHS), ids=name)
 def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, stock, people, route):
     allowed = may_be_by(route)
     # Who may not comes first: what somebody may do can end what the path names.
@@ -124,7 +125,7 @@ def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, stock, pe
     assert not [status for status in statuses.values() if status >= 500]
 
 
-@pytest.mark.parametrize("route", OF_ACCOUNT, ids=name)
+@pytest.mark.parametrize("route", tried(OF_ACCOUNT), ids=name)
 def test_of_what_is_the_accounts_admins_may_do_all(ask, world, stock, people, route):
     """For the others it depends on what the body names, or they are shown what they may see."""
     shown = EVERYBODY - ADMINS if route.method == "GET" else set()

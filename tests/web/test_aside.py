@@ -12,7 +12,7 @@ from models.enums import WorkState
 from models.events import Event, Receipt
 from models.routers import GlobalRouter
 from models.teams import Team
-from tests.contract.test_description import described, problems
+from tests.contract.described import described
 from tests.set_aside import ERROR, set_aside_alert, set_aside_body
 from web import aside as shell
 
@@ -90,9 +90,9 @@ def test_answers_are_as_described(ask, world, now, described):
     )
 
     for method, path, place in asked:
-        content = described["paths"][path][method.lower()]["responses"]["200"]["content"]
+        content = described.paths[path][method.lower()]["responses"]["200"]["content"]
         schema = content["application/json"]["schema"]
-        assert problems(described, schema, ask(method, place).json) == [], place
+        assert described.problems(schema, ask(method, place).json) == [], place
 
 
 def test_who_sees_what(ask, world, now, router_body):

@@ -17,7 +17,7 @@ from models.services import Integration
 from models.tables import TABLES
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
-from tests.contract.test_description import described, problems
+from tests.contract.described import described
 from tests.pipeline.test_conditions_fuzz import JSON, TREEISH
 
 __all__ = ["described"]
@@ -146,10 +146,10 @@ def test_the_urgency_is_the_integrations(attempt, world):
 def test_answers_are_as_described(attempt, described):
     level = {"action_type": 1, "value": "info"}
     long = json.dumps({"or": [{"==": [{"var": "payload.used"}, place]} for place in range(100)]})
-    schema = described["paths"][TRY]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = described.paths[TRY]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
 
     for tried in (attempt(ON_DB1, payload=DISK, actions=[level]), attempt(long, payload=DISK)):
-        assert problems(described, schema, tried) == []
+        assert described.problems(schema, tried) == []
 
 
 def test_long_values_are_cut(attempt):

@@ -21,7 +21,7 @@ from models.users import ForwardingRule, NotificationRule
 from pipeline.sources import SOURCES
 from tests import layers
 from tests.alerts import accept
-from tests.contract.test_description import described, problems
+from tests.contract.described import described
 from tests.rules import add_rule, equals
 from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import set_policy
@@ -97,9 +97,9 @@ def test_it_tells_who_by_what_when_and_why(simulate, world):
 
 
 def test_its_answer_is_as_the_description_says(simulate, described):
-    schema = described["paths"][SIMULATE]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+    schema = described.paths[SIMULATE]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
 
-    assert problems(described, schema, simulate()) == []
+    assert described.problems(schema, simulate()) == []
 
 
 @pytest.mark.parametrize("more", [{}, {"with_open": True}], ids=["alone", "with what is open"])
@@ -347,9 +347,9 @@ def test_who_may_not_see_the_teams_incidents_may_not_ask(ask, world):
 
 
 def test_every_tool_can_be_asked_for(described):
-    body = described["paths"][SIMULATE]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    body = described.paths[SIMULATE]["post"]["requestBody"]["content"]["application/json"]["schema"]
     name = body["$ref"].rpartition("/")[2] if "$ref" in body else None
-    schema = described["components"]["schemas"][name] if name else body
+    schema = described.components["schemas"][name] if name else body
 
     assert set(schema["properties"]["source"]["enum"]) == {*SOURCES, ""}
 
