@@ -5,6 +5,8 @@ from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Any
 
+import peewee
+
 from models.base import Table
 from models.events import Receipt
 from pipeline.sources import SOURCES
@@ -47,10 +49,27 @@ def rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[
     Row numbers follow from the order of inserts, and which notices share a message from how alerts
     fell into batches; references to incidents are told by the incident's unique_id.
     """
-    return {table.__name__: sorted(repr(_told(row, without)) for row in table.select()) for table in tables}
+    ids = _UniqueIds()
+    return {
+        table.__name__: sorted(repr(_told(row, ids, without)) for row in table.select()) for table in tables
+    }
 
 
-def _told(row: Any, without: Collection[str]) -> dict[str, Any]:
+class _UniqueIds(dict[Any, dict[int, str]]):
+    """The unique_id of each row by its number, of every table that is asked for: read at once."""
+
+    def __missing__(self, table: Any) -> dict[int, str]:
+        self[table] = dict(table.select(table.id, table.unique_id).tuples())
+        return self[table]
+
+
+def _told(row: Any, ids: _UniqueIds, without: Collection[str]) -> dict[str, Any]:
     hidden = {"id", "receipt", *without, *(["message"] if row._meta.table_name == "notice" else [])}
-    values = {name: getattr(row, name) for name in row._meta.sorted_field_names if name not in hidden}
-    return {name: getattr(value, "unique_id", value) for name, value in values.items()}
+    values = {name: row.__data__.get(name) for name in row._meta.sorted_field_names if name not in hidden}
+    return {name: _named(row._meta.fields[name], value, ids) for name, value in values.items()}
+
+
+def _named(field: Any, value: Any, ids: _UniqueIds) -> Any:
+    if value is None or not isinstance(field, peewee.ForeignKeyField):
+        return value
+    return ids[field.rel_model][value] if "unique_id" in field.rel_model._meta.fields else value
