@@ -38,8 +38,9 @@ def unprivileged() -> str:
 class Server:
     """Listens on a port of the loopback; `url` leads to a database without tables."""
 
-    def __init__(self, folder: Path, user: str) -> None:
+    def __init__(self, folder: Path, user: str, *, durable: bool = True) -> None:
         self._folder, self._user, self._programs = folder, user, programs()
+        self._options = "" if durable else " -c fsync=off -c full_page_writes=off"
         self._port = free_port()
         self.url = f"postgresql://tocsin@127.0.0.1:{self._port}/postgres"
         self._run("initdb", "--username=tocsin", "--auth=trust", "--encoding=UTF8", "--no-sync")
@@ -59,7 +60,7 @@ class Server:
 
     def start(self) -> None:
         """Returns when it takes connections."""
-        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1"
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1{self._options}"
         self._run("pg_ctl", "start", "-w", "-s", "-l", str(self._folder / "log"), "-o", options)
 
     def stop(self, mode: str) -> None:
@@ -68,13 +69,13 @@ class Server:
 
 
 @contextmanager
-def running_server() -> Iterator[Server]:
-    """Not in pytest's folders, which only their owner may enter."""
+def running_server(*, durable: bool = True) -> Iterator[Server]:
+    """Not in pytest's folders, which only their owner may enter. `durable` ones wait for the disk."""
     user = unprivileged()
     folder = Path(tempfile.mkdtemp(prefix="tocsin-postgresql-"))
     try:
         shutil.chown(folder, user)
-        server = Server(folder, user)
+        server = Server(folder, user, durable=durable)
         server.start()
         try:
             yield server
