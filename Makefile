@@ -11,8 +11,12 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
 
+# Stores of tests are kept in memory where there is room for them: most of them live for milliseconds, and nothing
+# but the faults, which stay on the disk, depends on what a disk does.
+IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "TMPDIR=/dev/shm" }')
+
 test: $(VENV)/dev.stamp
-	@env -u TEST_DATABASE_URL $(BIN)/python -m pytest -m "not faults and not wheel" -n 2
+	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2
 
 # A server on which databases may be made; those that the tests make are dropped by them.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
@@ -20,7 +24,7 @@ POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
 STORELESS := tests/pipeline tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
-	@TEST_DATABASE_URL=$(POSTGRESQL) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2 $(STORELESS:%=--ignore=%)
+	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2 $(STORELESS:%=--ignore=%)
 
 # On PostgreSQL, with two workers, where TEST_DATABASE_URL is set.
 FAULTS ?= tests/faults
