@@ -10,12 +10,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from models.base import connection, db, open_store
 from tests import stores
 from tests.people import World, found_world
 from workers import configuration, road, routing, timers
 from workers.pace import Pace
+
+# rich's drawing of a traceback, with the variables of every frame, takes seconds.
+structlog.configure(
+    processors=[
+        *structlog.get_config()["processors"][:-1],
+        structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+    ]
+)
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
