@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run test test-postgresql faults wheel bench bench-lists bench-oncall bench-timers lint types format lock clean
+.PHONY: run test test-postgresql faults faults-full wheel bench bench-lists bench-oncall bench-timers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -31,6 +31,10 @@ FAULTS ?= tests/faults
 
 faults: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest $(FAULTS) -m faults -n 0
+
+# As long as it takes for the figures of docs/performance.md.
+faults-full: $(VENV)/dev.stamp
+	@FAULTS_FULL=1 $(BIN)/python -m pytest $(FAULTS) -m faults -n 0
 
 # Builds the wheel, installs it into an empty environment, starts it there and sends an alert.
 wheel: $(VENV)/dev.stamp

@@ -30,13 +30,17 @@ from tests.faults.escalations import (
     written,
 )
 from tests.faults.installation import Installation
+from tests.faults.lengths import length
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
 ESCALATIONS = 2_000
 # Over so long the steps fall due.
-SPREAD = timedelta(seconds=15)
+SPREAD = timedelta(seconds=length(10, 15))
+STRIKES = length(
+    ("clock", "worker", "flushall", "clock"), ("clock", "worker", "clock", "flushall", "worker", "clock")
+)
 # Until the first does, all that is needed for it is to be written.
 BEFORE = timedelta(seconds=8)
 
@@ -50,7 +54,7 @@ def test_kills_of_clock_and_workers_and_a_flushall_take_each_step_once_and_in_ti
     instance = launch()
     due_from = begun(instance, chance)
     outages = Outages(instance)
-    for strike in ("clock", "worker", "clock", "flushall", "worker", "clock"):
+    for strike in STRIKES:
         pause(chance.uniform(1, 3))
         with outages.until_back(strike):
             if strike == "flushall":
@@ -70,7 +74,7 @@ def test_of_two_clocks_one_may_be_killed(
     instance = launch()
     with second_clock(instance) as second:
         due_from = begun(instance, chance)
-        pause(chance.uniform(8, 14))
+        pause(chance.uniform(8, 8 + SPREAD.total_seconds() / 2))
         os.kill(second.pid, signal.SIGKILL)
         finished(due_from + SPREAD)
 

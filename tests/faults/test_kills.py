@@ -11,16 +11,20 @@ from bench.sink import Sink
 from tests.faults import fan_out
 from tests.faults.installation import Installation
 from tests.faults.ledger import Ledger, secrets_in_logs, settled, together
+from tests.faults.lengths import length
 from tests.faults.senders import Sender
 from tests.waiting import until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
-STRIKES = ["web"] * 6 + ["worker"] * 6 + ["clock"] * 3 + ["redis"] * 3 + ["flushall"] * 4
+STRIKES = length(
+    ["web"] * 3 + ["worker"] * 3 + ["clock"] * 2 + ["redis"] * 2 + ["flushall"] * 2,
+    ["web"] * 6 + ["worker"] * 6 + ["clock"] * 3 + ["redis"] * 3 + ["flushall"] * 4,
+)
 SENDERS = 6
 # Of each of their alerts, a router makes one for each of two services.
 ROUTED_SENDERS = 2
-ALERTS = 6_000
+ALERTS = length(3_000, 6_000)
 
 
 def test_kills_and_flushalls_under_load_lose_nothing_and_double_little(
