@@ -75,14 +75,21 @@ def test_settings_hide_secrets(home):
         pytest.param({"TOCSIN_PROT": "80"}, "unknown setting TOCSIN_PROT", id="unknown name"),
     ],
 )
-@pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "migrate", "settings"])
-def test_a_bad_setting_is_one_line(home, command, settings, text):
-    ended = tocsin(home, command, **settings)
+def test_a_bad_setting_is_one_line(home, settings, text):
+    ended = tocsin(home, "migrate", **settings)
 
     assert ended.returncode == 2
     assert ended.stderr.startswith(f"tocsin: {text}")
     assert ended.stderr.count("\n") == 1
     assert "hun" not in ended.stderr
+
+
+@pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "settings"])
+def test_so_it_is_whatever_the_command(home, command):
+    ended = tocsin(home, command, TOCSIN_PORT="x")
+
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert ended.stderr.startswith("tocsin: TOCSIN_PORT cannot be used")
 
 
 def test_a_data_folder_that_cannot_be_is_one_line(tmp_path):
