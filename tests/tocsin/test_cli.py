@@ -5,56 +5,71 @@ import re
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from models.base import db
 from tests.processes import free_port, tocsin
 from tests.stores import settings_of
-from tocsin import reading
+from tocsin import cli, reading
 
 
-def told(home, *words):
-    ended = tocsin(home, *words)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+@pytest.fixture
+def run(home):
+    """A command in this process, for those of which many are needed."""
+    yield lambda *words: CliRunner().invoke(cli.tocsin, words, env=settings_of(home))
+    db.close_all()
 
 
-def test_accounts_users_and_tokens(home):
-    made = told(home, "account", "add", "Example", "alice@example.org", "--json")
-    told(home, "user", "add", "bob@example.org", "--role", "admin", "--json")
-    token = told(home, "token", "create", "bob@example.org", "--name", "laptop", "--json")
-    listed = told(home, "token", "list", "--json")
+@pytest.fixture
+def told(run):
+    def told(*words):
+        ended = run(*words, "--json")
+        assert ended.exit_code == 0, ended.output
+        return json.loads(ended.stdout)
+
+    return told
+
+
+def test_accounts_users_and_tokens(run, told):
+    made = told("account", "add", "Example", "alice@example.org")
+    told("user", "add", "bob@example.org", "--role", "admin")
+    token = told("token", "create", "bob@example.org", "--name", "laptop")
+    listed = told("token", "list")
     bobs = next(row for row in listed if row["name"] == "laptop")
 
     assert len(made["account_id"]) == 5
     assert len(token["token"]) == 43
     assert [row["user"] for row in listed] == ["alice@example.org", "bob@example.org"]
 
-    assert tocsin(home, "token", "revoke", str(bobs["id"])).returncode == 0
-    again = tocsin(home, "token", "revoke", str(bobs["id"]))
-    assert (again.returncode, again.stderr) == (1, f"Error: no token {bobs['id']} that works\n")
-    twice = tocsin(home, "user", "add", "bob@example.org")
-    assert (twice.returncode, twice.stderr) == (1, "Error: bob@example.org is a user of Example already\n")
+    assert run("token", "revoke", str(bobs["id"])).exit_code == 0
+    again = run("token", "revoke", str(bobs["id"]))
+    assert (again.exit_code, again.stderr) == (1, f"Error: no token {bobs['id']} that works\n")
+    twice = run("user", "add", "bob@example.org")
+    assert (twice.exit_code, twice.stderr) == (1, "Error: bob@example.org is a user of Example already\n")
 
 
-def test_an_account_is_handed_over_to_another_member(home):
-    made = told(home, "account", "add", "Example", "alice@example.org", "--json")
-    bob = told(home, "user", "add", "bob@example.org", "--json")["username"]
+def test_an_account_is_handed_over_to_another_member(run, told):
+    made = told("account", "add", "Example", "alice@example.org")
+    bob = told("user", "add", "bob@example.org")["username"]
 
-    handed = told(home, "account", "hand-over", "bob@example.org", "--json")
+    handed = told("account", "hand-over", "bob@example.org")
 
     assert handed == {"account_id": made["account_id"], "owner": bob, "admin": made["username"]}
-    again = tocsin(home, "account", "hand-over", "bob@example.org")
-    assert (again.returncode, again.stderr) == (1, "Error: bob@example.org owns Example already\n")
-    nobody = tocsin(home, "account", "hand-over", "eve@example.org")
-    assert (nobody.returncode, nobody.stderr) == (1, "Error: no user eve@example.org\n")
-    assert told(home, "account", "hand-over", "alice@example.org", "--json")["admin"] == bob
+    again = run("account", "hand-over", "bob@example.org")
+    assert (again.exit_code, again.stderr) == (1, "Error: bob@example.org owns Example already\n")
+    nobody = run("account", "hand-over", "eve@example.org")
+    assert (nobody.exit_code, nobody.stderr) == (1, "Error: no user eve@example.org\n")
+    assert told("account", "hand-over", "alice@example.org")["admin"] == bob
     # There is one owner, and no other way to become it.
-    assert tocsin(home, "user", "add", "eve@example.org", "--role", "owner").returncode == 2
-    assert tocsin(home, "user", "add", "BOB@example.org").returncode == 1
+    assert run("user", "add", "eve@example.org", "--role", "owner").exit_code == 2
+    assert run("user", "add", "BOB@example.org").exit_code == 1
 
 
 def test_the_first_migration_applies_and_the_second_has_nothing_to_do(home):
-    assert told(home, "migrate", "--json")["applied"]
-    assert told(home, "migrate", "--json") == {"applied": []}
+    first, second = (tocsin(home, "migrate", "--json") for _ in range(2))
+
+    assert json.loads(first.stdout)["applied"]
+    assert json.loads(second.stdout) == {"applied": []}
 
 
 def test_settings_hide_secrets(home):
