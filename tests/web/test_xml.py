@@ -186,7 +186,7 @@ TAKING = {type(route.takes): route.takes for route in ROUTES if route.takes is n
 
 @pytest.mark.parametrize("schema", TAKING.values(), ids=lambda schema: type(schema).__name__)
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 @given(data=st.data())
 def test_a_body_says_the_same_in_either_form(schema, data):
