@@ -9,10 +9,10 @@ from types import FrameType
 import click
 
 from bench import processes
-from bench.report import as_json, everything, machine_line, table, this_machine
-from bench.run import Plan
-from bench.suite import FAILURES, Results, Suite, named
-from bench.tocsin import running
+from bench.report import build_json, describe_machine, format_machine, format_report, format_runs
+from bench.run import RunSpec
+from bench.suite import FAILURES, Results, Suite, measure_named
+from bench.tocsin import open_running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,29 +59,31 @@ def main(
     """
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, _stop)
-    machine = this_machine()
+    machine = describe_machine()
     try:
         if own:
             results = Suite(server, quick, peers, quiet).run()
         else:
-            plan = Plan("load", alerts, entities or alerts, batch, connections, rate)
-            results = _of_running(plan, Path(home), database_url, sink_port, quiet)
+            spec = RunSpec("load", alerts, entities or alerts, batch, connections, rate)
+            results = _of_running(spec, Path(home), database_url, sink_port, quiet)
     except FAILURES as error:
         click.echo(f"not reported: {error}", err=True)
         sys.exit(1)
     if as_machine:
-        click.echo(json.dumps(as_json(results, machine), indent=2))
+        click.echo(json.dumps(build_json(results, machine), indent=2))
     else:
         click.echo(
-            everything(results, machine) if own else f"{table(results.runs)}\n\n{machine_line(machine)}"
+            format_report(results, machine)
+            if own
+            else f"{format_runs(results.runs)}\n\n{format_machine(machine)}"
         )
 
 
-def _of_running(plan: Plan, home: Path, database_url: str, sink_port: int | None, quiet: bool) -> Results:
+def _of_running(spec: RunSpec, home: Path, database_url: str, sink_port: int | None, quiet: bool) -> Results:
     if not (home / "credentials.json").exists():
         raise click.ClickException(f"no credentials.json in {home}: set TOCSIN_HOME or --home")
-    with running(home, database_url, sink_port, lambda: processes.of_home(home)) as target:
-        return Results([named(plan, target, quiet)])
+    with open_running(home, database_url, sink_port, lambda: processes.list_by_home(home)) as target:
+        return Results([measure_named(spec, target, quiet)])
 
 
 def _stop(number: int, frame: FrameType | None) -> None:

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 from time import sleep
 
 from bench import books
-from bench.instance import until
+from bench.instance import wait_until
 from bench.load import Loader
 from bench.processes import Meter
-from bench.run import PATIENCE_S, POLL_S, Lost, percentile, traffic_of
-from bench.run import Plan as Plan
+from bench.run import POLL_S, TIMEOUT_S, AlertsLost, build_traffic, percentile
+from bench.run import RunSpec as RunSpec
 from bench.tocsin import Tocsin
 from bench.traffic import Traffic
 
@@ -39,11 +39,11 @@ class QuietKey:
 
     target: str
     alerts: int
-    waiting_first: int
-    waiting_last: int
+    pending_at_start: int
+    pending_at_end: int
     accept_p99_ms: float
-    notice_p50_ms: float
-    notice_p99_ms: float
+    notification_p50_ms: float
+    notification_p99_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +58,28 @@ class Flood:
     rate: float = 20.0
 
 
-def quiet_key(flood: Flood, target: Tocsin) -> QuietKey:
+def measure_quiet_key(flood: Flood, target: Tocsin) -> QuietKey:
     """Raises Lost when what was accepted on either key is not borne out."""
-    run = traffic_of(Plan("quiet key", 1, 1), target).run
-    many = Traffic(f"{run}-many", flood.flood, flood.entities, flood.batch)
-    few = Traffic(f"{run}-few", flood.alerts, flood.alerts)
+    run = build_traffic(RunSpec("quiet key", 1, 1), target).run
+    flood_traffic = Traffic(f"{run}-many", flood.flood, flood.entities, flood.batch)
+    key_traffic = Traffic(f"{run}-few", flood.alerts, flood.alerts)
     groups, singles = target.urls(flood.batch)[0], target.urls(1)[-1]
-    flooding = list(many.requests(groups))
-    target.begin()
-    flooded = Loader(groups, flood.connections).run(flooding)
-    waiting_first = books.alerts_waiting()
-    calm = Loader(singles, 8, rate=flood.rate).run(few.requests(singles))
-    waiting_last = books.alerts_waiting()
-    if not until(lambda: target.settled(many), PATIENCE_S, POLL_S):
-        raise Lost([f"after {PATIENCE_S:.0f} s not everything is dealt with"])
-    told = target.told_of(run, flooded.accepted + calm.accepted, calm.accepted)
-    waits, answers = sorted(told.waits_ms), sorted(calm.latencies_ms)
+    flood_requests = list(flood_traffic.requests(groups))
+    target.start_run()
+    flood_sent = Loader(groups, flood.connections).run(flood_requests)
+    pending_at_start = books.count_pending_alerts()
+    key_sent = Loader(singles, 8, rate=flood.rate).run(key_traffic.requests(singles))
+    pending_at_end = books.count_pending_alerts()
+    if not wait_until(lambda: target.is_done(flood_traffic), TIMEOUT_S, POLL_S):
+        raise AlertsLost([f"after {TIMEOUT_S:.0f} s not everything is dealt with"])
+    outcome = target.reconcile_run(run, flood_sent.accepted + key_sent.accepted, key_sent.accepted)
+    latencies, accept_ms = sorted(outcome.latencies_ms), sorted(key_sent.latencies_ms)
     return QuietKey(
         target=target.name,
-        alerts=len(calm.accepted),
-        waiting_first=waiting_first,
-        waiting_last=waiting_last,
-        accept_p99_ms=percentile(answers, 99),
-        notice_p50_ms=percentile(waits, 50),
-        notice_p99_ms=percentile(waits, 99),
+        alerts=len(key_sent.accepted),
+        pending_at_start=pending_at_start,
+        pending_at_end=pending_at_end,
+        accept_p99_ms=percentile(accept_ms, 99),
+        notification_p50_ms=percentile(latencies, 50),
+        notification_p99_ms=percentile(latencies, 99),
     )

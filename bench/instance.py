@@ -15,28 +15,28 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from bench.processes import Process, family, living
+from bench.processes import Process, list_pids, list_tree
 from bench.sink import Sink
 
 START_S = 30.0
 STOP_S = 20.0
 
 
-class NotUp(RuntimeError):
+class NotReady(RuntimeError):
     """The instance did not get ready; the text ends with what it said last."""
 
 
-def until(condition: Callable[[], Any], timeout: float, pause: float = 0.02) -> Any:
+def wait_until(condition: Callable[[], Any], timeout: float, pause: float = 0.02) -> Any:
     """The first true answer of a condition, or its last one after `timeout` seconds."""
-    end, nap = monotonic() + timeout, threading.Event()
+    end, event = monotonic() + timeout, threading.Event()
     while not (answer := condition()) and monotonic() < end:
-        nap.wait(pause)
+        event.wait(pause)
     return answer
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
+def find_free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        port: int = sock.getsockname()[1]
         return port
 
 
@@ -46,36 +46,41 @@ class Instance:
     def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
         self.home = folder / "home"
         self.log = folder / "instance.log"
-        self.port = free_port()
+        self.port = find_free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._process: subprocess.Popen[bytes] | None = None
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
-        ours = {
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+        settings_here = {
             "home": str(self.home),
             "port": str(self.port),
             "smtp_host": "127.0.0.1",
             "smtp_port": str(relay_port),
             **settings,
         }
-        self._environment = kept | {f"TOCSIN_{name.upper()}": value for name, value in ours.items()}
+        self._environment = environment | {
+            f"TOCSIN_{name.upper()}": value for name, value in settings_here.items()
+        }
 
     def start(self, timeout: float = START_S) -> "Instance":
         """Returns when alerts are taken."""
-        with self.log.open("ab") as told:
+        with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tocsin", "up"],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
-                stdout=told,
-                stderr=told,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
-        if not until(lambda: self._ended() or self.readiness() == 200, timeout) or self._ended():
+        if (
+            not wait_until(lambda: self._has_ended() or self.get_readiness() == 200, timeout)
+            or self._has_ended()
+        ):
             self.kill()
-            raise NotUp(f"tocsin up did not get ready:\n{self.log.read_text()[-2000:]}")
+            raise NotReady(f"tocsin up did not get ready:\n{self.log.read_text()[-2000:]}")
         return self
 
-    def _ended(self) -> bool:
+    def _has_ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
 
     def stop(self) -> None:
@@ -86,32 +91,32 @@ class Instance:
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_S)
-        self._end(started)
+        self._kill_all(started)
 
     def kill(self) -> None:
         """SIGKILL every process, all in one moment."""
-        self._end(self.processes())
+        self._kill_all(self.processes())
 
-    def _end(self, processes: list[Process]) -> None:
+    def _kill_all(self, processes: list[Process]) -> None:
         for one in processes:
             with suppress(ProcessLookupError):
                 os.kill(one.pid, signal.SIGKILL)
         if self._process is not None:
             self._process.wait()
             self._process = None
-        until(lambda: living().isdisjoint(one.pid for one in processes), 5.0)
+        wait_until(lambda: list_pids().isdisjoint(one.pid for one in processes), 5.0)
 
     def processes(self) -> list[Process]:
-        return family(self._process.pid) if self._process is not None else []
+        return list_tree(self._process.pid) if self._process is not None else []
 
-    def pid_of(self, kind: str) -> int | None:
+    def get_pid(self, kind: str) -> int | None:
         return next((one.pid for one in self.processes() if one.kind == kind), None)
 
     def credentials(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads((self.home / "credentials.json").read_text())
         return found
 
-    def readiness(self) -> int:
+    def get_readiness(self) -> int:
         """The status of /readyz; 0 when nobody answers."""
         asked = HTTPConnection("127.0.0.1", self.port, timeout=3)
         try:
@@ -124,7 +129,7 @@ class Instance:
 
 
 @contextmanager
-def own_instance(**settings: str) -> Iterator[tuple[Instance, Sink]]:
+def start_own_instance(**settings: str) -> Iterator[tuple[Instance, Sink]]:
     """A fresh instance with its mail server; both end, and the folder is gone, with the context."""
     sink = Sink().start()
     try:

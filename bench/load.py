@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 from bench.traffic import Request
 
 # A request without an answer for this long is taken as unknown and sent again.
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 # After so many tries without an answer there is nobody to measure.
-MOST_TRIES = 5
+MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +38,24 @@ class Sent:
     latencies_ms: list[float] = field(default_factory=list)
     refused: Counter[int] = field(default_factory=Counter)
     unknown: int = 0
-    began_at: float = 0.0
+    started_at: float = 0.0
     seconds: float = 0.0
 
 
-def trace_id_of(answer: bytes) -> str:
+def get_trace_id(answer: bytes) -> str:
     """The name by which Tocsin knows what it accepted."""
     name: str = json.loads(answer)["trace_id"]
     return name
 
 
-class NobodyAnswers(RuntimeError):
+class NoAnswer(RuntimeError):
     """The instance took no connection, or answered none of several tries of one request."""
 
 
-class Line:
+class Connection:
     """One keep-alive connection with at most one request on its way."""
 
-    __slots__ = ("due", "got", "request", "sock", "started", "tries", "unsent")
+    __slots__ = ("attempts", "due", "received", "request", "sock", "started", "unsent")
 
     def __init__(self, address: tuple[str, int]) -> None:
         self.sock = socket.create_connection(address, timeout=5)
@@ -63,9 +63,9 @@ class Line:
         self.sock.setblocking(False)
         self.request: Request | None = None
         self.due = self.started = 0.0
-        self.tries = 0
+        self.attempts = 0
         self.unsent = memoryview(b"")
-        self.got = b""
+        self.received = b""
 
     def write(self) -> None:
         """Send what the socket takes. Raises OSError when the other side is gone."""
@@ -77,18 +77,18 @@ class Line:
 
     def read(self) -> tuple[int, bytes, bool] | None:
         """Status, body and whether the connection ends, once the answer is whole. OSError when cut off."""
-        part = self.sock.recv(65536)
-        if not part:
+        chunk = self.sock.recv(65536)
+        if not chunk:
             raise ConnectionResetError
-        self.got += part
-        head, found, body = self.got.partition(b"\r\n\r\n")
+        self.received += chunk
+        head, found, body = self.received.partition(b"\r\n\r\n")
         if not found:
             return None
         fields = head.lower()
         length = int(fields.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0])
         if len(body) < length:
             return None
-        self.got = b""
+        self.received = b""
         return int(head[9:12]), body, b"\r\nconnection: close" in fields
 
 
@@ -101,130 +101,130 @@ class Loader:
         connections: int,
         *,
         rate: float | None = None,
-        name_of: Callable[[bytes], str] = trace_id_of,
+        get_alert_id: Callable[[bytes], str] = get_trace_id,
         progress: Callable[[int], None] = lambda answered: None,
     ) -> None:
-        parts = urlsplit(base_url)
-        self._address = (parts.hostname or "127.0.0.1", parts.port or 80)
+        url = urlsplit(base_url)
+        self._address = (url.hostname or "127.0.0.1", url.port or 80)
         self._connections = connections
         self._rate = rate
-        self._name_of = name_of
+        self._get_alert_id = get_alert_id
         self._progress = progress
         self._selector = selectors.DefaultSelector()
-        self._idle: deque[Line] = deque()
-        self._busy: set[Line] = set()
+        self._idle: deque[Connection] = deque()
+        self._in_flight: set[Connection] = set()
         self._sent = Sent()
         self._answered = 0
 
     def run(self, requests: Iterable[Request]) -> Sent:
         try:
             for _ in range(self._connections):
-                self._idle.append(self._opened())
-            self._sent.began_at = time()
-            began = perf_counter()
-            self._loop(iter(requests), began)
-            self._sent.seconds = perf_counter() - began
+                self._idle.append(self._open_connection())
+            self._sent.started_at = time()
+            started_time = perf_counter()
+            self._loop(iter(requests), started_time)
+            self._sent.seconds = perf_counter() - started_time
             return self._sent
         finally:
-            for line in [*self._idle, *self._busy]:
-                line.sock.close()
+            for conn in [*self._idle, *self._in_flight]:
+                conn.sock.close()
             self._selector.close()
 
-    def _loop(self, requests: Iterator[Request], began: float) -> None:
-        number, request, looked = 0, next(requests, None), began
-        while request is not None or self._busy:
+    def _loop(self, requests: Iterator[Request], started_time: float) -> None:
+        number, request, checked_time = 0, next(requests, None), started_time
+        while request is not None or self._in_flight:
             now = perf_counter()
-            due = began + number / self._rate if self._rate else now
+            due = started_time + number / self._rate if self._rate else now
             while request is not None and self._idle and due <= now:
                 self._start(self._idle.popleft(), request, due if self._rate else now)
                 number, request = number + 1, next(requests, None)
-                due = began + number / self._rate if self._rate else now
+                due = started_time + number / self._rate if self._rate else now
             pause = max(due - now, 0.0) if self._rate and request is not None and self._idle else 1.0
             for key, mask in self._selector.select(min(pause, 1.0)):
-                self._attend(key.data, mask)
-            if now - looked > 0.5:
-                looked = now
-                self._give_up_late(now)
+                self._handle_events(key.data, mask)
+            if now - checked_time > 0.5:
+                checked_time = now
+                self._retry_timed_out(now)
                 self._progress(self._answered)
 
-    def _opened(self) -> Line:
+    def _open_connection(self) -> Connection:
         try:
-            line = Line(self._address)
+            conn = Connection(self._address)
         except OSError as error:
-            raise NobodyAnswers(f"nobody takes connections at {self._address}: {error}") from None
-        self._selector.register(line.sock, selectors.EVENT_READ, line)
-        return line
+            raise NoAnswer(f"nobody takes connections at {self._address}: {error}") from None
+        self._selector.register(conn.sock, selectors.EVENT_READ, conn)
+        return conn
 
-    def _start(self, line: Line, request: Request, due: float, tries: int = 1) -> None:
-        line.request, line.due, line.started, line.tries = request, due, perf_counter(), tries
-        line.unsent, line.got = memoryview(request.wire), b""
-        self._busy.add(line)
-        self._write(line)
+    def _start(self, conn: Connection, request: Request, due: float, attempts: int = 1) -> None:
+        conn.request, conn.due, conn.started, conn.attempts = request, due, perf_counter(), attempts
+        conn.unsent, conn.received = memoryview(request.raw), b""
+        self._in_flight.add(conn)
+        self._write(conn)
 
-    def _write(self, line: Line) -> None:
+    def _write(self, conn: Connection) -> None:
         try:
-            line.write()
+            conn.write()
         except OSError:
-            self._send_again(line)
+            self._send_again(conn)
             return
-        if line.unsent:
-            self._selector.modify(line.sock, selectors.EVENT_READ | selectors.EVENT_WRITE, line)
+        if conn.unsent:
+            self._selector.modify(conn.sock, selectors.EVENT_READ | selectors.EVENT_WRITE, conn)
 
-    def _attend(self, line: Line, mask: int) -> None:
+    def _handle_events(self, conn: Connection, mask: int) -> None:
         if mask & selectors.EVENT_WRITE:
-            self._write(line)
-            if not line.unsent and line in self._busy:
-                self._selector.modify(line.sock, selectors.EVENT_READ, line)
-        if mask & selectors.EVENT_READ and line.sock.fileno() >= 0:
-            self._read(line)
+            self._write(conn)
+            if not conn.unsent and conn in self._in_flight:
+                self._selector.modify(conn.sock, selectors.EVENT_READ, conn)
+        if mask & selectors.EVENT_READ and conn.sock.fileno() >= 0:
+            self._read(conn)
 
-    def _read(self, line: Line) -> None:
+    def _read(self, conn: Connection) -> None:
         try:
-            answer = line.read()
+            answer = conn.read()
         except BlockingIOError:
             return
         except OSError:
-            self._send_again(line)
+            self._send_again(conn)
             return
         if answer is not None:
-            self._answer(line, *answer)
+            self._record_answer(conn, *answer)
 
-    def _answer(self, line: Line, status: int, body: bytes, ends: bool) -> None:
-        request = line.request
+    def _record_answer(self, conn: Connection, status: int, body: bytes, closes: bool) -> None:
+        request = conn.request
         assert request is not None
         self._answered += len(request.entities)
-        self._busy.discard(line)
+        self._in_flight.discard(conn)
         if 200 <= status < 300:
-            self._sent.latencies_ms.append((perf_counter() - line.due) * 1000)
-            self._sent.accepted.append(Accepted(self._name_of(body), request.entities, time()))
+            self._sent.latencies_ms.append((perf_counter() - conn.due) * 1000)
+            self._sent.accepted.append(Accepted(self._get_alert_id(body), request.entities, time()))
         else:
             self._sent.refused[status] += len(request.entities)
-        if ends:
-            self._close(line)
-            line = self._opened()
-        self._idle.append(line)
+        if closes:
+            self._close(conn)
+            conn = self._open_connection()
+        self._idle.append(conn)
 
-    def _send_again(self, line: Line) -> None:
+    def _send_again(self, conn: Connection) -> None:
         """The connection is gone: what was on its way may or may not have been taken."""
-        busy = line in self._busy
-        self._busy.discard(line)
-        if line in self._idle:
-            self._idle.remove(line)
-        self._close(line)
-        fresh = self._opened()
-        if not busy or line.request is None:
+        busy = conn in self._in_flight
+        self._in_flight.discard(conn)
+        if conn in self._idle:
+            self._idle.remove(conn)
+        self._close(conn)
+        fresh = self._open_connection()
+        if not busy or conn.request is None:
             self._idle.append(fresh)
             return
         self._sent.unknown += 1
-        if line.tries >= MOST_TRIES:
+        if conn.attempts >= MAX_ATTEMPTS:
             fresh.sock.close()
-            raise NobodyAnswers(f"a request got no answer in {line.tries} tries")
-        self._start(fresh, line.request, line.due, line.tries + 1)
+            raise NoAnswer(f"a request got no answer in {conn.attempts} tries")
+        self._start(fresh, conn.request, conn.due, conn.attempts + 1)
 
-    def _give_up_late(self, now: float) -> None:
-        for line in [line for line in self._busy if now - line.started > PATIENCE_S]:
-            self._send_again(line)
+    def _retry_timed_out(self, now: float) -> None:
+        for conn in [conn for conn in self._in_flight if now - conn.started > TIMEOUT_S]:
+            self._send_again(conn)
 
-    def _close(self, line: Line) -> None:
-        self._selector.unregister(line.sock)
-        line.sock.close()
+    def _close(self, conn: Connection) -> None:
+        self._selector.unregister(conn.sock)
+        conn.sock.close()

@@ -9,12 +9,12 @@ from time import perf_counter
 
 import click
 
-from bench.instance import NotUp, own_instance
-from bench.postgres import NoServer, own_database
-from bench.report import machine_line, this_machine
-from bench.rotas import BEGUN, DAY, KINDS, Kind, policies, schedule
+from bench.instance import NotReady, start_own_instance
+from bench.postgres import ServerUnavailable, create_own_database
+from bench.report import describe_machine, format_machine
+from bench.rotas import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
 from models.base import connection, db, open_store, store
-from schedules.oncall import shifts
+from schedules.oncall import list_shifts
 
 YEAR = 365 * DAY
 TIMES = 5
@@ -29,7 +29,7 @@ POLICIES_BUDGET_MS = 2_000.0
 class Measured:
     """`found` are shifts, or people named."""
 
-    what: str
+    subject: str
     found: int
     best_ms: float
     budget_ms: float
@@ -39,44 +39,44 @@ class Measured:
         return self.best_ms > self.budget_ms
 
 
-def year(kind: Kind) -> Measured:
+def measure_year(kind: Kind) -> Measured:
     """All shifts of a year, of a schedule with ten layers and fifty users."""
-    facts, found, waits = schedule(kind), [], []
+    facts, found, times_ms = build_schedule(kind), [], []
     for _ in range(TIMES):
-        begun = perf_counter()
-        found = shifts(facts, BEGUN, BEGUN + YEAR)
-        waits.append(1000 * (perf_counter() - begun))
-    return Measured(f"a year of {kind.name}", len(found), min(waits), YEAR_BUDGET_MS)
+        started_time = perf_counter()
+        found = list_shifts(facts, STARTED_AT, STARTED_AT + YEAR)
+        times_ms.append(1000 * (perf_counter() - started_time))
+    return Measured(f"a year of {kind.name}", len(found), min(times_ms), YEAR_BUDGET_MS)
 
 
-def team(name: str, server: str, count: int) -> Measured:
+def measure_team(name: str, server: str, count: int) -> Measured:
     """Who is on call by each step of each policy of a team, asked over HTTP."""
-    with ExitStack() as ending:
-        url = ending.enter_context(own_database(server)).url if server else ""
-        instance, _ = ending.enter_context(own_instance(**({"database_url": url} if url else {})))
+    with ExitStack() as stack:
+        url = stack.enter_context(create_own_database(server)).url if server else ""
+        instance, _ = stack.enter_context(start_own_instance(**({"database_url": url} if url else {})))
         open_store(url, instance.home)
-        ending.callback(db.close_all)
+        stack.callback(db.close_all)
         credentials = instance.credentials()
-        made = policies(credentials["account_id"], count)
+        team_row = write_policies(credentials["account_id"], count)
         with connection():
             db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
-        link = HTTPConnection("127.0.0.1", instance.port, timeout=60)
-        ending.callback(link.close)
-        waits = []
+        client = HTTPConnection("127.0.0.1", instance.port, timeout=60)
+        stack.callback(client.close)
+        times_ms = []
         for _ in range(TIMES):
-            begun = perf_counter()
+            started_time = perf_counter()
             headers = {"Authorization": f"Bearer {credentials['token']}"}
-            link.request("GET", f"/api/v2/account/teams/{made.unique_id}/oncall/", headers=headers)
-            answer = link.getresponse()
+            client.request("GET", f"/api/v2/account/teams/{team_row.unique_id}/oncall/", headers=headers)
+            answer = client.getresponse()
             text = answer.read()
-            waits.append(1000 * (perf_counter() - begun))
+            times_ms.append(1000 * (perf_counter() - started_time))
             if answer.status != 200:
                 raise click.ClickException(f"{answer.status} {text[:200]!r}")
-    said = json.loads(text)
-    named = sum(len(step["oncalls"]) for policy in said for step in policy["oncalls"])
-    if len(said) != count + 1 or named < count:
-        raise click.ClickException(f"{len(said)} policies with {named} people were answered")
-    return Measured(f"{count:,} policies on {name}", named, min(waits), POLICIES_BUDGET_MS)
+    parsed = json.loads(text)
+    people_count = sum(len(step["oncalls"]) for policy in parsed for step in policy["oncalls"])
+    if len(parsed) != count + 1 or people_count < count:
+        raise click.ClickException(f"{len(parsed)} policies with {people_count} people were answered")
+    return Measured(f"{count:,} policies on {name}", people_count, min(times_ms), POLICIES_BUDGET_MS)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -91,30 +91,30 @@ def team(name: str, server: str, count: int) -> Measured:
 @click.option("--json", "as_machine", is_flag=True, help="For machines.")
 def main(server: str, count: int, as_machine: bool) -> None:
     """Measure who is on call. Exit code 1 when one is over its budget, or could not be measured."""
-    measured = [year(kind) for kind in KINDS]
+    measured = [measure_year(kind) for kind in KINDS]
     missing = False
     for name, where in (("SQLite", ""), ("PostgreSQL", server)):
         if name == "PostgreSQL" and not server:
             continue
         try:
-            measured.append(team(name, where, count))
-        except (NoServer, NotUp, OSError, HTTPException) as error:
+            measured.append(measure_team(name, where, count))
+        except (ServerUnavailable, NotReady, OSError, HTTPException) as error:
             click.echo(f"{name}: not measured: {error}", err=True)
             missing = True
-    machine = this_machine()
+    machine = describe_machine()
     if as_machine:
         click.echo(json.dumps({"machine": machine, "oncall": [asdict(one) for one in measured]}, indent=2))
     else:
-        click.echo(f"{_table(measured)}\n\n{machine_line(machine)}")
+        click.echo(f"{_format_table(measured)}\n\n{format_machine(machine)}")
     if missing or any(one.is_over for one in measured):
         sys.exit(1)
 
 
-def _table(measured: list[Measured]) -> str:
+def _format_table(measured: list[Measured]) -> str:
     lines = [f"{'':32}{'found':>10}{'best ms':>10}{'budget':>10}"]
     for one in measured:
         over = "  over" if one.is_over else ""
-        lines.append(f"{one.what:32}{one.found:10,}{one.best_ms:10.1f}{one.budget_ms:10.0f}{over}")
+        lines.append(f"{one.subject:32}{one.found:10,}{one.best_ms:10.1f}{one.budget_ms:10.0f}{over}")
     return "\n".join(lines)
 
 

@@ -27,16 +27,16 @@ TRIGGERED, ACKNOWLEDGED = 5, 10
 # On one of the incidents.
 NOTES = 500
 ALERTS = 2_000
-AT_ONCE = 5_000
+BATCH_SIZE = 5_000
 
 
 @dataclass
-class Past:
+class SampleData:
     """What questions can name; `member` is the token of somebody who is in five of the teams."""
 
-    begun_at: datetime
+    started_at: datetime
     incidents: int
-    member: str = ""
+    member_token: str = ""
     teams: list[Team] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
     integrations: list[Integration] = field(default_factory=list)
@@ -47,84 +47,84 @@ class Past:
     slas: dict[int, Sla] = field(default_factory=dict)
 
 
-def written(incidents: int, account_id: str) -> Past:
+def write_sample_data(incidents: int, account_id: str) -> SampleData:
     """Write so many incidents into an account that is new; the same ones every time, but for their ids."""
     now = datetime.now(UTC)
-    choose = random.Random(7)
+    rng = random.Random(7)
     with connection():
         account = Account.get(Account.account_identifier == account_id)
-        past = Past(begun_at=now - YEARS, incidents=incidents)
-        with store().writing():
-            _found(past, account, now)
-        records = list(_incidents(past, account, choose))
-        for start in range(0, incidents, AT_ONCE):
-            with store().writing():
-                bulk.insert(Incident, records[start : start + AT_ONCE])
-        with store().writing():
+        data = SampleData(started_at=now - YEARS, incidents=incidents)
+        with store().write_transaction():
+            _create_teams(data, account, now)
+        records = list(_build_incidents(data, account, rng))
+        for start in range(0, incidents, BATCH_SIZE):
+            with store().write_transaction():
+                bulk.insert(Incident, records[start : start + BATCH_SIZE])
+        with store().write_transaction():
             Account.update(last_incident_number=incidents).where(Account.id == account).execute()
-        _hang_on(past, account, choose)
-    return past
+        _add_details(data, account, rng)
+    return data
 
 
-def _found(past: Past, account: Account, now: datetime) -> None:
+def _create_teams(data: SampleData, account: Account, now: datetime) -> None:
     owner = User.get(User.account == account, User.role == AccountRole.OWNER)
     for number in range(TEAMS):
-        user = founding.new_user(account, f"user{number}@example.org", AccountRole.USER, now)
-        team = founding.new_team(account, f"Team {number}", owner, now)
+        user = founding.create_user(account, f"user{number}@example.org", AccountRole.USER, now)
+        team = founding.create_team(account, f"Team {number}", owner, now)
         policy = EscalationPolicy.get(EscalationPolicy.team == team)
         common = {"team": team, "creation_date": now}
-        past.users.append(user)
-        past.teams.append(team)
-        past.policies.append(policy)
-        past.tags[team.id] = [Tag.create(unique_id=new_uuid(), name=name, **common) for name in TAGS]
-        past.priorities[team.id] = [
+        data.users.append(user)
+        data.teams.append(team)
+        data.policies.append(policy)
+        data.tags[team.id] = [Tag.create(unique_id=new_uuid(), name=name, **common) for name in TAGS]
+        data.priorities[team.id] = [
             Priority.create(unique_id=new_uuid(), name=name, **common) for name in PRIORITIES
         ]
-        past.slas[team.id] = Sla.create(unique_id=new_uuid(), name="Gold", **common)
+        data.slas[team.id] = Sla.create(unique_id=new_uuid(), name="Gold", **common)
         for place in range(SERVICES_EACH):
-            service = founding.new_service(team, f"Service {number}.{place}", policy, owner, now)
-            past.services.append(service)
-            past.integrations.append(founding.new_integration(service, "Alerts", GENERIC, owner, now))
-    for team in past.teams[::10]:
-        membership = {"user": past.users[0], "role": TeamRole.USER, "joining_date": now}
+            service = founding.create_service(team, f"Service {number}.{place}", policy, owner, now)
+            data.services.append(service)
+            data.integrations.append(founding.create_integration(service, "Alerts", GENERIC, owner, now))
+    for team in data.teams[::10]:
+        membership = {"user": data.users[0], "role": TeamRole.USER, "joining_date": now}
         TeamMember.create(unique_id=new_uuid(), team=team, **membership)
-    past.member = founding.new_token_for(past.users[0], "bench", now)
+    data.member_token = founding.issue_token(data.users[0], "bench", now)
     # The other teams are closed to who is not in them.
     Team.update(account_permissions=[]).where(Team.account == account).execute()
 
 
-def _incidents(past: Past, account: Account, choose: random.Random) -> Iterator[dict[str, Any]]:
-    gap = YEARS / past.incidents
-    for number in range(1, past.incidents + 1):
-        place = choose.randrange(len(past.services))
-        team = past.teams[place // SERVICES_EACH]
-        luck = choose.randrange(1000)
-        status = 1 if luck < TRIGGERED else 2 if luck < TRIGGERED + ACKNOWLEDGED else 3
-        at = past.begun_at + gap * number
+def _build_incidents(data: SampleData, account: Account, rng: random.Random) -> Iterator[dict[str, Any]]:
+    gap = YEARS / data.incidents
+    for number in range(1, data.incidents + 1):
+        place = rng.randrange(len(data.services))
+        team = data.teams[place // SERVICES_EACH]
+        roll = rng.randrange(1000)
+        status = 1 if roll < TRIGGERED else 2 if roll < TRIGGERED + ACKNOWLEDGED else 3
+        at = data.started_at + gap * number
         yield {
             "unique_id": new_short_id(),
             "account": account.id,
             "incident_number": number,
             "incident_key": new_short_id(),
-            "service": past.services[place].id,
+            "service": data.services[place].id,
             "team": team.id,
             "title": f"db{number % 97} is not answering within 500 ms",
-            "summary": "The check has failed three times in a row. " * choose.randrange(1, 12),
+            "summary": "The check has failed three times in a row. " * rng.randrange(1, 12),
             "status": status,
             "urgency": 1,
-            "assigned_to": choose.choice(past.users).id,
-            "escalation_policy": past.policies[place // SERVICES_EACH].id,
-            "sla": past.slas[team.id].id,
-            "team_priority": choose.choice(past.priorities[team.id]).id,
+            "assigned_to": rng.choice(data.users).id,
+            "escalation_policy": data.policies[place // SERVICES_EACH].id,
+            "sla": data.slas[team.id].id,
+            "team_priority": rng.choice(data.priorities[team.id]).id,
             "creation_date": at,
-            "chain_started_at": at,
+            "run_started_at": at,
             "acknowledged_date": at if status > 1 else None,
             "resolved_date": at if status > 2 else None,
             "escalating": False,
         }
 
 
-def _hang_on(past: Past, account: Account, choose: random.Random) -> None:
+def _add_details(data: SampleData, account: Account, rng: random.Random) -> None:
     """Tags on a third of the incidents, an alert for each, and one that has many alerts and notes."""
     rows = list(
         Incident.select(Incident.id, Incident.team, Incident.service, Incident.creation_date)
@@ -132,12 +132,12 @@ def _hang_on(past: Past, account: Account, choose: random.Random) -> None:
         .order_by(Incident.id)
         .tuples()
     )
-    integrations = {service.id: one.id for service, one in zip(past.services, past.integrations, strict=True)}
+    integrations = {service.id: one.id for service, one in zip(data.services, data.integrations, strict=True)}
     tagged = [
         {
             "unique_id": new_uuid(),
             "incident": row,
-            "team_tag": choose.choice(past.tags[team]).id,
+            "team_tag": rng.choice(data.tags[team]).id,
             "creation_date": at,
         }
         for row, team, _, at in rows[::3]
@@ -160,7 +160,7 @@ def _hang_on(past: Past, account: Account, choose: random.Random) -> None:
         {
             "unique_id": new_short_id(),
             "incident": rows[0][0],
-            "user": past.users[0].id,
+            "user": data.users[0].id,
             "note": "Looking.",
             "creation_date": rows[0][3],
         }
@@ -192,6 +192,6 @@ def _hang_on(past: Past, account: Account, choose: random.Random) -> None:
 
 
 def _insert(table: Any, records: list[dict[str, Any]]) -> None:
-    for start in range(0, len(records), AT_ONCE):
-        with store().writing():
-            bulk.insert(table, records[start : start + AT_ONCE])
+    for start in range(0, len(records), BATCH_SIZE):
+        with store().write_transaction():
+            bulk.insert(table, records[start : start + BATCH_SIZE])

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from bench.processes import Process, titled
+from bench.processes import Process, list_by_title
 
 # A server that does not answer at all is as good as none.
 CONNECT_S = 3
@@ -16,7 +16,7 @@ CONNECT_S = 3
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 
 
-class NoServer(RuntimeError):
+class ServerUnavailable(RuntimeError):
     """There is no PostgreSQL server to measure on, or none that keeps what it was given."""
 
 
@@ -30,17 +30,21 @@ class Database:
 
         What the server does for all of its databases together (its checkpoints, its log) is nobody's.
         """
-        return [one for one in titled("postgres:") if self.name in one.command.split() and one.pid not in but]
+        return [
+            one
+            for one in list_by_title("postgres:")
+            if self.name in one.command.split() and one.pid not in but
+        ]
 
 
 @contextmanager
-def own_database(server: str) -> Iterator[Database]:
+def create_own_database(server: str) -> Iterator[Database]:
     """A fresh database, dropped with the context whoever still uses it. Raises NoServer."""
     name = f"tocsin_bench_{secrets.token_hex(4)}"
     with _connected(server) as talk:
         lax = [setting for setting in DURABLE if talk.execute(f"show {setting}").fetchone() != ("on",)]
         if lax:
-            raise NoServer(f"the server does not keep what it is given: {', '.join(lax)} is not on")
+            raise ServerUnavailable(f"the server does not keep what it is given: {', '.join(lax)} is not on")
         talk.execute(f'create database "{name}"')
     try:
         yield Database(_beside(server, name), name)
@@ -67,6 +71,6 @@ def _connected(server: str) -> Iterator["psycopg.Connection[tuple[str, ...]]"]:
     try:
         talk = psycopg.connect(server, autocommit=True, connect_timeout=CONNECT_S)
     except psycopg.OperationalError as error:
-        raise NoServer(f"no PostgreSQL server answers: {type(error).__name__}") from None
+        raise ServerUnavailable(f"no PostgreSQL server answers: {type(error).__name__}") from None
     with talk:
         yield talk

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-_TICKS = os.sysconf("SC_CLK_TCK")
+_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
 
@@ -26,44 +26,46 @@ class Process:
         return "redis" if program.startswith(("redis", "valkey")) else program
 
 
-def living() -> set[int]:
+def list_pids() -> set[int]:
     """Every process there is, but for those that only wait for their parent to look at them."""
-    return {pid for pid, _ in _parents()}
+    return {pid for pid, _ in _list_parents()}
 
 
-def family(pid: int) -> list[Process]:
+def list_tree(pid: int) -> list[Process]:
     """A process and all that descend from it."""
-    parents = dict(_parents())
+    parents = dict(_list_parents())
     found = [pid] if pid in parents else []
     for one in found:
         found += [child for child, parent in parents.items() if parent == one]
-    return [Process(one, _command(one)) for one in found]
+    return [Process(one, _read_command(one)) for one in found]
 
 
-def titled(beginning: str) -> list[Process]:
+def list_by_title(prefix_text: str) -> list[Process]:
     """Every process whose command line, which some servers write anew, begins so."""
-    found = (Process(pid, _command(pid)) for pid, _ in _parents())
-    return [one for one in found if one.command.startswith(beginning)]
+    found = (Process(pid, _read_command(pid)) for pid, _ in _list_parents())
+    return [one for one in found if one.command.startswith(prefix_text)]
 
 
-def of_home(home: Path) -> list[Process]:
+def list_by_home(home: Path) -> list[Process]:
     """Every process but this one that has a file of a data folder open."""
-    inside = f"{home.resolve()}/"
+    prefix = f"{home.resolve()}/"
     return [
-        Process(pid, _command(pid)) for pid, _ in _parents() if pid != os.getpid() and _holds(pid, inside)
+        Process(pid, _read_command(pid))
+        for pid, _ in _list_parents()
+        if pid != os.getpid() and _has_open_file(pid, prefix)
     ]
 
 
-def _parents() -> Iterator[tuple[int, int]]:
+def _list_parents() -> Iterator[tuple[int, int]]:
     for entry in PROC.iterdir():
         if entry.name.isdecimal():
-            fields = _stat(int(entry.name))
+            fields = _read_stat(int(entry.name))
             # A zombie has ended already, it only waits to be looked at.
             if fields and fields[0] != "Z":
                 yield int(entry.name), int(fields[1])
 
 
-def _stat(pid: int) -> list[str]:
+def _read_stat(pid: int) -> list[str]:
     """The fields after the program's name, which may hold anything: state, parent ..."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
@@ -71,60 +73,60 @@ def _stat(pid: int) -> list[str]:
         return []
 
 
-def _command(pid: int) -> str:
+def _read_command(pid: int) -> str:
     try:
         return (PROC / str(pid) / "cmdline").read_text().rstrip("\0")
     except OSError:
         return ""
 
 
-def _holds(pid: int, inside: str) -> bool:
+def _has_open_file(pid: int, prefix: str) -> bool:
     try:
         handles = list((PROC / str(pid) / "fd").iterdir())
     except OSError:
         return False
-    return any(_target(handle).startswith(inside) for handle in handles)
+    return any(_read_link(handle).startswith(prefix) for handle in handles)
 
 
-def _target(handle: Path) -> str:
+def _read_link(handle: Path) -> str:
     try:
         return str(handle.readlink())
     except OSError:
         return ""
 
 
-def cpu_seconds(pid: int) -> float:
+def get_cpu_seconds(pid: int) -> float:
     """User and system time that a process has used; 0 when it is gone."""
-    fields = _stat(pid)
-    return (int(fields[11]) + int(fields[12])) / _TICKS if fields else 0.0
+    fields = _read_stat(pid)
+    return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS if fields else 0.0
 
 
-def busy_seconds() -> float:
+def get_busy_seconds() -> float:
     """What all cores of this machine have worked so far, for whomever; what its host took counts too."""
-    user, nice, system, _idle, _waiting, *rest = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
-    return sum(map(int, (user, nice, system, *rest))) / _TICKS
+    user, nice, system, _idle, _iowait, *rest = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
+    return sum(map(int, (user, nice, system, *rest))) / _CLOCK_TICKS
 
 
-class Elsewhere:
+class OtherLoad:
     """Work on this machine since it was made that was done neither for us nor for these processes."""
 
     def __init__(self, processes: Callable[[], list[Process]]) -> None:
         self._processes = processes
-        self._began_at = monotonic()
-        self._busy, self._ours = busy_seconds(), self._of_ours()
+        self._started_at = monotonic()
+        self._busy, self._own = get_busy_seconds(), self._get_own_seconds()
 
-    def percent(self) -> float:
+    def get_percent(self) -> float:
         """Of all cores. High: the figures of this time are worth little."""
-        others = busy_seconds() - self._busy - (self._of_ours() - self._ours)
+        other_seconds = get_busy_seconds() - self._busy - (self._get_own_seconds() - self._own)
         cores = os.cpu_count() or 1
-        return max(100 * others / (monotonic() - self._began_at) / cores, 0.0)
+        return max(100 * other_seconds / (monotonic() - self._started_at) / cores, 0.0)
 
-    def _of_ours(self) -> float:
-        ours = {one.pid for one in [*family(os.getpid()), *self._processes()]}
-        return sum(map(cpu_seconds, ours))
+    def _get_own_seconds(self) -> float:
+        ours = {one.pid for one in [*list_tree(os.getpid()), *self._processes()]}
+        return sum(map(get_cpu_seconds, ours))
 
 
-def memory_mib(pid: int) -> float:
+def get_memory_mib(pid: int) -> float:
     """The proportional share of memory (PSS): what is shared counts once over all who share it."""
     try:
         lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
@@ -144,27 +146,27 @@ class Meter:
         self._stopping = threading.Event()
         self._before: dict[int, float] = {}
         self._used: dict[int, float] = {}
-        self._thread = threading.Thread(target=self._watch, name="meter", daemon=True)
+        self._thread = threading.Thread(target=self._sample_loop, name="meter", daemon=True)
         self.cpu_s = 0.0
         self.peak_mib = 0.0
 
     def start(self) -> "Meter":
-        self._before = {one.pid: cpu_seconds(one.pid) for one in self._processes()}
+        self._before = {one.pid: get_cpu_seconds(one.pid) for one in self._processes()}
         self._thread.start()
         return self
 
     def stop(self) -> None:
         self._stopping.set()
         self._thread.join()
-        self._look()
+        self._sample()
         self.cpu_s = sum(used - self._before.get(pid, 0.0) for pid, used in self._used.items())
 
-    def _watch(self) -> None:
+    def _sample_loop(self) -> None:
         while not self._stopping.wait(1.0):
-            self._look()
+            self._sample()
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         found = [one.pid for one in self._processes()]
         for pid in found:
-            self._used[pid] = max(cpu_seconds(pid), self._used.get(pid, 0.0))
-        self.peak_mib = max(self.peak_mib, sum(memory_mib(pid) for pid in found))
+            self._used[pid] = max(get_cpu_seconds(pid), self._used.get(pid, 0.0))
+        self.peak_mib = max(self.peak_mib, sum(get_memory_mib(pid) for pid in found))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bench.budgets import Verdict, verdicts
+from bench.budgets import Verdict, list_verdicts
 from bench.calm import Idle, QuietKey
 from bench.run import Figures
 from bench.suite import Results
@@ -36,7 +36,7 @@ COLUMNS = (
     ("unknown", "unknown", "{}"),
 )
 # Columns of words; the others are numbers and stand at the right.
-WORDS = frozenset({"target", "run", "what", "verdict", "budget"})
+TEXT_COLUMNS = frozenset({"target", "run", "what", "verdict", "budget"})
 
 LEGEND = """\
 accept: 2xx answers a second while sending. full: alerts a second until each is stored, counted once under its
@@ -48,72 +48,72 @@ peak: memory (PSS) of the same processes. elsewhere: what others took of all cor
 only where that is low in both of its runs."""
 
 
-def table(runs: Sequence[Figures]) -> str:
+def format_runs(runs: Sequence[Figures]) -> str:
     rows = [[form.format(getattr(run, name)) for _, name, form in COLUMNS] for run in runs]
-    return _aligned([heading for heading, _, _ in COLUMNS], rows)
+    return _align([heading for heading, _, _ in COLUMNS], rows)
 
 
-def everything(results: Results, machine: Mapping[str, Any]) -> str:
-    parts = [
-        table(results.runs),
-        *(f"{name}: not measured: {why}" for name, why in results.absent.items()),
-        *map(_quiet_line, results.quiet),
-        *map(_idle_line, results.idle),
-        _verdicts(verdicts(results)),
+def format_report(results: Results, machine: Mapping[str, Any]) -> str:
+    sections = [
+        format_runs(results.runs),
+        *(f"{name}: not measured: {why}" for name, why in results.unavailable.items()),
+        *map(_format_quiet_key, results.quiet),
+        *map(_format_idle, results.idle),
+        _format_verdicts(list_verdicts(results)),
         LEGEND,
-        f"{results.server or 'no PostgreSQL'}, {machine_line(machine)}",
+        f"{results.server or 'no PostgreSQL'}, {format_machine(machine)}",
     ]
-    return "\n\n".join(parts)
+    return "\n\n".join(sections)
 
 
-def _quiet_line(one: QuietKey) -> str:
+def _format_quiet_key(one: QuietKey) -> str:
     return (
-        f"{one.target}, {one.alerts} alerts of a quiet key while {one.waiting_first:,} to "
-        f"{one.waiting_last:,} of another waited: accept p99 {one.accept_p99_ms:.0f} ms, "
-        f"notice p50 {one.notice_p50_ms:.0f} ms, p99 {one.notice_p99_ms:.0f} ms"
+        f"{one.target}, {one.alerts} alerts of a quiet key while {one.pending_at_start:,} to "
+        f"{one.pending_at_end:,} of another waited: accept p99 {one.accept_p99_ms:.0f} ms, "
+        f"notice p50 {one.notification_p50_ms:.0f} ms, p99 {one.notification_p99_ms:.0f} ms"
     )
 
 
-def _idle_line(one: Idle) -> str:
+def _format_idle(one: Idle) -> str:
     return f"{one.target}, idle for {one.seconds:.0f} s: {one.cpu_share:.1f} % of a core, {one.mib:.0f} MiB"
 
 
-def _verdicts(found: Iterable[Verdict]) -> str:
+def _format_verdicts(found: Iterable[Verdict]) -> str:
     rows = [
         [one.what, "-" if one.measured is None else f"{one.measured:,.2f}", one.budget, one.verdict]
         for one in found
     ]
-    return _aligned(["what", "measured", "budget", "verdict"], rows)
+    return _align(["what", "measured", "budget", "verdict"], rows)
 
 
-def _aligned(heading: list[str], rows: list[list[str]]) -> str:
+def _align(heading: list[str], rows: list[list[str]]) -> str:
     widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
     return "\n".join(
         "  ".join(
-            cell.ljust(width) if name in WORDS else cell.rjust(width)
+            cell.ljust(width) if name in TEXT_COLUMNS else cell.rjust(width)
             for name, cell, width in zip(heading, row, widths, strict=True)
         ).rstrip()
         for row in [heading, *rows]
     )
 
 
-def as_json(results: Results, machine: Mapping[str, Any]) -> dict[str, Any]:
+def build_json(results: Results, machine: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "machine": dict(machine),
         "server": results.server,
         "runs": [asdict(run) for run in results.runs],
         "quiet_key": [asdict(one) for one in results.quiet],
         "idle": [asdict(one) for one in results.idle],
-        "not_measured": results.absent,
-        "budgets": [asdict(one) for one in verdicts(results)],
+        "not_measured": results.unavailable,
+        "budgets": [asdict(one) for one in list_verdicts(results)],
     }
 
 
-def this_machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """What it is measured on; to be asked before the load begins."""
     return {
         "cores": os.cpu_count(),
-        "processor": _processor(),
+        "processor": _read_processor(),
         "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30),
         "kernel": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -121,11 +121,11 @@ def this_machine() -> dict[str, Any]:
     }
 
 
-def machine_line(machine: Mapping[str, Any]) -> str:
+def format_machine(machine: Mapping[str, Any]) -> str:
     return ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in machine.items())
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

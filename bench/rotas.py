@@ -15,7 +15,7 @@ from models.teams import EscalationPolicy, Team
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-BEGUN = datetime(2025, 12, 29, 9, tzinfo=UTC)
+STARTED_AT = datetime(2025, 12, 29, 9, tzinfo=UTC)
 
 LAYERS, USERS, OVERRIDES = 10, 50, 52
 
@@ -31,7 +31,7 @@ class Kind:
     by_local_time: bool = False
 
 
-NIGHTS = (RestrictionFacts(7, 22 * HOUR, 10 * HOUR),)
+NIGHT_HOURS = (RestrictionFacts(7, 22 * HOUR, 10 * HOUR),)
 WORKDAYS = tuple(RestrictionFacts(day, 9 * HOUR, 8 * HOUR) for day in range(1, 6))
 
 KINDS = (
@@ -39,12 +39,12 @@ KINDS = (
     Kind("weeks, by local time", 7 * DAY, by_local_time=True),
     Kind("days", DAY),
     Kind("days, by local time", DAY, by_local_time=True),
-    Kind("days, nights only", DAY, RestrictionType.DAILY, NIGHTS, by_local_time=True),
+    Kind("days, nights only", DAY, RestrictionType.DAILY, NIGHT_HOURS, by_local_time=True),
     Kind("weeks, workdays only", 7 * DAY, RestrictionType.WEEKLY, WORKDAYS, by_local_time=True),
 )
 
 
-def schedule(kind: Kind) -> ScheduleFacts:
+def build_schedule(kind: Kind) -> ScheduleFacts:
     """With an override of eight hours a week."""
     each = USERS // LAYERS
     layers = tuple(
@@ -53,7 +53,7 @@ def schedule(kind: Kind) -> ScheduleFacts:
             f"Layer-{place}",
             tuple(f"user-{place * each + turn}" for turn in range(each)),
             kind.shift_length,
-            BEGUN + place * HOUR,
+            STARTED_AT + place * HOUR,
             restriction_type=kind.restriction_type,
             restrictions=kind.restrictions,
         )
@@ -62,43 +62,43 @@ def schedule(kind: Kind) -> ScheduleFacts:
     overrides = tuple(
         OverrideFacts(f"override-{week}", "", f"user-{week % USERS}", begins, begins + 8 * HOUR)
         for week in range(OVERRIDES)
-        for begins in [BEGUN + week * 7 * DAY]
+        for begins in [STARTED_AT + week * 7 * DAY]
     )
     return ScheduleFacts(1, "schedule", "Schedule", "Europe/Berlin", kind.by_local_time, layers, overrides)
 
 
-def policies(account_id: str, count: int, schedules: int = 500, people: int = 200) -> Team:
+def write_policies(account_id: str, count: int, schedules: int = 500, people: int = 200) -> Team:
     """A team with so many policies of three steps, each of which names a schedule and a user."""
-    with connection(), store().writing():
+    with connection(), store().write_transaction():
         now = store().now()
         account = Account.get(Account.account_identifier == account_id)
         owner = User.get(User.account == account)
-        team = founding.new_team(account, "Many", owner, now)
+        team = founding.create_team(account, "Many", owner, now)
         users = [
-            founding.new_user(account, f"many-{n}@example.org", AccountRole.USER, now, first_name=f"N{n}")
+            founding.create_user(account, f"many-{n}@example.org", AccountRole.USER, now, first_name=f"N{n}")
             for n in range(people)
         ]
         names = [user.username for user in users]
-        rotas = [_rota(team, place, names, now) for place in range(schedules)]
-        bulk.insert(Schedule, rotas)
-        ids = [rota["unique_id"] for rota in rotas]
-        bulk.insert(EscalationPolicy, [_policy(team, place, ids, names, now) for place in range(count)])
+        rows = [_build_schedule_row(team, place, names, now) for place in range(schedules)]
+        bulk.insert(Schedule, rows)
+        ids = [row["unique_id"] for row in rows]
+        bulk.insert(EscalationPolicy, [_build_policy(team, place, ids, names, now) for place in range(count)])
     return team
 
 
-def _rota(team: Team, place: int, names: list[str], now: datetime) -> dict[str, Any]:
+def _build_schedule_row(team: Team, place: int, names: list[str], now: datetime) -> dict[str, Any]:
     return {
         "unique_id": new_uuid(),
         "team": team.id,
         "name": f"Rota {place}",
         "time_zone": "Europe/Berlin",
         "shift_time_in_dst": True,
-        "layers": [_layer(place, half, names) for half in range(2)],
+        "layers": [_build_layer(place, half, names) for half in range(2)],
         "creation_date": now,
     }
 
 
-def _layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
+def _build_layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
     """Days or nights, by week, of five people."""
     first = (place * 10 + half * 5) % len(names)
     hours = {"duration": 43_200, "start_day_of_week": 7, "start_time_of_day": ("08:00:00", "20:00:00")[half]}
@@ -110,7 +110,7 @@ def _layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
             {"user": name, "position": turn, "unique_id": new_uuid()}
             for turn, name in enumerate(names[first : first + 5], start=1)
         ],
-        "rotation_start_time": BEGUN.isoformat(),
+        "rotation_start_time": STARTED_AT.isoformat(),
         "rotation_end_time": None,
         "unique_id": new_uuid(),
         "last_edited": None,
@@ -119,7 +119,7 @@ def _layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _policy(team: Team, place: int, ids: list[str], names: list[str], now: datetime) -> dict[str, Any]:
+def _build_policy(team: Team, place: int, ids: list[str], names: list[str], now: datetime) -> dict[str, Any]:
     steps = [
         {
             "unique_id": new_uuid(),
@@ -145,6 +145,6 @@ def _policy(team: Team, place: int, ids: list[str], names: list[str], now: datet
         "team": team.id,
         "name": f"Policy {place}",
         "rules": steps,
-        "assignment_settings": founding.new_assignment_settings(),
+        "assignment_settings": founding.build_assignment_settings(),
         "creation_date": now,
     }

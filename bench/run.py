@@ -7,17 +7,17 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import Protocol
 
-from bench.instance import until
+from bench.instance import wait_until
 from bench.load import Loader, Sent
-from bench.processes import Elsewhere, Meter, Process
+from bench.processes import Meter, OtherLoad, Process
 from bench.traffic import Traffic
 
 # How long after the last answer everything must be dealt with.
-PATIENCE_S = 120.0
+TIMEOUT_S = 120.0
 POLL_S = 0.05
 
 
-class Lost(RuntimeError):
+class AlertsLost(RuntimeError):
     """The run is not reported: something that was accepted was not kept, or not told of once."""
 
     def __init__(self, faults: list[str]) -> None:
@@ -26,7 +26,7 @@ class Lost(RuntimeError):
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunSpec:
     name: str
     alerts: int
     entities: int
@@ -36,12 +36,12 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RunOutcome:
     """What came of a run: how many were told, in how many messages, after how long from each 2xx."""
 
-    notices: int = 0
+    notifications: int = 0
     messages: int = 0
-    waits_ms: Sequence[float] = ()
+    latencies_ms: Sequence[float] = ()
 
 
 class Target(Protocol):
@@ -49,13 +49,13 @@ class Target(Protocol):
 
     name: str
     # Its body of a single alert, as bench.traffic.Traffic has it.
-    alone: bytes
+    single_body: bytes
 
     def urls(self, batch: int) -> Sequence[str]:
         """Where alerts go that come so many in a request."""
         ...
 
-    def name_of(self, answer: bytes) -> str:
+    def get_alert_id(self, answer: bytes) -> str:
         """By what it calls an alert that it accepted; empty if it has no name."""
         ...
 
@@ -63,15 +63,15 @@ class Target(Protocol):
         """All that work for it, its database's included."""
         ...
 
-    def begin(self) -> None:
+    def start_run(self) -> None:
         """A run begins: what comes from now on belongs to it."""
         ...
 
-    def settled(self, traffic: Traffic) -> bool:
+    def is_done(self, traffic: Traffic) -> bool:
         """Whether all that was accepted is dealt with and told."""
         ...
 
-    def told(self, traffic: Traffic, sent: Sent) -> Told:
+    def reconcile(self, traffic: Traffic, sent: Sent) -> RunOutcome:
         """Raises Lost when not every accepted alert was kept, counted once, and told of once."""
         ...
 
@@ -96,75 +96,77 @@ class Figures:
     p99_ms: float
     max_ms: float
     full_rate: float
-    all_told_s: float
-    notices: int
+    total_s: float
+    notifications: int
     messages: int
-    notice_p50_ms: float
-    notice_p99_ms: float
+    notification_p50_ms: float
+    notification_p99_ms: float
     cpu_ms: float
-    elsewhere: float
+    other_load: float
     peak_mib: float
     refused: int
     unknown: int
 
 
-def traffic_of(plan: Plan, target: Target) -> Traffic:
-    return Traffic(f"bench{secrets.token_hex(4)}", plan.alerts, plan.entities, plan.batch, target.alone)
+def build_traffic(spec: RunSpec, target: Target) -> Traffic:
+    return Traffic(f"bench{secrets.token_hex(4)}", spec.alerts, spec.entities, spec.batch, target.single_body)
 
 
-def measure(plan: Plan, target: Target, quiet: bool = False) -> Figures:
+def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
     """Run a plan. Raises Lost when what was accepted is not borne out by the target."""
-    traffic = traffic_of(plan, target)
-    requests = list(traffic.requests(*target.urls(plan.batch)))
-    say = _progress(f"{target.name}, {plan.name}", plan.alerts, quiet)
-    target.begin()
-    elsewhere = Elsewhere(target.processes)
+    traffic = build_traffic(spec, target)
+    requests = list(traffic.requests(*target.urls(spec.batch)))
+    report = _build_progress(f"{target.name}, {spec.name}", spec.alerts, quiet)
+    target.start_run()
+    other_load = OtherLoad(target.processes)
     meter = Meter(target.processes).start()
     try:
         loader = Loader(
-            target.urls(plan.batch)[0],
-            plan.connections,
-            rate=plan.rate,
-            name_of=target.name_of,
-            progress=say,
+            target.urls(spec.batch)[0],
+            spec.connections,
+            rate=spec.rate,
+            get_alert_id=target.get_alert_id,
+            progress=report,
         )
         sent = loader.run(requests)
-        settled = until(lambda: target.settled(traffic), PATIENCE_S, POLL_S)
-        settled_at = time()
-        taken_elsewhere = elsewhere.percent()
+        is_done = wait_until(lambda: target.is_done(traffic), TIMEOUT_S, POLL_S)
+        done_at = time()
+        other_percent = other_load.get_percent()
     finally:
         meter.stop()
-        say(-1)
-    if not settled:
-        raise Lost([f"after {PATIENCE_S:.0f} s not everything is dealt with"])
-    figures = _figures(plan, target, sent, target.told(traffic, sent), meter, settled_at)
-    return replace(figures, elsewhere=taken_elsewhere)
+        report(-1)
+    if not is_done:
+        raise AlertsLost([f"after {TIMEOUT_S:.0f} s not everything is dealt with"])
+    figures = _build_figures(spec, target, sent, target.reconcile(traffic, sent), meter, done_at)
+    return replace(figures, other_load=other_percent)
 
 
-def _figures(plan: Plan, target: Target, sent: Sent, told: Told, meter: Meter, settled_at: float) -> Figures:
-    kept = sum(len(request.entities) for request in sent.accepted)
-    waits, answers = sorted(told.waits_ms), sorted(sent.latencies_ms)
-    all_told_s = settled_at - sent.began_at
+def _build_figures(
+    spec: RunSpec, target: Target, sent: Sent, outcome: RunOutcome, meter: Meter, done_at: float
+) -> Figures:
+    accepted_count = sum(len(request.entities) for request in sent.accepted)
+    latencies, accept_ms = sorted(outcome.latencies_ms), sorted(sent.latencies_ms)
+    total_s = done_at - sent.started_at
     return Figures(
         target=target.name,
-        name=plan.name,
-        alerts=kept,
-        entities=plan.entities,
-        batch=plan.batch,
-        connections=plan.connections,
-        accept_rate=kept / sent.seconds,
-        p50_ms=percentile(answers, 50),
-        p90_ms=percentile(answers, 90),
-        p99_ms=percentile(answers, 99),
-        max_ms=percentile(answers, 100),
-        full_rate=kept / all_told_s,
-        all_told_s=all_told_s,
-        notices=told.notices,
-        messages=told.messages,
-        notice_p50_ms=percentile(waits, 50),
-        notice_p99_ms=percentile(waits, 99),
-        cpu_ms=meter.cpu_s * 1000 / max(kept, 1),
-        elsewhere=0.0,
+        name=spec.name,
+        alerts=accepted_count,
+        entities=spec.entities,
+        batch=spec.batch,
+        connections=spec.connections,
+        accept_rate=accepted_count / sent.seconds,
+        p50_ms=percentile(accept_ms, 50),
+        p90_ms=percentile(accept_ms, 90),
+        p99_ms=percentile(accept_ms, 99),
+        max_ms=percentile(accept_ms, 100),
+        full_rate=accepted_count / total_s,
+        total_s=total_s,
+        notifications=outcome.notifications,
+        messages=outcome.messages,
+        notification_p50_ms=percentile(latencies, 50),
+        notification_p99_ms=percentile(latencies, 99),
+        cpu_ms=meter.cpu_s * 1000 / max(accepted_count, 1),
+        other_load=0.0,
         peak_mib=meter.peak_mib,
         refused=sum(sent.refused.values()),
         unknown=sent.unknown,
@@ -178,7 +180,7 @@ def percentile(ordered: list[float], share: int) -> float:
     return ordered[max(-(-len(ordered) * share // 100) - 1, 0)]
 
 
-def _progress(what: str, alerts: int, quiet: bool) -> Callable[[int], None]:
+def _build_progress(what: str, alerts: int, quiet: bool) -> Callable[[int], None]:
     """Tells on a terminal how many alerts are answered; -1 clears the line. Elsewhere only what begins."""
     if quiet:
         return lambda answered: None
@@ -186,9 +188,9 @@ def _progress(what: str, alerts: int, quiet: bool) -> Callable[[int], None]:
         print(f"{what} ...", file=sys.stderr, flush=True)
         return lambda answered: None
 
-    def say(answered: int) -> None:
+    def report(answered: int) -> None:
         line = f"{what}: {answered:,} of {alerts:,}" if answered >= 0 else ""
         sys.stderr.write(f"\r\033[K{line}")
         sys.stderr.flush()
 
-    return say
+    return report

@@ -12,7 +12,7 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP
 
-MOST_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Sink:
         self.port = port
         self.mails: list[Mail] = []
         self._loop = asyncio.new_event_loop()
-        self._up = threading.Event()
+        self._started = threading.Event()
         self._failed: OSError | None = None
         self._thread = threading.Thread(target=self._serve, name="mail sink", daemon=True)
 
     def start(self) -> "Sink":
         self._thread.start()
-        self._up.wait()
+        self._started.wait()
         if self._failed is not None:
             raise self._failed
         return self
@@ -77,14 +77,14 @@ class Sink:
         asyncio.set_event_loop(self._loop)
         try:
             server = self._loop.run_until_complete(
-                self._loop.create_server(self._session, "127.0.0.1", self.port)
+                self._loop.create_server(self._build_session, "127.0.0.1", self.port)
             )
         except OSError as error:
             self._failed = error
-            self._up.set()
+            self._started.set()
             return
         self.port = server.sockets[0].getsockname()[1]
-        self._up.set()
+        self._started.set()
         self._loop.run_forever()
         server.close()
         self._end_sessions()
@@ -96,5 +96,5 @@ class Sink:
             session.cancel()
         self._loop.run_until_complete(asyncio.gather(*sessions, return_exceptions=True))
 
-    def _session(self) -> SMTP:
-        return SMTP(self, hostname="sink.invalid", data_size_limit=MOST_BYTES, loop=self._loop)
+    def _build_session(self) -> SMTP:
+        return SMTP(self, hostname="sink.invalid", data_size_limit=MAX_BYTES, loop=self._loop)

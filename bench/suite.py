@@ -5,34 +5,34 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from bench.calm import Flood, Idle, QuietKey, idle, quiet_key
-from bench.instance import NotUp
-from bench.load import NobodyAnswers
-from bench.peers import PEERS, Absent
-from bench.postgres import NoServer, version
-from bench.run import Figures, Lost, Plan, Target, measure
-from bench.tocsin import Tocsin, on_postgres, on_sqlite
+from bench.calm import Flood, Idle, QuietKey, idle, measure_quiet_key
+from bench.instance import NotReady
+from bench.load import NoAnswer
+from bench.peers import PEERS, PeerUnavailable
+from bench.postgres import ServerUnavailable, version
+from bench.run import AlertsLost, Figures, RunSpec, Target, measure
+from bench.tocsin import Tocsin, start_on_postgres, start_on_sqlite
 
 # Names by which the budgets find their runs.
 LIGHT, UNIQUE, STORM, STORM_16 = "light load", "unique", "storm", "storm, 16 connections"
 POSTGRES, SQLITE = "Tocsin, PostgreSQL", "Tocsin, SQLite"
 
-_STORM = Plan(STORM, 20_000, 200)
-_LIGHT = Plan(LIGHT, 200, 200, connections=8, rate=20)
+_STORM = RunSpec(STORM, 20_000, 200)
+_LIGHT = RunSpec(LIGHT, 200, 200, connections=8, rate=20)
 
-OURS: dict[str, Sequence[Plan]] = {
+OWN_RUNS: dict[str, Sequence[RunSpec]] = {
     POSTGRES: (
         _LIGHT,
-        Plan(UNIQUE, 20_000, 20_000),
+        RunSpec(UNIQUE, 20_000, 20_000),
         _STORM,
-        Plan(STORM_16, 6_000, 200, connections=16),
+        RunSpec(STORM_16, 6_000, 200, connections=16),
     ),
-    SQLITE: (_LIGHT, Plan(UNIQUE, 10_000, 10_000), replace(_STORM, alerts=10_000)),
+    SQLITE: (_LIGHT, RunSpec(UNIQUE, 10_000, 10_000), replace(_STORM, alerts=10_000)),
 }
 # As many as take about ten seconds.
-THEIRS: dict[str, Sequence[Plan]] = {
-    "Alerta": (Plan(UNIQUE, 1_500, 1_500), Plan(STORM, 1_500, 200)),
-    "Alertmanager": (Plan(UNIQUE, 20_000, 20_000), Plan(STORM, 60_000, 200)),
+PEER_RUNS: dict[str, Sequence[RunSpec]] = {
+    "Alerta": (RunSpec(UNIQUE, 1_500, 1_500), RunSpec(STORM, 1_500, 200)),
+    "Alertmanager": (RunSpec(UNIQUE, 20_000, 20_000), RunSpec(STORM, 60_000, 200)),
 }
 FLOOD = Flood(80_000)
 IDLE_S = 20.0
@@ -46,7 +46,7 @@ class Results:
     quiet: list[QuietKey] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
     # Target -> why it is not in the table.
-    absent: dict[str, str] = field(default_factory=dict)
+    unavailable: dict[str, str] = field(default_factory=dict)
     server: str = ""
 
     def run(self, target: str, name: str) -> Figures | None:
@@ -67,55 +67,55 @@ class Suite:
         results = Results()
         try:
             results.server = version(self.server)
-            with on_postgres(self.server) as ours:
-                self._ours(ours, results)
-        except NoServer as error:
-            results.absent[POSTGRES] = str(error)
+            with start_on_postgres(self.server) as ours:
+                self._measure_own(ours, results)
+        except ServerUnavailable as error:
+            results.unavailable[POSTGRES] = str(error)
         if self.peers:
             for name, start in PEERS.items():
-                self._theirs(name, start, results)
-        with on_sqlite() as ours:
-            self._idle(ours, results)
-            self._ours(ours, results)
+                self._measure_peer(name, start, results)
+        with start_on_sqlite() as ours:
+            self._measure_idle(ours, results)
+            self._measure_own(ours, results)
         return results
 
-    def _ours(self, target: Tocsin, results: Results) -> None:
-        for plan in self._plans(OURS[target.name]):
-            results.runs.append(named(plan, target, self.silent))
-        self._say(f"{target.name}, a quiet key beside a flood ...")
+    def _measure_own(self, target: Tocsin, results: Results) -> None:
+        for spec in self._list_specs(OWN_RUNS[target.name]):
+            results.runs.append(measure_named(spec, target, self.silent))
+        self._report(f"{target.name}, a quiet key beside a flood ...")
         flood = replace(FLOOD, flood=FLOOD.flood // QUICK, alerts=20) if self.quick else FLOOD
-        results.quiet.append(quiet_key(flood, target))
+        results.quiet.append(measure_quiet_key(flood, target))
 
-    def _idle(self, target: Tocsin, results: Results) -> None:
-        self._say(f"{target.name}, idle ...")
+    def _measure_idle(self, target: Tocsin, results: Results) -> None:
+        self._report(f"{target.name}, idle ...")
         results.idle.append(idle(target, IDLE_S / QUICK if self.quick else IDLE_S))
 
-    def _theirs(
+    def _measure_peer(
         self, name: str, start: Callable[[str], AbstractContextManager[Target]], results: Results
     ) -> None:
         try:
             with start(self.server) as target:
-                for plan in self._plans(THEIRS[name]):
-                    results.runs.append(measure(plan, target, self.silent))
-        except (Absent, Lost, NobodyAnswers, OSError) as error:
-            results.absent[name] = str(error).splitlines()[0]
+                for spec in self._list_specs(PEER_RUNS[name]):
+                    results.runs.append(measure(spec, target, self.silent))
+        except (PeerUnavailable, AlertsLost, NoAnswer, OSError) as error:
+            results.unavailable[name] = str(error).splitlines()[0]
 
-    def _plans(self, plans: Sequence[Plan]) -> Iterator[Plan]:
-        for plan in plans:
-            alerts = plan.alerts // QUICK if self.quick else plan.alerts
-            yield replace(plan, alerts=alerts, entities=min(plan.entities, alerts))
+    def _list_specs(self, specs: Sequence[RunSpec]) -> Iterator[RunSpec]:
+        for spec in specs:
+            alerts = spec.alerts // QUICK if self.quick else spec.alerts
+            yield replace(spec, alerts=alerts, entities=min(spec.entities, alerts))
 
-    def _say(self, what: str) -> None:
+    def _report(self, what: str) -> None:
         if not self.silent:
             print(what, file=sys.stderr, flush=True)
 
 
-def named(plan: Plan, target: Target, silent: bool) -> Figures:
+def measure_named(spec: RunSpec, target: Target, silent: bool) -> Figures:
     """Measured; a loss says in which run."""
     try:
-        return measure(plan, target, silent)
-    except Lost as error:
-        raise Lost([f"{target.name}, run {plan.name!r}", *error.faults]) from None
+        return measure(spec, target, silent)
+    except AlertsLost as error:
+        raise AlertsLost([f"{target.name}, run {spec.name!r}", *error.faults]) from None
 
 
-FAILURES = (Lost, NobodyAnswers, NotUp)
+FAILURES = (AlertsLost, NoAnswer, NotReady)

@@ -14,20 +14,20 @@ from tempfile import TemporaryDirectory
 import click
 
 from bench import chains
-from bench.instance import Instance, NotUp, until
-from bench.postgres import Database, NoServer, own_database
-from bench.processes import Elsewhere, Meter, Process, family
-from bench.report import machine_line, this_machine
+from bench.instance import Instance, NotReady, wait_until
+from bench.postgres import Database, ServerUnavailable, create_own_database
+from bench.processes import Meter, OtherLoad, Process, list_tree
+from bench.report import describe_machine, format_machine
 from bench.run import percentile
 from bench.sink import Sink
 from models.base import connection, db, open_store, store
 from models.incidents import IncidentLog
-from models.notices import Message, Notice
+from models.notices import Message, Notification
 from models.timers import Timer
 
 # What is promised: all that are due in one minute are done within the next.
 BUDGET_S = 60.0
-PATIENCE_S = 300.0
+TIMEOUT_S = 300.0
 INCIDENTS = 100_000
 TEAMS = 50
 POLL_S = 0.2
@@ -46,7 +46,7 @@ class Measured:
     late_max_s: float
     workers_cpu_s: float
     server_cpu_s: float
-    elsewhere: float
+    other_load: float
 
     @property
     def is_over(self) -> bool:
@@ -61,63 +61,65 @@ class TwoWorkers(Instance):
     def start(self, timeout: float = 30.0) -> "TwoWorkers":
         super().start(timeout)
         command = [sys.executable, "-P", "-m", "tocsin", "worker", "--parent", str(os.getpid())]
-        with self.log.open("ab") as told:
+        with self.log.open("ab") as output:
             self._second = subprocess.Popen(
-                command, env=self._environment, stdin=subprocess.DEVNULL, stdout=told, stderr=told
+                command, env=self._environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
-        if not until(lambda: self.log.read_text().count('"working"') == 2, timeout):
-            raise NotUp(f"the second worker did not get ready:\n{self.log.read_text()[-2000:]}")
+        if not wait_until(lambda: self.log.read_text().count('"working"') == 2, timeout):
+            raise NotReady(f"the second worker did not get ready:\n{self.log.read_text()[-2000:]}")
         return self
 
-    def _end(self, processes: list[Process]) -> None:
-        super()._end(processes)
+    def _kill_all(self, processes: list[Process]) -> None:
+        super()._kill_all(processes)
         if self._second is not None:
             self._second.wait()
             self._second = None
 
     def processes(self) -> list[Process]:
-        return super().processes() + (family(self._second.pid) if self._second is not None else [])
+        return super().processes() + (list_tree(self._second.pid) if self._second is not None else [])
 
     def workers(self) -> list[Process]:
         return [one for one in self.processes() if one.kind == "worker"]
 
 
-def measured(server: str, incidents: int) -> Measured:
+def measure(server: str, incidents: int) -> Measured:
     """One run. Raises NotUp when they are not all done in time, and a fault when one was not done once."""
-    with ExitStack() as ending:
-        database = ending.enter_context(own_database(server))
+    with ExitStack() as stack:
+        database = stack.enter_context(create_own_database(server))
         sink = Sink().start()
-        ending.callback(sink.stop)
-        folder = Path(ending.enter_context(TemporaryDirectory(prefix="tocsin-bench-")))
+        stack.callback(sink.stop)
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="tocsin-bench-")))
         instance = TwoWorkers(folder, sink.port, database_url=database.url)
-        ending.callback(instance.stop)
+        stack.callback(instance.stop)
         instance.start()
         open_store(database.url, instance.home)
-        ending.callback(db.close_all)
+        stack.callback(db.close_all)
         with connection():
             due_at = store().now() + timedelta(seconds=20 + incidents / 2_500)
-        written = chains.written(
+        written = chains.write_incidents(
             instance.credentials()["account_id"], incidents, TEAMS, lambda number: due_at
         )
-        return _watched(instance, database, written, due_at)
+        return _measure_run(instance, database, written, due_at)
 
 
-def _watched(instance: TwoWorkers, database: Database, written: chains.Chains, due_at: datetime) -> Measured:
+def _measure_run(
+    instance: TwoWorkers, database: Database, written: chains.WrittenIncidents, due_at: datetime
+) -> Measured:
     with connection():
-        until(lambda: due_at - store().now() < timedelta(seconds=1), 600.0)
+        wait_until(lambda: due_at - store().now() < timedelta(seconds=1), 600.0)
         if store().now() >= due_at:
-            raise NotUp("it took too long to write them")
-        ours = frozenset(one.pid for one in database.backends() if one.pid == _backend())
+            raise NotReady("it took too long to write them")
+        ours = frozenset(one.pid for one in database.backends() if one.pid == _get_backend_pid())
         workers = Meter(instance.workers).start()
         backends = Meter(lambda: database.backends(ours)).start()
-        elsewhere = Elsewhere(lambda: instance.processes() + database.backends(ours))
-        is_done = until(lambda: not _waits(due_at), PATIENCE_S, POLL_S)
-        others = elsewhere.percent()
+        other_load = OtherLoad(lambda: instance.processes() + database.backends(ours))
+        is_done = wait_until(lambda: not _has_due_timers(due_at), TIMEOUT_S, POLL_S)
+        other_percent = other_load.get_percent()
         workers.stop()
         backends.stop()
         if not is_done:
-            raise NotUp(f"not done within {PATIENCE_S:.0f} s:\n{instance.log.read_text()[-2000:]}")
-        late = _reconciled(written, due_at)
+            raise NotReady(f"not done within {TIMEOUT_S:.0f} s:\n{instance.log.read_text()[-2000:]}")
+        late = _reconcile(written, due_at)
         return Measured(
             written.incidents,
             len(written.services),
@@ -128,32 +130,32 @@ def _watched(instance: TwoWorkers, database: Database, written: chains.Chains, d
             max(late),
             workers.cpu_s,
             backends.cpu_s,
-            others,
+            other_percent,
         )
 
 
-def _backend() -> int:
+def _get_backend_pid() -> int:
     pid: int = db.execute_sql("select pg_backend_pid()").fetchone()[0]
     return pid
 
 
-def _waits(due_at: datetime) -> bool:
+def _has_due_timers(due_at: datetime) -> bool:
     found: bool = Timer.select().where(Timer.done_at.is_null(), Timer.due_at <= due_at).exists()
-    return found and store().now() < due_at + timedelta(seconds=PATIENCE_S)
+    return found and store().now() < due_at + timedelta(seconds=TIMEOUT_S)
 
 
-def _reconciled(written: chains.Chains, due_at: datetime) -> list[float]:
+def _reconcile(written: chains.WrittenIncidents, due_at: datetime) -> list[float]:
     """How many seconds each was late, in order. Every step is taken once, told of once, and followed by
     the next."""
     done = Timer.select(Timer.done_at).where(Timer.due_at == due_at, Timer.done_at.is_null(False))
     late = sorted((at - due_at).total_seconds() for (at,) in done.tuples())
     steps = Counter(row for (row,) in IncidentLog.select(IncidentLog.incident).tuples())
-    told = Counter(row for (row,) in Notice.select(Notice.incident).tuples())
+    notifications = Counter(row for (row,) in Notification.select(Notification.incident).tuples())
     following = Timer.select().where(Timer.done_at.is_null(), Timer.due_at > due_at).count()
     for what, found in (("timers done", len(late)), ("steps next", following)):
         if found != written.incidents:
             raise click.ClickException(f"{found:,} {what}, not {written.incidents:,}")
-    for what, counted in (("steps", steps), ("notices", told)):
+    for what, counted in (("steps", steps), ("notices", notifications)):
         if len(counted) != written.incidents or set(counted.values()) != {1}:
             raise click.ClickException(f"{what} are not one for each incident")
     return late
@@ -173,26 +175,26 @@ def main(server: str, incidents: int, as_machine: bool) -> None:
     """Fire as many timers as are due in one moment, with two workers on PostgreSQL. Exit code 1 when that
     takes more than a minute, or could not be measured."""
     try:
-        one = measured(server, incidents)
-    except (NoServer, NotUp) as error:
+        one = measure(server, incidents)
+    except (ServerUnavailable, NotReady) as error:
         raise click.ClickException(f"not measured: {error}") from None
-    machine = this_machine()
+    machine = describe_machine()
     if as_machine:
         click.echo(json.dumps({"machine": machine, "timers": asdict(one)}, indent=2))
     else:
-        click.echo(f"{_told(one)}\n\n{machine_line(machine)}")
+        click.echo(f"{_format_result(one)}\n\n{format_machine(machine)}")
     if one.is_over:
         sys.exit(1)
 
 
-def _told(one: Measured) -> str:
+def _format_result(one: Measured) -> str:
     cpu_ms = 1000 * (one.workers_cpu_s + one.server_cpu_s) / one.incidents
     lines = (
         f"{one.incidents:,} timers of {one.services} services, due at once, two workers on PostgreSQL",
         f"done after {one.done_s:.1f} s (budget {BUDGET_S:.0f}), {one.incidents / one.done_s:,.0f} a second",
         f"late p50 {one.late_p50_s:.1f}, p99 {one.late_p99_s:.1f}, at most {one.late_max_s:.1f} s",
         f"CPU {cpu_ms:.2f} ms each: workers {one.workers_cpu_s:.1f} s, server {one.server_cpu_s:.1f} s",
-        f"told in {one.messages:,} messages; elsewhere {one.elsewhere:.0f} % of all cores",
+        f"told in {one.messages:,} messages; elsewhere {one.other_load:.0f} % of all cores",
     )
     return "\n".join(lines)
 

@@ -9,11 +9,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench import books
-from bench.instance import Instance, own_instance
-from bench.load import Accepted, Sent, trace_id_of
-from bench.postgres import own_database
+from bench.instance import Instance, start_own_instance
+from bench.load import Accepted, Sent, get_trace_id
+from bench.postgres import create_own_database
 from bench.processes import Process
-from bench.run import Lost, Told
+from bench.run import AlertsLost, RunOutcome
 from bench.sink import Sink
 from bench.traffic import GENERIC, Traffic
 from models import founding
@@ -28,7 +28,7 @@ SERVICES = 20
 class Tocsin:
     """A running instance whose tables are open to this process."""
 
-    alone = GENERIC
+    single_body = GENERIC
 
     def __init__(
         self,
@@ -43,40 +43,40 @@ class Tocsin:
         self._processes = processes
         self._generic = [credentials["webhook_urls"]["generic"][1], *more_urls]
         self._groups = [credentials["webhook_urls"]["prometheus"][1]]
-        self._since = books.Mark(0, 0, 0)
+        self._since = books.Baseline(0, 0, 0)
         self._mails_before = 0
 
     def urls(self, batch: int) -> Sequence[str]:
         return self._generic if batch == 1 else self._groups
 
-    def name_of(self, answer: bytes) -> str:
-        return trace_id_of(answer)
+    def get_alert_id(self, answer: bytes) -> str:
+        return get_trace_id(answer)
 
     def processes(self) -> list[Process]:
         return self._processes()
 
-    def begin(self) -> None:
-        self._since = books.mark()
+    def start_run(self) -> None:
+        self._since = books.take_baseline()
         self._mails_before = len(self.sink.mails) if self.sink else 0
 
-    def settled(self, traffic: Traffic) -> bool:
-        return not books.waiting()
+    def is_done(self, traffic: Traffic) -> bool:
+        return not books.has_pending()
 
-    def told(self, traffic: Traffic, sent: Sent) -> Told:
-        return self.told_of(traffic.run, sent.accepted, sent.accepted)
+    def reconcile(self, traffic: Traffic, sent: Sent) -> RunOutcome:
+        return self.reconcile_run(traffic.run, sent.accepted, sent.accepted)
 
-    def told_of(self, run: str, accepted: Sequence[Accepted], timed: Iterable[Accepted]) -> Told:
+    def reconcile_run(self, run: str, accepted: Sequence[Accepted], timed: Iterable[Accepted]) -> RunOutcome:
         """All that was accepted must be borne out; only the notices of `timed` are timed."""
-        written = books.read(self._since, run, self.sink.arrivals() if self.sink else None)
-        if faults := written.check(accepted):
-            raise Lost(faults)
-        messages = len(self.sink.mails) - self._mails_before if self.sink else len(written.handed_over)
-        notices = sum(map(len, written.notices.values()))
-        return Told(notices, messages, list(written.notice_waits_ms(timed)))
+        run_rows = books.load_run(self._since, run, self.sink.arrivals() if self.sink else None)
+        if faults := run_rows.find_faults(accepted):
+            raise AlertsLost(faults)
+        messages = len(self.sink.mails) - self._mails_before if self.sink else len(run_rows.sent_at)
+        notifications = sum(map(len, run_rows.notifications.values()))
+        return RunOutcome(notifications, messages, list(run_rows.list_latencies_ms(timed)))
 
 
 @contextmanager
-def running(home: Path, database_url: str, sink_port: int | None, processes: Any) -> Iterator[Tocsin]:
+def open_running(home: Path, database_url: str, sink_port: int | None, processes: Any) -> Iterator[Tocsin]:
     """The instance of a data folder, whoever started it."""
     open_store(database_url, home)
     credentials = json.loads((home / "credentials.json").read_text())
@@ -89,50 +89,58 @@ def running(home: Path, database_url: str, sink_port: int | None, processes: Any
 
 
 @contextmanager
-def on_sqlite() -> Iterator[Tocsin]:
+def start_on_sqlite() -> Iterator[Tocsin]:
     """An instance of one's own on the embedded default."""
-    with own_instance() as (instance, sink):
-        yield _opened("Tocsin, SQLite", instance, sink, "", instance.processes)
+    with start_own_instance() as (instance, sink):
+        yield _open_target("Tocsin, SQLite", instance, sink, "", instance.processes)
 
 
 @contextmanager
-def on_postgres(server: str) -> Iterator[Tocsin]:
+def start_on_postgres(server: str) -> Iterator[Tocsin]:
     """An instance of one's own on a fresh database of a server. Raises NoServer."""
-    with ExitStack() as ending:
-        database = ending.enter_context(own_database(server))
-        instance, sink = ending.enter_context(own_instance(database_url=database.url))
+    with ExitStack() as stack:
+        database = stack.enter_context(create_own_database(server))
+        instance, sink = stack.enter_context(start_own_instance(database_url=database.url))
         ours: set[int] = set()
 
         def processes() -> list[Process]:
             return instance.processes() + database.backends(frozenset(ours))
 
-        target = _opened("Tocsin, PostgreSQL", instance, sink, database.url, processes)
-        ending.callback(db.close_all)
+        target = _open_target("Tocsin, PostgreSQL", instance, sink, database.url, processes)
+        stack.callback(db.close_all)
         with connection():
             ours.add(db.execute_sql("select pg_backend_pid()").fetchone()[0])
         yield target
 
 
-def _opened(
+def _open_target(
     name: str, instance: Instance, sink: Sink, database_url: str, processes: Callable[[], list[Process]]
 ) -> Tocsin:
     open_store(database_url, instance.home)
     credentials = instance.credentials()
-    return Tocsin(name, credentials, processes, sink, _more_urls(credentials["webhook_urls"]["generic"][1]))
+    return Tocsin(
+        name, credentials, processes, sink, _create_services(credentials["webhook_urls"]["generic"][1])
+    )
 
 
-def _more_urls(first: str) -> list[str]:
+def _create_services(first: str) -> list[str]:
     """Where more services take alerts, told like the first one; they are made here."""
-    parts = urlsplit(first)
-    *path, key, _ = parts.path.split("/")
+    url_parts = urlsplit(first)
+    *path, key, _ = url_parts.path.split("/")
     now = datetime.now(UTC)
     keys = []
-    with connection(), store().writing():
-        like: Any = Integration.get(Integration.integration_key == key).service
+    with connection(), store().write_transaction():
+        first_service: Any = Integration.get(Integration.integration_key == key).service
         for number in range(2, SERVICES + 1):
-            service = founding.new_service(
-                like.team, f"Service {number}", like.escalation_policy, like.created_by, now
+            service = founding.create_service(
+                first_service.team,
+                f"Service {number}",
+                first_service.escalation_policy,
+                first_service.created_by,
+                now,
             )
-            made = founding.new_integration(service, "Alerts", GENERIC_APPLICATION, like.created_by, now)
+            made = founding.create_integration(
+                service, "Alerts", GENERIC_APPLICATION, first_service.created_by, now
+            )
             keys.append(made.integration_key)
-    return [parts._replace(path="/".join([*path, key, ""])).geturl() for key in keys]
+    return [url_parts._replace(path="/".join([*path, key, ""])).geturl() for key in keys]

@@ -54,7 +54,7 @@ _GROUPED = {
 class Request:
     """Ready to be written to a socket; `entities` are those of its alerts, in their order."""
 
-    wire: bytes
+    raw: bytes
     entities: tuple[str, ...]
 
 
@@ -70,31 +70,35 @@ class Traffic:
     alerts: int
     entities: int
     batch: int = 1
-    alone: bytes = GENERIC
+    single_body: bytes = GENERIC
 
     def requests(self, *urls: str) -> Iterator[Request]:
         """To the generic webhook when alerts come alone, else to Alertmanager's.
 
         Of several addresses each entity keeps to one; groups go to the first.
         """
-        heads = [_head(url) for url in urls]
+        heads = [_build_head(url) for url in urls]
         for first in range(0, self.alerts, self.batch):
             names = self._names(first, min(first + self.batch, self.alerts))
             head = heads[first % self.entities % len(heads)] if self.batch == 1 else heads[0]
-            body = self.alone.replace(ENTITY, names[0].encode()) if self.batch == 1 else _group(names)
+            body = (
+                self.single_body.replace(ENTITY, names[0].encode())
+                if self.batch == 1
+                else _build_group(names)
+            )
             yield Request(b"%sContent-Length: %d\r\n\r\n%s" % (head, len(body), body), names)
 
     def _names(self, first: int, end: int) -> tuple[str, ...]:
         return tuple(f"{self.run}-{number % self.entities}" for number in range(first, end))
 
 
-def _head(url: str) -> bytes:
-    parts = urlsplit(url)
-    return f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\n".encode() + JSON
+def _build_head(url: str) -> bytes:
+    url_parts = urlsplit(url)
+    return f"POST {url_parts.path} HTTP/1.1\r\nHost: {url_parts.netloc}\r\n".encode() + JSON
 
 
-_ONE = json.dumps(_GROUPED).encode()
-_AROUND = {
+_SINGLE_ALERT = json.dumps(_GROUPED).encode()
+_ENVELOPE = {
     "version": "4",
     "groupKey": '{}:{alertname="DiskAlmostFull"}',
     "truncatedAlerts": 0,
@@ -107,6 +111,6 @@ _AROUND = {
 }
 
 
-def _group(names: tuple[str, ...]) -> bytes:
-    alerts = b",".join(_ONE.replace(ENTITY, name.encode()) for name in names)
-    return json.dumps(_AROUND).encode()[:-1] + b',"alerts":[' + alerts + b"]}"
+def _build_group(names: tuple[str, ...]) -> bytes:
+    alerts = b",".join(_SINGLE_ALERT.replace(ENTITY, name.encode()) for name in names)
+    return json.dumps(_ENVELOPE).encode()[:-1] + b',"alerts":[' + alerts + b"]}"

@@ -15,7 +15,7 @@ class Account(Table):
     last_incident_number = peewee.IntegerField(default=0)
 
 
-class Configuration(Table):
+class ConfigVersion(Table):
     """How often an account's configuration has changed: raised in the transaction of each write of it.
 
     Not a column of the account: a lane locks that row for incident numbers before it refers to
@@ -26,14 +26,14 @@ class Configuration(Table):
     version = peewee.IntegerField(default=0)
 
 
-def raise_version(account_row: int) -> None:
+def bump_version(account_row: int) -> None:
     """Say that an account's configuration changed; last in the transaction that changes it.
 
     As the number of a new incident is: who locks this row first and a service's row second waits for a
     lane that does it the other way round, for ever.
     """
-    raised = Configuration.update(version=Configuration.version + 1)
-    raised.where(Configuration.account == account_row).execute()
+    bumped = ConfigVersion.update(version=ConfigVersion.version + 1)
+    bumped.where(ConfigVersion.account == account_row).execute()
 
 
 class CustomRole(Table):
@@ -93,7 +93,7 @@ class Secret(Table):
     value = peewee.CharField(max_length=255)
 
 
-class Heartbeat(Table):
+class Liveness(Table):
     """When a process kind was last seen alive, for /readyz."""
 
     process = peewee.CharField(max_length=32, unique=True)
@@ -101,6 +101,6 @@ class Heartbeat(Table):
     detail = JsonField(default=dict)
 
 
-def display_name(user: User) -> str:
+def get_display_name(user: User) -> str:
     """A person's name as others read it; somebody without one goes by the part before the @."""
     return f"{user.first_name} {user.last_name}".strip() or user.email.partition("@")[0]

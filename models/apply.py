@@ -14,148 +14,156 @@ from models.effects import (
     AddResponder,
     AddTag,
     AddTask,
+    AdvanceRoundRobin,
     ApplyTaskTemplate,
-    ArmTimers,
     AssignRole,
+    CancelNotifications,
+    ChangeSet,
+    CreateNotification,
     EntityState,
     ExpectPing,
     IncidentState,
-    Outcome,
-    OweNotice,
     ReclaimEntities,
+    ReconcileTimers,
     RecordLog,
     ReleaseEntities,
     SaveEntity,
     SaveIncident,
-    TakeTurn,
-    VoidNotices,
 )
 from models.teams import EscalationPolicy
 from models.writing import additions
 from models.writing.entities import insert_events, reclaim_entities, release_entities, write_entities
-from models.writing.heartbeats import expect_pings
+from models.writing.heartbeats import write_pings
 from models.writing.incidents import insert_incidents, insert_logs, update_incidents
-from models.writing.notices import Owed, void_owed, write_notices
+from models.writing.notices import NewNotification, cancel_pending, write_notifications
 from models.writing.timers import write_timers
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class ApplyResult:
     """What was written: `channels` have messages that may be due."""
 
     channels: frozenset[int] = frozenset()
 
 
-class Overtaken(Exception):
+class Conflict(Exception):
     """What was decided upon has changed meanwhile: to be decided anew, in another transaction."""
 
 
 @dataclass(slots=True)
-class _Replay:
+class _Folded:
     """The effects, folded: the last word on each row."""
 
     incidents: dict[str, IncidentState] = field(default_factory=dict)
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
-    released: list[ReleaseEntities] = field(default_factory=list)
-    reclaimed: list[str] = field(default_factory=list)
+    releases: list[ReleaseEntities] = field(default_factory=list)
+    reclaims: list[str] = field(default_factory=list)
     logs: list[RecordLog] = field(default_factory=list)
-    arms: list[ArmTimers] = field(default_factory=list)
-    owed: dict[str, Owed] = field(default_factory=dict)
-    voids: dict[str, list[VoidNotices]] = field(default_factory=dict)
+    timers: list[ReconcileTimers] = field(default_factory=list)
+    pending: dict[str, NewNotification] = field(default_factory=dict)
+    cancellations: dict[str, list[CancelNotifications]] = field(default_factory=dict)
     notes: list[AddNote] = field(default_factory=list)
     tags: dict[tuple[str, int], AddTag] = field(default_factory=dict)
     responders: list[AddResponder] = field(default_factory=list)
     roles: dict[tuple[str, int], AssignRole] = field(default_factory=dict)
     tasks: list[AddTask] = field(default_factory=list)
     templates: dict[tuple[str, int], ApplyTaskTemplate] = field(default_factory=dict)
-    turns: dict[int, TakeTurn] = field(default_factory=dict)
-    expected: dict[int, datetime] = field(default_factory=dict)
+    round_robins: dict[int, AdvanceRoundRobin] = field(default_factory=dict)
+    expected_pings: dict[int, datetime] = field(default_factory=dict)
 
 
-def apply(outcome: Outcome, rows: Mapping[str, int] | None = None) -> Applied:
+def apply(changes: ChangeSet, rows: Mapping[str, int] | None = None) -> ApplyResult:
     """Write an outcome. `rows` are row numbers of incidents that are only referred to, by unique_id.
 
     Raises Overtaken, before it writes anything, when somebody else took a turn that this outcome takes.
     """
-    replay = _replay(outcome)
-    _take_turns(replay.turns.values())
-    known = dict(rows or {})
-    known.update({i.unique_id: i.row for i in replay.incidents.values() if i.row is not None})
-    update_incidents([i for i in replay.incidents.values() if i.row is not None])
-    insert_incidents([i for i in replay.incidents.values() if i.row is None], known)
-    release_entities(replay.released, known)
-    for unique_id in replay.reclaimed:
-        reclaim_entities(known[unique_id])
-    write_entities(replay.entities.values(), known)
-    insert_events(outcome.events, known)
-    tasks, logs = additions.filled_in(replay.templates)
-    insert_logs([*replay.logs, *logs], known)
-    additions.write_notes(replay.notes, known)
-    additions.write_tags(replay.tags.values(), known)
-    additions.write_responders(replay.responders, known)
-    additions.write_roles(replay.roles.values(), known)
-    additions.write_tasks([*replay.tasks, *tasks], known)
-    write_timers(replay.arms, known)
-    void_owed(replay.voids, known)
-    expect_pings(replay.expected)
-    channels = write_notices(replay.owed, known)
-    return Applied(channels)
+    folded = _fold(changes)
+    _advance_round_robins(folded.round_robins.values())
+    incident_rows = dict(rows or {})
+    incident_rows.update({i.unique_id: i.row for i in folded.incidents.values() if i.row is not None})
+    update_incidents([i for i in folded.incidents.values() if i.row is not None])
+    insert_incidents([i for i in folded.incidents.values() if i.row is None], incident_rows)
+    release_entities(folded.releases, incident_rows)
+    for unique_id in folded.reclaims:
+        reclaim_entities(incident_rows[unique_id])
+    write_entities(folded.entities.values(), incident_rows)
+    insert_events(changes.events, incident_rows)
+    tasks, logs = additions.expand_templates(folded.templates)
+    insert_logs([*folded.logs, *logs], incident_rows)
+    additions.write_notes(folded.notes, incident_rows)
+    additions.write_tags(folded.tags.values(), incident_rows)
+    additions.write_responders(folded.responders, incident_rows)
+    additions.write_roles(folded.roles.values(), incident_rows)
+    additions.write_tasks([*folded.tasks, *tasks], incident_rows)
+    write_timers(folded.timers, incident_rows)
+    cancel_pending(folded.cancellations, incident_rows)
+    write_pings(folded.expected_pings)
+    channels = write_notifications(folded.pending, incident_rows)
+    return ApplyResult(channels)
 
 
-def _replay(outcome: Outcome) -> _Replay:
-    replay = _Replay()
-    for effect in outcome.effects:
+def _fold(changes: ChangeSet) -> _Folded:
+    folded = _Folded()
+    for effect in changes.effects:
         match effect:
             case SaveIncident(incident):
-                replay.incidents[incident.unique_id] = incident
+                folded.incidents[incident.unique_id] = incident
             case SaveEntity(entity):
-                replay.entities[entity.key] = entity
-            case ReleaseEntities(unique_id, is_seen):
-                replay.released.append(effect)
-                replay.entities = {
-                    key: entity.released(is_seen=is_seen) if entity.incident == unique_id else entity
-                    for key, entity in replay.entities.items()
+                folded.entities[entity.key] = entity
+            case ReleaseEntities(unique_id, by_person):
+                folded.releases.append(effect)
+                folded.entities = {
+                    key: entity.without_incident(by_person=by_person)
+                    if entity.incident == unique_id
+                    else entity
+                    for key, entity in folded.entities.items()
                 }
             case ReclaimEntities(unique_id):
-                replay.reclaimed.append(unique_id)
+                folded.reclaims.append(unique_id)
             case RecordLog():
-                replay.logs.append(effect)
-            case ArmTimers():
-                replay.arms.append(effect)
-            case OweNotice(notice):
-                replay.owed[notice.key] = Owed(notice)
-            case VoidNotices(unique_id):
-                _replay_void(replay, effect, unique_id)
+                folded.logs.append(effect)
+            case ReconcileTimers():
+                folded.timers.append(effect)
+            case CreateNotification(notification):
+                folded.pending[notification.key] = NewNotification(notification)
+            case CancelNotifications(unique_id):
+                _fold_cancel(folded, effect, unique_id)
             case AddNote():
-                replay.notes.append(effect)
+                folded.notes.append(effect)
             case AddTag(unique_id, _, tag):
-                replay.tags.setdefault((unique_id, tag), effect)
+                folded.tags.setdefault((unique_id, tag), effect)
             case AddResponder():
-                replay.responders.append(effect)
+                folded.responders.append(effect)
             case AssignRole(unique_id, role=role):
-                replay.roles[unique_id, role] = effect
+                folded.roles[unique_id, role] = effect
             case AddTask():
-                replay.tasks.append(effect)
+                folded.tasks.append(effect)
             case ApplyTaskTemplate(unique_id, template):
-                replay.templates.setdefault((unique_id, template), effect)
-            case TakeTurn(policy, known, turn):
-                first = replay.turns.get(policy)
-                replay.turns[policy] = TakeTurn(policy, first.known if first else known, turn)
+                folded.templates.setdefault((unique_id, template), effect)
+            case AdvanceRoundRobin(policy, current, turn):
+                first = folded.round_robins.get(policy)
+                folded.round_robins[policy] = AdvanceRoundRobin(
+                    policy, first.current if first else current, turn
+                )
             case ExpectPing(integration, at):
-                replay.expected[integration] = max(at, replay.expected.get(integration, at))
-    return replay
+                folded.expected_pings[integration] = max(at, folded.expected_pings.get(integration, at))
+    return folded
 
 
-def _replay_void(replay: _Replay, effect: VoidNotices, unique_id: str) -> None:
+def _fold_cancel(folded: _Folded, effect: CancelNotifications, unique_id: str) -> None:
     """What is in the store is voided by the first word on it, what this very outcome owes by the next."""
-    replay.voids.setdefault(unique_id, []).append(effect)
-    for owed in replay.owed.values():
-        if owed.notice.incident == unique_id and owed.notice.kind in effect.kinds and owed.void is None:
-            owed.void = effect
+    folded.cancellations.setdefault(unique_id, []).append(effect)
+    for pending in folded.pending.values():
+        if (
+            pending.notification.incident == unique_id
+            and pending.notification.kind in effect.kinds
+            and pending.cancelled_by is None
+        ):
+            pending.cancelled_by = effect
 
 
-def _take_turns(turns: Iterable[TakeTurn]) -> None:
-    for turn in sorted(turns, key=lambda taken: taken.policy):
-        of = (EscalationPolicy.id == turn.policy) & (EscalationPolicy.turn == turn.known)
-        if not EscalationPolicy.update(turn=turn.next).where(of).execute():
-            raise Overtaken(f"a turn of policy {turn.policy} was taken meanwhile")
+def _advance_round_robins(round_robins: Iterable[AdvanceRoundRobin]) -> None:
+    for turn in sorted(round_robins, key=lambda effect: effect.policy):
+        unchanged = (EscalationPolicy.id == turn.policy) & (EscalationPolicy.next_target == turn.current)
+        if not EscalationPolicy.update(next_target=turn.next).where(unchanged).execute():
+            raise Conflict(f"a turn of policy {turn.policy} was taken meanwhile")

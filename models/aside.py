@@ -20,10 +20,10 @@ from models.routers import GlobalRouter
 from models.services import Integration, Service
 
 # Changed in one transaction: a fraction of a second of the lanes' locks.
-CHANGED_AT_ONCE = 500
+CHANGE_BATCH = 500
 
 # Spelled out, not a parameter: SQLite uses the indexes of what is set aside only then.
-_ASIDE = peewee.SQL(str(int(WorkState.ASIDE)))
+_DEAD_LETTER = peewee.SQL(str(int(WorkState.DEAD_LETTER)))
 
 
 # How the error of a body begins that was dropped.
@@ -39,7 +39,7 @@ class Key(NamedTuple):
     position: int
 
 
-class Named(NamedTuple):
+class ObjectRef(NamedTuple):
     unique_id: str
     name: str
 
@@ -69,7 +69,7 @@ EVERYTHING = Scope()
 
 
 @dataclass(frozen=True, slots=True)
-class SetAside:
+class DeadLetter:
     """One body or alert, with what it belongs to as far as that still exists. `size` is the body's, in bytes.
 
     `error` is the class of the error and the stage, or why nobody worked on it. `position` and `message` are
@@ -86,16 +86,16 @@ class SetAside:
     size: int
     alerts: int
     accepted_at: datetime
-    service: Named | None
-    integration: Named | None
-    router: Named | None
+    service: ObjectRef | None
+    integration: ObjectRef | None
+    router: ObjectRef | None
     position: int | None = None
     message: str | None = None
-    road: tuple[Step, ...] = ()
+    stages: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeResult:
     """What one transaction changed. `orphans` stay aside: what they belonged to was deleted.
 
     `lanes` are services, each with the stage at which something waits now (None: before the first);
@@ -103,36 +103,40 @@ class Changed:
     """
 
     ids: tuple[str, ...] = ()
-    orphans: int = 0
+    ownerless: int = 0
     lanes: frozenset[tuple[int, str | None]] = frozenset()
     routers: frozenset[int] = frozenset()
 
 
 def count() -> int:
     """How many bodies and alerts are set aside in the whole installation."""
-    bodies, alerts = (_where(table, EVERYTHING).count() for table in (Receipt, Event))
+    bodies, alerts = (_select(table, EVERYTHING).count() for table in (Receipt, Event))
     return int(bodies + alerts)
 
 
-def within(scope: Scope = EVERYTHING) -> list[Key]:
+def list_keys(scope: Scope = EVERYTHING) -> list[Key]:
     """All that is set aside within a scope, in the order of acceptance."""
-    return [Key(*row) for row in ordered(scope)]
+    return [Key(*row) for row in select_keys(scope)]
 
 
-def ordered(scope: Scope = EVERYTHING, *, newest_first: bool = False) -> Any:
+def select_keys(scope: Scope = EVERYTHING, *, newest_first: bool = False) -> Any:
     """A query in the order of acceptance; each of its tuples makes a Key."""
-    bodies = _where(Receipt, scope).select(peewee.SQL("0"), Receipt.id, Receipt.id, peewee.SQL("-1"))
-    alerts = _where(Event, scope).select(peewee.SQL("1"), Event.id, Event.receipt, Event.position)
-    way = "DESC" if newest_first else "ASC"
-    return bodies.union_all(alerts).order_by(peewee.SQL(f"3 {way}, 4 {way}, 2 {way}")).tuples()
+    bodies = _select(Receipt, scope).select(peewee.SQL("0"), Receipt.id, Receipt.id, peewee.SQL("-1"))
+    alerts = _select(Event, scope).select(peewee.SQL("1"), Event.id, Event.receipt, Event.position)
+    direction = "DESC" if newest_first else "ASC"
+    return (
+        bodies.union_all(alerts).order_by(peewee.SQL(f"3 {direction}, 4 {direction}, 2 {direction}")).tuples()
+    )
 
 
-def keys_of(reference: str) -> list[Key]:
+def find_keys(reference: str) -> list[Key]:
     """What is set aside of a trace_id (its body, or alerts of it), or the alert with this unique_id."""
-    bodies = _where(Receipt, EVERYTHING).where(Receipt.trace_id == reference)
+    bodies = _select(Receipt, EVERYTHING).where(Receipt.trace_id == reference)
     receipt = Receipt.select(Receipt.id).where(Receipt.trace_id == reference)
     named = (Event.unique_id == reference) | (Event.receipt.in_(receipt))
-    alerts = Event.select().where(Event.state == WorkState.ASIDE, named).order_by(Event.position, Event.id)
+    alerts = (
+        Event.select().where(Event.state == WorkState.DEAD_LETTER, named).order_by(Event.position, Event.id)
+    )
     return [
         *(Key(False, row.id, row.id, -1) for row in bodies.select(Receipt.id)),
         *(
@@ -142,104 +146,116 @@ def keys_of(reference: str) -> list[Key]:
     ]
 
 
-def find(identity: str) -> SetAside | None:
+def find(identity: str) -> DeadLetter | None:
     """The one with this id, or None."""
-    body = Receipt.select(Receipt.id).where(Receipt.trace_id == identity, Receipt.state == WorkState.ASIDE)
+    body = Receipt.select(Receipt.id).where(
+        Receipt.trace_id == identity, Receipt.state == WorkState.DEAD_LETTER
+    )
     alert = Event.select(Event.id, Event.receipt, Event.position).where(
-        Event.unique_id == identity, Event.state == WorkState.ASIDE
+        Event.unique_id == identity, Event.state == WorkState.DEAD_LETTER
     )
     found = [Key(False, row.id, row.id, -1) for row in body]
     found = found or [Key(True, row.id, row.receipt_id, row.position) for row in alert]
-    return next(iter(listed(found)), None)
+    return next(iter(load_all(found)), None)
 
 
-def listed(wanted: Sequence[Key]) -> list[SetAside]:
+def load_all(keys: Sequence[Key]) -> list[DeadLetter]:
     """What these keys name, in their order; a constant number of statements."""
-    rows: dict[tuple[bool, int], SetAside] = {}
-    rows.update({(False, row.id): _body(row) for row in _bodies(_rows(wanted, False))})
-    rows.update({(True, row.id): _alert(row) for row in _alerts(_rows(wanted, True))})
-    return [rows[key.is_alert, key.row] for key in wanted if (key.is_alert, key.row) in rows]
+    rows: dict[tuple[bool, int], DeadLetter] = {}
+    rows.update({(False, row.id): _build_body(row) for row in _load_bodies(_filter_rows(keys, False))})
+    rows.update({(True, row.id): _build_alert(row) for row in _load_alerts(_filter_rows(keys, True))})
+    return [rows[key.is_alert, key.row] for key in keys if (key.is_alert, key.row) in rows]
 
 
-def body_of(trace_id: str) -> bytes:
+def load_body(trace_id: str) -> bytes:
     """The body as its sender sent it."""
     (body,) = Receipt.select(Receipt.body).where(Receipt.trace_id == trace_id).tuples().get()
     return bytes(body)
 
 
-def pieces(wanted: Sequence[Key]) -> Iterator[Sequence[Key]]:
+def split_keys(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
     """Many keys, cut into what one transaction may change."""
-    for start in range(0, len(wanted), CHANGED_AT_ONCE):
-        yield wanted[start : start + CHANGED_AT_ONCE]
+    for start in range(0, len(keys), CHANGE_BATCH):
+        yield keys[start : start + CHANGE_BATCH]
 
 
-def replay(wanted: Sequence[Key], who: str) -> Changed:
+def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
     """Have those that are still set aside worked on again, as if accepted now. One transaction."""
-    with store().writing():
-        bodies, alerts = _locked(wanted)
+    with store().write_transaction():
+        bodies, alerts = _lock_rows(keys)
         at = store().now()
-        kept_bodies = [row for row in bodies if row.router_id or (row.service_id and row.integration_id)]
-        kept_alerts = [row for row in alerts if row.service_id and row.integration_id]
-        waiting = {"state": WorkState.WAITING, "error": None}
-        bulk.update(Receipt, [{"id": row.id, **waiting, "replayed_at": at} for row in kept_bodies])
+        replayed_bodies = [row for row in bodies if row.router_id or (row.service_id and row.integration_id)]
+        replayed_alerts = [row for row in alerts if row.service_id and row.integration_id]
+        pending = {"state": WorkState.PENDING, "error": None}
+        bulk.update(Receipt, [{"id": row.id, **pending, "replayed_at": at} for row in replayed_bodies])
         bulk.update(
             Event,
             [
-                {"id": row.id, **waiting, "creation_date": at, "reasons": [*row.reasons, _taken_up(row, who)]}
-                for row in kept_alerts
+                {
+                    "id": row.id,
+                    **pending,
+                    "creation_date": at,
+                    "reasons": [*row.reasons, _build_step(row, actor)],
+                }
+                for row in replayed_alerts
             ],
         )
-    return Changed(
-        ids=_ids(kept_bodies, kept_alerts),
-        orphans=len(bodies) + len(alerts) - len(kept_bodies) - len(kept_alerts),
+    return ChangeResult(
+        ids=_list_ids(replayed_bodies, replayed_alerts),
+        ownerless=len(bodies) + len(alerts) - len(replayed_bodies) - len(replayed_alerts),
         lanes=frozenset(
-            [(row.service_id, None) for row in kept_bodies if row.service_id]
-            + [(row.service_id, row.stage) for row in kept_alerts]
+            [(row.service_id, None) for row in replayed_bodies if row.service_id]
+            + [(row.service_id, row.stage) for row in replayed_alerts]
         ),
-        routers=frozenset(row.router_id for row in kept_bodies if row.router_id),
+        routers=frozenset(row.router_id for row in replayed_bodies if row.router_id),
     )
 
 
-def _taken_up(row: Event, who: str) -> list[str]:
-    return ["replay", f"taken up again by {who}; it was set aside: {row.error}"]
+def _build_step(row: Event, actor: str) -> list[str]:
+    return ["replay", f"taken up again by {actor}; it was set aside: {row.error}"]
 
 
-def drop(wanted: Sequence[Key], who: str) -> Changed:
+def drop(keys: Sequence[Key], actor: str) -> ChangeResult:
     """Have those that are still set aside worked on no more; the recorder still tells them. In one go."""
-    with store().writing():
-        bodies, alerts = _locked(wanted)
+    with store().write_transaction():
+        bodies, alerts = _lock_rows(keys)
         done = {"state": WorkState.DONE}
         bulk.update(
-            Receipt, [{"id": row.id, **done, "error": f"{DROPPED}{row.error}, by {who}"} for row in bodies]
+            Receipt, [{"id": row.id, **done, "error": f"{DROPPED}{row.error}, by {actor}"} for row in bodies]
         )
         bulk.update(
             Event,
             [
-                {"id": row.id, **done, "stage": "", "reasons": [*row.reasons, ["aside", f"dropped by {who}"]]}
+                {
+                    "id": row.id,
+                    **done,
+                    "stage": "",
+                    "reasons": [*row.reasons, ["aside", f"dropped by {actor}"]],
+                }
                 for row in alerts
             ],
         )
-    return Changed(ids=_ids(bodies, alerts))
+    return ChangeResult(ids=_list_ids(bodies, alerts))
 
 
-def _ids(bodies: list[Receipt], alerts: list[Event]) -> tuple[str, ...]:
+def _list_ids(bodies: list[Receipt], alerts: list[Event]) -> tuple[str, ...]:
     return (*(row.trace_id for row in bodies), *(row.unique_id for row in alerts))
 
 
-def _locked(wanted: Sequence[Key]) -> tuple[list[Receipt], list[Event]]:
+def _lock_rows(keys: Sequence[Key]) -> tuple[list[Receipt], list[Event]]:
     """The rows that are still set aside, under the locks of their lanes: only one of two gets them.
 
     Routers before services, each in ascending order, as everybody locks them.
     """
     bodies = Receipt.select(
         Receipt.id, Receipt.trace_id, Receipt.service, Receipt.integration, Receipt.router, Receipt.error
-    ).where(Receipt.id.in_(_rows(wanted, False)), Receipt.state == WorkState.ASIDE)
+    ).where(Receipt.id.in_(_filter_rows(keys, False)), Receipt.state == WorkState.DEAD_LETTER)
     alerts = Event.select(
         Event.id, Event.unique_id, Event.service, Event.integration, Event.stage, Event.error, Event.reasons
-    ).where(Event.id.in_(_rows(wanted, True)), Event.state == WorkState.ASIDE)
-    seen = [*bodies.clone(), *alerts.clone()]
-    _lock(GlobalRouter, {row.router_id for row in seen if isinstance(row, Receipt)})
-    _lock(Service, {row.service_id for row in seen})
+    ).where(Event.id.in_(_filter_rows(keys, True)), Event.state == WorkState.DEAD_LETTER)
+    affected = [*bodies.clone(), *alerts.clone()]
+    _lock(GlobalRouter, {row.router_id for row in affected if isinstance(row, Receipt)})
+    _lock(Service, {row.service_id for row in affected})
     return (
         list(store().for_update(bodies.order_by(Receipt.id))),
         list(store().for_update(alerts.order_by(Event.id))),
@@ -251,13 +267,13 @@ def _lock(table: Any, rows: set[int | None]) -> None:
     list(store().for_update(query.order_by(table.id)))
 
 
-def _rows(wanted: Sequence[Key], is_alert: bool) -> list[int]:
-    return [key.row for key in wanted if bool(key.is_alert) == is_alert]
+def _filter_rows(keys: Sequence[Key], is_alert: bool) -> list[int]:
+    return [key.row for key in keys if bool(key.is_alert) == is_alert]
 
 
-def _where(table: Any, scope: Scope) -> Any:
+def _select(table: Any, scope: Scope) -> Any:
     """What is set aside of this table, within a scope."""
-    query = table.select().where(table.state == _ASIDE)
+    query = table.select().where(table.state == _DEAD_LETTER)
     if scope.account is not None:
         owned = Receipt.account == scope.account
         query = (query.join(Receipt) if table is Event else query).where(owned)
@@ -276,60 +292,60 @@ def _where(table: Any, scope: Scope) -> Any:
 
 
 # Without the body, which may be 8 MiB.
-_OF_BODY = (
+_BODY_COLUMNS = (
     Receipt.id, Receipt.trace_id, Receipt.account, Receipt.error, Receipt.source, Receipt.alerts,
     Receipt.received_at, peewee.fn.LENGTH(Receipt.body).alias("size"),
 )  # fmt: skip
-_OF_ALERT = (
+_ALERT_COLUMNS = (
     Event.id, Event.unique_id, Event.receipt, Event.position, Event.message, Event.reasons, Event.error,
     Event.creation_date,
 )  # fmt: skip
-_OWNERS = (
+_OWNER_COLUMNS = (
     Service.id, Service.unique_id, Service.name, Service.team, Integration.id, Integration.unique_id,
     Integration.name,
 )  # fmt: skip
-_ROUTER = (GlobalRouter.id, GlobalRouter.unique_id, GlobalRouter.name)
+_ROUTER_COLUMNS = (GlobalRouter.id, GlobalRouter.unique_id, GlobalRouter.name)
 
 
-def _bodies(rows: list[int]) -> Any:
-    query = Receipt.select(*_OF_BODY, *_OWNERS, *_ROUTER)
+def _load_bodies(rows: list[int]) -> Any:
+    query = Receipt.select(*_BODY_COLUMNS, *_OWNER_COLUMNS, *_ROUTER_COLUMNS)
     for owner in (Service, Integration, GlobalRouter):
         query = query.switch(Receipt).join(owner, peewee.JOIN.LEFT_OUTER)
     return query.where(Receipt.id.in_(rows))
 
 
-def _alerts(rows: list[int]) -> Any:
-    query = Event.select(*_OF_ALERT, *_OF_BODY, *_OWNERS, *_ROUTER).join(Receipt)
+def _load_alerts(rows: list[int]) -> Any:
+    query = Event.select(*_ALERT_COLUMNS, *_BODY_COLUMNS, *_OWNER_COLUMNS, *_ROUTER_COLUMNS).join(Receipt)
     query = query.join(GlobalRouter, peewee.JOIN.LEFT_OUTER)
     for owner in (Service, Integration):
         query = query.switch(Event).join(owner, peewee.JOIN.LEFT_OUTER)
     return query.where(Event.id.in_(rows))
 
 
-def _body(row: Receipt) -> SetAside:
-    return SetAside(
+def _build_body(row: Receipt) -> DeadLetter:
+    return DeadLetter(
         key=Key(False, row.id, row.id, -1),
         id=row.trace_id,
         error=row.error or "set aside",
         accepted_at=row.received_at,
-        **_owned(row, row),
+        **_build_common(row, row),
     )
 
 
-def _alert(row: Event) -> SetAside:
-    return SetAside(
+def _build_alert(row: Event) -> DeadLetter:
+    return DeadLetter(
         key=Key(True, row.id, row.receipt_id, row.position),
         id=row.unique_id,
         error=row.error or "set aside",
         accepted_at=row.creation_date,
         position=row.position,
         message=row.message,
-        road=tuple(Step(stage, reason) for stage, reason in row.reasons),
-        **_owned(row, row.receipt),
+        stages=tuple(Step(stage, reason) for stage, reason in row.reasons),
+        **_build_common(row, row.receipt),
     )
 
 
-def _owned(row: Any, receipt: Any) -> dict[str, Any]:
+def _build_common(row: Any, receipt: Any) -> dict[str, Any]:
     """What a body and an alert have in common: what they came in, and what they belong to."""
     return {
         "trace_id": receipt.trace_id,
@@ -338,11 +354,11 @@ def _owned(row: Any, receipt: Any) -> dict[str, Any]:
         "source": receipt.source,
         "size": row.size,
         "alerts": receipt.alerts,
-        "service": _named(row.service),
-        "integration": _named(row.integration),
-        "router": _named(receipt.router),
+        "service": _build_ref(row.service),
+        "integration": _build_ref(row.integration),
+        "router": _build_ref(receipt.router),
     }
 
 
-def _named(row: Any) -> Named | None:
-    return Named(row.unique_id, row.name) if row else None
+def _build_ref(row: Any) -> ObjectRef | None:
+    return ObjectRef(row.unique_id, row.name) if row else None

@@ -42,7 +42,7 @@ class Busy(Exception):
     """Somebody else holds what was to be locked without waiting, or without waiting for so long."""
 
 
-def _of_driver(error: BaseException) -> object:
+def _get_driver_error(error: BaseException) -> object:
     """The driver's own error, of which peewee made this one."""
     return getattr(error, "orig", error)
 
@@ -60,7 +60,7 @@ class UtcField(peewee.Field):
             return None
         if value.tzinfo is None:
             raise ValueError(f"{self.name} needs an aware datetime")
-        return store().moment_in(value.astimezone(UTC))
+        return store().encode_datetime(value.astimezone(UTC))
 
     def python_value(self, value: Any) -> datetime | None:
         if value is None:
@@ -111,7 +111,7 @@ class Store(ABC):
     # How many alerts a worker takes from a lane in one transaction.
     lane_batch: int
     # Whether a lane that is being worked on keeps everybody else from writing.
-    lane_holds_all: bool
+    has_single_writer: bool
     # How a number that is never given twice is declared.
     sequence_type: str
     sequence_suffix: str
@@ -121,23 +121,23 @@ class Store(ABC):
 
     @abstractmethod
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write_transaction(self) -> Iterator[None]:
         """A write transaction: committed at the end, rolled back on any exception."""
         yield
 
     @abstractmethod
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def read_transaction(self) -> Iterator[None]:
         """A transaction that sees all rows as they are at one moment, and in which none can be written. Not
         within another one."""
         yield
 
     @abstractmethod
-    def moment_in(self, value: datetime) -> Any:
+    def encode_datetime(self, value: datetime) -> Any:
         """An aware UTC moment as this store keeps it."""
 
     @abstractmethod
-    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         """Run a statement of models/bulk.py for all rows at once."""
 
     @abstractmethod
@@ -146,13 +146,13 @@ class Store(ABC):
 
     @abstractmethod
     @contextmanager
-    def patience(self, seconds: float) -> Iterator[None]:
+    def lock_timeout(self, seconds: float) -> Iterator[None]:
         """Within a write transaction, no lock of a row is waited for longer than this: Busy is raised then,
         which ends the transaction."""
         yield
 
     @abstractmethod
-    def is_away(self, error: BaseException) -> bool:
+    def is_unavailable(self, error: BaseException) -> bool:
         """Whether an error says that nobody can use the store at present, whatever they do: not only this
         connection's statement, or these rows."""
 
@@ -185,12 +185,12 @@ class SqliteStore(Store):
 
     name = "sqlite"
     lane_batch = 100
-    lane_holds_all = True
+    has_single_writer = True
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
 
     # Somebody else has the file, the disk is full, the folder is gone, and so on.
-    _AWAY = frozenset(
+    _UNAVAILABLE = frozenset(
         {
             sqlite3.SQLITE_BUSY,
             sqlite3.SQLITE_READONLY,
@@ -219,7 +219,7 @@ class SqliteStore(Store):
         self._local = threading.local()
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write_transaction(self) -> Iterator[None]:
         if self.database.in_transaction():
             yield
             return
@@ -231,7 +231,7 @@ class SqliteStore(Store):
             fcntl.flock(self._lock_file(), fcntl.LOCK_UN)
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def read_transaction(self) -> Iterator[None]:
         with self.database.atomic("DEFERRED"):
             self.database.execute_sql("PRAGMA query_only = ON")
             try:
@@ -247,11 +247,11 @@ class SqliteStore(Store):
         file: _LockFile = self._local.file
         return file
 
-    def moment_in(self, value: datetime) -> str:
+    def encode_datetime(self, value: datetime) -> str:
         # Fixed width, so that text sorts as time does.
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
-    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         logging.getLogger("peewee").debug((statement, len(rows)))
         with peewee.__exception_wrapper__:  # type: ignore[attr-defined]
             self.database.cursor().executemany(statement, rows)
@@ -260,14 +260,14 @@ class SqliteStore(Store):
         return query
 
     @contextmanager
-    def patience(self, seconds: float) -> Iterator[None]:
+    def lock_timeout(self, seconds: float) -> Iterator[None]:
         # The lock of this store is that of its one writer, and whoever is in a transaction has it.
         yield
 
-    def is_away(self, error: BaseException) -> bool:
-        code = getattr(_of_driver(error), "sqlite_errorcode", None)
+    def is_unavailable(self, error: BaseException) -> bool:
+        code = getattr(_get_driver_error(error), "sqlite_errorcode", None)
         # The lowest byte tells the kind of error.
-        return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._AWAY
+        return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._UNAVAILABLE
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -276,7 +276,7 @@ class SqliteStore(Store):
 class PostgresStore(Store):
     name = "postgresql"
     lane_batch = 300
-    lane_holds_all = False
+    has_single_writer = False
     sequence_type = "BIGSERIAL"
     sequence_suffix = ""
 
@@ -284,7 +284,7 @@ class PostgresStore(Store):
         super().__init__(postgresql.Pool(url))
 
     @contextmanager
-    def writing(self) -> Iterator[None]:
+    def write_transaction(self) -> Iterator[None]:
         if self.database.in_transaction():
             yield
             return
@@ -292,18 +292,18 @@ class PostgresStore(Store):
             yield
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
+    def read_transaction(self) -> Iterator[None]:
         with self.database.atomic():
             self.database.execute_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             yield
 
-    def moment_in(self, value: datetime) -> datetime:
+    def encode_datetime(self, value: datetime) -> datetime:
         return value
 
-    def run_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
         # One array per column: psycopg sends it in binary form, PostgreSQL takes it apart.
-        for piece in postgresql.pieces(rows):
-            self.database.execute_sql(statement, [list(column) for column in zip(*piece, strict=True)])
+        for batch in postgresql.split_rows(rows):
+            self.database.execute_sql(statement, [list(column) for column in zip(*batch, strict=True)])
 
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
         # Not plain FOR UPDATE: rows that refer to a locked one may be inserted all the same. An alert for a
@@ -311,21 +311,25 @@ class PostgresStore(Store):
         return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
 
     @contextmanager
-    def patience(self, seconds: float) -> Iterator[None]:
+    def lock_timeout(self, seconds: float) -> Iterator[None]:
         self.database.execute_sql(f"SET LOCAL lock_timeout = '{seconds * 1000:.0f}ms'")
         try:
             yield
         except peewee.OperationalError as error:
-            if isinstance(_of_driver(error), postgresql.LOCK_TIMEOUT):
+            if isinstance(_get_driver_error(error), postgresql.LOCK_TIMEOUT):
                 raise Busy from None
             raise
         self.database.execute_sql("SET LOCAL lock_timeout = DEFAULT")
 
-    def is_away(self, error: BaseException) -> bool:
+    def is_unavailable(self, error: BaseException) -> bool:
         if not isinstance(error, STORE_ERRORS):
             return False
         ended = self.database.is_closed() or self.database.connection().closed
-        return ended or isinstance(error, MaxConnectionsExceeded) or postgresql.is_away(_of_driver(error))
+        return (
+            ended
+            or isinstance(error, MaxConnectionsExceeded)
+            or postgresql.is_unavailable(_get_driver_error(error))
+        )
 
     def now(self) -> datetime:
         moment: datetime = self.database.execute_sql("select clock_timestamp()").fetchone()[0]

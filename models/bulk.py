@@ -39,9 +39,9 @@ def insert(
     `adding` on top of what they hold, or stay as they are when there are none.
     """
     if records:
-        names = (*records[0], *_defaulted(table, frozenset(records[0])))
+        names = (*records[0], *_list_defaults(table, frozenset(records[0])))
         changed = (tuple(replacing), tuple(adding))
-        statement = _insert_statement(table, names, tuple(conflict), *changed, store().name)
+        statement = _build_insert(table, names, tuple(conflict), *changed, store().name)
         _run(table, statement, names, records)
 
 
@@ -49,7 +49,7 @@ def update(table: Model, records: list[Record]) -> None:
     """Set columns of existing rows; each record has the same keys, `id` among them."""
     if records:
         names = (*(name for name in records[0] if name != "id"), "id")
-        _run(table, _update_statement(table, names, store().name), names, records)
+        _run(table, _build_update(table, names, store().name), names, records)
 
 
 def _run(table: Model, statement: str, names: Sequence[str], records: Iterable[Record]) -> None:
@@ -57,25 +57,25 @@ def _run(table: Model, statement: str, names: Sequence[str], records: Iterable[R
     defaults = table._meta.defaults
     rows = [
         tuple(
-            field.db_value(record[field.name] if field.name in record else _default(defaults[field]))
+            field.db_value(record[field.name] if field.name in record else _get_default(defaults[field]))
             for field in fields
         )
         for record in records
     ]
-    store().run_many(statement, rows)
+    store().execute_many(statement, rows)
 
 
-def _default(value: Any) -> Any:
+def _get_default(value: Any) -> Any:
     return value() if callable(value) else value
 
 
 @cache
-def _defaulted(table: Model, given: frozenset[str]) -> tuple[str, ...]:
-    return tuple(field.name for field in table._meta.defaults if field.name not in given)
+def _list_defaults(table: Model, provided: frozenset[str]) -> tuple[str, ...]:
+    return tuple(field.name for field in table._meta.defaults if field.name not in provided)
 
 
 @cache
-def _insert_statement(
+def _build_insert(
     table: Model,
     names: tuple[str, ...],
     conflict: tuple[str, ...],
@@ -83,37 +83,43 @@ def _insert_statement(
     adding: tuple[str, ...],
     dialect: str,
 ) -> str:
-    columns = ", ".join(_column(table, name) for name in names)
+    columns = ", ".join(_quote_column(table, name) for name in names)
     values = f"VALUES ({', '.join('?' for _ in names)})"
     if dialect == "postgresql":
-        values = f"SELECT * FROM unnest({', '.join(_array(table, name) for name in names)})"  # noqa: S608
+        values = f"SELECT * FROM unnest({', '.join(_build_array(table, name) for name in names)})"  # noqa: S608
     clause = ""
     if conflict:
-        target = ", ".join(_column(table, name) for name in conflict)
-        anew = [f"{column} = excluded.{column}" for column in (_column(table, n) for n in replacing)]
-        for column in (_column(table, name) for name in adding):
-            anew.append(f'{column} = "{table._meta.table_name}".{column} + excluded.{column}')
-        clause = f" ON CONFLICT ({target}) DO " + (f"UPDATE SET {', '.join(anew)}" if anew else "NOTHING")
+        target = ", ".join(_quote_column(table, name) for name in conflict)
+        assignments = [
+            f"{column} = excluded.{column}" for column in (_quote_column(table, n) for n in replacing)
+        ]
+        for column in (_quote_column(table, name) for name in adding):
+            assignments.append(f'{column} = "{table._meta.table_name}".{column} + excluded.{column}')
+        clause = f" ON CONFLICT ({target}) DO " + (
+            f"UPDATE SET {', '.join(assignments)}" if assignments else "NOTHING"
+        )
     return f'INSERT INTO "{table._meta.table_name}" ({columns}) {values}{clause}'
 
 
 @cache
-def _update_statement(table: Model, names: tuple[str, ...], dialect: str) -> str:
+def _build_update(table: Model, names: tuple[str, ...], dialect: str) -> str:
     target, changed = f'"{table._meta.table_name}"', names[:-1]
     if dialect != "postgresql":
-        settings = ", ".join(f"{_column(table, name)} = ?" for name in changed)
+        settings = ", ".join(f"{_quote_column(table, name)} = ?" for name in changed)
         return f"UPDATE {target} SET {settings} WHERE id = ?"  # noqa: S608
-    settings = ", ".join(f"{_column(table, name)} = given.{_column(table, name)}" for name in changed)
-    arrays = ", ".join(_array(table, name) for name in names)
-    columns = ", ".join(_column(table, name) for name in names)
+    settings = ", ".join(
+        f"{_quote_column(table, name)} = given.{_quote_column(table, name)}" for name in changed
+    )
+    arrays = ", ".join(_build_array(table, name) for name in names)
+    columns = ", ".join(_quote_column(table, name) for name in names)
     return f"UPDATE {target} SET {settings} FROM unnest({arrays}) AS given ({columns}) WHERE {target}.id = given.id"  # noqa: S608, E501
 
 
-def _column(table: Model, name: str) -> str:
+def _quote_column(table: Model, name: str) -> str:
     return f'"{table._meta.fields[name].column_name}"'
 
 
-def _array(table: Model, name: str) -> str:
+def _build_array(table: Model, name: str) -> str:
     field = table._meta.fields[name]
     while isinstance(field, peewee.ForeignKeyField):
         field = field.rel_field

@@ -7,57 +7,67 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from models.accounts import User, display_name
+from models.accounts import User, get_display_name
 from models.base import store
-from models.enums import DELIVERABLE, AccountRole, AssigneeStrategy, SlaClock, TargetType, TeamRole, Urgency
+from models.enums import (
+    DELIVERABLE,
+    AccountRole,
+    AssigneeStrategy,
+    SlaTargetKind,
+    TargetType,
+    TeamRole,
+    Urgency,
+)
 from models.facts import (
-    Directory,
     ForwardingFacts,
+    NotificationRuleFacts,
+    OnCallConfig,
     PersonFacts,
     PolicyFacts,
-    RuleFacts,
     SlaEscalationFacts,
     SlaFacts,
     StepFacts,
     StepTarget,
 )
-from models.oncall import recently, schedules_named, usernames_of
-from models.prepared import Prepared, among, any_of
+from models.oncall import get_lookback_start, list_usernames, load_schedules
+from models.prepared import Prepared, in_bound, in_list
 from models.teams import EscalationPolicy, Sla, Team, TeamMember
 from models.users import ContactMethod, ForwardingRule, NotificationRule
 
 
-def directory(
+def load_oncall_config(
     team: Team, policies: Collection[int], at: datetime | None = None, slas: Collection[int] = ()
-) -> Directory:
+) -> OnCallConfig:
     """Policies and SLAs by row, everybody they name, the team's managers and the account's owner.
 
     Removed members are not in it: a step that names only them has nobody. It is for decisions about this
     moment (None: now) and later ones: overrides and forwarding that were long over then are not in it either.
     """
-    rows = list(EscalationPolicy.select().where(any_of(EscalationPolicy.id, policies))) if policies else []
-    return directory_of(team, rows, at=at, slas=_slas(slas))
+    rows = list(EscalationPolicy.select().where(in_list(EscalationPolicy.id, policies))) if policies else []
+    return build_oncall_config(team, rows, at=at, slas=_select_slas(slas))
 
 
-def directory_of(
+def build_oncall_config(
     team: Team,
     rows: Iterable[EscalationPolicy],
     usernames: Collection[str] = (),
     schedules: Collection[str] = (),
     at: datetime | None = None,
     slas: Iterable[Sla] = (),
-) -> Directory:
+) -> OnCallConfig:
     """The same of policies and SLAs that are read already, with more people and schedules, as they are
     named."""
-    promised = {row.id: sla_facts(row) for row in slas if row.is_active}
-    policies = {row.id: policy_facts(row) for row in rows}
+    active_slas = {row.id: build_sla(row) for row in slas if row.is_active}
+    policies = {row.id: build_policy(row) for row in rows}
     targets = (target for policy in policies.values() for step in policy.steps for target in step.targets)
-    named: dict[TargetType, set[str]] = {kind: set() for kind in TargetType}
+    names_by_kind: dict[TargetType, set[str]] = {kind: set() for kind in TargetType}
     for target in targets:
-        named[target.kind].add(target.name)
-    found = schedules_named(team.account_id, named[TargetType.SCHEDULE].union(schedules), at)
-    responders = (each.usernames for sla in promised.values() for each in sla.escalations)
-    wanted = named[TargetType.USER].union(usernames, *map(usernames_of, found.values()), *responders)
+        names_by_kind[target.kind].add(target.name)
+    schedule_facts = load_schedules(team.account_id, names_by_kind[TargetType.SCHEDULE].union(schedules), at)
+    responders = (each.usernames for sla in active_slas.values() for each in sla.escalations)
+    needed = names_by_kind[TargetType.USER].union(
+        usernames, *map(list_usernames, schedule_facts.values()), *responders
+    )
     managers = (
         TeamMember.select(TeamMember.user)
         .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
@@ -68,108 +78,110 @@ def directory_of(
         User.select().where(
             User.account == team.account_id,
             User.removed_at.is_null(),
-            any_of(User.username, wanted) | any_of(User.id, manager_rows) | (User.role == AccountRole.OWNER),
+            in_list(User.username, needed)
+            | in_list(User.id, manager_rows)
+            | (User.role == AccountRole.OWNER),
         )
     )
     names = {user.id: user.username for user in users}
     owner = next((user.username for user in users if user.role == AccountRole.OWNER), None)
-    return Directory(
+    return OnCallConfig(
         policies=policies,
-        people=_people(users, at),
-        schedules=found,
+        people=_build_people(users, at),
+        schedules=schedule_facts,
         managers=tuple(names[row] for row in manager_rows if row in names),
         owner=owner,
-        slas=promised,
+        slas=active_slas,
     )
 
 
-def _slas(rows: Collection[int]) -> list[Sla]:
-    return list(Sla.select().where(any_of(Sla.id, rows))) if rows else []
+def _select_slas(rows: Collection[int]) -> list[Sla]:
+    return list(Sla.select().where(in_list(Sla.id, rows))) if rows else []
 
 
-def promises(slas: Collection[int]) -> Directory:
+def load_slas(slas: Collection[int]) -> OnCallConfig:
     """What these SLAs (by row) promise, and nobody: to plan, not to tell."""
-    return Directory(slas={row.id: sla_facts(row) for row in _slas(slas) if row.is_active})
+    return OnCallConfig(slas={row.id: build_sla(row) for row in _select_slas(slas) if row.is_active})
 
 
-_TURNS = Prepared(
-    lambda: EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.turn).where(
-        among(EscalationPolicy.id, "policies")
+_NEXT_TARGETS = Prepared(
+    lambda: EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.next_target).where(
+        in_bound(EscalationPolicy.id, "policies")
     )
 )
 
 
-def turns_of(directory: Directory) -> dict[int, int]:
+def load_next_targets(config: OnCallConfig) -> dict[int, int]:
     """Whose turn it is by those policies that assign by turns, as it was last committed."""
-    rows = [policy.row for policy in directory.policies.values() if policy.round_robin]
-    return dict(_TURNS.rows(policies=rows)) if rows else {}
+    rows = [policy.row for policy in config.policies.values() if policy.round_robin]
+    return dict(_NEXT_TARGETS.rows(policies=rows)) if rows else {}
 
 
-def with_turns(directory: Directory, policy: int | None) -> Directory:
+def lock_next_target(config: OnCallConfig, policy: int | None) -> OnCallConfig:
     """The directory with the turn of this policy, kept from changing until the transaction ends."""
-    known = directory.policies.get(policy or 0)
-    if known is None or not known.round_robin:
-        return directory
-    row = store().for_update(EscalationPolicy.select().where(EscalationPolicy.id == known.row)).get()
-    return replace(directory, turns={known.row: row.turn})
+    facts = config.policies.get(policy or 0)
+    if facts is None or not facts.round_robin:
+        return config
+    row = store().for_update(EscalationPolicy.select().where(EscalationPolicy.id == facts.row)).get()
+    return replace(config, next_targets={facts.row: row.next_target})
 
 
-def people(usernames: Collection[str], at: datetime | None = None) -> dict[str, PersonFacts]:
+def load_people(usernames: Collection[str], at: datetime | None = None) -> dict[str, PersonFacts]:
     """Persons by username; unknown and removed ones are left out."""
-    users = User.select().where(any_of(User.username, usernames), User.removed_at.is_null())
-    return _people(list(users), at)
+    users = User.select().where(in_list(User.username, usernames), User.removed_at.is_null())
+    return _build_people(list(users), at)
 
 
-def _people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
+def _build_people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
     """Facts of these users, and of those to whom their notices may be forwarded."""
-    forwarding = _forwarding([user.id for user in users], recently(at))
-    others = [rule.to_user for rule in forwarding]
-    rules = _usable_rules({user.id for user in (*users, *others)})
-    to = {user.id: _person(user, rules) for user in others}
+    forwarding = _load_forwarding([user.id for user in users], get_lookback_start(at))
+    recipients = [rule.to_user for rule in forwarding]
+    rules = _load_rules({user.id for user in (*users, *recipients)})
+    to = {user.id: _build_person(user, rules) for user in recipients}
     forwarded: dict[int, list[ForwardingFacts]] = {}
     for rule in forwarding:
         facts = ForwardingFacts(rule.from_date, rule.to_date, to[rule.to_user_id])
         forwarded.setdefault(rule.user_id, []).append(facts)
     return {
-        user.username: replace(_person(user, rules), forwarding=tuple(forwarded.get(user.id, ())))
+        user.username: replace(_build_person(user, rules), forwarding=tuple(forwarded.get(user.id, ())))
         for user in users
     }
 
 
-def _person(user: User, rules: Mapping[int, list[RuleFacts]]) -> PersonFacts:
-    return PersonFacts(user.id, user.username, display_name(user), tuple(rules.get(user.id, ())))
+def _build_person(user: User, rules: Mapping[int, list[NotificationRuleFacts]]) -> PersonFacts:
+    return PersonFacts(user.id, user.username, get_display_name(user), tuple(rules.get(user.id, ())))
 
 
-def _forwarding(users: Collection[int], since: datetime) -> list[ForwardingRule]:
+def _load_forwarding(users: Collection[int], since: datetime) -> list[ForwardingRule]:
     """The forwarding rules of these users that reach beyond a moment, to users who are still there."""
     to = User.alias()
     query = (
         ForwardingRule.select(ForwardingRule, to)
         .join(to, on=ForwardingRule.to_user == to.id)
-        .where(any_of(ForwardingRule.user, users), ForwardingRule.to_date > since, to.removed_at.is_null())
+        .where(in_list(ForwardingRule.user, users), ForwardingRule.to_date > since, to.removed_at.is_null())
     )
     return list(query.order_by(ForwardingRule.id))
 
 
-def _usable_rules(users: Collection[int]) -> dict[int, list[RuleFacts]]:
+def _load_rules(users: Collection[int]) -> dict[int, list[NotificationRuleFacts]]:
     """The notification rules of these users, by user, by which somebody can be told."""
     query = (
         NotificationRule.select(NotificationRule, ContactMethod)
         .join(ContactMethod)
-        .where(any_of(NotificationRule.user, users))
+        .where(in_list(NotificationRule.user, users))
         .order_by(NotificationRule.start_delay, NotificationRule.id)
     )
-    rules: dict[int, list[RuleFacts]] = {}
+    rules: dict[int, list[NotificationRuleFacts]] = {}
     for rule in query:
         if rule.contact.contact_type in DELIVERABLE:
-            facts = RuleFacts(
+            facts = NotificationRuleFacts(
                 rule.id, rule.contact_id, rule.contact.contact_type, Urgency(rule.urgency), rule.start_delay
             )
             rules.setdefault(rule.user_id, []).append(facts)
     return rules
 
 
-def policy_facts(row: EscalationPolicy) -> PolicyFacts:
+def build_policy(row: EscalationPolicy) -> PolicyFacts:
     steps = tuple(
         StepFacts(
             rule["delay"],
@@ -193,11 +205,11 @@ def policy_facts(row: EscalationPolicy) -> PolicyFacts:
     )
 
 
-def sla_facts(row: Sla) -> SlaFacts:
+def build_sla(row: Sla) -> SlaFacts:
     escalations = tuple(
         SlaEscalationFacts(
             each["unique_id"],
-            SlaClock(each["type"]),
+            SlaTargetKind(each["type"]),
             each["time"],
             tuple(responder["user"] for responder in each["responders"]),
         )

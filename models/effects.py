@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from models.enums import ActorKind, AlertType, IncidentStatus, NoticeKind, TimerKind, Urgency, WorkState
+from models.enums import ActorKind, AlertType, IncidentStatus, NotificationKind, TimerKind, Urgency, WorkState
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class IncidentState:
     status: IncidentStatus
     urgency: Urgency
     creation_date: datetime
-    chain_started_at: datetime
+    run_started_at: datetime
     assigned_to: int | None = None
     escalation_policy: int | None = None
     sla: int | None = None
@@ -59,13 +59,13 @@ class IncidentState:
     context_window_end: datetime | None = None
     collecting: bool = False
     escalating: bool = True
-    chain: int = 1
+    escalation_run: int = 1
     next_step: int = 0
-    reached: bool = False
-    chain_over: bool = False
-    promised_from: datetime | None = None
-    answered_at: datetime | None = None
-    timeouts_from: datetime | None = None
+    paged_someone: bool = False
+    exhausted: bool = False
+    sla_started_at: datetime | None = None
+    sla_acknowledged_at: datetime | None = None
+    timeouts_started_at: datetime | None = None
     parent: int | None = None
     snoozed_at: datetime | None = None
     snoozed_till: datetime | None = None
@@ -76,14 +76,14 @@ class IncidentState:
     def is_open(self) -> bool:
         return self.status is not IncidentStatus.RESOLVED
 
-    def but(self, **changes: Any) -> "IncidentState":
+    def with_changes(self, **changes: Any) -> "IncidentState":
         return replace(self, **changes)
 
 
-def begun_anew(chain: int, now: datetime) -> dict[str, Any]:
+def restarted_escalation(escalation_run: int, now: datetime) -> dict[str, Any]:
     """What changes of an incident whose chain, of this number, begins anew."""
-    anew = {"chain": chain + 1, "chain_started_at": now}
-    return {**anew, "escalating": True, "next_step": 0, "reached": False, "chain_over": False}
+    run = {"escalation_run": escalation_run + 1, "run_started_at": now}
+    return {**run, "escalating": True, "next_step": 0, "paged_someone": False, "exhausted": False}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,21 +99,21 @@ class EntityState:
     resolved_source_at: datetime | None = None
     resolved_at: datetime | None = None
     last_incident: str | None = None
-    kept_back: str | None = None
+    deferred_alert: str | None = None
 
     @property
     def key(self) -> tuple[int, str]:
         return (self.integration, self.entity_id)
 
-    def held_by(self, incident: str) -> "EntityState":
+    def with_incident(self, incident: str) -> "EntityState":
         """Firing, and held by this open incident."""
-        return replace(self, firing=True, incident=incident, last_incident=incident, kept_back=None)
+        return replace(self, firing=True, incident=incident, last_incident=incident, deferred_alert=None)
 
-    def released(self, *, is_seen: bool) -> "EntityState":
+    def without_incident(self, *, by_person: bool) -> "EntityState":
         """Held by no incident any more, and not counted as firing. What is kept back of it is to be told all
         the same, unless it `is_seen`."""
-        kept_back = None if is_seen else self.kept_back
-        return replace(self, firing=False, incident=None, kept_back=kept_back)
+        deferred_alert = None if by_person else self.deferred_alert
+        return replace(self, firing=False, incident=None, deferred_alert=deferred_alert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class EventState:
 
 
 # How the outcome of a timer begins that has done what is done once for its key (enums.ONCE).
-DONE_ONCE = "done once: "
+FIRED_ONCE = "done once: "
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class TimerState:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticeState:
+class NotificationState:
     """A reason to tell a person by a contact (None: the address of the account).
 
     `bundle` names the reason kind, step and delay: what one transaction owes to one contact within
@@ -170,19 +170,19 @@ class NoticeState:
     contact: int | None
     channel: int
     rule: int | None
-    kind: NoticeKind
+    kind: NotificationKind
     reason: str
     not_before: datetime
-    bundle: str
+    group_key: str
 
-    def travels_with(self, now: datetime) -> tuple[object, ...]:
+    def message_group(self, now: datetime) -> tuple[object, ...]:
         """What is the same for all that go in one message, of what one transaction owes.
 
         Those that are due travel together. Those that are not yet do so within a minute of each other: alerts
         that waited long may be taken together though they came far apart, and the first is not to be late.
         """
         minute = self.not_before.replace(second=0, microsecond=0) if self.not_before > now else None
-        return (self.user, self.contact, self.channel, self.bundle, minute)
+        return (self.user, self.contact, self.channel, self.group_key, minute)
 
 
 # --- effects -----------------------------------------------------------------------------------
@@ -204,7 +204,7 @@ class ReleaseEntities:
     back of them is to be told all the same, unless it `is_seen`: a person let go of them."""
 
     incident: str
-    is_seen: bool
+    by_person: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ class RecordLog:
 
 
 @dataclass(frozen=True, slots=True)
-class ArmTimers:
+class ReconcileTimers:
     """From now on exactly these timers wait for the incident; the others end, and say why.
 
     Said anew after each change of an incident, so that what waits always follows from what is. Of those that
@@ -232,25 +232,25 @@ class ArmTimers:
     """
 
     incident: str
-    wanted: tuple[TimerState, ...]
+    expected: tuple[TimerState, ...]
     at: datetime
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class OweNotice:
-    notice: NoticeState
+class CreateNotification:
+    notification: NotificationState
 
 
 @dataclass(frozen=True, slots=True)
-class VoidNotices:
+class CancelNotifications:
     """What is still owed of an incident for reasons of these kinds (all, unless some are named) and was not
     sent is owed no more, and says why."""
 
     incident: str
     at: datetime
     outcome: str
-    kinds: frozenset[NoticeKind] = frozenset(NoticeKind)
+    kinds: frozenset[NotificationKind] = frozenset(NotificationKind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,12 +328,12 @@ class ApplyTaskTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class TakeTurn:
+class AdvanceRoundRobin:
     """A policy (its row number) has assigned an incident by turns: it was the turn of the target in place
     `known`, from 0, and is that of `next` from now on."""
 
     policy: int
-    known: int
+    current: int
     next: int
 
 
@@ -352,16 +352,16 @@ Effect = (
     | ReleaseEntities
     | ReclaimEntities
     | RecordLog
-    | ArmTimers
-    | OweNotice
-    | VoidNotices
+    | ReconcileTimers
+    | CreateNotification
+    | CancelNotifications
     | AddNote
     | AddTag
     | AddResponder
     | AssignRole
     | AddTask
     | ApplyTaskTemplate
-    | TakeTurn
+    | AdvanceRoundRobin
     | ExpectPing
 )
 
@@ -377,14 +377,14 @@ class Decision:
 
     reason: str
     effects: tuple[Effect, ...] = ()
-    goes_on: bool = True
+    continues: bool = True
     alert: Any = None
     incident: str | None = None
     opened: bool = False
     rules: tuple[Mapping[str, Any], ...] = ()
 
 
-def go_on(
+def proceed(
     reason: str,
     *effects: Effect,
     alert: Any = None,
@@ -400,7 +400,7 @@ def stop(reason: str, *effects: Effect, alert: Any = None, incident: str | None 
 
 
 @dataclass(slots=True)
-class Outcome:
+class ChangeSet:
     """Everything that one transaction is to write: effects in their order, events beside them."""
 
     effects: list[Effect] = field(default_factory=list)

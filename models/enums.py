@@ -11,7 +11,7 @@ class IncidentStatus(IntEnum):
     RESOLVED = 3
 
 
-OPEN = frozenset({IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED})
+OPEN_STATUSES = frozenset({IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED})
 
 
 class Urgency(IntEnum):
@@ -155,7 +155,7 @@ class AlertConditionType(IntEnum):
     PAYLOAD = 2
 
 
-class SlaClock(IntEnum):
+class SlaTargetKind(IntEnum):
     """What an SLA promises the time of, as `type` of an escalation names it: contract section 3.11."""
 
     ACKNOWLEDGE = 1
@@ -165,9 +165,9 @@ class SlaClock(IntEnum):
 class WorkState(IntEnum):
     """Where a Receipt or an Event stands: still to be worked on, done, or set aside with its error."""
 
-    WAITING = 0
+    PENDING = 0
     DONE = 1
-    ASIDE = 2
+    DEAD_LETTER = 2
 
 
 class TimerKind(StrEnum):
@@ -182,40 +182,45 @@ class TimerKind(StrEnum):
 
 
 # What these do is done once for the same key: a timer that has done it is not armed again.
-ONCE = frozenset({TimerKind.SLA_ESCALATION, TimerKind.SLA_BREACH})
+ONE_TIME = frozenset({TimerKind.SLA_ESCALATION, TimerKind.SLA_BREACH})
 
 
-class NoticeKind(StrEnum):
+class NotificationKind(StrEnum):
     """Why somebody is owed word of an incident."""
 
     ESCALATION = "escalation"
     ASSIGNMENT = "assignment"
     RESPONDER = "responder"
-    NOBODY_REACHED = "nobody_reached"
+    NOBODY_PAGED = "nobody_paged"
     SLA_ACKNOWLEDGE = "sla_acknowledge"
     SLA_RESOLVE = "sla_resolve"
     TEST = "test"
 
 
 # What somebody is told by the notification rules of an incident's urgency.
-BY_RULES = frozenset(
-    {NoticeKind.ESCALATION, NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER, NoticeKind.NOBODY_REACHED}
+RULE_BASED = frozenset(
+    {
+        NotificationKind.ESCALATION,
+        NotificationKind.ASSIGNMENT,
+        NotificationKind.RESPONDER,
+        NotificationKind.NOBODY_PAGED,
+    }
 )
 # What somebody is told because an SLA promises it, and not because an incident is theirs.
-PROMISED = frozenset({NoticeKind.SLA_ACKNOWLEDGE, NoticeKind.SLA_RESOLVE})
+SLA_KINDS = frozenset({NotificationKind.SLA_ACKNOWLEDGE, NotificationKind.SLA_RESOLVE})
 
 
-class NoticeState(IntEnum):
+class NotificationStatus(IntEnum):
     PENDING = 0
     SENT = 1
-    VOID = 2
+    CANCELLED = 2
     FAILED = 3
 
 
-class MessageState(IntEnum):
+class MessageStatus(IntEnum):
     PENDING = 0
     SENT = 1
-    VOID = 2
+    CANCELLED = 2
     FAILED = 3
 
 

@@ -34,7 +34,7 @@ class Receipt(Table):
 
 
 Receipt.add_index(
-    Receipt.index(Receipt.service, Receipt.id, where=peewee.SQL("state = 0"), name="receipt_waiting")
+    Receipt.index(Receipt.service, Receipt.id, where=peewee.SQL("state = 0"), name="receipt_pending")
 )
 Receipt.add_index(
     Receipt.index(
@@ -44,7 +44,7 @@ Receipt.add_index(
         name="receipt_to_route",
     )
 )
-Receipt.add_index(Receipt.index(Receipt.id, where=peewee.SQL("state = 2"), name="receipt_aside"))
+Receipt.add_index(Receipt.index(Receipt.id, where=peewee.SQL("state = 2"), name="receipt_dead_letter"))
 
 
 class Event(Table):
@@ -89,10 +89,10 @@ Event.add_index(
         Event.position,
         Event.id,
         where=peewee.SQL("state = 0"),
-        name="event_waiting",
+        name="event_pending",
     )
 )
-Event.add_index(Event.index(Event.id, where=peewee.SQL("state = 2"), name="event_aside"))
+Event.add_index(Event.index(Event.id, where=peewee.SQL("state = 2"), name="event_dead_letter"))
 
 
 class Entity(Table):
@@ -112,14 +112,14 @@ class Entity(Table):
     resolved_source_at = UtcField(null=True)
     resolved_at = UtcField(null=True)
     # The unique_id of the alert that maintenance kept from opening an incident, while it still burns.
-    kept_back = peewee.CharField(max_length=22, null=True)
+    deferred_alert = peewee.CharField(max_length=22, null=True)
 
     class Meta:
         indexes = ((("integration", "entity_id"), True),)
 
 
 Entity.add_index(
-    Entity.index(Entity.integration, where=peewee.SQL("kept_back IS NOT NULL"), name="entity_kept_back")
+    Entity.index(Entity.integration, where=peewee.SQL("deferred_alert IS NOT NULL"), name="entity_deferred")
 )
 
 

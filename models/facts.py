@@ -8,11 +8,11 @@ from typing import Any
 from models.effects import IncidentState
 from models.enums import (
     Collation,
-    NoticeKind,
+    NotificationKind,
     RestrictionType,
     RuleType,
     ServiceStatus,
-    SlaClock,
+    SlaTargetKind,
     TargetType,
     Urgency,
 )
@@ -26,11 +26,11 @@ class IntegrationFacts:
     create_incidents_for: int
     default_urgency: Urgency
     # How long after a ping the next one must have come; None where no ping is expected.
-    pings_within: timedelta | None = None
+    ping_timeout: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFacts:
+class NotificationRuleFacts:
     """A notification rule that can be used: its contact's channel exists."""
 
     row: int
@@ -45,7 +45,7 @@ class PersonFacts:
     row: int
     username: str
     name: str
-    rules: tuple[RuleFacts, ...] = ()
+    rules: tuple[NotificationRuleFacts, ...] = ()
     forwarding: tuple["ForwardingFacts", ...] = ()
 
 
@@ -59,12 +59,12 @@ class ForwardingFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class TellingFacts:
+class NotificationFacts:
     """That somebody is to be told of an incident by a contact (None: the account's address), or was, and not
     before which moment; for what `occasion` of this kind, and why."""
 
-    kind: NoticeKind
-    occasion: str
+    kind: NotificationKind
+    reason_key: str
     person: PersonFacts
     contact: int | None
     reason: str
@@ -123,7 +123,7 @@ class ScheduleFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class RotaFacts:
+class ScheduleOverview:
     """A schedule and what is around it: `team` by name with its `members` (usernames), and whether any
     policy names the schedule."""
 
@@ -161,7 +161,7 @@ class PolicyFacts:
     repeat: int
     move_to_next: bool
     round_robin: bool = False
-    alone: bool = False
+    assignee_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class SlaEscalationFacts:
     """Whom (by username) an SLA tells so many seconds after a promise of it breaks; negative: before."""
 
     unique_id: str
-    clock: SlaClock
+    target_kind: SlaTargetKind
     after_s: int
     usernames: tuple[str, ...] = ()
 
@@ -187,7 +187,7 @@ class SlaFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Directory:
+class OnCallConfig:
     """Policies and SLAs, by row, the people and the schedules they name; whom to tell when a chain reaches
     nobody.
 
@@ -200,8 +200,8 @@ class Directory:
     schedules: Mapping[str, ScheduleFacts] = field(default_factory=dict)
     managers: tuple[str, ...] = ()
     owner: str | None = None
-    turns: Mapping[int, int] = field(default_factory=dict)
-    worked_at: datetime | None = None
+    next_targets: Mapping[int, int] = field(default_factory=dict)
+    processed_at: datetime | None = None
     slas: Mapping[int, SlaFacts] = field(default_factory=dict)
 
 
@@ -239,13 +239,13 @@ class WindowFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class IncidentContext:
     """An incident under its service's lock, and what its moves depend on; `children` are all that are merged
     into it, under the locks of theirs."""
 
     incident: IncidentState
     service: ServiceFacts | None
-    directory: Directory
+    config: OnCallConfig
     children: tuple[IncidentState, ...] = ()
 
 
@@ -263,7 +263,7 @@ class AlertRuleFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Reference:
     """Something that alerts and rules may refer to."""
 
     row: int
@@ -271,16 +271,16 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Nameable:
+class References:
     """What a team's alerts and rules may refer to, by unique_id."""
 
-    policies: Mapping[str, Named] = field(default_factory=dict)
-    slas: Mapping[str, Named] = field(default_factory=dict)
-    priorities: Mapping[str, Named] = field(default_factory=dict)
-    tags: Mapping[str, Named] = field(default_factory=dict)
-    roles: Mapping[str, Named] = field(default_factory=dict)
-    task_templates: Mapping[str, Named] = field(default_factory=dict)
-    schedules: Mapping[str, Named] = field(default_factory=dict)
+    policies: Mapping[str, Reference] = field(default_factory=dict)
+    slas: Mapping[str, Reference] = field(default_factory=dict)
+    priorities: Mapping[str, Reference] = field(default_factory=dict)
+    tags: Mapping[str, Reference] = field(default_factory=dict)
+    roles: Mapping[str, Reference] = field(default_factory=dict)
+    task_templates: Mapping[str, Reference] = field(default_factory=dict)
+    schedules: Mapping[str, Reference] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,21 +293,21 @@ class LaneFacts:
 
     service: ServiceFacts
     integrations: Mapping[int, IntegrationFacts]
-    directory: Directory
-    nameable: Nameable = field(default_factory=Nameable)
+    config: OnCallConfig
+    references: References = field(default_factory=References)
     rules: Mapping[int, tuple[AlertRuleFacts, ...]] = field(default_factory=dict)
     windows: tuple[WindowFacts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class TargetFacts:
+class RouteTarget:
     """An integration that a router may send to; `is_open` unless it is disabled or outbound."""
 
     integration: int
     service: int
     name: str
     source: str
-    is_open: bool
+    accepts_alerts: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,4 +327,4 @@ class RouterFacts:
     row: int
     name: str
     rules: tuple[RouterRuleFacts, ...] = ()
-    targets: Mapping[str, TargetFacts] = field(default_factory=dict)
+    targets: Mapping[str, RouteTarget] = field(default_factory=dict)

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import peewee
 
-from models.accounts import Account, Configuration, Token, User, raise_version
+from models.accounts import Account, ConfigVersion, Token, User, bump_version
 from models.enums import AccountRole, ContactType, TargetType, TeamRole, Urgency
 from models.ids import digest, new_account_identifier, new_token, new_username, new_uuid
 from models.services import Integration, Service
@@ -27,15 +27,15 @@ INCIDENT_COMMANDER = (
 )
 
 
-def new_account(name: str, owner_email: str, now: datetime) -> tuple[Account, User]:
+def create_account(name: str, owner_email: str, now: datetime) -> tuple[Account, User]:
     account = Account.create(
         unique_id=new_uuid(), account_identifier=new_account_identifier(), name=name, creation_date=now
     )
-    Configuration.create(account=account)
-    return account, new_user(account, owner_email, AccountRole.OWNER, now, is_verified=True)
+    ConfigVersion.create(account=account)
+    return account, create_user(account, owner_email, AccountRole.OWNER, now, is_verified=True)
 
 
-def new_user(
+def create_user(
     account: Account,
     email: str,
     role: AccountRole,
@@ -57,19 +57,21 @@ def new_user(
         is_verified=is_verified,
         joining_date=now,
     )
-    new_contact(user, "Primary Email", ContactType.EMAIL, email, now)
-    raise_version(account.id)
+    create_contact(user, "Primary Email", ContactType.EMAIL, email, now)
+    bump_version(account.id)
     return user
 
 
-def member_at(account: Account, email: str) -> User | None:
+def find_member(account: Account, email: str) -> User | None:
     """The present member with this address, however it is spelt."""
-    same = peewee.fn.LOWER(User.email) == email.lower()
-    found: User | None = User.select().where(User.account == account, User.removed_at.is_null(), same).first()
+    same_email = peewee.fn.LOWER(User.email) == email.lower()
+    found: User | None = (
+        User.select().where(User.account == account, User.removed_at.is_null(), same_email).first()
+    )
     return found
 
 
-def new_contact(user: User, name: str, kind: ContactType, value: str, now: datetime) -> ContactMethod:
+def create_contact(user: User, name: str, kind: ContactType, value: str, now: datetime) -> ContactMethod:
     """A contact; the user's first e-mail contact comes with a rule for each urgency, at once."""
     first = (
         not ContactMethod.select()
@@ -87,14 +89,14 @@ def new_contact(user: User, name: str, kind: ContactType, value: str, now: datet
     return contact
 
 
-def new_token_for(user: User, name: str, now: datetime, expires_at: datetime | None = None) -> str:
+def issue_token(user: User, name: str, now: datetime, expires_at: datetime | None = None) -> str:
     """A token that acts as this user: returned here, once, and stored only as its digest."""
     token = new_token()
     Token.create(user=user, name=name, digest=digest(token), created_at=now, expires_at=expires_at)
     return token
 
 
-def new_team(account: Account, name: str, owner: User, now: datetime) -> Team:
+def create_team(account: Account, name: str, owner: User, now: datetime) -> Team:
     """A team with its owner as manager, the role "Incident Commander" and a default policy (contract 3.3)."""
     team = Team.create(
         unique_id=new_uuid(),
@@ -120,19 +122,19 @@ def new_team(account: Account, name: str, owner: User, now: datetime) -> Team:
         name="Default Escalation Policy",
         summary="Tells the team's owner at once.",
         rules=[{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}],
-        assignment_settings=new_assignment_settings(),
+        assignment_settings=build_assignment_settings(),
         creation_date=now,
     )
-    raise_version(account.id)
+    bump_version(account.id)
     return team
 
 
-def new_assignment_settings() -> dict[str, object]:
+def build_assignment_settings() -> dict[str, object]:
     """Whom an incident is assigned to: 1, anybody of the first rule (contract section 3.5)."""
     return {"unique_id": new_uuid(), "assignee_strategy": 1, "assignment_index": 0, "call_rr_assignee": False}
 
 
-def new_service(team: Team, name: str, policy: EscalationPolicy, creator: User, now: datetime) -> Service:
+def create_service(team: Team, name: str, policy: EscalationPolicy, creator: User, now: datetime) -> Service:
     service = Service.create(
         unique_id=new_uuid(),
         team=team,
@@ -141,11 +143,11 @@ def new_service(team: Team, name: str, policy: EscalationPolicy, creator: User, 
         created_by=creator,
         creation_date=now,
     )
-    raise_version(team.account_id)
+    bump_version(team.account_id)
     return service
 
 
-def new_integration(
+def create_integration(
     service: Service, name: str, application: str, creator: User, now: datetime
 ) -> Integration:
     integration = Integration.create(
@@ -157,5 +159,5 @@ def new_integration(
         created_by=creator,
         creation_date=now,
     )
-    raise_version(service.team.account_id)
+    bump_version(service.team.account_id)
     return integration

@@ -4,14 +4,14 @@ import hashlib
 import secrets
 import uuid
 
-from models.shortid import short
+from models.shortid import encode_short_id
 
 
 def new_uuid() -> str:
     return str(uuid.uuid4())
 
 
-def derived_uuid(*names: str) -> str:
+def derive_uuid(*names: str) -> str:
     """An id that follows from these names, so that doing a thing twice names it alike; version 4 in form."""
     text = "\x1f".join(names)
     return str(uuid.UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest(), version=4))
@@ -23,7 +23,7 @@ def new_username() -> str:
 
 
 def new_short_id() -> str:
-    return short(uuid.uuid4().int)
+    return encode_short_id(uuid.uuid4().int)
 
 
 def new_account_identifier() -> str:
@@ -40,6 +40,6 @@ def digest(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def message_id(keys: list[str]) -> str:
+def hash_message_id(keys: list[str]) -> str:
     """The id of the message that carries these notices: the hash of their sorted keys."""
     return hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=20).hexdigest()

@@ -12,15 +12,15 @@ from models.effects import EntityState, IncidentState
 from models.enums import IncidentStatus, Urgency
 from models.events import Entity
 from models.incidents import Incident, IncidentAssignment, IncidentResponder
-from models.prepared import Prepared, among, given
+from models.prepared import Prepared, bind, in_bound
 from models.timers import Timer
 
 # Columns of an incident that a state carries, besides its references and its row number.
 STATE_COLUMNS = (
-    "unique_id", "incident_key", "title", "summary", "creation_date", "chain_started_at", "acknowledged_date",
-    "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating", "chain",
-    "next_step", "reached", "chain_over", "promised_from", "answered_at", "timeouts_from", "snoozed_at",
-    "snoozed_till",
+    "unique_id", "incident_key", "title", "summary", "creation_date", "run_started_at", "acknowledged_date",
+    "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating",
+    "escalation_run", "next_step", "paged_someone", "exhausted", "sla_started_at", "sla_acknowledged_at",
+    "timeouts_started_at", "snoozed_at", "snoozed_till",
 )  # fmt: skip
 STATE_REFERENCES = (
     "account",
@@ -43,7 +43,7 @@ class LastIncident:
     ended_at: datetime
 
 
-def _entities() -> Any:
+def _select_entities() -> Any:
     last = Incident.alias()
     return (
         Entity.select(
@@ -53,21 +53,21 @@ def _entities() -> Any:
             Entity.incident,
             Entity.resolved_source_at,
             Entity.resolved_at,
-            Entity.kept_back,
+            Entity.deferred_alert,
             last.id,
             last.unique_id,
             last.resolved_date,
             last.creation_date,
         )
         .join(last, peewee.JOIN.LEFT_OUTER, on=Entity.last_incident == last.id)
-        .where(among(Entity.integration, "integrations"), among(Entity.entity_id, "names"))
+        .where(in_bound(Entity.integration, "integrations"), in_bound(Entity.entity_id, "names"))
     )
 
 
-_ENTITIES = Prepared(_entities)
+_ENTITIES = Prepared(_select_entities)
 
 
-def entity_states(
+def load_entities(
     keys: Collection[tuple[int, str]],
 ) -> tuple[list[EntityState], list[LastIncident]]:
     """The entities of these keys that exist, each with the incident that holds it; and the last incidents
@@ -77,50 +77,64 @@ def entity_states(
     integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
     entities, ended = [], {}
     for row in _ENTITIES.rows(integrations=integrations, names=names):
-        integration, name, firing, holder, said_at, resolved_at, kept_back, last, unique_id, over, begun = row
+        (
+            integration,
+            name,
+            firing,
+            held_row,
+            source_at,
+            resolved_at,
+            deferred_alert,
+            last,
+            unique_id,
+            resolved_date,
+            created,
+        ) = row
         # Whatever holds an entity is also the last that did.
-        held = unique_id if holder is not None else None
+        holder_id = unique_id if held_row is not None else None
         entities.append(
-            EntityState(integration, name, firing, held, said_at, resolved_at, unique_id, kept_back)
+            EntityState(
+                integration, name, firing, holder_id, source_at, resolved_at, unique_id, deferred_alert
+            )
         )
-        if last is not None and held is None:
-            ended[last] = LastIncident(last, unique_id, over or begun)
+        if last is not None and holder_id is None:
+            ended[last] = LastIncident(last, unique_id, resolved_date or created)
     return entities, list(ended.values())
 
 
-def _states(where: Callable[[], Any], more: Callable[[Any], Any] = lambda query: query) -> Prepared:
+def _prepare_states(where: Callable[[], Any], refine: Callable[[Any], Any] = lambda query: query) -> Prepared:
     """A query for incidents as states; `more` says in which order, or that they are to be locked."""
     names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
     columns = [getattr(Incident, name) for name in names]
-    return Prepared(lambda: more(Incident.select(*columns).where(where())))
+    return Prepared(lambda: refine(Incident.select(*columns).where(where())))
 
 
-_OPEN_ONES = _states(
-    lambda: among(Incident.unique_id, "unique_ids") & (Incident.status < IncidentStatus.RESOLVED)
+_OPEN_BY_ID = _prepare_states(
+    lambda: in_bound(Incident.unique_id, "unique_ids") & (Incident.status < IncidentStatus.RESOLVED)
 )
-_COLLECTING = _states(
+_COLLECTING = _prepare_states(
     lambda: (
-        (Incident.service == given("service"))
+        (Incident.service == bind("service"))
         & (Incident.status < IncidentStatus.RESOLVED)
         & Incident.collecting
     )
 )
 
 
-def open_incidents(
+def load_open_incidents(
     service_row: int, unique_ids: Collection[str], *, collecting: bool = True
 ) -> list[IncidentState]:
     """The open incidents among these, and the one that the service collects into, if asked for.
 
     A query for each, so that each has an index of its own, however many incidents of the service are open.
     """
-    rows = _OPEN_ONES.rows(unique_ids=unique_ids) if unique_ids else []
+    rows = _OPEN_BY_ID.rows(unique_ids=unique_ids) if unique_ids else []
     if collecting:
         rows += _COLLECTING.rows(service=service_row)
-    return [_state_of(row) for row in {row[0]: row for row in rows}.values()]
+    return [_build_state(row) for row in {row[0]: row for row in rows}.values()]
 
 
-def _state_of(row: tuple[Any, ...]) -> IncidentState:
+def _build_state(row: tuple[Any, ...]) -> IncidentState:
     found, number, status, urgency, *rest = row
     values = dict(zip((*STATE_COLUMNS, *STATE_REFERENCES), rest, strict=True))
     return IncidentState(
@@ -128,40 +142,42 @@ def _state_of(row: tuple[Any, ...]) -> IncidentState:
     )
 
 
-_CHILDREN = _states(
+_CHILDREN = _prepare_states(
     lambda: (
         Incident.parent.is_null(False)
-        & among(Incident.parent, "parents")
+        & in_bound(Incident.parent, "parents")
         & (Incident.status < IncidentStatus.RESOLVED)
     )
 )
 
 
-def open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
+def load_open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
     """The open incidents that are merged into one of these."""
     rows = [incident.row for incident in incidents if incident.parent is None]
-    return [_state_of(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
+    return [_build_state(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
 
 
-def _walk(where: Callable[[], Any]) -> Prepared:
+def _prepare_page(where: Callable[[], Any]) -> Prepared:
     """A query that walks over incidents by row number, a page at a time."""
-    return _states(
-        lambda: where() & (Incident.id > given("after")),
-        lambda query: query.order_by(Incident.id).limit(given("limit")),
+    return _prepare_states(
+        lambda: where() & (Incident.id > bind("after")),
+        lambda query: query.order_by(Incident.id).limit(bind("limit")),
     )
 
 
-def _open_of(column: Any) -> Prepared:
-    return _walk(lambda: (column == given("row")) & (Incident.status < IncidentStatus.RESOLVED))
+def _prepare_open(column: Any) -> Prepared:
+    return _prepare_page(lambda: (column == bind("row")) & (Incident.status < IncidentStatus.RESOLVED))
 
 
-_OPEN_OF_NO_SERVICE = _walk(lambda: Incident.service.is_null() & (Incident.status < IncidentStatus.RESOLVED))
-_OPEN_OF = {
-    "escalation_policy": _open_of(Incident.escalation_policy),
-    "service": _open_of(Incident.service),
-    "sla": _open_of(Incident.sla),
+_OPEN_WITHOUT_SERVICE = _prepare_page(
+    lambda: Incident.service.is_null() & (Incident.status < IncidentStatus.RESOLVED)
+)
+_OPEN_BY_COLUMN = {
+    "escalation_policy": _prepare_open(Incident.escalation_policy),
+    "service": _prepare_open(Incident.service),
+    "sla": _prepare_open(Incident.sla),
 }
-_OVER_WITH_TIMERS = _walk(
+_RESOLVED_WITH_TIMERS = _prepare_page(
     lambda: (
         (Incident.status == IncidentStatus.RESOLVED)
         & Incident.id.in_(Timer.select(Timer.incident).where(Timer.done_at.is_null()))
@@ -169,66 +185,66 @@ _OVER_WITH_TIMERS = _walk(
 )
 
 
-def open_incidents_after(service_row: int | None, row: int, limit: int) -> list[IncidentState]:
+def list_open_incidents(service_row: int | None, row: int, limit: int) -> list[IncidentState]:
     """Open incidents of a service (None: of those that are deleted) beyond a row number, in their order: to
     walk over all of them."""
     if service_row is not None:
-        return open_incidents_of("service", service_row, row, limit)
-    return [_state_of(found) for found in _OPEN_OF_NO_SERVICE.rows(after=row, limit=limit)]
+        return list_open_incidents_with("service", service_row, row, limit)
+    return [_build_state(found) for found in _OPEN_WITHOUT_SERVICE.rows(after=row, limit=limit)]
 
 
-def open_incidents_of(column: str, named: int, row: int, limit: int) -> list[IncidentState]:
+def list_open_incidents_with(column: str, owner: int, row: int, limit: int) -> list[IncidentState]:
     """Open incidents that have this policy, service or SLA (`column` says which); as above."""
-    return [_state_of(found) for found in _OPEN_OF[column].rows(row=named, after=row, limit=limit)]
+    return [_build_state(found) for found in _OPEN_BY_COLUMN[column].rows(row=owner, after=row, limit=limit)]
 
 
-def over_with_timers_after(row: int, limit: int) -> list[IncidentState]:
+def list_resolved_with_timers(row: int, limit: int) -> list[IncidentState]:
     """Resolved incidents for which timers wait all the same; as above."""
-    return [_state_of(row) for row in _OVER_WITH_TIMERS.rows(after=row, limit=limit)]
+    return [_build_state(row) for row in _RESOLVED_WITH_TIMERS.rows(after=row, limit=limit)]
 
 
-def _of_families() -> Any:
+def _match_with_children() -> Any:
     """One of these, or merged into one of these."""
-    merged = Incident.parent.is_null(False) & among(Incident.parent, "rows")
-    return among(Incident.id, "rows") | merged
+    merged = Incident.parent.is_null(False) & in_bound(Incident.parent, "rows")
+    return in_bound(Incident.id, "rows") | merged
 
 
-_SERVICES_OF_FAMILIES = Prepared(lambda: Incident.select(Incident.service).where(_of_families()).distinct())
+_SERVICES = Prepared(lambda: Incident.select(Incident.service).where(_match_with_children()).distinct())
 
 
-def services_of_families(incident_rows: Collection[int]) -> set[int]:
+def find_services(incident_rows: Collection[int]) -> set[int]:
     """The services of these incidents and of all that are merged into them."""
-    return {row for (row,) in _SERVICES_OF_FAMILIES.rows(rows=incident_rows) if row}
+    return {row for (row,) in _SERVICES.rows(rows=incident_rows) if row}
 
 
-def _locked_families(*, skip_locked: bool) -> Prepared:
-    return _states(
-        _of_families,
+def _prepare_lock(*, skip_locked: bool) -> Prepared:
+    return _prepare_states(
+        _match_with_children,
         lambda query: store().for_update(query.order_by(Incident.id), skip_locked=skip_locked),
     )
 
 
-_FAMILIES = _locked_families(skip_locked=False)
-_FREE_FAMILIES = _locked_families(skip_locked=True)
+_LOCKED = _prepare_lock(skip_locked=False)
+_LOCKED_IF_FREE = _prepare_lock(skip_locked=True)
 
 
-def lock_families_of(incident_rows: Collection[int], *, waits: bool = True) -> list[IncidentState]:
+def lock_incident_rows(incident_rows: Collection[int], *, blocking: bool = True) -> list[IncidentState]:
     """These incidents and all that are merged into them, locked; without those that somebody else holds
     where it is not to wait."""
-    families = _FAMILIES if waits else _FREE_FAMILIES
-    return [_state_of(row) for row in families.rows(rows=incident_rows)]
+    query = _LOCKED if blocking else _LOCKED_IF_FREE
+    return [_build_state(row) for row in query.rows(rows=incident_rows)]
 
 
 _FIRING = Prepared(
     lambda: (
         Entity.select(Entity.incident, peewee.fn.COUNT(Entity.id))
-        .where(among(Entity.incident, "incidents"), Entity.firing)
+        .where(in_bound(Entity.incident, "incidents"), Entity.firing)
         .group_by(Entity.incident)
     )
 )
 
 
-def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:
+def count_firing(incidents: Iterable[IncidentState]) -> dict[str, int]:
     """How many entities fire for each incident."""
     rows = {incident.row: incident.unique_id for incident in incidents}
     if not rows:
@@ -236,29 +252,29 @@ def firing_counts(incidents: Iterable[IncidentState]) -> dict[str, int]:
     return {rows[incident]: count for incident, count in _FIRING.rows(incidents=list(rows))}
 
 
-_CALLED = Prepared(
+_RESPONDERS = Prepared(
     lambda: IncidentResponder.select(
         IncidentResponder.incident, IncidentResponder.user, IncidentResponder.escalation_policy
-    ).where(among(IncidentResponder.incident, "incidents"))
+    ).where(in_bound(IncidentResponder.incident, "incidents"))
 )
-_ASSIGNED = Prepared(
+_ROLES = Prepared(
     lambda: IncidentAssignment.select(
         IncidentAssignment.incident, IncidentAssignment.role, IncidentAssignment.user
-    ).where(among(IncidentAssignment.incident, "incidents"))
+    ).where(in_bound(IncidentAssignment.incident, "incidents"))
 )
 
 
-def called_responders(
+def load_responders(
     incidents: Iterable[IncidentState],
 ) -> set[tuple[str, int | None, int | None]]:
     """Who was asked to help with these incidents: the incident, and the row of a person or of a policy."""
     rows = {incident.row: incident.unique_id for incident in incidents}
-    found = _CALLED.rows(incidents=list(rows)) if rows else []
+    found = _RESPONDERS.rows(incidents=list(rows)) if rows else []
     return {(rows[incident], user, policy) for incident, user, policy in found}
 
 
-def assigned_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], int]:
+def load_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], int]:
     """Who has which role in these incidents, by the incident and the role's row."""
     rows = {incident.row: incident.unique_id for incident in incidents}
-    found = _ASSIGNED.rows(incidents=list(rows)) if rows else []
+    found = _ROLES.rows(incidents=list(rows)) if rows else []
     return {(rows[incident], role): user for incident, role, user in found}

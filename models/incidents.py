@@ -39,16 +39,16 @@ class Incident(Table):
     # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together;
     # `reached` is whether any of them named anybody, `chain_over` whether the last of them was taken.
     escalating = peewee.BooleanField(default=True)
-    chain = peewee.IntegerField(default=1)
-    chain_started_at = UtcField()
+    escalation_run = peewee.IntegerField(default=1)
+    run_started_at = UtcField()
     next_step = peewee.IntegerField(default=0)
-    reached = peewee.BooleanField(default=False)
-    chain_over = peewee.BooleanField(default=False)
+    paged_someone = peewee.BooleanField(default=False)
+    exhausted = peewee.BooleanField(default=False)
     # SLA: since when its promises run (creation, or its reopening), and when somebody first answered.
-    promised_from = UtcField(null=True)
-    answered_at = UtcField(null=True)
+    sla_started_at = UtcField(null=True)
+    sla_acknowledged_at = UtcField(null=True)
     # Since when its time-outs count: its reopening, waking or unmerging, the last of them.
-    timeouts_from = UtcField(null=True)
+    timeouts_started_at = UtcField(null=True)
 
     class Meta:
         indexes = ((("account", "incident_number"), True),)

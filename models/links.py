@@ -37,7 +37,7 @@ class Link:
 
     incident: int
     user: int
-    notice: int
+    notification: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class Invitation:
     address: str
 
     @classmethod
-    def to(cls, user: Any) -> "Invitation":
+    def for_user(cls, user: Any) -> "Invitation":
         """For a user as they are now: one who got another address is not who was invited."""
         return cls(user.id, digest(user.email)[:16])
 
 
 @dataclass(frozen=True, slots=True)
-class Feed:
+class CalendarFeed:
     """What a calendar shows, `months` ahead, to the user of this row number: the shifts of a schedule, by its
     unique_id, or of all where that is ""; `own` are the user's alone.
 
@@ -64,15 +64,15 @@ class Feed:
     user: int
     key: str
     schedule: str
-    own: bool
+    own_only: bool
     months: int
 
     @classmethod
-    def to(cls, user: Any, *, schedule: str = "", own: bool, months: int) -> "Feed":
+    def for_user(cls, user: Any, *, schedule: str = "", own_only: bool, months: int) -> "CalendarFeed":
         """For a user with the calendar_key that they have now, which must be there."""
-        return cls(user.id, digest(user.calendar_key)[:16], schedule, own, months)
+        return cls(user.id, digest(user.calendar_key)[:16], schedule, own_only, months)
 
-    def is_by_key_of(self, user: Any) -> bool:
+    def has_key_of(self, user: Any) -> bool:
         """Whether the user still has the key by which it was given."""
         return user.calendar_key is not None and self.key == digest(user.calendar_key)[:16]
 
@@ -87,88 +87,88 @@ class Signer:
 
     def sign(self, link: Link, now: datetime) -> str:
         """A token for a path, of letters, digits and -_. only."""
-        return _signed(self._links, [link.incident, link.user, link.notice], now)
+        return _sign(self._links, [link.incident, link.user, link.notification], now)
 
     def read(self, token: str, now: datetime) -> Link:
         """What was signed. Raises BadLink or ExpiredLink; does not ask whether the user is still there."""
-        return Link(*_said(self._links, token, now))
+        return Link(*_verify(self._links, token, now))
 
     def sign_invitation(self, invitation: Invitation, now: datetime) -> str:
-        return _signed(self._invitations, [invitation.user, invitation.address], now)
+        return _sign(self._invitations, [invitation.user, invitation.address], now)
 
     def read_invitation(self, token: str, now: datetime) -> Invitation:
         """What was signed, as read() does; does not ask whether it was used."""
-        return Invitation(*_said(self._invitations, token, now))
+        return Invitation(*_verify(self._invitations, token, now))
 
-    def sign_feed(self, feed: Feed) -> str:
+    def sign_feed(self, feed: CalendarFeed) -> str:
         """A token that does not end, the same whenever it is asked for."""
-        return _token(self._feeds, [feed.user, feed.key, feed.schedule, int(feed.own), feed.months])
+        return _serialize(self._feeds, [feed.user, feed.key, feed.schedule, int(feed.own_only), feed.months])
 
-    def read_feed(self, token: str) -> Feed:
+    def read_feed(self, token: str) -> CalendarFeed:
         """What was signed. Raises BadLink; does not ask whether the key still is the user's."""
-        user, key, schedule, own, months = _content(self._feeds, token)
-        return Feed(user, key, schedule, bool(own), months)
+        user, key, schedule, own_only, months = _deserialize(self._feeds, token)
+        return CalendarFeed(user, key, schedule, bool(own_only), months)
 
 
-def _signed(serializer: Any, said: list[Any], now: datetime) -> str:
-    return _token(serializer, [*said, int((now + LIFETIME).timestamp())])
+def _sign(serializer: Any, values: list[Any], now: datetime) -> str:
+    return _serialize(serializer, [*values, int((now + LIFETIME).timestamp())])
 
 
-def _token(serializer: Any, said: list[Any]) -> str:
-    token: str | bytes = serializer.dumps(said)
+def _serialize(serializer: Any, values: list[Any]) -> str:
+    token: str | bytes = serializer.dumps(values)
     return token if isinstance(token, str) else token.decode()
 
 
-def _content(serializer: Any, token: str) -> list[Any]:
+def _deserialize(serializer: Any, token: str) -> list[Any]:
     try:
-        said: list[Any] = serializer.loads(token)
+        values: list[Any] = serializer.loads(token)
     except itsdangerous.BadData:
         raise BadLink from None
-    return said
+    return values
 
 
-def _said(serializer: Any, token: str, now: datetime) -> list[Any]:
-    *said, ends = _content(serializer, token)
-    if now > datetime.fromtimestamp(ends, UTC):
+def _verify(serializer: Any, token: str, now: datetime) -> list[Any]:
+    *values, ends_at = _deserialize(serializer, token)
+    if now > datetime.fromtimestamp(ends_at, UTC):
         raise ExpiredLink
-    return said
+    return values
 
 
 def read(token: str, now: datetime) -> Link:
-    return _reader().read(token, now)
+    return _get_reader().read(token, now)
 
 
 def read_invitation(token: str, now: datetime) -> Invitation:
-    return _reader().read_invitation(token, now)
+    return _get_reader().read_invitation(token, now)
 
 
-def read_feed(token: str) -> Feed:
-    return _reader().read_feed(token)
+def read_feed(token: str) -> CalendarFeed:
+    return _get_reader().read_feed(token)
 
 
-def _reader() -> Signer:
+def _get_reader() -> Signer:
     """A signer that never writes: as long as no key was made, no link can be good."""
-    key = _key()
+    key = _load_key()
     if key is None:
         raise BadLink
     return Signer(key)
 
 
-def signer() -> Signer:
+def get_signer() -> Signer:
     """The signer of this installation; its key is made at the first call. Needs a connection."""
-    return Signer(_key() or _made_key())
+    return Signer(_load_key() or _create_key())
 
 
-def _key() -> str | None:
+def _load_key() -> str | None:
     found: str | None = Secret.select(Secret.value).where(Secret.name == _SECRET).scalar()
     return found
 
 
-def _made_key() -> str:
-    with store().writing():
+def _create_key() -> str:
+    with store().write_transaction():
         # Two processes may make it at once; the first one's stays.
         Secret.insert(name=_SECRET, value=secrets.token_urlsafe(32)).on_conflict_ignore().execute()
-        key = _key()
+        key = _load_key()
     if key is None:
         raise RuntimeError("the key of links cannot be read back")
     return key

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.accounts import Configuration
+from models.accounts import ConfigVersion
 from models.applications import APPLICATIONS
 from models.base import Busy, db, store
-from models.directories import directory, directory_of
+from models.directories import build_oncall_config, load_oncall_config
 from models.effects import IncidentState
 from models.enums import (
     Collation,
@@ -23,50 +23,50 @@ from models.enums import (
 )
 from models.facts import (
     AlertRuleFacts,
-    Directory,
+    IncidentContext,
     IntegrationFacts,
     LaneFacts,
-    Nameable,
-    Named,
+    OnCallConfig,
+    Reference,
+    References,
     RouterFacts,
     RouterRuleFacts,
+    RouteTarget,
     ServiceFacts,
-    Surroundings,
-    TargetFacts,
 )
-from models.incident_states import lock_families_of, services_of_families
-from models.oncall import recently
-from models.prepared import Prepared, among, any_of, given
+from models.incident_states import find_services, lock_incident_rows
+from models.oncall import get_lookback_start
+from models.prepared import Prepared, bind, in_bound, in_list
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
 from models.schedules import Schedule
 from models.services import Integration, Service
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
-from models.windows import windows_of
+from models.windows import load_windows
 
-_SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == given("row"))))
+_SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == bind("row"))))
 
 
 def lock_service(service_row: int) -> Service | None:
     """The service with its team, its row locked until the transaction ends; None when it is gone."""
     row = _SERVICE.first(row=service_row)
-    return None if row is None else _as(Service, row)
+    return None if row is None else _build_row(Service, row)
 
 
-def _services(*, skip_locked: bool) -> Prepared:
+def _prepare_services(*, skip_locked: bool) -> Prepared:
     def query() -> Any:
-        wanted = Service.select().where(among(Service.id, "rows")).order_by(Service.id)
-        return store().for_update(wanted, skip_locked=skip_locked)
+        services = Service.select().where(in_bound(Service.id, "rows")).order_by(Service.id)
+        return store().for_update(services, skip_locked=skip_locked)
 
     return Prepared(query)
 
 
-_SERVICES = _services(skip_locked=False)
-_FREE_SERVICES = _services(skip_locked=True)
+_SERVICES = _prepare_services(skip_locked=False)
+_UNLOCKED_SERVICES = _prepare_services(skip_locked=True)
 
 
-def lock_services(rows: Collection[int], *, waits: bool = True) -> dict[int, Service]:
+def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, Service]:
     """Those of these services that are left, locked in the order in which everybody locks them.
 
     Where it is not to wait, it raises Busy unless it has the locks of all of them at once; one that is
@@ -74,56 +74,60 @@ def lock_services(rows: Collection[int], *, waits: bool = True) -> dict[int, Ser
     """
     if not rows:
         return {}
-    found = [_as(Service, row) for row in (_SERVICES if waits else _FREE_SERVICES).rows(rows=rows)]
-    if not waits and len(found) < len(set(rows)):
+    matches = [
+        _build_row(Service, row) for row in (_SERVICES if blocking else _UNLOCKED_SERVICES).rows(rows=rows)
+    ]
+    if not blocking and len(matches) < len(set(rows)):
         raise Busy
-    return {service.id: service for service in found}
+    return {service.id: service for service in matches}
 
 
-def _as(table: Any, row: tuple[Any, ...]) -> Any:
+def _build_row(table: Any, row: tuple[Any, ...]) -> Any:
     """A row of all columns as peewee would have made it."""
-    made = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
-    made._dirty.clear()
-    return made
+    instance = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
+    instance._dirty.clear()
+    return instance
 
 
-def team_of_service(service_row: int) -> int:
+def get_team_of_service(service_row: int) -> int:
     team: int = Service.select(Service.team).where(Service.id == service_row).scalar()
     return team
 
 
-def service_surroundings(
+def load_service_config(
     service_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
-) -> tuple[ServiceFacts, Directory] | None:
+) -> tuple[ServiceFacts, OnCallConfig] | None:
     """A locked service's facts, with its own policy and SLA and those asked for; None when it is gone."""
     service = lock_service(service_row)
     if service is None:
         return None
     team = Team.get_by_id(service.team_id)
-    wanted = {row for row in (service.escalation_policy_id, *policies) if row}
-    promised = {row for row in (service.sla_id, *slas) if row}
-    return service_facts(service, team.account_id), directory(team, wanted, at, promised)
+    policy_rows = {row for row in (service.escalation_policy_id, *policies) if row}
+    sla_rows = {row for row in (service.sla_id, *slas) if row}
+    return build_service(service, team.account_id), load_oncall_config(team, policy_rows, at, sla_rows)
 
 
 def lock_incident(
     incident_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
-) -> Surroundings | None:
+) -> IncidentContext | None:
     """An incident with its children, locked as `lock_families` says; None when it is gone.
 
     `policies` and `slas` are rows of those that the caller may give it, `at` when it is decided, None for
     now.
     """
-    found = lock_families([incident_row])
-    incident = found.incidents.get(incident_row)
+    locked = lock_with_children([incident_row])
+    incident = locked.incidents.get(incident_row)
     if incident is None:
         return None
-    service = found.services.get(incident.service or 0)
-    needed = Needed.by([incident]).besides(policies, slas)
-    return Surroundings(incident, service, directory_for(needed, at), found.children_of(incident))
+    service = locked.services.get(incident.service or 0)
+    config_keys = ConfigKeys.from_incidents([incident]).with_extra(policies, slas)
+    return IncidentContext(
+        incident, service, load_incident_config(config_keys, at), locked.get_children(incident)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Needed:
+class ConfigKeys:
     """What incidents of a team are decided by: rows of policies and of SLAs."""
 
     team: int
@@ -131,44 +135,46 @@ class Needed:
     slas: frozenset[int]
 
     @classmethod
-    def by(cls, incidents: Collection[IncidentState]) -> "Needed":
+    def from_incidents(cls, incidents: Collection[IncidentState]) -> "ConfigKeys":
         """Of one or more incidents of one team."""
-        (team,) = {one.team for one in incidents}
+        (team,) = {incident.team for incident in incidents}
         return cls(
-            team, _rows(one.escalation_policy for one in incidents), _rows(one.sla for one in incidents)
+            team,
+            _drop_empty(incident.escalation_policy for incident in incidents),
+            _drop_empty(incident.sla for incident in incidents),
         )
 
-    def besides(self, policies: Iterable[int | None], slas: Iterable[int | None]) -> "Needed":
+    def with_extra(self, policies: Iterable[int | None], slas: Iterable[int | None]) -> "ConfigKeys":
         """With these besides."""
-        return Needed(self.team, self.policies | _rows(policies), self.slas | _rows(slas))
+        return ConfigKeys(self.team, self.policies | _drop_empty(policies), self.slas | _drop_empty(slas))
 
 
-def _rows(rows: Iterable[int | None]) -> frozenset[int]:
+def _drop_empty(rows: Iterable[int | None]) -> frozenset[int]:
     return frozenset(row for row in rows if row)
 
 
-def slas_behind(incidents: Iterable[IncidentState]) -> frozenset[int]:
+def list_slas(incidents: Iterable[IncidentState]) -> frozenset[int]:
     """The SLAs that promise something of these incidents."""
-    return _rows(one.sla for one in incidents)
+    return _drop_empty(incident.sla for incident in incidents)
 
 
-def directory_for(needed: Needed, at: datetime | None = None) -> Directory:
+def load_incident_config(config_keys: ConfigKeys, at: datetime | None = None) -> OnCallConfig:
     """Whom incidents may name, and what they were promised; see `models.directories.directory`."""
-    return directory(Team.get_by_id(needed.team), needed.policies, at, needed.slas)
+    return load_oncall_config(Team.get_by_id(config_keys.team), config_keys.policies, at, config_keys.slas)
 
 
 @dataclass(frozen=True, slots=True)
-class Families:
+class LockedIncidents:
     """Incidents with all that are merged into them, by row; and the services of all these."""
 
     incidents: dict[int, IncidentState]
     services: dict[int, ServiceFacts]
 
-    def children_of(self, incident: IncidentState) -> tuple[IncidentState, ...]:
-        return tuple(one for one in self.incidents.values() if one.parent == incident.row)
+    def get_children(self, incident: IncidentState) -> tuple[IncidentState, ...]:
+        return tuple(child for child in self.incidents.values() if child.parent == incident.row)
 
 
-def lock_families(incident_rows: Collection[int], *, waits: bool = True) -> Families:
+def lock_with_children(incident_rows: Collection[int], *, blocking: bool = True) -> LockedIncidents:
     """These incidents and their children, locked by their services (and themselves).
 
     Who are children is certain only under the lock: where something was merged between looking and locking,
@@ -176,107 +182,109 @@ def lock_families(incident_rows: Collection[int], *, waits: bool = True) -> Fami
     somebody else holds one of the services, and leaves out incidents that have none and are held by somebody
     else.
     """
-    asked = services_of_families(incident_rows)
+    service_rows = find_services(incident_rows)
     while True:
-        with db.atomic() as tried:
-            services = lock_services(asked, waits=waits)
+        with db.atomic() as savepoint:
+            services = lock_services(service_rows, blocking=blocking)
             # Whoever holds one of a service's incidents without its lock holds it for a moment only.
-            states = lock_families_of(incident_rows, waits=waits or bool(asked))
-            missing = {one.service for one in states if one.service} - asked
+            locked = lock_incident_rows(incident_rows, blocking=blocking or bool(service_rows))
+            missing = {state.service for state in locked if state.service} - service_rows
             if not missing:
                 break
             # What is held now may come after what is missing, in the order in which everybody locks.
-            tried.rollback()
-        asked |= missing
-    accounts = {one.service: one.account for one in states}
-    return Families(
-        {one.row: one for one in states if one.row},
-        {row: service_facts(service, accounts[row]) for row, service in services.items() if row in accounts},
+            savepoint.rollback()
+        service_rows |= missing
+    accounts = {state.service: state.account for state in locked}
+    return LockedIncidents(
+        {state.row: state for state in locked if state.row},
+        {row: build_service(service, accounts[row]) for row, service in services.items() if row in accounts},
     )
 
 
-_AS_THEY_ARE = Prepared(lambda: Service.select().where(among(Service.id, "rows")))
+_SERVICES_BY_ROW = Prepared(lambda: Service.select().where(in_bound(Service.id, "rows")))
 
 
-def services_around(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]:
+def load_services(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]:
     """The services of these incidents, by row, as they are at the moment: to look, not to decide."""
-    accounts = {one.service: one.account for one in incidents if one.service}
-    found = _AS_THEY_ARE.rows(rows=list(accounts)) if accounts else []
-    services = (_as(Service, row) for row in found)
-    return {service.id: service_facts(service, accounts[service.id]) for service in services}
+    accounts = {incident.service: incident.account for incident in incidents if incident.service}
+    matches = _SERVICES_BY_ROW.rows(rows=list(accounts)) if accounts else []
+    services = (_build_row(Service, row) for row in matches)
+    return {service.id: build_service(service, accounts[service.id]) for service in services}
 
 
 _VERSION_FOR_TEAM = Prepared(
     lambda: (
-        Configuration.select(Configuration.version)
-        .join(Team, on=Team.account == Configuration.account)
-        .where(Team.id == given("team"))
+        ConfigVersion.select(ConfigVersion.version)
+        .join(Team, on=Team.account == ConfigVersion.account)
+        .where(Team.id == bind("team"))
     )
 )
 
 
-def version_for_team(team_row: int) -> int:
+def get_team_version(team_row: int) -> int:
     """The version of the configuration that a team's services and incidents are worked on by."""
-    return _only(_VERSION_FOR_TEAM.first(team=team_row))
+    return _read_version(_VERSION_FOR_TEAM.first(team=team_row))
 
 
-def _only(row: tuple[Any, ...] | None) -> int:
+def _read_version(row: tuple[Any, ...] | None) -> int:
     return -1 if row is None else int(row[0])
 
 
 _VERSION = Prepared(
-    lambda: Configuration.select(Configuration.version).where(Configuration.account == given("account"))
+    lambda: ConfigVersion.select(ConfigVersion.version).where(ConfigVersion.account == bind("account"))
 )
 
 
-def version_for_router(router: GlobalRouter) -> int:
-    return _only(_VERSION.first(account=router.account_id))
+def get_router_version(router: GlobalRouter) -> int:
+    return _read_version(_VERSION.first(account=router.account_id))
 
 
-def lane_facts(
-    service: Service, at: datetime | None = None, drafted: AlertRuleFacts | None = None
-) -> LaneFacts:
+def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFacts | None = None) -> LaneFacts:
     """What a service's lane knows, for alerts of this moment (None: now) and later ones.
 
     Also what a drafted rule names besides.
     """
     team = Team.get_by_id(service.team_id)
     integrations = list(Integration.select().where(Integration.service == service))
-    rules = alert_rules(integrations)
-    naming = [*(rule for some in rules.values() for rule in some), *([drafted] if drafted else [])]
-    policies = _nameable_policies(team, service, naming)
-    people = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
-    named = _named_by(naming, "assign_to", people)
-    schedules = _named_schedules(team, naming)
-    slas = list(_of_team(Sla, team))
+    rules = load_alert_rules(integrations)
+    all_rules = [*(rule for group in rules.values() for rule in group), *([draft] if draft else [])]
+    policies = _load_policies(team, service, all_rules)
+    people_actions = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
+    usernames = _list_references(all_rules, "assign_to", people_actions)
+    schedules = _load_schedules(team, all_rules)
+    slas = list(_select_of_team(Sla, team))
     return LaneFacts(
-        service_facts(service, team.account_id),
-        {row.id: integration_facts(row) for row in integrations},
-        directory_of(team, policies, named, [schedule.unique_id for schedule in schedules], at, slas),
-        Nameable(
-            policies=_named(policies),
-            slas=_named(slas),
-            priorities=_named(_of_team(Priority, team)),
-            tags=_named(_of_team(Tag, team)),
-            roles={row.unique_id: Named(row.id, row.title) for row in _of_team(IncidentRole, team)},
-            task_templates=_named(_of_team(TaskTemplate, team)),
-            schedules=_named(schedules),
+        build_service(service, team.account_id),
+        {row.id: build_integration(row) for row in integrations},
+        build_oncall_config(
+            team, policies, usernames, [schedule.unique_id for schedule in schedules], at, slas
+        ),
+        References(
+            policies=_build_references(policies),
+            slas=_build_references(slas),
+            priorities=_build_references(_select_of_team(Priority, team)),
+            tags=_build_references(_select_of_team(Tag, team)),
+            roles={
+                row.unique_id: Reference(row.id, row.title) for row in _select_of_team(IncidentRole, team)
+            },
+            task_templates=_build_references(_select_of_team(TaskTemplate, team)),
+            schedules=_build_references(schedules),
         ),
         rules,
-        windows_of([service.id], recently(at)).get(service.id, ()),
+        load_windows([service.id], get_lookback_start(at)).get(service.id, ()),
     )
 
 
-def _of_team(table: Any, team: Team) -> Iterable[Any]:
+def _select_of_team(table: Any, team: Team) -> Iterable[Any]:
     rows: Iterable[Any] = table.select().where(table.team == team).order_by(table.id)
     return rows
 
 
-def _named(rows: Iterable[Any]) -> dict[str, Named]:
-    return {row.unique_id: Named(row.id, row.name) for row in rows}
+def _build_references(rows: Iterable[Any]) -> dict[str, Reference]:
+    return {row.unique_id: Reference(row.id, row.name) for row in rows}
 
 
-def _named_by(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[RuleAction]) -> set[str]:
+def _list_references(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[RuleAction]) -> set[str]:
     """What actions of these kinds name, in that field or in their value."""
     return {
         str(action.get(field) or action.get("value") or "").strip().lower()
@@ -286,13 +294,11 @@ def _named_by(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[Rul
     }
 
 
-def _nameable_policies(
-    team: Team, service: Service, rules: Iterable[AlertRuleFacts]
-) -> list[EscalationPolicy]:
+def _load_policies(team: Team, service: Service, rules: Iterable[AlertRuleFacts]) -> list[EscalationPolicy]:
     """The team's own policies, the account's global ones, and those that were shared with it: the
     service's, and what its rules name."""
     kinds = (RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER)
-    named = _named_by(rules, "escalation_policy", kinds)
+    unique_ids = _list_references(rules, "escalation_policy", kinds)
     query = (
         EscalationPolicy.select()
         .join(Team)
@@ -301,33 +307,33 @@ def _nameable_policies(
             (EscalationPolicy.team == team)
             | EscalationPolicy.global_ep
             | (EscalationPolicy.id == service.escalation_policy_id)
-            | any_of(EscalationPolicy.unique_id, named),
+            | in_list(EscalationPolicy.unique_id, unique_ids),
         )
     )
     return list(query.order_by(EscalationPolicy.id))
 
 
-def _named_schedules(team: Team, rules: Iterable[AlertRuleFacts]) -> list[Schedule]:
+def _load_schedules(team: Team, rules: Iterable[AlertRuleFacts]) -> list[Schedule]:
     """The schedules that the rules of a team's service name."""
-    named = _named_by(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
+    unique_ids = _list_references(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
     query = Schedule.select().join(Team)
-    return list(query.where(Team.account == team.account_id, any_of(Schedule.unique_id, named)))
+    return list(query.where(Team.account == team.account_id, in_list(Schedule.unique_id, unique_ids)))
 
 
-def alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
+def load_alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
     """The enabled rules of these integrations, in the order in which they act (contract 4.2)."""
     query = (
         AlertRule.select()
-        .where(any_of(AlertRule.integration, [row.id for row in integrations]), AlertRule.is_enabled)
+        .where(in_list(AlertRule.integration, [row.id for row in integrations]), AlertRule.is_enabled)
         .order_by(AlertRule.integration, AlertRule.position, AlertRule.id)
     )
-    found: dict[int, list[AlertRuleFacts]] = {}
+    matches: dict[int, list[AlertRuleFacts]] = {}
     for row in query:
-        found.setdefault(row.integration_id, []).append(alert_rule_facts(row))
-    return {integration: tuple(rules) for integration, rules in found.items()}
+        matches.setdefault(row.integration_id, []).append(build_alert_rule(row))
+    return {integration: tuple(rules) for integration, rules in matches.items()}
 
 
-def alert_rule_facts(row: AlertRule) -> AlertRuleFacts:
+def build_alert_rule(row: AlertRule) -> AlertRuleFacts:
     return AlertRuleFacts(
         row.unique_id,
         row.description,
@@ -342,31 +348,31 @@ def alert_rule_facts(row: AlertRule) -> AlertRuleFacts:
 def lock_router(router_row: int) -> GlobalRouter | None:
     """The router, its row locked until the transaction ends; None when it is gone."""
     query = GlobalRouter.select().where(GlobalRouter.id == router_row)
-    found: GlobalRouter | None = store().for_update(query).get_or_none()
-    return found
+    matches: GlobalRouter | None = store().for_update(query).get_or_none()
+    return matches
 
 
-def router_facts(router: GlobalRouter) -> RouterFacts:
+def load_router(router: GlobalRouter) -> RouterFacts:
     """A router's rules in their order, and the integrations of its account that they name."""
     rows = RouterRule.select().where(RouterRule.router == router)
     rules = [
         RouterRuleFacts(row.unique_id, row.name, row.rule_json, tuple(row.actions))
         for row in rows.order_by(RouterRule.position, RouterRule.id)
     ]
-    named = {action["integration"] for rule in rules for action in rule.actions if action["integration"]}
+    unique_ids = {action["integration"] for rule in rules for action in rule.actions if action["integration"]}
     targets = (
         Integration.select(Integration, Service)
         .join(Service)
         .join(Team)
-        .where(Team.account == router.account_id, any_of(Integration.unique_id, named))
+        .where(Team.account == router.account_id, in_list(Integration.unique_id, unique_ids))
     )
     return RouterFacts(
-        router.id, router.name, tuple(rules), {row.unique_id: _target_facts(row) for row in targets}
+        router.id, router.name, tuple(rules), {row.unique_id: _build_target(row) for row in targets}
     )
 
 
-def _target_facts(row: Integration) -> TargetFacts:
-    return TargetFacts(
+def _build_target(row: Integration) -> RouteTarget:
+    return RouteTarget(
         row.id,
         row.service_id,
         row.name,
@@ -375,7 +381,7 @@ def _target_facts(row: Integration) -> TargetFacts:
     )
 
 
-def service_facts(service: Service, account: int) -> ServiceFacts:
+def build_service(service: Service, account: int) -> ServiceFacts:
     timeout = service.acknowledgement_timeout if service.acknowledgement_timeout_enabled else 0
     return ServiceFacts(
         row=service.id,
@@ -396,8 +402,10 @@ def service_facts(service: Service, account: int) -> ServiceFacts:
     )
 
 
-def integration_facts(row: Integration) -> IntegrationFacts:
-    within = timedelta(seconds=row.heartbeat_every + row.heartbeat_grace) if row.heartbeat_every else None
+def build_integration(row: Integration) -> IntegrationFacts:
+    within = (
+        timedelta(seconds=row.heartbeat_interval + row.heartbeat_grace) if row.heartbeat_interval else None
+    )
     return IntegrationFacts(
         row.id, row.unique_id, row.name, row.create_incidents_for, Urgency(row.default_urgency), within
     )

@@ -10,66 +10,66 @@ from playhouse.migrations import Runner
 
 from models.base import connection, db, store
 
-DIRECTORY = Path(__file__).with_name("migrations")
+MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 
 # Any number, the same in every process: PostgreSQL's advisory locks are named by numbers.
 _LOCK = 7_206_247
 
 
-class SchemaBehind(RuntimeError):
+class SchemaOutdated(RuntimeError):
     """The database is older than the program; the text says what to run."""
 
 
 def migrate(home: Path) -> list[str]:
     """Apply what is missing; returns the names applied. Safe to run from several processes and hosts."""
-    with connection(), _alone(home):
-        return _runner().up()
+    with connection(), _lock_migrations(home):
+        return _open_runner().up()
 
 
-def make_schema(home: Path) -> list[str]:
+def create_schema(home: Path) -> list[str]:
     """Give an empty database its schema; returns the names applied. Raises SchemaBehind.
 
     A database that is in use is brought up to date only when somebody asks for it: others may still work
     on it. Waits for whoever does that at the moment.
     """
-    with connection(), _alone(home):
-        runner = _runner()
-        missing = _missing(runner)
+    with connection(), _lock_migrations(home):
+        runner = _open_runner()
+        missing = _list_missing(runner)
         if missing and runner.applied():
-            raise _behind(missing)
+            raise _build_error(missing)
         return runner.up()
 
 
 def require_schema() -> None:
     """Look whether the schema is as the program needs it, and change nothing. Raises SchemaBehind."""
     with connection():
-        runner = _runner()
+        runner = _open_runner()
         if not runner.applied():
-            raise SchemaBehind("the database is empty: start Tocsin, or run `tocsin migrate`")
-        if missing := _missing(runner):
-            raise _behind(missing)
+            raise SchemaOutdated("the database is empty: start Tocsin, or run `tocsin migrate`")
+        if missing := _list_missing(runner):
+            raise _build_error(missing)
 
 
-def pending() -> list[str]:
+def list_pending() -> list[str]:
     """Names of the migrations that the schema still lacks."""
     with connection():
-        return _missing(_runner())
+        return _list_missing(_open_runner())
 
 
-def _behind(missing: list[str]) -> SchemaBehind:
-    return SchemaBehind(f"the database lacks {', '.join(missing)}: run `tocsin migrate` first")
+def _build_error(missing: list[str]) -> SchemaOutdated:
+    return SchemaOutdated(f"the database lacks {', '.join(missing)}: run `tocsin migrate` first")
 
 
-def _missing(runner: Runner) -> list[str]:
+def _list_missing(runner: Runner) -> list[str]:
     return [migration.name for migration in runner.status() if not migration.applied]
 
 
-def _runner() -> Runner:
-    return Runner(db.obj, str(DIRECTORY))
+def _open_runner() -> Runner:
+    return Runner(db.obj, str(MIGRATIONS_DIR))
 
 
 @contextmanager
-def _alone(home: Path) -> Iterator[None]:
+def _lock_migrations(home: Path) -> Iterator[None]:
     if store().name == "postgresql":
         db.execute_sql("select pg_advisory_lock(%s)", (_LOCK,))
         try:

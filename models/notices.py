@@ -25,17 +25,17 @@ class Message(Table):
     kind = peewee.CharField(max_length=16, null=True)
     reason = peewee.TextField(null=True)
     created_at = UtcField()
-    next_at = UtcField()
+    next_attempt_at = UtcField()
     claimed_until = UtcField(null=True)
-    first_tried_at = UtcField(null=True)
-    tries = peewee.IntegerField(default=0)
+    first_attempt_at = UtcField(null=True)
+    attempts = peewee.IntegerField(default=0)
     state = peewee.SmallIntegerField(default=0)
     outcome = peewee.TextField(null=True)
     done_at = UtcField(null=True)
 
 
 Message.add_index(
-    Message.index(Message.channel, Message.next_at, where=peewee.SQL("state = 0"), name="message_due")
+    Message.index(Message.channel, Message.next_attempt_at, where=peewee.SQL("state = 0"), name="message_due")
 )
 # Of each channel the last one that was sent, and what could not be since: whether its mail goes out at all.
 Message.add_index(
@@ -46,7 +46,7 @@ Message.add_index(
 )
 
 
-class Notice(Table):
+class Notification(Table):
     """One reason to tell one person by one contact; `key` makes it unique for ever (law 8)."""
 
     key = peewee.CharField(max_length=255, unique=True)
@@ -63,7 +63,7 @@ class Notice(Table):
     message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
 
 
-def occasion_of(key: str) -> str:
+def get_reason_key(key: str) -> str:
     """What a notice is owed for, out of its key (schedules/notices.py says what else is in it)."""
     return key.split(":", 2)[2].rsplit(":", 3)[0]
 

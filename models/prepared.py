@@ -16,49 +16,49 @@ from models.base import db, store
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Parameter:
     """Where a value is put in; `many` values travel as one."""
 
     name: str
-    many: bool = False
+    is_list: bool = False
 
 
-class _Given(peewee.ColumnBase):
-    def __init__(self, place: _Place) -> None:
-        self._place = place
+class _Bound(peewee.ColumnBase):
+    def __init__(self, parameter: _Parameter) -> None:
+        self._parameter = parameter
         super().__init__()
 
     def __sql__(self, ctx: Any) -> Any:
-        return ctx.value(self._place, converter=False)
+        return ctx.value(self._parameter, converter=False)
 
 
-def given(name: str) -> Any:
+def bind(name: str) -> Any:
     """A value that is put in at each call."""
-    return _Given(_Place(name))
+    return _Bound(_Parameter(name))
 
 
-def among(field: Any, name: str) -> Any:
+def in_bound(field: Any, name: str) -> Any:
     """Whether a column is among values that are put in at each call: any number of them, one parameter."""
-    return _one_of(field, _Given(_Place(name, many=True)))
+    return _in_values(field, _Bound(_Parameter(name, is_list=True)))
 
 
-def any_of(field: Any, values: Iterable[Any]) -> Any:
+def in_list(field: Any, values: Iterable[Any]) -> Any:
     """The same in a query that is written each time, for more values than a statement can name."""
-    return _one_of(field, peewee.Value(_many(values), converter=False, unpack=False))
+    return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))
 
 
-def holding(field: Any, texts: Iterable[str]) -> Any:
+def contains_any(field: Any, texts: Iterable[str]) -> Any:
     """Whether a column's text holds one of these, wherever in it; any number of them, one parameter."""
     if store().name == "postgresql":
         before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
     else:
         before, between = "EXISTS (SELECT 1 FROM json_each(", ") AS one WHERE INSTR("
-    asked = peewee.Value(_many(texts), converter=False, unpack=False)
-    parts = (peewee.SQL(before), asked, peewee.SQL(between), field, peewee.SQL(", one.value) > 0)"))
+    bound = peewee.Value(_encode_list(texts), converter=False, unpack=False)
+    parts = (peewee.SQL(before), bound, peewee.SQL(between), field, peewee.SQL(", one.value) > 0)"))
     return peewee.NodeList(parts, glue="")
 
 
-def _one_of(field: Any, values: Any) -> Any:
+def _in_values(field: Any, values: Any) -> Any:
     if store().name == "postgresql":
         return peewee.Expression(
             field, "=", peewee.NodeList((peewee.SQL("ANY("), values, peewee.SQL(")")), glue="")
@@ -68,27 +68,27 @@ def _one_of(field: Any, values: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class _Compiled:
     sql: str
-    places: tuple[Any, ...]
+    parameters: tuple[Any, ...]
     readers: tuple[Callable[[Any], Any] | None, ...]
 
 
 class Prepared:
     """`declare` makes the query; it is called once for each kind of store."""
 
-    def __init__(self, declare: Callable[[], Any]) -> None:
-        self._declare = declare
-        self._written: dict[str, _Written] = {}
+    def __init__(self, build_query: Callable[[], Any]) -> None:
+        self._build_query = build_query
+        self._compiled: dict[str, _Compiled] = {}
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """All rows as tuples of the selected columns, each as its field reads it."""
-        written = self._for_store()
-        cursor = db.execute_sql(written.sql, self._parameters(written, values))
-        readers = written.readers
+        compiled = self._get_compiled()
+        cursor = db.execute_sql(compiled.sql, self._encode_values(compiled, values))
+        readers = compiled.readers
         if not any(readers):
             return list(cursor.fetchall())
-        return [_read(row, readers) for row in cursor.fetchall()]
+        return [_read_row(row, readers) for row in cursor.fetchall()]
 
     def first(self, **values: Any) -> tuple[Any, ...] | None:
         """The first row, or None."""
@@ -96,53 +96,55 @@ class Prepared:
 
     def run(self, **values: Any) -> int:
         """For a statement without an answer: how many rows it changed."""
-        written = self._for_store()
-        count: int = db.execute_sql(written.sql, self._parameters(written, values)).rowcount
+        compiled = self._get_compiled()
+        count: int = db.execute_sql(compiled.sql, self._encode_values(compiled, values)).rowcount
         return count
 
-    def _for_store(self) -> _Written:
+    def _get_compiled(self) -> _Compiled:
         name = store().name
-        if name not in self._written:
-            self._written[name] = _write(self._declare())
-        return self._written[name]
+        if name not in self._compiled:
+            self._compiled[name] = _compile(self._build_query())
+        return self._compiled[name]
 
     @staticmethod
-    def _parameters(written: _Written, values: dict[str, Any]) -> list[Any]:
+    def _encode_values(compiled: _Compiled, values: dict[str, Any]) -> list[Any]:
         return [
-            _sent(place, values[place.name]) if isinstance(place, _Place) else place
-            for place in written.places
+            _encode(parameter, values[parameter.name]) if isinstance(parameter, _Parameter) else parameter
+            for parameter in compiled.parameters
         ]
 
 
-def _sent(place: _Place, value: Any) -> Any:
-    if not place.many:
-        return store().moment_in(value.astimezone(UTC)) if isinstance(value, datetime) else value
-    return _many(value)
+def _encode(parameter: _Parameter, value: Any) -> Any:
+    if not parameter.is_list:
+        return store().encode_datetime(value.astimezone(UTC)) if isinstance(value, datetime) else value
+    return _encode_list(value)
 
 
-def _many(values: Iterable[Any]) -> Any:
+def _encode_list(values: Iterable[Any]) -> Any:
     return list(values) if store().name == "postgresql" else orjson.dumps(list(values)).decode()
 
 
-def _write(query: Any) -> _Written:
+def _compile(query: Any) -> _Compiled:
     """Numbers that never differ are written into the text: only so are indexes of some rows chosen."""
-    sql, places = query.sql()
-    sign = "%s" if store().name == "postgresql" else "?"
-    parts = sql.split(sign)
+    sql, parameters = query.sql()
+    marker = "%s" if store().name == "postgresql" else "?"
+    parts = sql.split(marker)
     text = parts[0]
-    for place, part in zip(places, parts[1:], strict=True):
-        text += (_literal(place) if isinstance(place, int) else sign) + part
-    kept = tuple(place for place in places if not isinstance(place, int))
-    return _Written(text, kept, tuple(_reader(column) for column in getattr(query, "_returning", None) or ()))
+    for parameter, part in zip(parameters, parts[1:], strict=True):
+        text += (_format_literal(parameter) if isinstance(parameter, int) else marker) + part
+    remaining = tuple(parameter for parameter in parameters if not isinstance(parameter, int))
+    return _Compiled(
+        text, remaining, tuple(_find_reader(column) for column in getattr(query, "_returning", None) or ())
+    )
 
 
-def _literal(value: int) -> str:
+def _format_literal(value: int) -> str:
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
     return str(int(value))
 
 
-def _reader(column: Any) -> Callable[[Any], Any] | None:
+def _find_reader(column: Any) -> Callable[[Any], Any] | None:
     """What makes a column's value of what the driver gives; None where they are the same."""
     field = column.unalias() if hasattr(column, "unalias") else column
     field = getattr(field, "field", field)
@@ -154,7 +156,7 @@ def _reader(column: Any) -> Callable[[Any], Any] | None:
     return reader
 
 
-def _read(row: tuple[Any, ...], readers: tuple[Callable[[Any], Any] | None, ...]) -> tuple[Any, ...]:
+def _read_row(row: tuple[Any, ...], readers: tuple[Callable[[Any], Any] | None, ...]) -> tuple[Any, ...]:
     return tuple(
         value if read is None or value is None else read(value)
         for value, read in zip(row, readers, strict=True)

@@ -38,20 +38,20 @@ class ScheduleOverride(Table):
         indexes = ((("schedule", "end_time"), False),)
 
 
-def forget(user: User) -> None:
+def remove_user(user: User) -> None:
     """Take a person who leaves the account out of all its schedules, inside the caller's transaction.
 
     Whoever comes after in a layer moves up, and overrides by this person end.
     """
     teams = Team.select(Team.id).where(Team.account == user.account_id)
-    named = Schedule.layers.cast("TEXT").contains(user.username)
-    naming = Schedule.select().where(Schedule.team.in_(teams), named).order_by(Schedule.id)
-    for schedule in store().for_update(naming):
-        layers = [_without(user.username, layer) for layer in schedule.layers]
+    mentions_user = Schedule.layers.cast("TEXT").contains(user.username)
+    matching = Schedule.select().where(Schedule.team.in_(teams), mentions_user).order_by(Schedule.id)
+    for schedule in store().for_update(matching):
+        layers = [_remove_from_layer(user.username, layer) for layer in schedule.layers]
         Schedule.update(layers=layers).where(Schedule.id == schedule.id).execute()
     ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
 
 
-def _without(username: str, layer: dict[str, Any]) -> dict[str, Any]:
-    left = [turn for turn in layer["users"] if turn["user"] != username]
-    return {**layer, "users": [{**turn, "position": place} for place, turn in enumerate(left, start=1)]}
+def _remove_from_layer(username: str, layer: dict[str, Any]) -> dict[str, Any]:
+    remaining = [turn for turn in layer["users"] if turn["user"] != username]
+    return {**layer, "users": [{**turn, "position": place} for place, turn in enumerate(remaining, start=1)]}

@@ -48,12 +48,12 @@ class Integration(Table):
     # A dead-man switch: how often a ping is expected (seconds; 0: never), how long it may be late, and when
     # the next one must have come; None while none is waited for. Of the last one (or since when the first is
     # waited for): when it came, whether one was said to be missing since, and whether it was given more time.
-    heartbeat_every = peewee.IntegerField(default=0)
+    heartbeat_interval = peewee.IntegerField(default=0)
     heartbeat_grace = peewee.IntegerField(default=0)
     expected_at = UtcField(null=True)
-    heard_at = UtcField(null=True)
+    last_ping_at = UtcField(null=True)
     is_missing = peewee.BooleanField(default=False)
-    is_excused = peewee.BooleanField(default=False)
+    is_extended = peewee.BooleanField(default=False)
 
 
 Integration.add_index(

@@ -6,7 +6,7 @@ ALPHABET = "23456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _PAIRS = [first + second for first in ALPHABET for second in ALPHABET]
 
 
-def short(number: int) -> str:
+def encode_short_id(number: int) -> str:
     """A 128-bit number as 22 characters of ALPHABET."""
     pairs = []
     for _ in range(11):

@@ -1,6 +1,6 @@
 """All tables, in the order in which they may be created: what migrations and tests walk."""
 
-from models.accounts import Account, Configuration, CustomRole, Heartbeat, Secret, Token, User
+from models.accounts import Account, ConfigVersion, CustomRole, Liveness, Secret, Token, User
 from models.events import Entity, Event, Receipt
 from models.incidents import (
     Incident,
@@ -13,7 +13,7 @@ from models.incidents import (
 )
 from models.maintenance import Maintenance, MaintenanceService
 from models.metrics import Sample
-from models.notices import Attempt, Message, Notice
+from models.notices import Attempt, Message, Notification
 from models.postmortems import Postmortem, PostmortemIncident
 from models.rate_limits import RateLimit
 from models.routers import GlobalRouter, RouterRule
@@ -26,7 +26,7 @@ from models.timers import Timer
 from models.users import ContactMethod, ForwardingRule, NotificationRule
 
 TABLES = (
-    Account, Configuration, CustomRole, User, Token, Secret, Heartbeat,
+    Account, ConfigVersion, CustomRole, User, Token, Secret, Liveness,
     ContactMethod, NotificationRule, ForwardingRule,
     Team, TeamMember, IncidentRole, Priority, Sla, Tag, EscalationPolicy,
     TaskTemplate, TemplateTask, PostIncidentTask, Schedule, ScheduleOverride,
@@ -35,6 +35,6 @@ TABLES = (
     Incident, IncidentLog, IncidentTag, IncidentNote, IncidentResponder, IncidentAssignment, IncidentTask,
     Postmortem, PostmortemIncident,
     Receipt, Event, Entity,
-    Timer, Message, Notice, Attempt,
+    Timer, Message, Notification, Attempt,
     Sample, RateLimit,
 )  # fmt: skip

@@ -85,5 +85,5 @@ class EscalationPolicy(Table):
     global_ep = peewee.BooleanField(default=False)
     assignment_settings = JsonField(default=dict)
     # Round robin: the place of the target of the first step to whom the next incident goes.
-    turn = peewee.IntegerField(default=0)
+    next_target = peewee.IntegerField(default=0)
     creation_date = UtcField()

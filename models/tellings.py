@@ -1,32 +1,36 @@
 """What people are told of an incident by their rules, and were, as decisions are given to know it."""
 
 from models.accounts import User
-from models.directories import people
-from models.enums import BY_RULES, NoticeKind, NoticeState
-from models.facts import TellingFacts
-from models.notices import Notice, occasion_of
+from models.directories import load_people
+from models.enums import RULE_BASED, NotificationKind, NotificationStatus
+from models.facts import NotificationFacts
+from models.notices import Notification, get_reason_key
 
 
-def tellings_of(incident_row: int) -> list[TellingFacts]:
+def load_notifications(incident_row: int) -> list[NotificationFacts]:
     """All that was sent of an incident, or waits, in order; without people who have left."""
-    living = (NoticeState.PENDING, NoticeState.SENT)
+    active = (NotificationStatus.PENDING, NotificationStatus.SENT)
     query = (
-        Notice.select(Notice, User)
+        Notification.select(Notification, User)
         .join(User)
-        .where(Notice.incident == incident_row, Notice.kind.in_(BY_RULES), Notice.state.in_(living))
-        .order_by(Notice.id)
+        .where(
+            Notification.incident == incident_row,
+            Notification.kind.in_(RULE_BASED),
+            Notification.state.in_(active),
+        )
+        .order_by(Notification.id)
     )
     rows = list(query)
-    persons = people({row.user.username for row in rows})
+    persons = load_people({row.user.username for row in rows})
     return [
-        TellingFacts(
-            NoticeKind(row.kind),
-            occasion_of(row.key),
+        NotificationFacts(
+            NotificationKind(row.kind),
+            get_reason_key(row.key),
             persons[row.user.username],
             row.contact_id,
             row.reason,
             row.not_before,
-            row.state == NoticeState.SENT,
+            row.state == NotificationStatus.SENT,
         )
         for row in rows
         if row.user.username in persons

@@ -3,12 +3,12 @@
 from datetime import datetime
 
 from models.accounts import User
-from models.ids import message_id, new_uuid
+from models.ids import hash_message_id, new_uuid
 from models.notices import Message
 from models.users import ContactMethod
 
 
-def new_trial(
+def create_test_message(
     contact: ContactMethod, reason: str, now: datetime, claimed_until: datetime | None = None
 ) -> Message:
     """A test message to this contact, due now; `reason` says who asked for it.
@@ -17,13 +17,13 @@ def new_trial(
     """
     user = User.get_by_id(contact.user_id)
     return Message.create(
-        message_id=message_id([f"trial:{new_uuid()}"]),
+        message_id=hash_message_id([f"trial:{new_uuid()}"]),
         account=user.account_id,
         user=user,
         contact=contact,
         channel=contact.contact_type,
         reason=reason,
         created_at=now,
-        next_at=now,
+        next_attempt_at=now,
         claimed_until=claimed_until,
     )

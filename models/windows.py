@@ -5,10 +5,10 @@ from datetime import datetime
 
 from models.facts import WindowFacts
 from models.maintenance import Maintenance, MaintenanceService
-from models.prepared import any_of
+from models.prepared import in_list
 
 
-def windows_of(services: Collection[int], since: datetime) -> dict[int, tuple[WindowFacts, ...]]:
+def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[WindowFacts, ...]]:
     """The windows of these services (by row) that may hold at a moment or later, in the order in which they
     were made. Services without any are left out."""
     if not services:
@@ -26,7 +26,7 @@ def windows_of(services: Collection[int], since: datetime) -> dict[int, tuple[Wi
         )
         .join(MaintenanceService)
         .where(
-            any_of(MaintenanceService.service, services),
+            in_list(MaintenanceService.service, services),
             (Maintenance.end_time > since) | (Maintenance.repeat_interval > 0),
         )
         .order_by(Maintenance.id)

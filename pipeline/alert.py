@@ -10,7 +10,7 @@ from models.enums import ActorKind, AlertType, Urgency
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedAlert:
     """One alert as its source said it, cleaned. `entity_id` is None when the source gave none.
 
     `source_at` is the source's own time of this change of state, when it has one. `wishes` are what
@@ -29,13 +29,13 @@ class Parsed:
     notes: tuple[Mapping[str, str], ...] = ()
     suppressed: bool = False
     source_at: datetime | None = None
-    wishes: Mapping[str, Any] = field(default_factory=dict)
+    requested_options: Mapping[str, Any] = field(default_factory=dict)
     is_ping: bool = False
     is_own: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class IncidentOptions:
     """What the sender and the rules want of the incident that the alert belongs to.
 
     References are row numbers, people are usernames; None leaves it to the service. `roles` are roles of
@@ -58,7 +58,7 @@ class Plan:
     task_templates: tuple[int, ...] = ()
 
 
-NO_PLAN = Plan()
+NO_OPTIONS = IncidentOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +77,12 @@ class Alert:
     integration: int
     accepted_at: datetime
     entity_id: str
-    parsed: Parsed
-    plan: Plan = NO_PLAN
+    parsed: ParsedAlert
+    options: IncidentOptions = NO_OPTIONS
     released_at: datetime | None = None
 
     @property
-    def moment(self) -> datetime:
+    def effective_at(self) -> datetime:
         """The `now` of what is decided about it from here on."""
         return max(self.accepted_at, self.released_at or self.accepted_at)
 
@@ -102,15 +102,15 @@ class Alert:
     def suppressed(self) -> bool:
         return self.parsed.suppressed
 
-    def but(self, *, entity_id: str | None = None, **changes: Any) -> "Alert":
+    def with_changes(self, *, entity_id: str | None = None, **changes: Any) -> "Alert":
         """This alert with other contents, as a rule's actions make it."""
         parsed = replace(self.parsed, **changes) if changes else self.parsed
         return replace(self, entity_id=entity_id or self.entity_id, parsed=parsed)
 
-    def wanting(self, **changes: Any) -> "Alert":
+    def with_options(self, **changes: Any) -> "Alert":
         """This alert with another plan."""
-        return replace(self, plan=replace(self.plan, **changes))
+        return replace(self, options=replace(self.options, **changes))
 
 
-def actor_of(alert: Alert) -> Actor:
+def get_actor(alert: Alert) -> Actor:
     return Actor(ActorKind.ALERT, f"alert {alert.alert_type.name.lower()}", alert=alert.event_id)

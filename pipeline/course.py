@@ -9,88 +9,90 @@ from datetime import datetime
 from enum import StrEnum
 
 from models.effects import (
-    DONE_ONCE,
-    ArmTimers,
+    FIRED_ONCE,
+    CancelNotifications,
+    CreateNotification,
     Effect,
     EventState,
-    NoticeState,
-    OweNotice,
+    NotificationState,
+    ReconcileTimers,
     RecordLog,
     SaveEntity,
     SaveIncident,
     TimerState,
-    VoidNotices,
 )
-from models.enums import NoticeKind
-from models.facts import LaneFacts, Surroundings
+from models.enums import NotificationKind
+from models.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
-from pipeline.road import Traveller, plan_of, walk
+from pipeline.road import AlertInProgress, parse_options, run_stages
 from pipeline.rulesets import Interrupted
 from pipeline.stages import dedupe
 from pipeline.state import LaneState
-from pipeline.topology import AFTER_MAINTENANCE, segments
+from pipeline.topology import AFTER_MAINTENANCE, build_segments
 from schedules import due, timers
-from schedules.notices import why_void
-from schedules.windows import in_force
+from schedules.notices import get_cancel_reason
+from schedules.windows import find_in_force
 
 # So much may happen, and so many timers be due.
-MOST_HAPPENINGS = 1_000
+MAX_SIMULATED_EVENTS = 1_000
 
 
-class Kind(StrEnum):
+class SimulatedKind(StrEnum):
     """What sort of thing happens: an alert comes to the end of its road, an incident opens, somebody is told,
     the incident's log gets an entry, a timer is due."""
 
-    ROAD = "road"
+    PIPELINE = "pipeline"
     OPENED = "opened"
-    TOLD = "told"
+    NOTIFIED = "notified"
     LOG = "log"
     TIMER = "timer"
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class SimulatedEvent:
     """`what` is the last stage of a road, or the kind of the entry, the notice or the timer; `notice` is what
     somebody is told by. `incident` is its unique_id, None where the road leads to none."""
 
     at: datetime
-    kind: Kind
+    kind: SimulatedKind
     what: str
     why: str
     incident: str | None
-    notice: NoticeState | None = None
+    notification: NotificationState | None = None
 
 
 @dataclass(slots=True)
-class Message:
+class SimulatedMessage:
     """Notices that travel together; the last of them decides when."""
 
-    notices: list[NoticeState]
+    notifications: list[NotificationState]
 
     @property
     def due_at(self) -> datetime:
-        return max(notice.not_before for notice in self.notices)
+        return max(notification.not_before for notification in self.notifications)
 
 
 @dataclass(slots=True)
-class _Owed:
+class _Pending:
     """What one transaction owes so far, by key; `said` are the keys of all that it ever did."""
 
-    notices: dict[str, NoticeState] = field(default_factory=dict)
-    said: set[str] = field(default_factory=set)
+    notifications: dict[str, NotificationState] = field(default_factory=dict)
+    seen_keys: set[str] = field(default_factory=set)
 
-    def add(self, notice: NoticeState) -> None:
-        self.notices[notice.key] = notice
-        self.said.add(notice.key)
+    def add(self, notification: NotificationState) -> None:
+        self.notifications[notification.key] = notification
+        self.seen_keys.add(notification.key)
 
-    def take_back(self, incident: str, kinds: Collection[NoticeKind]) -> None:
-        void = [one.key for one in self.notices.values() if one.incident == incident and one.kind in kinds]
-        for key in void:
-            del self.notices[key]
+    def cancel(self, incident: str, kinds: Collection[NotificationKind]) -> None:
+        cancelled = [
+            one.key for one in self.notifications.values() if one.incident == incident and one.kind in kinds
+        ]
+        for key in cancelled:
+            del self.notifications[key]
 
 
 @dataclass(slots=True)
-class Course:
+class SimulationEngine:
     """The world as it goes on by itself.
 
     It ends early, and then `is_cut`, as soon as `is_enough` says so, or where there is too much; but not
@@ -98,255 +100,275 @@ class Course:
     """
 
     state: LaneState
-    is_enough: Callable[[], bool]
+    should_stop: Callable[[], bool]
     # The incident and the key of timers that have done what is done only once.
     done: set[tuple[str, str]]
-    happenings: list[Happening] = field(default_factory=list)
+    simulated_events: list[SimulatedEvent] = field(default_factory=list)
     # The alerts at the end of their roads, by unique_id.
     events: dict[str, EventState] = field(default_factory=dict)
     # Incidents to which alerts led, or that held what an alert was about when it came.
-    led_to: set[str] = field(default_factory=set)
+    related: set[str] = field(default_factory=set)
     # Incidents that something happened to, in the order in which it did.
-    touched: dict[str, None] = field(default_factory=dict)
-    is_cut: bool = False
+    changed: dict[str, None] = field(default_factory=dict)
+    is_truncated: bool = False
     # By incident and key, in the order in which they began to wait.
     _timers: dict[tuple[str, str], TimerState] = field(default_factory=dict)
-    _messages: list[Message] = field(default_factory=list)
+    _messages: list[SimulatedMessage] = field(default_factory=list)
     # Keys of notices that were ever owed (law 8), and of those that are owed no more.
-    _known: set[str] = field(default_factory=set)
-    _void: set[str] = field(default_factory=set)
-    _fired: int = 0
+    _created_keys: set[str] = field(default_factory=set)
+    _cancelled_keys: set[str] = field(default_factory=set)
+    _fired_count: int = 0
     # The moment up to which all has happened, but perhaps for some of its own.
-    _at: datetime | None = None
+    _current_time: datetime | None = None
     # What maintenance keeps back, and until when.
-    _kept_back: list[Alert] = field(default_factory=list)
-    _released_at: datetime | None = None
+    _deferred: list[Alert] = field(default_factory=list)
+    _release_at: datetime | None = None
 
-    def walk(self, travellers: Iterable[Traveller], now: datetime) -> None:
+    def process(self, in_progress: Iterable[AlertInProgress], now: datetime) -> None:
         """Alerts on the whole road, in one transaction."""
-        self._at = now
-        (whole_road,) = segments()
-        owed = _Owed()
-        for traveller in travellers:
-            if self._is_enough():
+        self._current_time = now
+        (pipeline,) = build_segments()
+        pending = _Pending()
+        for progress in in_progress:
+            if self._should_stop():
                 break
             try:
-                outcome = walk([traveller], whole_road, self.state)
+                outcome = run_stages([progress], pipeline, self.state)
             except Interrupted:
-                self.is_cut = True
+                self.is_truncated = True
                 break
             for event in outcome.events:
                 self.events[event.unique_id] = event
-                self.led_to.update(self._near(event))
-            self.say(*(_end_of_road(event, now) for event in outcome.events))
-            self._follow(outcome.effects, owed)
-        self._owe(owed, now)
+                self.related.update(self._list_related(event))
+            self.record(*(_build_end_event(event, now) for event in outcome.events))
+            self._process_effects(outcome.effects, pending)
+        self._create_all(pending, now)
 
-    def _near(self, event: EventState) -> Iterator[str]:
+    def _list_related(self, event: EventState) -> Iterator[str]:
         entity = self.state.entities.get((event.integration or 0, event.entity_id))
-        held = self.state.holder(entity) if entity else None
-        if held is not None:
-            yield held.unique_id
+        incident = self.state.get_open_incident(entity) if entity else None
+        if incident is not None:
+            yield incident.unique_id
         if event.incident:
             yield event.incident
 
-    def keep_back(self, alerts: Iterable[Alert], now: datetime, until: datetime) -> None:
+    def defer(self, alerts: Iterable[Alert], now: datetime, until: datetime) -> None:
         """Note which of these maintenance keeps back, and when it is over, if it is by then."""
-        keeping = {entity.kept_back for entity in self.state.entities.values()}
-        self._kept_back = [alert for alert in alerts if alert.event_id in keeping]
-        self._released_at = _maintenance_over(self.state.facts, now, until) if self._kept_back else None
+        deferred = {entity.deferred_alert for entity in self.state.entities.values()}
+        self._deferred = [alert for alert in alerts if alert.event_id in deferred]
+        self._release_at = _get_maintenance_end(self.state.facts, now, until) if self._deferred else None
 
     def _release(self, now: datetime) -> None:
         """As workers/maintenance.py does: what still burns takes up its road again."""
         for entity in list(self.state.entities.values()):
-            if entity.kept_back in self.events:
-                self.state.absorb([SaveEntity(replace(entity, kept_back=None))])
-        released = [_taken_up(alert, self.events[alert.event_id], now) for alert in self._kept_back]
-        self._kept_back, self._released_at = [], None
-        self.walk(released, now)
+            if entity.deferred_alert in self.events:
+                self.state.apply_effects([SaveEntity(replace(entity, deferred_alert=None))])
+        released = [_resume(alert, self.events[alert.event_id], now) for alert in self._deferred]
+        self._deferred, self._release_at = [], None
+        self.process(released, now)
 
-    def run(self, start: datetime, until: datetime, *, including: bool) -> None:
+    def run(self, start: datetime, until: datetime, *, inclusive: bool) -> None:
         """Let time pass up to a moment, `including` it or not; stops where there is too much."""
-        while (moment := self.next_moment()) is not None:
+        while (moment := self.get_next_time()) is not None:
             now = max(moment, start)
-            if now > until or (now == until and not including):
+            if now > until or (now == until and not inclusive):
                 return
-            if self._is_over():
-                if now == self._at:
+            if self._is_finished():
+                if now == self._current_time:
                     self._send_due(now)
                 return
-            self._at = now
-            if self._released_at is not None and self._released_at <= now:
+            self._current_time = now
+            if self._release_at is not None and self._release_at <= now:
                 self._release(now)
             self._fire_due(now)
             self._send_due(now)
 
-    def next_moment(self, incidents: Collection[str] | None = None) -> datetime | None:
+    def get_next_time(self, incidents: Collection[str] | None = None) -> datetime | None:
         """When something happens next by itself, to these incidents (None: to any) or to an alert."""
 
-        def counts(incident: str) -> bool:
+        def is_selected(incident: str) -> bool:
             return incidents is None or incident in incidents
 
-        waiting = (timer.due_at for (incident, _), timer in self._timers.items() if counts(incident))
-        owed = (
+        timer_times = (timer.due_at for (incident, _), timer in self._timers.items() if is_selected(incident))
+        message_times = (
             message.due_at
             for message in self._messages
-            if any(counts(notice.incident) for notice in message.notices)
+            if any(is_selected(notification.incident) for notification in message.notifications)
         )
-        release = [self._released_at] if self._released_at else []
-        return min((*waiting, *owed, *release), default=None)
+        release_times = [self._release_at] if self._release_at else []
+        return min((*timer_times, *message_times, *release_times), default=None)
 
-    def _is_enough(self) -> bool:
-        self.is_cut = self.is_cut or self.is_enough()
-        return self.is_cut
+    def _should_stop(self) -> bool:
+        self.is_truncated = self.is_truncated or self.should_stop()
+        return self.is_truncated
 
-    def _is_over(self) -> bool:
-        self.is_cut = self._is_enough() or max(len(self.happenings), self._fired) >= MOST_HAPPENINGS
-        return self.is_cut
+    def _is_finished(self) -> bool:
+        self.is_truncated = (
+            self._should_stop() or max(len(self.simulated_events), self._fired_count) >= MAX_SIMULATED_EVENTS
+        )
+        return self.is_truncated
 
     def _fire_due(self, now: datetime) -> None:
-        while (found := list(self._due(now))) and not self._is_over():
+        while (found := list(self._list_due(now))) and not self._is_finished():
             for name, key in found:
                 self._fire(name, key, now)
 
-    def _due(self, now: datetime) -> Iterator[tuple[str, str]]:
+    def _list_due(self, now: datetime) -> Iterator[tuple[str, str]]:
         """Those that are due for longest first; at one moment, those that wait for longest."""
-        waiting = [(timer.due_at, place) for place, timer in self._timers.items() if timer.due_at <= now]
-        return (place for _, place in sorted(waiting, key=lambda one: one[0]))
+        due_timers = [(timer.due_at, place) for place, timer in self._timers.items() if timer.due_at <= now]
+        return (place for _, place in sorted(due_timers, key=lambda one: one[0]))
 
     def _fire(self, name: str, key: str, now: datetime) -> None:
         """As workers/timers.py does: a timer that is due is over, unless it is decided to be later."""
         timer = self._timers.get((name, key))
-        if timer is None or self._is_over():
+        if timer is None or self._is_finished():
             return
-        self._fired += 1
-        outcome, effects = due.decide(timer.kind, self._surroundings(name), now, key)
-        if outcome.startswith(DONE_ONCE):
+        self._fired_count += 1
+        outcome, effects = due.decide(timer.kind, self._build_context(name), now, key)
+        if outcome.startswith(FIRED_ONCE):
             self.done.add((name, key))
-        self.say(Happening(now, Kind.TIMER, timer.kind.value, outcome, name))
-        self._take(effects, now)
-        left = self._timers.get((name, key))
-        if left is not None and left.due_at <= now:
+        self.record(SimulatedEvent(now, SimulatedKind.TIMER, timer.kind.value, outcome, name))
+        self._commit(effects, now)
+        remaining = self._timers.get((name, key))
+        if remaining is not None and remaining.due_at <= now:
             del self._timers[name, key]
 
-    def _surroundings(self, name: str) -> Surroundings:
+    def _build_context(self, name: str) -> IncidentContext:
         incident, facts = self.state.incidents[name], self.state.facts
-        children = tuple(self.state.children_of(incident))
-        return Surroundings(incident, facts.service, facts.directory, children)
+        children = tuple(self.state.get_children(incident))
+        return IncidentContext(incident, facts.service, facts.config, children)
 
-    def _take(self, effects: Iterable[Effect], now: datetime) -> None:
+    def _commit(self, effects: Iterable[Effect], now: datetime) -> None:
         """What one transaction would write."""
         effects = list(effects)
-        self.state.absorb(effects)
-        owed = _Owed()
-        self._follow(effects, owed)
-        self._owe(owed, now)
+        self.state.apply_effects(effects)
+        pending = _Pending()
+        self._process_effects(effects, pending)
+        self._create_all(pending, now)
 
-    def _follow(self, effects: Iterable[Effect], owed: _Owed) -> None:
+    def _process_effects(self, effects: Iterable[Effect], pending: _Pending) -> None:
         """What becomes of effects, but for the state, in a transaction that `owed` so much before."""
         for effect in effects:
             match effect:
                 case SaveIncident(incident):
-                    self.touched[incident.unique_id] = None
+                    self.changed[incident.unique_id] = None
                 case RecordLog(name, at, what, reason):
-                    kind = Kind.OPENED if what == "opened" else Kind.LOG
-                    self.say(Happening(at, kind, what, reason, name))
-                case ArmTimers(name, wanted):
-                    self._arm(name, wanted)
-                case OweNotice(notice):
-                    owed.add(notice)
-                case VoidNotices(name, kinds=kinds):
-                    owed.take_back(name, kinds)
-                    self._take_back(name, kinds)
+                    kind = SimulatedKind.OPENED if what == "opened" else SimulatedKind.LOG
+                    self.record(SimulatedEvent(at, kind, what, reason, name))
+                case ReconcileTimers(name, expected):
+                    self._reconcile(name, expected)
+                case CreateNotification(notification):
+                    pending.add(notification)
+                case CancelNotifications(name, kinds=kinds):
+                    pending.cancel(name, kinds)
+                    self._cancel(name, kinds)
 
-    def arm_all(self, waiting: Sequence[tuple[str, str]]) -> None:
+    def reconcile_all(self, timer_order: Sequence[tuple[str, str]]) -> None:
         """What the open incidents wait for, in the order in which they do."""
-        places = {each: place for place, each in enumerate(waiting)}
+        order = {each: place for place, each in enumerate(timer_order)}
         facts = self.state.facts
-        wanted = [
+        expected = [
             (incident.unique_id, timer)
             for incident in self.state.incidents.values()
-            for timer in timers.wanted(incident, facts.service, facts.directory)
+            for timer in timers.get_expected_timers(incident, facts.service, facts.config)
             if (incident.unique_id, timer.key) not in self.done
         ]
-        wanted.sort(key=lambda one: places.get((one[0], one[1].key), len(places)))
-        self._timers = {(name, timer.key): timer for name, timer in wanted}
+        expected.sort(key=lambda one: order.get((one[0], one[1].key), len(order)))
+        self._timers = {(name, timer.key): timer for name, timer in expected}
 
-    def _arm(self, incident: str, wanted: Iterable[TimerState]) -> None:
+    def _reconcile(self, incident: str, expected: Iterable[TimerState]) -> None:
         """Exactly these wait from now on; what waited already keeps its place."""
-        named = {timer.key: timer for timer in wanted if (incident, timer.key) not in self.done}
+        by_key = {timer.key: timer for timer in expected if (incident, timer.key) not in self.done}
         for name, key in list(self._timers):
-            if name == incident and key not in named:
+            if name == incident and key not in by_key:
                 del self._timers[name, key]
-        self._timers |= {(incident, key): timer for key, timer in named.items()}
+        self._timers |= {(incident, key): timer for key, timer in by_key.items()}
 
-    def _owe(self, owed: _Owed, now: datetime) -> None:
-        self.owe(owed.notices.values(), now)
-        self._known |= owed.said
+    def _create_all(self, pending: _Pending, now: datetime) -> None:
+        self.create_notifications(pending.notifications.values(), now)
+        self._created_keys |= pending.seen_keys
 
-    def owe(self, notices: Iterable[NoticeState], now: datetime) -> None:
+    def create_notifications(self, notifications: Iterable[NotificationState], now: datetime) -> None:
         """What one transaction owes, as messages."""
-        together: dict[tuple[object, ...], Message] = {}
-        for notice in notices:
-            if notice.key not in self._known:
-                self._known.add(notice.key)
-                together.setdefault(notice.travels_with(now), Message([])).notices.append(notice)
-        self._messages += together.values()
+        groups: dict[tuple[object, ...], SimulatedMessage] = {}
+        for notification in notifications:
+            if notification.key not in self._created_keys:
+                self._created_keys.add(notification.key)
+                groups.setdefault(notification.message_group(now), SimulatedMessage([])).notifications.append(
+                    notification
+                )
+        self._messages += groups.values()
 
-    def _take_back(self, incident: str, kinds: Collection[NoticeKind]) -> None:
+    def _cancel(self, incident: str, kinds: Collection[NotificationKind]) -> None:
         """What is still owed of an incident for reasons of these kinds is owed no more."""
-        waiting = (notice for message in self._messages for notice in message.notices)
-        void = (one for one in waiting if one.incident == incident and one.kind in kinds)
-        self._void.update(notice.key for notice in void)
-        self._messages = [message for message in self._messages if not self._is_void(message)]
+        pending = (notification for message in self._messages for notification in message.notifications)
+        cancelled = (one for one in pending if one.incident == incident and one.kind in kinds)
+        self._cancelled_keys.update(notification.key for notification in cancelled)
+        self._messages = [message for message in self._messages if not self._is_cancelled(message)]
 
-    def _is_void(self, message: Message) -> bool:
-        return all(notice.key in self._void for notice in message.notices)
+    def _is_cancelled(self, message: SimulatedMessage) -> bool:
+        return all(notification.key in self._cancelled_keys for notification in message.notifications)
 
     def _send_due(self, now: datetime) -> None:
         due_now = [message for message in self._messages if message.due_at <= now]
         self._messages = [message for message in self._messages if message.due_at > now]
         for message in sorted(due_now, key=lambda message: message.due_at):
-            self.say(*(self._told(notice, now) for notice in message.notices if self._is_living(notice)))
+            self.record(
+                *(
+                    self._build_notified(notification, now)
+                    for notification in message.notifications
+                    if self._is_pending(notification)
+                )
+            )
 
-    def _is_living(self, notice: NoticeState) -> bool:
-        status = self.state.incidents[notice.incident].status
-        return notice.key not in self._void and why_void(notice.kind, status) is None
+    def _is_pending(self, notification: NotificationState) -> bool:
+        status = self.state.incidents[notification.incident].status
+        return (
+            notification.key not in self._cancelled_keys
+            and get_cancel_reason(notification.kind, status) is None
+        )
 
-    def _told(self, notice: NoticeState, now: datetime) -> Happening:
-        return Happening(now, Kind.TOLD, notice.kind.value, notice.reason, notice.incident, notice)
+    def _build_notified(self, notification: NotificationState, now: datetime) -> SimulatedEvent:
+        return SimulatedEvent(
+            now,
+            SimulatedKind.NOTIFIED,
+            notification.kind.value,
+            notification.reason,
+            notification.incident,
+            notification,
+        )
 
-    def say(self, *happenings: Happening) -> None:
-        self.happenings += happenings
-        self.touched.update((each.incident, None) for each in happenings if each.incident)
+    def record(self, *simulated_events: SimulatedEvent) -> None:
+        self.simulated_events += simulated_events
+        self.changed.update((each.incident, None) for each in simulated_events if each.incident)
 
 
-def _end_of_road(event: EventState, now: datetime) -> Happening:
+def _build_end_event(event: EventState, now: datetime) -> SimulatedEvent:
     stage, reason = event.reasons[-1]
-    return Happening(now, Kind.ROAD, stage, reason, event.incident)
+    return SimulatedEvent(now, SimulatedKind.PIPELINE, stage, reason, event.incident)
 
 
-def _maintenance_over(facts: LaneFacts, now: datetime, until: datetime) -> datetime | None:
+def _get_maintenance_end(facts: LaneFacts, now: datetime, until: datetime) -> datetime | None:
     """When no window holds any more, or some moment after `until`; None where there is no end to it."""
     if facts.service.under_maintenance:
         return None
     moment = now
-    while moment <= until and (found := in_force(facts.windows, moment)) is not None:
+    while moment <= until and (found := find_in_force(facts.windows, moment)) is not None:
         if found.until is None:
             return None
         moment = found.until
     return moment
 
 
-def _taken_up(alert: Alert, event: EventState, now: datetime) -> Traveller:
+def _resume(alert: Alert, event: EventState, now: datetime) -> AlertInProgress:
     """An alert as its rules left it, where it goes on after maintenance."""
-    left = alert.but(
+    updated = alert.with_changes(
         entity_id=event.entity_id,
         message=event.message,
         summary=event.summary,
         alert_type=event.alert_type,
         suppressed=False,
     )
-    left = replace(left, plan=plan_of(event.alert.get("plan")), released_at=now)
-    reasons = (*event.reasons, dedupe.released(now))
-    return Traveller(left, reasons, event.rules, AFTER_MAINTENANCE, event.incident)
+    updated = replace(updated, options=parse_options(event.alert.get("options")), released_at=now)
+    reasons = (*event.reasons, dedupe.build_release_reason(now))
+    return AlertInProgress(updated, reasons, event.rules, AFTER_MAINTENANCE, event.incident)

@@ -3,7 +3,7 @@
 from models.enums import AlertType
 from models.facts import IntegrationFacts
 
-COVERED: dict[int, frozenset[AlertType]] = {
+LEVELS: dict[int, frozenset[AlertType]] = {
     0: frozenset(),
     1: frozenset({AlertType.CRITICAL}),
     2: frozenset({AlertType.CRITICAL, AlertType.ERROR}),
@@ -11,10 +11,10 @@ COVERED: dict[int, frozenset[AlertType]] = {
 }
 
 
-def covers(integration: IntegrationFacts, level: AlertType) -> bool:
-    return level in COVERED[integration.create_incidents_for]
+def opens_incident(integration: IntegrationFacts, level: AlertType) -> bool:
+    return level in LEVELS[integration.create_incidents_for]
 
 
-def described(integration: IntegrationFacts) -> str:
-    names = [level.name.lower() for level in sorted(COVERED[integration.create_incidents_for], reverse=True)]
+def describe_levels(integration: IntegrationFacts) -> str:
+    names = [level.name.lower() for level in sorted(LEVELS[integration.create_incidents_for], reverse=True)]
     return " and ".join(names) or "nothing"

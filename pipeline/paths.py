@@ -11,17 +11,17 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any
 
-LONGEST_PATH = 1_000
+MAX_PATH_LENGTH = 1_000
 
 
-class Wild(Enum):
+class Wildcard(Enum):
     """Each item of a list, each value of an object."""
 
     EACH = "*"
 
 
-Segment = str | int | Wild
-Path = tuple[Segment, ...]
+PathStep = str | int | Wildcard
+Path = tuple[PathStep, ...]
 
 
 class BadPath(ValueError):
@@ -44,30 +44,30 @@ _ESCAPED = re.compile(r"\\(.)")
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Path:
     """The steps of a path; `$` and a leading dot may be left out. Raises BadPath."""
-    if len(text) > LONGEST_PATH:
-        raise BadPath(f"a path may have {LONGEST_PATH} characters")
+    if len(text) > MAX_PATH_LENGTH:
+        raise BadPath(f"a path may have {MAX_PATH_LENGTH} characters")
     rest = text.strip()
     if rest == "$" or rest.startswith(("$.", "$[")):
         rest = rest[1:]
-    return tuple(_steps(rest, text))
+    return tuple(_parse_steps(rest, text))
 
 
-def _steps(rest: str, text: str) -> Iterator[Segment]:
-    at = 0
-    while at < len(rest):
-        step = _STEP.match(rest, at)
+def _parse_steps(rest: str, text: str) -> Iterator[PathStep]:
+    position = 0
+    while position < len(rest):
+        step = _STEP.match(rest, position)
         # Only the first name may stand without a dot before it.
-        if step is None or (at and step["name"] is not None and rest[at] != "."):
-            raise BadPath(f"{text[:100]!r} is no path: look at {rest[at : at + 20]!r}")
-        at = step.end()
-        yield _segment(step)
+        if step is None or (position and step["name"] is not None and rest[position] != "."):
+            raise BadPath(f"{text[:100]!r} is no path: look at {rest[position : position + 20]!r}")
+        position = step.end()
+        yield _parse_step(step)
 
 
-def _segment(step: re.Match[str]) -> Segment:
+def _parse_step(step: re.Match[str]) -> PathStep:
     if step["number"] is not None:
         return int(step["number"])
     if step["each"] is not None or step["name"] == "*":
-        return Wild.EACH
+        return Wildcard.EACH
     quoted = step["double"] if step["double"] is not None else step["single"]
     if quoted is not None:
         return _ESCAPED.sub(r"\1", quoted)
@@ -77,33 +77,33 @@ def _segment(step: re.Match[str]) -> Segment:
 def find(value: Any, path: Path) -> list[Any]:
     """Every value at the path, in the order of the payload; none where a step leads nowhere."""
     found = [value]
-    for segment in path:
-        found = [inner for outer in found for inner in _inside(outer, segment)]
+    for key in path:
+        found = [inner for outer in found for inner in _select(outer, key)]
     return found
 
 
-def _inside(value: Any, segment: Segment) -> Iterator[Any]:
+def _select(value: Any, key: PathStep) -> Iterator[Any]:
     if isinstance(value, dict):
-        if segment is Wild.EACH:
+        if key is Wildcard.EACH:
             yield from value.values()
-        elif str(segment) in value:
-            yield value[str(segment)]
+        elif str(key) in value:
+            yield value[str(key)]
     elif isinstance(value, list):
-        yield from _items(value, segment)
+        yield from _select_items(value, key)
 
 
-def _items(value: list[Any], segment: Segment) -> Iterator[Any]:
-    if segment is Wild.EACH:
+def _select_items(value: list[Any], key: PathStep) -> Iterator[Any]:
+    if key is Wildcard.EACH:
         yield from value
         return
     # "0" as in a.0.b, but no other spelling of digits that Python knows.
-    if isinstance(segment, str) and segment.isascii() and segment.isdigit() and len(segment) < 10:
-        segment = int(segment)
-    if isinstance(segment, int) and -len(value) <= segment < len(value):
-        yield value[segment]
+    if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 10:
+        key = int(key)
+    if isinstance(key, int) and -len(value) <= key < len(value):
+        yield value[key]
 
 
-def text_of(value: Any) -> str:
+def to_text(value: Any) -> str:
     """A value as people compare and read it: null and empty things are "", true is "true", 5 is "5".
 
     Lists and objects are their JSON.

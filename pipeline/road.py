@@ -4,106 +4,114 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from models.effects import EventState, Outcome
+from models.effects import ChangeSet, EventState
 from models.enums import Urgency, WorkState
-from models.facts import Nameable, Named
-from pipeline.alert import NO_PLAN, Alert, Plan
+from models.facts import Reference, References
+from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.state import LaneState
 from pipeline.topology import Segment, Stage
 
 
 @dataclass(frozen=True, slots=True)
-class Traveller:
+class AlertInProgress:
     """An alert and the road it has behind it; `next` is the stage still to come, if it is not the first
     of the segment that takes it up."""
 
     alert: Alert
     reasons: tuple[tuple[str, str], ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
-    next: str | None = None
+    next_stage: str | None = None
     incident: str | None = None
     opened: bool = False
     ended: bool = False
 
 
-def walk(travellers: Iterable[Traveller], segment: Segment, state: LaneState) -> Outcome:
+def run_stages(in_progress: Iterable[AlertInProgress], segment: Segment, state: LaneState) -> ChangeSet:
     """Take each alert through the segment. Pure but for `state`, which is the fold's own.
 
     What comes out does not depend on how the alerts were cut into batches: every decision's `now` is
     the moment of the alert's acceptance, or that of its release from maintenance.
     """
-    outcome = Outcome()
-    for traveller in travellers:
-        traveller = _through(traveller, segment, state, outcome)
-        outcome.events.append(event_of(traveller, segment, state))
+    outcome = ChangeSet()
+    for progress in in_progress:
+        progress = _run_segment(progress, segment, state, outcome)
+        outcome.events.append(build_segment_event(progress, segment, state))
     return outcome
 
 
-def _through(traveller: Traveller, segment: Segment, state: LaneState, outcome: Outcome) -> Traveller:
-    stages = segment.from_stage(traveller.next)
-    traveller = replace(_with_what_is_left(traveller, state.facts.nameable), next=None)
+def _run_segment(
+    progress: AlertInProgress, segment: Segment, state: LaneState, outcome: ChangeSet
+) -> AlertInProgress:
+    stages = segment.get_stages_from(progress.next_stage)
+    progress = replace(_drop_deleted(progress, state.facts.references), next_stage=None)
     for stage in stages:
-        if segment.then and stage.looks_back and stage.looks_back(traveller.alert, state):
-            return replace(traveller, next=stage.name)
-        traveller = _step(traveller, stage, state, outcome)
-        if traveller.ended:
+        if segment.next_segment and stage.reads_history and stage.reads_history(progress.alert, state):
+            return replace(progress, next_stage=stage.name)
+        progress = _run_stage(progress, stage, state, outcome)
+        if progress.ended:
             break
-    return traveller
+    return progress
 
 
-def _with_what_is_left(traveller: Traveller, nameable: Nameable) -> Traveller:
+def _drop_deleted(progress: AlertInProgress, references: References) -> AlertInProgress:
     """Without what was planned before a seam of the road and has been deleted since; says so."""
-    plan = traveller.alert.plan
-    if plan is NO_PLAN:
-        return traveller
-    left = {
-        "escalation_policy": _left(plan.escalation_policy, nameable.policies),
-        "sla": _left(plan.sla, nameable.slas),
-        "team_priority": _left(plan.team_priority, nameable.priorities),
-        "tags": _all_left(plan.tags, nameable.tags),
-        "roles": tuple((role, user) for role, user in plan.roles if _left(role, nameable.roles)),
-        "responder_policies": _all_left(plan.responder_policies, nameable.policies),
-        "task_templates": _all_left(plan.task_templates, nameable.task_templates),
+    options = progress.alert.options
+    if options is NO_OPTIONS:
+        return progress
+    remaining = {
+        "escalation_policy": _keep_existing(options.escalation_policy, references.policies),
+        "sla": _keep_existing(options.sla, references.slas),
+        "team_priority": _keep_existing(options.team_priority, references.priorities),
+        "tags": _keep_all_existing(options.tags, references.tags),
+        "roles": tuple(
+            (role, user) for role, user in options.roles if _keep_existing(role, references.roles)
+        ),
+        "responder_policies": _keep_all_existing(options.responder_policies, references.policies),
+        "task_templates": _keep_all_existing(options.task_templates, references.task_templates),
     }
-    gone = [name for name, value in left.items() if value != getattr(plan, name)]
-    if not gone:
-        return traveller
-    reason = ("rules", f"deleted before it was its turn: {', '.join(gone)}")
-    return replace(traveller, alert=traveller.alert.wanting(**left), reasons=(*traveller.reasons, reason))
-
-
-def _left(row: int | None, named: Mapping[str, Named]) -> int | None:
-    return row if any(each.row == row for each in named.values()) else None
-
-
-def _all_left(rows: Iterable[int], named: Mapping[str, Named]) -> tuple[int, ...]:
-    return tuple(row for row in rows if _left(row, named))
-
-
-def _step(traveller: Traveller, stage: Stage, state: LaneState, outcome: Outcome) -> Traveller:
-    decision = stage.decide(traveller.alert, state, traveller.alert.moment)
-    state.absorb(decision.effects)
-    outcome.effects.extend(decision.effects)
+    deleted = [name for name, value in remaining.items() if value != getattr(options, name)]
+    if not deleted:
+        return progress
+    reason = ("rules", f"deleted before it was its turn: {', '.join(deleted)}")
     return replace(
-        traveller,
-        alert=decision.alert or traveller.alert,
-        reasons=(*traveller.reasons, (stage.name, decision.reason)),
-        rules=(*traveller.rules, *decision.rules),
-        incident=decision.incident or traveller.incident,
-        opened=traveller.opened or decision.opened,
-        ended=not decision.goes_on,
+        progress, alert=progress.alert.with_options(**remaining), reasons=(*progress.reasons, reason)
     )
 
 
-def event_of(traveller: Traveller, segment: Segment, state: LaneState) -> EventState:
+def _keep_existing(row: int | None, references: Mapping[str, Reference]) -> int | None:
+    return row if any(each.row == row for each in references.values()) else None
+
+
+def _keep_all_existing(rows: Iterable[int], references: Mapping[str, Reference]) -> tuple[int, ...]:
+    return tuple(row for row in rows if _keep_existing(row, references))
+
+
+def _run_stage(
+    progress: AlertInProgress, stage: Stage, state: LaneState, outcome: ChangeSet
+) -> AlertInProgress:
+    decision = stage.decide(progress.alert, state, progress.alert.effective_at)
+    state.apply_effects(decision.effects)
+    outcome.effects.extend(decision.effects)
+    return replace(
+        progress,
+        alert=decision.alert or progress.alert,
+        reasons=(*progress.reasons, (stage.name, decision.reason)),
+        rules=(*progress.rules, *decision.rules),
+        incident=decision.incident or progress.incident,
+        opened=progress.opened or decision.opened,
+        ended=not decision.continues,
+    )
+
+
+def build_segment_event(progress: AlertInProgress, segment: Segment, state: LaneState) -> EventState:
     """The row of an alert as it leaves a segment: its road is over, or its next stage is named."""
-    goes_on = segment.then is not None and not traveller.ended
-    return row_of(traveller, state.facts.service.row, segment.then if goes_on else None)
+    continues = segment.next_segment is not None and not progress.ended
+    return build_event(progress, state.facts.service.row, segment.next_segment if continues else None)
 
 
-def row_of(traveller: Traveller, service: int | None, waits_at: str | None) -> EventState:
+def build_event(progress: AlertInProgress, service: int | None, next_stage: str | None) -> EventState:
     """The row of an alert in a service's lane: it waits at a stage, or its road is over."""
-    alert, parsed = traveller.alert, traveller.alert.parsed
+    alert, parsed = progress.alert, progress.alert.parsed
     return EventState(
         unique_id=alert.event_id,
         receipt=alert.receipt,
@@ -120,35 +128,35 @@ def row_of(traveller: Traveller, service: int | None, waits_at: str | None) -> E
             "urls": parsed.urls,
             "images": parsed.images,
             "notes": parsed.notes,
-            "wishes": parsed.wishes,
+            "requested_options": parsed.requested_options,
             "entity_given": parsed.entity_id is not None,
             **({"is_ping": True} if parsed.is_ping else {}),
             **({"is_own": True} if parsed.is_own else {}),
-            **({} if alert.plan is NO_PLAN else {"plan": asdict(alert.plan)}),
-            **({"next": traveller.next} if traveller.next else {}),
+            **({} if alert.options is NO_OPTIONS else {"options": asdict(alert.options)}),
+            **({"next_stage": progress.next_stage} if progress.next_stage else {}),
             **({"released_at": alert.released_at} if alert.released_at else {}),
         },
         source_at=parsed.source_at,
         creation_date=alert.accepted_at,
-        incident=traveller.incident,
-        incident_created=traveller.opened,
-        stage=waits_at or "",
-        state=WorkState.WAITING if waits_at else WorkState.DONE,
-        reasons=traveller.reasons,
-        rules=traveller.rules,
+        incident=progress.incident,
+        incident_created=progress.opened,
+        stage=next_stage or "",
+        state=WorkState.PENDING if next_stage else WorkState.DONE,
+        reasons=progress.reasons,
+        rules=progress.rules,
     )
 
 
-def plan_of(kept: Mapping[str, Any] | None) -> Plan:
+def parse_options(stored: Mapping[str, Any] | None) -> IncidentOptions:
     """A plan as `row_of` kept it in the alert's row."""
-    if not kept:
-        return NO_PLAN
-    urgency = None if kept["urgency"] is None else Urgency(kept["urgency"])
-    lists = {name: tuple(value) for name, value in kept.items() if isinstance(value, list)}
-    roles = tuple((role, user) for role, user in kept.get("roles", ()))
-    return Plan(**{**kept, **lists, "roles": roles, "urgency": urgency})
+    if not stored:
+        return NO_OPTIONS
+    urgency = None if stored["urgency"] is None else Urgency(stored["urgency"])
+    lists = {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
+    roles = tuple((role, user) for role, user in stored.get("roles", ()))
+    return IncidentOptions(**{**stored, **lists, "roles": roles, "urgency": urgency})
 
 
-def entities_of(alerts: Sequence[Alert]) -> list[tuple[int, str]]:
+def list_entities(alerts: Sequence[Alert]) -> list[tuple[int, str]]:
     """The entities that the state must hold before these alerts are walked to the end."""
     return list(dict.fromkeys((alert.integration, alert.entity_id) for alert in alerts))

@@ -12,29 +12,29 @@ from typing import Any
 
 from models.effects import EventState
 from models.enums import RouterAction, Urgency
-from models.facts import RouterFacts, RouterRuleFacts, TargetFacts
+from models.facts import RouterFacts, RouterRuleFacts, RouteTarget
 from pipeline import rulesets
-from pipeline.alert import Alert, Parsed
-from pipeline.conditions import Subject, subject_of
-from pipeline.road import Traveller, row_of
+from pipeline.alert import Alert, ParsedAlert
+from pipeline.conditions import Subject, build_subject
+from pipeline.road import AlertInProgress, build_event
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
-from pipeline.stages.normalize import identified, understood
+from pipeline.stages.normalize import build_alert, describe_alert
 from pipeline.topology import AFTER_ROUTING
 
 Reasons = tuple[tuple[str, str], ...]
 
 # Alerts that one body may become: the largest group of Alertmanager's for one target, or 2,000 alerts for
 # each of 25. They are written in one transaction; measured, 8 s on SQLite, and 4 kB of memory for each.
-MOST_EVENTS = 50_000
+MAX_EVENTS = 50_000
 
 
-class TooMany(ValueError):
+class TooManyAlerts(ValueError):
     """A body that would become more than MOST_EVENTS alerts."""
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class RouterRequest:
     """A body that came by a router's key; `source` is the extension of its URL."""
 
     trace_id: str
@@ -45,63 +45,63 @@ class Incoming:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RoutingResult:
     """What a router's rules say of one alert; `records` tell each rule that was looked at."""
 
     reason: str
-    targets: tuple[TargetFacts, ...] = ()
+    targets: tuple[RouteTarget, ...] = ()
     records: tuple[Mapping[str, Any], ...] = ()
 
 
-class Routing:
+class CompiledRouter:
     """A router's rules, compiled. To be kept and shared, also between threads."""
 
     def __init__(self, facts: RouterFacts) -> None:
         self.facts = facts
-        self._conditions = [rulesets.condition_of(rule.rule_json) for rule in facts.rules]
-        self._index = rulesets.index_of(self._conditions)
+        self._conditions = [rulesets.compile_condition(rule.rule_json) for rule in facts.rules]
+        self._index = rulesets.build_index(self._conditions)
 
-    def routed(self, incoming: Incoming) -> list[EventState]:
+    def route(self, incoming: RouterRequest) -> list[EventState]:
         """The alerts to write, in their order. Raises BadBody for what acceptance should have refused, and
         TooMany."""
-        every = (event for alert in _alerts(incoming) for event in self._events(incoming, alert))
-        events = list(islice(every, MOST_EVENTS + 1))
-        if len(events) > MOST_EVENTS:
-            raise TooMany
+        every = (event for alert in _parse_alerts(incoming) for event in self._build_events(incoming, alert))
+        events = list(islice(every, MAX_EVENTS + 1))
+        if len(events) > MAX_EVENTS:
+            raise TooManyAlerts
         return events
 
-    def _events(self, incoming: Incoming, alert: Alert) -> Iterator[EventState]:
-        choice = self.choose(_subject(incoming, alert))
-        reasons = (("normalize", understood(alert)), ("route", choice.reason))
+    def _build_events(self, incoming: RouterRequest, alert: Alert) -> Iterator[EventState]:
+        choice = self.choose(_build_subject(incoming, alert))
+        reasons = (("normalize", describe_alert(alert)), ("route", choice.reason))
         if not choice.targets:
-            lost = Traveller(alert.but(suppressed=True), reasons, choice.records)
-            yield replace(row_of(lost, None, None), integration=None)
+            unrouted = AlertInProgress(alert.with_changes(suppressed=True), reasons, choice.records)
+            yield replace(build_event(unrouted, None, None), integration=None)
         for target in choice.targets:
-            for sent in _for_target(incoming, alert, target):
-                traveller = Traveller(sent, reasons, choice.records, AFTER_ROUTING)
-                yield row_of(traveller, target.service, AFTER_ROUTING)
+            for sent in _parse_for_target(incoming, alert, target):
+                progress = AlertInProgress(sent, reasons, choice.records, AFTER_ROUTING)
+                yield build_event(progress, target.service, AFTER_ROUTING)
 
-    def choose(self, subject: Subject) -> Choice:
+    def choose(self, subject: Subject) -> RoutingResult:
         """The first rule that matches, and what it says."""
         records = []
-        for place in self._index.candidates(subject):
-            rule, verdict = self.facts.rules[place], self._conditions[place].verdict(subject)
-            records.append(rulesets.record_of(rule.unique_id, rule.name, verdict))
+        for index in self._index.find_candidates(subject):
+            rule, verdict = self.facts.rules[index], self._conditions[index].evaluate(subject)
+            records.append(rulesets.build_record(rule.unique_id, rule.name, verdict))
             if verdict.matches:
-                return replace(self._choice(rule), records=rulesets.cut_off(records))
+                return replace(self._choose_targets(rule), records=rulesets.limit_records(records))
         reason = f"no rule of router {self.facts.name} matches: it reaches nobody"
-        return Choice(reason, records=rulesets.cut_off(records))
+        return RoutingResult(reason, records=rulesets.limit_records(records))
 
-    def _choice(self, rule: RouterRuleFacts) -> Choice:
+    def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
         """An alert that one action sends on and another drops is sent on: somebody may be waiting for it."""
-        whose = f"rule {rule.name or rule.unique_id} of router {self.facts.name}"
+        prefix = f"rule {rule.name or rule.unique_id} of router {self.facts.name}"
         routes = [a["integration"] for a in rule.actions if a["action_type"] == RouterAction.ROUTE]
-        named = [self.facts.targets.get(unique_id) for unique_id in dict.fromkeys(routes)]
-        targets = tuple(target for target in named if target is not None and target.is_open)
-        closed = [target.name for target in named if target is not None and not target.is_open]
+        matches = [self.facts.targets.get(unique_id) for unique_id in dict.fromkeys(routes)]
+        targets = tuple(target for target in matches if target is not None and target.accepts_alerts)
+        closed = [target.name for target in matches if target is not None and not target.accepts_alerts]
         notes = [f"{name} takes no alerts" for name in closed]
-        if named.count(None):
-            notes.append(f"{named.count(None)} integrations of it are gone")
+        if matches.count(None):
+            notes.append(f"{matches.count(None)} integrations of it are gone")
         if targets:
             notes.insert(0, f"sent to {', '.join(target.name for target in targets)}")
         elif not rule.actions:
@@ -110,50 +110,50 @@ class Routing:
             notes.append("suppressed")
         else:
             notes.append("it reaches nobody")
-        return Choice(f"{whose}: {'; '.join(notes)}", targets)
+        return RoutingResult(f"{prefix}: {'; '.join(notes)}", targets)
 
 
-def _alerts(incoming: Incoming) -> Sequence[Alert]:
+def _parse_alerts(incoming: RouterRequest) -> Sequence[Alert]:
     """The body's alerts as its URL says; a generic form is one, and read anew for each target."""
     if incoming.source == generic.EXTENSION:
-        parsed = [generic.any_form(incoming.body)]
+        parsed = [generic.parse_any(incoming.body)]
     else:
         parsed = SOURCES[incoming.source].parse(incoming.body)
-    return [_alert(incoming, place, each, 0) for place, each in enumerate(parsed)]
+    return [_build_alert(incoming, index, each, 0) for index, each in enumerate(parsed)]
 
 
-def _alert(incoming: Incoming, position: int, parsed: Parsed, integration: int) -> Alert:
-    return identified(
+def _build_alert(incoming: RouterRequest, position: int, parsed: ParsedAlert, integration: int) -> Alert:
+    return build_alert(
         incoming.trace_id, incoming.receipt, position, integration, incoming.accepted_at, parsed
     )
 
 
-def _subject(incoming: Incoming, alert: Alert) -> Subject:
+def _build_subject(incoming: RouterRequest, alert: Alert) -> Subject:
     """Conditions of a router look at the whole posted body, not only at the payload in it."""
-    subject = subject_of(alert, Urgency.HIGH, incoming.accepted_at, None)
+    subject = build_subject(alert, Urgency.HIGH, incoming.accepted_at, None)
     if incoming.source != generic.EXTENSION:
         return subject
-    fields = {**subject["alert"], "payload": generic.posted(incoming.body)}
+    fields = {**subject["alert"], "payload": generic.decode_object(incoming.body)}
     return {**fields, "alert": fields}
 
 
-def _for_target(incoming: Incoming, alert: Alert, target: TargetFacts) -> Iterator[Alert]:
+def _parse_for_target(incoming: RouterRequest, alert: Alert, target: RouteTarget) -> Iterator[Alert]:
     """The alert as this integration would have read it."""
     if incoming.source != generic.EXTENSION:
-        yield _alert(incoming, alert.position, alert.parsed, target.integration)
+        yield _build_alert(incoming, alert.position, alert.parsed, target.integration)
         return
-    for place, each in enumerate(read_by(target.source, incoming.body)):
-        yield _alert(incoming, place, each, target.integration)
+    for index, each in enumerate(parse_for_source(target.source, incoming.body)):
+        yield _build_alert(incoming, index, each, target.integration)
 
 
-def read_by(source: str, body: bytes) -> list[Parsed]:
+def parse_for_source(source: str, body: bytes) -> list[ParsedAlert]:
     """A generic form on a router's key, as a target with this source reads it.
 
     What is no form that the target knows may still mean something to its rules.
     """
     if source == generic.EXTENSION:
-        return [generic.any_form(body)]
+        return [generic.parse_any(body)]
     try:
         return SOURCES[source].parse(body)
     except BadBody:
-        return [generic.any_form(body)]
+        return [generic.parse_any(body)]

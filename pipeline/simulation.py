@@ -8,17 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from models.effects import EventState, IncidentState, NoticeState
+from models.effects import EventState, IncidentState, NotificationState
 from pipeline.alert import Alert
-from pipeline.course import MOST_HAPPENINGS, Course, Happening
-from pipeline.road import Traveller
+from pipeline.course import MAX_SIMULATED_EVENTS, SimulatedEvent, SimulationEngine
+from pipeline.road import AlertInProgress
 from pipeline.state import LaneState
 
-LONGEST = timedelta(days=31)
+MAX_DURATION = timedelta(days=31)
 
 
 @dataclass(frozen=True, slots=True)
-class Simulated:
+class SimulationResult:
     """What happens to alerts and to their incidents, in order, up to MOST_HAPPENINGS; `told` is the first
     word to each person, by row number, also where that is not among them. `events` are the alerts at the end
     of their roads, `incidents` those to which something happened, as they are then.
@@ -27,12 +27,12 @@ class Simulated:
     Where entities are `missing`, nothing else is told: it must be asked anew, with these known.
     """
 
-    happenings: tuple[Happening, ...] = ()
-    told: Mapping[int, datetime] = field(default_factory=dict)
+    simulated_events: tuple[SimulatedEvent, ...] = ()
+    first_notified: Mapping[int, datetime] = field(default_factory=dict)
     events: tuple[EventState, ...] = ()
     incidents: tuple[IncidentState, ...] = ()
-    goes_on_at: datetime | None = None
-    is_cut: bool = False
+    continues_at: datetime | None = None
+    is_truncated: bool = False
     missing: frozenset[tuple[int, str]] = frozenset()
 
 
@@ -40,14 +40,14 @@ def simulate(
     state: LaneState,
     alerts: Sequence[Alert],
     at: datetime,
-    lasts: timedelta,
+    duration: timedelta,
     *,
     since: datetime | None = None,
-    owed: Iterable[NoticeState] = (),
-    waiting: Sequence[tuple[str, str]] = (),
-    done: Iterable[tuple[str, str]] = (),
-    is_enough: Callable[[], bool] = lambda: False,
-) -> Simulated:
+    pending: Iterable[NotificationState] = (),
+    timer_order: Sequence[tuple[str, str]] = (),
+    done_once: Iterable[tuple[str, str]] = (),
+    should_stop: Callable[[], bool] = lambda: False,
+) -> SimulationResult:
     """What happens to alerts that are accepted at a moment, and for how long after it.
 
     `state` is the lane's, and the simulation's own from here on. The incidents in it were so at the moment
@@ -56,44 +56,46 @@ def simulate(
     it is told only of those that the alerts lead to, or are about. `is_enough` may end it early, which then
     is cut.
     """
-    course = Course(state, is_enough, set(done))
-    for notice in owed:
-        course.owe([notice], notice.not_before)
-    course.arm_all(waiting)
-    course.run(since or at, at, including=False)
-    course.happenings.clear()
-    course.touched.clear()
-    course.walk([Traveller(alert) for alert in alerts], at)
+    engine = SimulationEngine(state, should_stop, set(done_once))
+    for notification in pending:
+        engine.create_notifications([notification], notification.not_before)
+    engine.reconcile_all(timer_order)
+    engine.run(since or at, at, inclusive=False)
+    engine.simulated_events.clear()
+    engine.changed.clear()
+    engine.process([AlertInProgress(alert) for alert in alerts], at)
     if state.missing:
-        return Simulated(is_cut=course.is_cut, missing=frozenset(state.missing))
-    course.keep_back(alerts, at, at + lasts)
-    course.run(at, at + lasts, including=True)
-    return _of_these_alerts(course)
+        return SimulationResult(is_truncated=engine.is_truncated, missing=frozenset(state.missing))
+    engine.defer(alerts, at, at + duration)
+    engine.run(at, at + duration, inclusive=True)
+    return _build_result(engine)
 
 
-def _of_these_alerts(course: Course) -> Simulated:
+def _build_result(engine: SimulationEngine) -> SimulationResult:
     """Without what happens to other incidents that are open meanwhile."""
-    of = _families(course.led_to, course.state)
-    happenings = [each for each in course.happenings if each.incident is None or each.incident in of]
-    told: dict[int, datetime] = {}
-    for each in happenings:
-        if each.notice is not None:
-            told.setdefault(each.notice.user, each.at)
-    return Simulated(
-        happenings=tuple(happenings[:MOST_HAPPENINGS]),
-        told=told,
-        events=tuple(course.events.values()),
-        incidents=tuple(course.state.incidents[name] for name in course.touched if name in of),
-        goes_on_at=course.next_moment(of),
-        is_cut=course.is_cut or len(happenings) > MOST_HAPPENINGS,
-        missing=frozenset(course.state.missing),
+    related = _list_related(engine.related, engine.state)
+    simulated_events = [
+        each for each in engine.simulated_events if each.incident is None or each.incident in related
+    ]
+    first_notified: dict[int, datetime] = {}
+    for each in simulated_events:
+        if each.notification is not None:
+            first_notified.setdefault(each.notification.user, each.at)
+    return SimulationResult(
+        simulated_events=tuple(simulated_events[:MAX_SIMULATED_EVENTS]),
+        first_notified=first_notified,
+        events=tuple(engine.events.values()),
+        incidents=tuple(engine.state.incidents[name] for name in engine.changed if name in related),
+        continues_at=engine.get_next_time(related),
+        is_truncated=engine.is_truncated or len(simulated_events) > MAX_SIMULATED_EVENTS,
+        missing=frozenset(engine.state.missing),
     )
 
 
-def _families(names: Collection[str], state: LaneState) -> set[str]:
+def _list_related(names: Collection[str], state: LaneState) -> set[str]:
     """These incidents, what they are merged into, and what is merged into them."""
-    of = [state.incidents[name] for name in names if name in state.incidents]
-    rows = {incident.row for incident in of if incident.row}
-    parents = {incident.parent for incident in of if incident.parent}
-    near = {one.unique_id for one in state.incidents.values() if one.row in parents or one.parent in rows}
-    return near.union(incident.unique_id for incident in of)
+    incidents = [state.incidents[name] for name in names if name in state.incidents]
+    rows = {incident.row for incident in incidents if incident.row}
+    parents = {incident.parent for incident in incidents if incident.parent}
+    related = {one.unique_id for one in state.incidents.values() if one.row in parents or one.parent in rows}
+    return related.union(incident.unique_id for incident in incidents)

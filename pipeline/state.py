@@ -9,35 +9,35 @@ from models.effects import (
     AddResponder,
     AddTag,
     AddTask,
+    AdvanceRoundRobin,
     ApplyTaskTemplate,
-    ArmTimers,
     AssignRole,
+    CancelNotifications,
+    CreateNotification,
     Effect,
     EntityState,
     ExpectPing,
     IncidentState,
-    OweNotice,
     ReclaimEntities,
+    ReconcileTimers,
     RecordLog,
     ReleaseEntities,
     SaveEntity,
     SaveIncident,
-    TakeTurn,
-    VoidNotices,
 )
 from models.facts import LaneFacts, PolicyFacts
 from pipeline.alert import Alert
 from pipeline.rulesets import RuleSet
 
-Key = tuple[int, str]
+EntityKey = tuple[int, str]
 # An incident's unique_id, and the row of the person or of the policy that was asked to help with it.
-Called = tuple[str, int | None, int | None]
+ResponderKey = tuple[str, int | None, int | None]
 # An incident's unique_id, and the row of a role in it.
-Role = tuple[str, int]
+RoleKey = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastIncident:
     """The last incident of an entity that none holds now: its row, and when it was over."""
 
     row: int
@@ -64,113 +64,119 @@ class LaneState:
         facts: LaneFacts,
         entities: Iterable[EntityState] = (),
         incidents: Iterable[IncidentState] = (),
-        firing: dict[str, int] | None = None,
+        firing_counts: dict[str, int] | None = None,
         *,
         rulesets: Mapping[int, RuleSet] | None = None,
-        past: Mapping[str, Past] | None = None,
-        asked: Collection[Key] | None = None,
-        called: Iterable[Called] = (),
-        roles: Mapping[Role, int] | None = None,
+        past_incidents: Mapping[str, PastIncident] | None = None,
+        loaded_keys: Collection[EntityKey] | None = None,
+        responders: Iterable[ResponderKey] = (),
+        roles: Mapping[RoleKey, int] | None = None,
         locked: Collection[int] | None = None,
-        turns: Mapping[int, int] | None = None,
+        next_targets: Mapping[int, int] | None = None,
     ) -> None:
         self.facts = facts
         self.rulesets = rulesets or {}
-        self.past = past or {}
-        self.asked = None if asked is None else set(asked)
-        self.missing: set[Key] = set()
+        self.past_incidents = past_incidents or {}
+        self.loaded_keys = None if loaded_keys is None else set(loaded_keys)
+        self.missing: set[EntityKey] = set()
         self.entities = {entity.key: entity for entity in entities}
         self.incidents = {incident.unique_id: incident for incident in incidents}
         self.locked = locked
-        self.unlocked: set[int] = set()
+        self.locks_missing: set[int] = set()
         self._children: dict[int, list[str]] = {}
         for incident in self.incidents.values():
             if incident.parent is not None:
                 self._children.setdefault(incident.parent, []).append(incident.unique_id)
-        self.firing = dict(firing or {})
-        self.called = set(called)
+        self.firing_counts = dict(firing_counts or {})
+        self.responders = set(responders)
         self.roles = dict(roles or {})
-        self.turns = dict(turns or {})
+        self.next_targets = dict(next_targets or {})
 
-    def entity(self, integration: int, entity_id: str) -> EntityState:
+    def get_entity(self, integration: int, entity_id: str) -> EntityState:
         key = (integration, entity_id)
         known = self.entities.get(key)
-        if known is None and self.asked is not None and key not in self.asked:
+        if known is None and self.loaded_keys is not None and key not in self.loaded_keys:
             self.missing.add(key)
         return known or EntityState(integration, entity_id)
 
-    def seconds_since_last(self, alert: Alert, now: datetime) -> float | None:
+    def get_seconds_since_last(self, alert: Alert, now: datetime) -> float | None:
         """Since the last incident of the alert's entity was over or, while it is open, began (contract
         4.2); None when there was none."""
-        last = self.entity(alert.integration, alert.entity_id).last_incident
+        last = self.get_entity(alert.integration, alert.entity_id).last_incident
         if last is None:
             return None
         incident = self.incidents.get(last)
         if incident is not None:
             since = incident.resolved_date or incident.creation_date
-        elif last in self.past:
-            since = self.past[last].ended_at
+        elif last in self.past_incidents:
+            since = self.past_incidents[last].ended_at
         else:
             return None
         return max((now - since).total_seconds(), 0.0)
 
-    def holder(self, entity: EntityState) -> IncidentState | None:
+    def get_open_incident(self, entity: EntityState) -> IncidentState | None:
         """The open incident that holds an entity."""
         incident = self.incidents.get(entity.incident or "")
         return incident if incident is not None and incident.is_open else None
 
-    def children_of(self, incident: IncidentState) -> list[IncidentState]:
+    def get_children(self, incident: IncidentState) -> list[IncidentState]:
         """The open incidents that are merged into this one, and end with it."""
-        named = self._children.get(incident.row or 0, ())
-        found = [one for one in map(self.incidents.__getitem__, named) if one.is_open]
+        ids = self._children.get(incident.row or 0, ())
+        found = [one for one in map(self.incidents.__getitem__, ids) if one.is_open]
         if self.locked is not None:
-            self.unlocked.update({one.service for one in found if one.service}.difference(self.locked))
+            self.locks_missing.update({one.service for one in found if one.service}.difference(self.locked))
         return found
 
-    def collecting(self) -> IncidentState | None:
+    def get_collecting(self) -> IncidentState | None:
         """The incident that gathers the service's alerts, if one is open."""
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
 
-    def turn(self, policy: PolicyFacts | None) -> int:
+    def get_turn(self, policy: PolicyFacts | None) -> int:
         """Which target's turn it is, by a policy that assigns by turns."""
-        return self.turns.get(policy.row, 0) if policy else 0
+        return self.next_targets.get(policy.row, 0) if policy else 0
 
-    def others_firing(self, incident: IncidentState, entity: EntityState) -> int:
+    def count_others_firing(self, incident: IncidentState, entity: EntityState) -> int:
         """How many of an incident's entities fire besides this one."""
-        mine = 1 if entity.firing and entity.incident == incident.unique_id else 0
-        return self.firing.get(incident.unique_id, 0) - mine
+        own = 1 if entity.firing and entity.incident == incident.unique_id else 0
+        return self.firing_counts.get(incident.unique_id, 0) - own
 
-    def absorb(self, effects: Iterable[Effect]) -> None:
+    def apply_effects(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
             match effect:
                 case SaveIncident(incident):
                     self.incidents[incident.unique_id] = incident
                 case SaveEntity(entity):
-                    self._put(entity)
-                case ReleaseEntities(unique_id, is_seen):
-                    self._release(unique_id, is_seen)
+                    self._save_entity(entity)
+                case ReleaseEntities(unique_id, by_person):
+                    self._release_entities(unique_id, by_person)
                 case ReclaimEntities():
                     raise ValueError("an alert never reopens an incident")
-                case RecordLog() | ArmTimers() | OweNotice() | VoidNotices() | ExpectPing():
+                case (
+                    RecordLog()
+                    | ReconcileTimers()
+                    | CreateNotification()
+                    | CancelNotifications()
+                    | ExpectPing()
+                ):
                     pass
                 case AddNote() | AddTag() | AddTask() | ApplyTaskTemplate():
                     pass
                 case AddResponder(unique_id, user=user, escalation_policy=policy):
-                    self.called.add((unique_id, user, policy))
+                    self.responders.add((unique_id, user, policy))
                 case AssignRole(unique_id, role=role, user=user):
                     self.roles[unique_id, role] = user
-                case TakeTurn(policy, next=turn):
-                    self.turns[policy] = turn
+                case AdvanceRoundRobin(policy, next=turn):
+                    self.next_targets[policy] = turn
 
-    def _put(self, entity: EntityState) -> None:
+    def _save_entity(self, entity: EntityState) -> None:
         before = self.entities.get(entity.key)
         for state, step in ((before, -1), (entity, +1)):
             if state is not None and state.firing and state.incident:
-                self.firing[state.incident] = self.firing.get(state.incident, 0) + step
+                self.firing_counts[state.incident] = self.firing_counts.get(state.incident, 0) + step
         self.entities[entity.key] = entity
 
-    def _release(self, unique_id: str, is_seen: bool) -> None:
+    def _release_entities(self, unique_id: str, by_person: bool) -> None:
         for key, entity in self.entities.items():
             if entity.incident == unique_id:
-                self.entities[key] = entity.released(is_seen=is_seen)
-        self.firing.pop(unique_id, None)
+                self.entities[key] = entity.without_incident(by_person=by_person)
+        self.firing_counts.pop(unique_id, None)

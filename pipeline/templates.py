@@ -7,9 +7,9 @@ from typing import Any
 from pipeline import paths
 
 # Room for the longest text that an alert may hold; whoever stores the result cuts it to its own limit.
-LONGEST_RESULT = 32 * 1024
+MAX_RESULT_LENGTH = 32 * 1024
 # A placeholder with [*] may walk the whole payload; so many of them fill any sensible message.
-MOST_PLACEHOLDERS = 200
+MAX_PLACEHOLDERS = 200
 
 _PLACEHOLDER = re.compile(r"\{\{([^{}]{0,1000})\}\}")
 
@@ -22,24 +22,24 @@ def render(template: str, subject: Mapping[str, Any]) -> str:
     LONGEST_RESULT; placeholders beyond MOST_PLACEHOLDERS are empty.
     """
     parts: list[str] = []
-    room, done = LONGEST_RESULT, 0
-    for number, hole in enumerate(_PLACEHOLDER.finditer(template)):
-        filling = _filling(hole[1], subject) if number < MOST_PLACEHOLDERS else ""
-        for part in (template[done : hole.start()], filling):
-            parts.append(part[:room])
-            room -= len(parts[-1])
-        done = hole.end()
-        if not room:
+    remaining, position = MAX_RESULT_LENGTH, 0
+    for number, placeholder in enumerate(_PLACEHOLDER.finditer(template)):
+        value = _resolve(placeholder[1], subject) if number < MAX_PLACEHOLDERS else ""
+        for part in (template[position : placeholder.start()], value):
+            parts.append(part[:remaining])
+            remaining -= len(parts[-1])
+        position = placeholder.end()
+        if not remaining:
             break
-    parts.append(template[done:][:room])
+    parts.append(template[position:][:remaining])
     return "".join(parts)
 
 
-def _filling(name: str, subject: Mapping[str, Any]) -> str:
+def _resolve(name: str, subject: Mapping[str, Any]) -> str:
     try:
         path = paths.parse(name)
     except paths.BadPath:
         return ""
     if not path:
         return ""
-    return ", ".join(paths.text_of(value) for value in paths.find(subject, path))
+    return ", ".join(paths.to_text(value) for value in paths.find(subject, path))

@@ -12,7 +12,7 @@ from pipeline.state import LaneState
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`cut_after`: whether operators may give what follows a queue of its own (TOCSIN_ROAD_CUTS).
+    """`cut_after`: whether operators may give what follows a queue of its own (TOCSIN_PIPELINE_QUEUES).
 
     `looks_back`: whether the stage needs to know what became of earlier alerts to decide about this one.
     It then decides in the last segment, where that is known, wherever the road is cut.
@@ -20,16 +20,16 @@ class Stage:
 
     name: str
     decide: Callable[[Alert, LaneState, datetime], Decision]
-    cut_after: bool = False
-    looks_back: Callable[[Alert, LaneState], bool] | None = None
+    split_after: bool = False
+    reads_history: Callable[[Alert, LaneState], bool] | None = None
 
 
 # The order is the road. dedupe, incident and notify read and write the same rows, so they are one
 # transaction under the service's lock and never parted.
 STAGES = (
-    Stage("normalize", normalize.decide, cut_after=True),
-    Stage("route", route.decide, cut_after=True),
-    Stage("rules", rules.decide, cut_after=True, looks_back=rules.looks_back),
+    Stage("normalize", normalize.decide, split_after=True),
+    Stage("route", route.decide, split_after=True),
+    Stage("rules", rules.decide, split_after=True, reads_history=rules.reads_history),
     Stage("dedupe", dedupe.decide),
     Stage("incident", incident.decide),
     Stage("notify", notify.decide),
@@ -41,7 +41,7 @@ class Segment:
     """The stages between two cuts: one queue, one actor. `then` is the next segment's name, if any."""
 
     stages: tuple[Stage, ...]
-    then: str | None
+    next_segment: str | None
 
     @property
     def name(self) -> str:
@@ -49,14 +49,14 @@ class Segment:
 
     @property
     def queue(self) -> str:
-        return f"road.{self.name}"
+        return f"pipeline.{self.name}"
 
     @property
-    def covers(self) -> tuple[str, ...]:
+    def stage_names(self) -> tuple[str, ...]:
         """The names of its stages: what waits at any of them waits for this segment."""
         return tuple(stage.name for stage in self.stages)
 
-    def from_stage(self, name: str | None) -> tuple[Stage, ...]:
+    def get_stages_from(self, name: str | None) -> tuple[Stage, ...]:
         """The stages up to the segment's end, from the named one, which may lie before the segment."""
         if name is None:
             return self.stages
@@ -70,24 +70,24 @@ AFTER_ROUTING = "rules"
 AFTER_MAINTENANCE = "dedupe"
 
 
-def segments(cuts: Iterable[str] = ()) -> tuple[Segment, ...]:
+def build_segments(split_after: Iterable[str] = ()) -> tuple[Segment, ...]:
     """The road, cut after the named stages. ValueError names a stage that may not be cut after."""
-    wanted = set(cuts)
-    allowed = {stage.name for stage in STAGES if stage.cut_after}
-    if wanted - allowed:
+    requested = set(split_after)
+    allowed = {stage.name for stage in STAGES if stage.split_after}
+    if requested - allowed:
         raise ValueError(
-            f"the road cannot be cut after {', '.join(sorted(wanted - allowed))};"
-            f" possible: {', '.join(stage.name for stage in STAGES if stage.cut_after)}"
+            f"the road cannot be cut after {', '.join(sorted(requested - allowed))};"
+            f" possible: {', '.join(stage.name for stage in STAGES if stage.split_after)}"
         )
-    parts: list[list[Stage]] = [[]]
+    groups: list[list[Stage]] = [[]]
     for stage in STAGES:
-        parts[-1].append(stage)
-        if stage.name in wanted:
-            parts.append([])
-    names = [part[0].name for part in parts] + [None]
-    return tuple(Segment(tuple(part), names[i + 1]) for i, part in enumerate(parts))
+        groups[-1].append(stage)
+        if stage.name in requested:
+            groups.append([])
+    names = [group[0].name for group in groups] + [None]
+    return tuple(Segment(tuple(group), names[i + 1]) for i, group in enumerate(groups))
 
 
-def covering(road: Iterable[Segment], stage: str) -> Segment:
+def find_segment(pipeline: Iterable[Segment], stage: str) -> Segment:
     """The segment of a road that a stage belongs to."""
-    return next(segment for segment in road if stage in segment.covers)
+    return next(segment for segment in pipeline if stage in segment.stage_names)

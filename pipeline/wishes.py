@@ -6,41 +6,46 @@ Used where it names something that the team has, ignored without an error otherw
 from collections.abc import Mapping
 from typing import Any
 
-from models.facts import Nameable, Named
-from pipeline.actions import MOST_TAGS, named_by
+from models.facts import Reference, References
+from pipeline.actions import MAX_TAGS, find_reference
 from pipeline.alert import Alert
 
 
-def planned(alert: Alert, nameable: Nameable) -> tuple[Alert, str]:
+def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:
     """The alert with its sender's wishes in its plan, and what became of them ("" when it has none)."""
-    wishes = alert.parsed.wishes
+    requested_options = alert.parsed.requested_options
     found = {
-        "escalation_policy": _known(nameable.policies, wishes.get("escalation_policy")),
-        "sla": _known(nameable.slas, wishes.get("sla")),
-        "team_priority": _known(nameable.priorities, wishes.get("priority")),
+        "escalation_policy": _look_up(references.policies, requested_options.get("escalation_policy")),
+        "sla": _look_up(references.slas, requested_options.get("sla")),
+        "team_priority": _look_up(references.priorities, requested_options.get("priority")),
     }
-    tags, unknown_tags = _tags(nameable.tags, wishes.get("tags"))
-    granted: dict[str, Any] = {name: named.row for name, named in found.items() if named is not None}
+    tags, unknown_tags = _find_tags(references.tags, requested_options.get("tags"))
+    options: dict[str, Any] = {
+        name: reference.row for name, reference in found.items() if reference is not None
+    }
     if tags:
-        granted["tags"] = tuple(tag.row for tag in tags)
-    asked = {"team_priority" if name == "priority" else name for name in wishes} & {*found, "tags"}
-    ignored = sorted(asked - granted.keys())
+        options["tags"] = tuple(tag.row for tag in tags)
+    requested = {"team_priority" if name == "priority" else name for name in requested_options} & {
+        *found,
+        "tags",
+    }
+    ignored = sorted(requested - options.keys())
     if tags and unknown_tags:
         ignored.append(f"{unknown_tags} of the tags")
-    told = ""
-    if granted:
-        told += f"its sender asked for {', '.join(sorted(granted))}; "
+    summary = ""
+    if options:
+        summary += f"its sender asked for {', '.join(sorted(options))}; "
     if ignored:
-        told += f"ignored as unknown: {', '.join(ignored)}; "
-    return (alert.wanting(**granted) if granted else alert), told
+        summary += f"ignored as unknown: {', '.join(ignored)}; "
+    return (alert.with_options(**options) if options else alert), summary
 
 
-def _known(of: Mapping[str, Named], said: Any) -> Named | None:
-    return named_by(of, said.strip()) if isinstance(said, str) and said.strip() else None
+def _look_up(references: Mapping[str, Reference], value: Any) -> Reference | None:
+    return find_reference(references, value.strip()) if isinstance(value, str) and value.strip() else None
 
 
-def _tags(of: Mapping[str, Named], said: Any) -> tuple[list[Named], int]:
+def _find_tags(references: Mapping[str, Reference], value: Any) -> tuple[list[Reference], int]:
     """The team's tags among those said, each once, and how many are none."""
-    items = said if isinstance(said, list) else [said]
-    found = [_known(of, item) for item in items[:MOST_TAGS]]
+    items = value if isinstance(value, list) else [value]
+    found = [_look_up(references, item) for item in items[:MAX_TAGS]]
     return list({tag.row: tag for tag in found if tag is not None}.values()), found.count(None)

@@ -13,18 +13,18 @@ from models.enums import AlertType, Urgency
 from pipeline.sources.cleaning import clean_line, clean_text
 
 # Mail programs on phones show about 40 characters of a subject, others about 100.
-TITLE_IN_SUBJECT = 120
-NAME_IN_SUBJECT = 40
-SUMMARY_IN_TEXT = 2_000
+MAX_TITLE = 120
+MAX_NAME = 40
+MAX_SUMMARY = 2_000
 # Of a storm, so many incidents are told one by one; the others are counted.
-MOST_LISTED = 100
+MAX_LISTED = 100
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class Recipient:
     """Who reads the message; `zone` is the name of a time zone, as the person gave it."""
 
     name: str
@@ -32,7 +32,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class IncidentSummary:
     """One incident, as a message speaks of it: `reason` is why this person is told, `link` the page."""
 
     number: int
@@ -47,7 +47,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Invited:
+class InvitationDetails:
     """What somebody is invited to, and by whom; all by name. `link` is the page on which they join."""
 
     account: str
@@ -57,62 +57,66 @@ class Invited:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class MessageText:
     subject: str
     text: str
 
 
-def wording(told: Sequence[Told], reader: Reader) -> Words:
+def build_message_text(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageText:
     """A message about these incidents, at least one."""
-    if len(told) == 1:
-        return Words(_subject_of_one(told[0]), _text_of_one(told[0], reader))
-    return Words(_subject_of_many(told), _text_of_many(told, reader))
+    if len(incidents) == 1:
+        return MessageText(_build_single_subject(incidents[0]), _build_single_text(incidents[0], recipient))
+    return MessageText(_build_group_subject(incidents), _build_group_text(incidents, recipient))
 
 
-def trial_wording(reason: str, reader: Reader, now: datetime) -> Words:
+def build_test_text(reason: str, recipient: Recipient, now: datetime) -> MessageText:
     """A message that only tries whether messages arrive."""
     lines = [
-        f"Hello {_line(reader.name)},",
+        f"Hello {_shorten(recipient.name)},",
         "",
         "this is a test message of Tocsin. Nothing has happened. If you can read this, then this is a way to",
         "reach you when something does.",
         "",
-        f"Sent:    {moment(now, reader.zone)}",
-        f"Because: {_line(reason)}",
+        f"Sent:    {format_time(now, recipient.zone)}",
+        f"Because: {_shorten(reason)}",
     ]
-    return Words("[Tocsin] Test message", "\n".join(lines) + "\n")
+    return MessageText("[Tocsin] Test message", "\n".join(lines) + "\n")
 
 
-def invitation_wording(invited: Invited, reader: Reader) -> Words:
+def build_invitation_text(invitation: InvitationDetails, recipient: Recipient) -> MessageText:
     """An invitation; nothing happens before the page behind its link is told to."""
-    account, teams = _line(invited.account, NAME_IN_SUBJECT), [_line(name, 200) for name in invited.teams]
+    account, teams = (
+        _shorten(invitation.account, MAX_NAME),
+        [_shorten(name, 200) for name in invitation.teams],
+    )
     lines = [
-        f"Hello {_line(reader.name)},",
+        f"Hello {_shorten(recipient.name)},",
         "",
-        f"{_line(invited.inviter, 200)} invites you to {account} on Tocsin, which tells people when their",
+        f"{_shorten(invitation.inviter, 200)} invites you to {account} on Tocsin, which tells people"
+        " when their",
         "services are in trouble.",
         "",
-        *(f"Team:    {name}" for name in teams[:MOST_LISTED]),
+        *(f"Team:    {name}" for name in teams[:MAX_LISTED]),
         "",
         "Join here, and get a token for the interface (once, within 7 days):",
-        invited.link,
+        invitation.link,
         "",
         "You may be told of incidents by e-mail, whether you join or not. If this comes as a surprise, ask",
         "who invites you.",
     ]
-    return Words(f"[Tocsin] Invitation to {account}", "\n".join(lines) + "\n")
+    return MessageText(f"[Tocsin] Invitation to {account}", "\n".join(lines) + "\n")
 
 
-def moment(at: datetime, zone: str) -> str:
+def format_time(at: datetime, zone: str) -> str:
     """A moment on the reader's clock, which is named; UTC when that zone is unknown."""
-    local = at.astimezone(_zone(zone))
+    local = at.astimezone(_get_zone(zone))
     name = local.tzname() or "UTC"
     day = f"{WEEKDAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
-    place = "" if str(local.tzinfo) in ("UTC", name) else f" ({local.tzinfo})"
-    return f"{day}, {local:%H:%M:%S} {name}{place}"
+    zone_name = "" if str(local.tzinfo) in ("UTC", name) else f" ({local.tzinfo})"
+    return f"{day}, {local:%H:%M:%S} {name}{zone_name}"
 
 
-def _zone(name: str) -> tzinfo:
+def _get_zone(name: str) -> tzinfo:
     # OSError: the name of a folder of the time zone database.
     try:
         return ZoneInfo(name)
@@ -120,74 +124,76 @@ def _zone(name: str) -> tzinfo:
         return UTC
 
 
-def how_bad(level: AlertType | None, urgency: Urgency) -> str:
+def describe_severity(level: AlertType | None, urgency: Urgency) -> str:
     words = f"{urgency.name.lower()} urgency"
     return f"{level.name.lower()}, {words}" if level is not None else words
 
 
-def _line(text: str, limit: int = 1_000) -> str:
+def _shorten(text: str, limit: int = 1_000) -> str:
     """One line; what was cut says so."""
     clean = clean_line(text, limit + 1)
     return clean if len(clean) <= limit else f"{clean[: limit - 3].rstrip()}..."
 
 
-def _title(one: Told, limit: int = 1_000) -> str:
-    return _line(one.title, limit) or "(no title)"
+def _get_title(incident: IncidentSummary, limit: int = 1_000) -> str:
+    return _shorten(incident.title, limit) or "(no title)"
 
 
-def _where(one: Told) -> str:
-    return _line(one.service or "", 200) or "(service deleted)"
+def _get_service_name(incident: IncidentSummary) -> str:
+    return _shorten(incident.service or "", 200) or "(service deleted)"
 
 
-def _subject_of_one(one: Told) -> str:
-    level = f" ({one.level.name.lower()})" if one.level is not None else ""
-    return f"[{_line(_where(one), NAME_IN_SUBJECT)}] #{one.number} {_title(one, TITLE_IN_SUBJECT)}{level}"
+def _build_single_subject(incident: IncidentSummary) -> str:
+    level = f" ({incident.level.name.lower()})" if incident.level is not None else ""
+    service, title = _shorten(_get_service_name(incident), MAX_NAME), _get_title(incident, MAX_TITLE)
+    return f"[{service}] #{incident.number} {title}{level}"
 
 
-def _subject_of_many(told: Sequence[Told]) -> str:
-    services = list(dict.fromkeys(_line(_where(one), NAME_IN_SUBJECT) for one in told))
+def _build_group_subject(incidents: Sequence[IncidentSummary]) -> str:
+    services = list(dict.fromkeys(_shorten(_get_service_name(incident), MAX_NAME) for incident in incidents))
     where = services[0] if len(services) == 1 else f"{services[0]} and {len(services) - 1} more"
-    titles = ", ".join(dict.fromkeys(_title(one, TITLE_IN_SUBJECT) for one in told[:3]))
-    return _line(f"[{where}] {len(told)} incidents: {titles}", TITLE_IN_SUBJECT + 2 * NAME_IN_SUBJECT)
+    titles = ", ".join(dict.fromkeys(_get_title(incident, MAX_TITLE) for incident in incidents[:3]))
+    return _shorten(f"[{where}] {len(incidents)} incidents: {titles}", MAX_TITLE + 2 * MAX_NAME)
 
 
-def _text_of_one(one: Told, reader: Reader) -> str:
+def _build_single_text(incident: IncidentSummary, recipient: Recipient) -> str:
     lines = [
-        _title(one),
+        _get_title(incident),
         "",
-        f"Where:    {_where(one)}",
-        f"How bad:  {how_bad(one.level, one.urgency)}",
-        f"Since:    {moment(one.since, reader.zone)}",
-        f"Incident: #{one.number}",
-        f"Why you:  {_line(one.reason)}",
+        f"Where:    {_get_service_name(incident)}",
+        f"How bad:  {describe_severity(incident.level, incident.urgency)}",
+        f"Since:    {format_time(incident.since, recipient.zone)}",
+        f"Incident: #{incident.number}",
+        f"Why you:  {_shorten(incident.reason)}",
         "",
         "See it, acknowledge it or resolve it (no login needed, for 7 days):",
-        one.link,
+        incident.link,
     ]
-    summary = clean_text(one.summary, SUMMARY_IN_TEXT + 1)
-    if len(summary) > SUMMARY_IN_TEXT:
-        summary = summary[:SUMMARY_IN_TEXT] + " ..."
+    summary = clean_text(incident.summary, MAX_SUMMARY + 1)
+    if len(summary) > MAX_SUMMARY:
+        summary = summary[:MAX_SUMMARY] + " ..."
     if summary:
         lines += ["", summary]
     return "\n".join(lines) + "\n"
 
 
-def _text_of_many(told: Sequence[Told], reader: Reader) -> str:
-    reasons = list(dict.fromkeys(_line(one.reason) for one in told))
+def _build_group_text(incidents: Sequence[IncidentSummary], recipient: Recipient) -> str:
+    reasons = list(dict.fromkeys(_shorten(incident.reason) for incident in incidents))
     lines = [
-        f"{len(told)} incidents are open, and you are told of all of them in this one message.",
+        f"{len(incidents)} incidents are open, and you are told of all of them in this one message.",
         "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).",
         "",
         *(f"Why you: {reason}" for reason in reasons[:5]),
     ]
-    for one in told[:MOST_LISTED]:
+    for incident in incidents[:MAX_LISTED]:
         lines += [
             "",
-            f"#{one.number} {_title(one)}",
-            f"  {_where(one)}; {how_bad(one.level, one.urgency)}; since {moment(one.since, reader.zone)}",
-            f"  {one.link}",
+            f"#{incident.number} {_get_title(incident)}",
+            f"  {_get_service_name(incident)}; {describe_severity(incident.level, incident.urgency)};"
+            f" since {format_time(incident.since, recipient.zone)}",
+            f"  {incident.link}",
         ]
-    rest = told[MOST_LISTED:]
+    rest = incidents[MAX_LISTED:]
     if rest:
-        lines += ["", f"and {len(rest)} more: " + ", ".join(f"#{one.number}" for one in rest)]
+        lines += ["", f"and {len(rest)} more: " + ", ".join(f"#{incident.number}" for incident in rest)]
     return "\n".join(lines) + "\n"

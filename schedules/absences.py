@@ -9,28 +9,28 @@ from datetime import datetime, timedelta
 
 # Who looks less often was away in between: three of the clock's notes. And what lies further ahead is by a
 # clock that was set back since; hosts' clocks do not differ by so much.
-AWAY = timedelta(seconds=15)
+MAX_GAP = timedelta(seconds=15)
 # A web process gives a sign of life every 15 s, or a little later. Of one that gave none for longer it is not
 # known whether it lives, and after three that it missed it did not.
-LATE = timedelta(seconds=25)
-SILENT = timedelta(seconds=45)
+LATE_AFTER = timedelta(seconds=25)
+SILENT_AFTER = timedelta(seconds=45)
 # Pings do not come to the second: one may come so long before it is due, or its grace, where that is longer.
-EARLY = timedelta(seconds=60)
+MAX_EARLY = timedelta(seconds=60)
 # No ping is expected for longer: 31 days and a grace of 31 more. And what a crash at each start may cost.
-REMEMBERED_FOR = timedelta(days=63)
-REMEMBERED = 50
+KEPT_FOR = timedelta(days=63)
+MAX_OUTAGES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
+class WebProcess:
     """A web process: its start, and its last sign of life."""
 
     started_at: datetime
-    beat_at: datetime
+    seen_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Absence:
+class Outage:
     """Pings may have been lost from one moment to the other. Where it is made of several, the longest of them
     is known."""
 
@@ -39,90 +39,98 @@ class Absence:
     longest: timedelta
 
     @classmethod
-    def between(cls, began_at: datetime, ended_at: datetime) -> "Absence":
+    def between(cls, began_at: datetime, ended_at: datetime) -> "Outage":
         return cls(began_at, ended_at, ended_at - began_at)
 
-    def and_to(self, later: "Absence") -> "Absence":
+    def merge(self, later: "Outage") -> "Outage":
         """One that is noted later may lie before, where the clock was set back in between."""
         began_at, ended_at = min(self.began_at, later.began_at), max(self.ended_at, later.ended_at)
-        return Absence(began_at, ended_at, max(self.longest, later.longest))
+        return Outage(began_at, ended_at, max(self.longest, later.longest))
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Observation:
     """What is noted: when somebody looked, and until when a web process was there for certain, without a
     break since the last of the absences."""
 
     at: datetime
     until: datetime
-    absences: tuple[Absence, ...] = ()
+    outages: tuple[Outage, ...] = ()
 
 
-def look(noted: Watch | None, webs: Collection[Web], now: datetime) -> tuple[Watch | None, bool]:
+def observe(
+    previous: Observation | None, processes: Collection[WebProcess], now: datetime
+) -> tuple[Observation | None, bool]:
     """What is to be noted now, and whether it is certain that pings can come: if not, nobody is blamed yet.
 
     A web process that began after the last sign of life of those before it means an absence from that on,
     unless one of them gives another: until then it is not certain. What is noted by a clock that was set back
     since tells nothing of now: it is noted anew, and a sign of life by that clock is none.
     """
-    webs = [web for web in webs if not _lies_ahead(web.beat_at, now)]
-    fresh = [web for web in webs if now - web.beat_at <= LATE]
-    if noted is not None and _lies_ahead(max(noted.at, noted.until), now):
-        return _set_back(noted, fresh, now)
-    if noted is None or now - noted.at > AWAY:
-        return _came_back(noted, fresh, now)
-    until = _reached(noted.until, webs)
-    were_there = [_was_there(web, until) for web in fresh]
-    if fresh and not any(were_there):
-        return _after(noted, [Absence.between(until, now)], fresh, now), True
-    return replace(noted, at=now, until=until), bool(fresh) and all(were_there)
+    processes = [process for process in processes if not _is_in_future(process.seen_at, now)]
+    fresh = [process for process in processes if now - process.seen_at <= LATE_AFTER]
+    if previous is not None and _is_in_future(max(previous.at, previous.until), now):
+        return _handle_clock_set_back(previous, fresh, now)
+    if previous is None or now - previous.at > MAX_GAP:
+        return _handle_gap(previous, fresh, now)
+    until = _get_running_until(previous.until, processes)
+    were_running = [_was_running(process, until) for process in fresh]
+    if fresh and not any(were_running):
+        return _add_outages(previous, [Outage.between(until, now)], fresh, now), True
+    return replace(previous, at=now, until=until), bool(fresh) and all(were_running)
 
 
-def _lies_ahead(moment: datetime, now: datetime) -> bool:
-    return moment - now > AWAY
+def _is_in_future(moment: datetime, now: datetime) -> bool:
+    return moment - now > MAX_GAP
 
 
-def _was_there(web: Web, until: datetime) -> bool:
+def _was_running(process: WebProcess, until: datetime) -> bool:
     """One that began after its own last sign of life did so before the clock was set back."""
-    has_begun = web.started_at <= until or web.started_at > web.beat_at
-    return has_begun and web.beat_at - until <= SILENT
+    has_begun = process.started_at <= until or process.started_at > process.seen_at
+    return has_begun and process.seen_at - until <= SILENT_AFTER
 
 
-def _reached(until: datetime, webs: Collection[Web]) -> datetime:
+def _get_running_until(until: datetime, processes: Collection[WebProcess]) -> datetime:
     """As far as one web process after the other was there, each before the end of the one before."""
-    for web in sorted(webs, key=lambda each: each.started_at):
-        if _was_there(web, until):
-            until = max(until, web.beat_at)
+    for process in sorted(processes, key=lambda each: each.started_at):
+        if _was_running(process, until):
+            until = max(until, process.seen_at)
     return until
 
 
-def _came_back(noted: Watch | None, fresh: Collection[Web], now: datetime) -> tuple[Watch | None, bool]:
+def _handle_gap(
+    previous: Observation | None, fresh: Collection[WebProcess], now: datetime
+) -> tuple[Observation | None, bool]:
     """Those who look; the first of them, or after an absence of theirs. That ends with a web process."""
     if not fresh:
-        return noted, False
-    if noted is None:
-        return Watch(now, max(web.beat_at for web in fresh)), True
-    away = Absence.between(min(noted.at, _reached(noted.until, fresh)), now)
-    return _after(noted, [away], fresh, now), True
+        return previous, False
+    if previous is None:
+        return Observation(now, max(process.seen_at for process in fresh)), True
+    outage = Outage.between(min(previous.at, _get_running_until(previous.until, fresh)), now)
+    return _add_outages(previous, [outage], fresh, now), True
 
 
-def _set_back(noted: Watch, fresh: Collection[Web], now: datetime) -> tuple[Watch, bool]:
+def _handle_clock_set_back(
+    previous: Observation, fresh: Collection[WebProcess], now: datetime
+) -> tuple[Observation, bool]:
     """How long that took is not known: whatever is expected by now may have been lost. And so may what is
     expected by the clock as it was, since that goes on being so."""
     if not fresh:
-        return noted, False
-    by_now = Absence.between(now - REMEMBERED_FOR, now)
-    as_it_was = Absence.between(min(noted.at, noted.until), max(noted.at, noted.until))
-    return _after(noted, [by_now, as_it_was], fresh, now), True
+        return previous, False
+    by_now = Outage.between(now - KEPT_FOR, now)
+    before_set_back = Outage.between(min(previous.at, previous.until), max(previous.at, previous.until))
+    return _add_outages(previous, [by_now, before_set_back], fresh, now), True
 
 
-def _after(noted: Watch, away: Collection[Absence], fresh: Collection[Web], now: datetime) -> Watch:
-    known = (*noted.absences, *away)
-    kept = tuple(one for one in known if now - one.ended_at <= REMEMBERED_FOR)
-    while len(kept) > REMEMBERED:
+def _add_outages(
+    previous: Observation, outages: Collection[Outage], fresh: Collection[WebProcess], now: datetime
+) -> Observation:
+    known = (*previous.outages, *outages)
+    recent = tuple(outage for outage in known if now - outage.ended_at <= KEPT_FOR)
+    while len(recent) > MAX_OUTAGES:
         # Rather one more is excused than somebody blamed for us.
-        kept = (kept[0].and_to(kept[1]), *kept[2:])
-    return Watch(now, max(web.beat_at for web in fresh), kept)
+        recent = (recent[0].merge(recent[1]), *recent[2:])
+    return Observation(now, max(process.seen_at for process in fresh), recent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,7 @@ class Expectation:
     at: datetime
     every: timedelta
     grace: timedelta
-    is_excused: bool
+    is_extended: bool
 
     @property
     def within(self) -> timedelta:
@@ -144,19 +152,19 @@ class Expectation:
         return self.at - self.grace
 
 
-def more_time(expected: Expectation, absences: Collection[Absence]) -> datetime | None:
+def extend_deadline(expected: Expectation, outages: Collection[Outage]) -> datetime | None:
     """Until when to wait for a ping that did not come, since it, too, may have been lost; None for no longer.
 
     Once, however often we were away. Only who was away for as long as a ping may take knows no more than
     before, and waits anew.
     """
-    begins = expected.at - min(expected.within, expected.grace + max(expected.grace, EARLY))
+    begins = expected.at - min(expected.within, expected.grace + max(expected.grace, MAX_EARLY))
     least = timedelta()
-    if expected.is_excused:
+    if expected.is_extended:
         begins, least = expected.at - expected.within, expected.within
     ends = [
-        one.ended_at
-        for one in absences
-        if one.began_at <= expected.at and one.ended_at > begins and one.longest >= least
+        outage.ended_at
+        for outage in outages
+        if outage.began_at <= expected.at and outage.ended_at > begins and outage.longest >= least
     ]
     return max(ends) + expected.within if ends else None

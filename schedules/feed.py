@@ -9,65 +9,67 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from models.facts import ScheduleFacts
-from schedules.coverage import work
-from schedules.oncall import Shift, shifts
+from schedules.coverage import estimate_work
+from schedules.oncall import Shift, list_shifts
 from schedules.restrictions import DAY
 
 MONTH = 31 * DAY
 
 # A shift takes up to 500 bytes, and a megabyte is the most that some programs read.
-MOST_SHIFTS = 2000
+MAX_SHIFTS = 2000
 # So many of them may be over.
-MOST_BEFORE = 500
+MAX_PAST_SHIFTS = 500
 # Turns and restrictions to look at for them, which may be those of many persons: a quarter of a second.
-MOST_WORK = 50_000
+MAX_WORK = 50_000
 
 # Of a shift that began before all that is shown, the overrides must be known that cut it then: none is longer
 # (contract 3.4), whatever clocks do.
-LONGEST_SHIFT = timedelta(days=366)
+MAX_SHIFT = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class CalendarShifts:
     """Shifts and whose schedule they are of, by when they begin. `ends` is where there would have been more
     than can be shown: from then on some are missing."""
 
     shifts: Sequence[tuple[ScheduleFacts, Shift]]
-    ends: datetime | None = None
+    truncated_at: datetime | None = None
 
 
-def overrides_since(now: datetime) -> datetime:
+def get_overrides_since(now: datetime) -> datetime:
     """Overrides that had ended by then are in no calendar, nor do they change one."""
-    return _today(now) - MONTH - LONGEST_SHIFT
+    return _get_today(now) - MONTH - MAX_SHIFT
 
 
-def shown(schedules: Sequence[ScheduleFacts], now: datetime, months: int, only: str | None = None) -> Shown:
+def list_calendar_shifts(
+    schedules: Sequence[ScheduleFacts], now: datetime, months: int, only: str | None = None
+) -> CalendarShifts:
     """The shifts of these schedules (of `only` this person, by username) in a calendar, each whole."""
     if only is not None:
-        schedules = [_of_person(schedule, only) for schedule in schedules]
-    today = _today(now)
+        schedules = [_filter_person(schedule, only) for schedule in schedules]
+    today = _get_today(now)
     back, ahead = MONTH, months * MONTH
-    while ahead > DAY and work(schedules, today - back, today + ahead) > MOST_WORK:
+    while ahead > DAY and estimate_work(schedules, today - back, today + ahead) > MAX_WORK:
         back, ahead = back / 2, max(ahead / 2, DAY)
     found = [
         (schedule, shift)
         for schedule in schedules
-        for shift in shifts(schedule, today - back, today + ahead)
+        for shift in list_shifts(schedule, today - back, today + ahead)
         if only in (None, shift.username)
     ]
     found.sort(key=lambda each: each[1].start)
-    over = [each for each in found if each[1].end <= today][-MOST_BEFORE:]
-    due = [each for each in found if each[1].end > today]
-    room = MOST_SHIFTS - len(over)
-    if len(due) > room:
-        return Shown([*over, *due[:room]], due[room][1].start)
-    return Shown([*over, *due], today + ahead if ahead < months * MONTH else None)
+    past = [each for each in found if each[1].end <= today][-MAX_PAST_SHIFTS:]
+    upcoming = [each for each in found if each[1].end > today]
+    remaining = MAX_SHIFTS - len(past)
+    if len(upcoming) > remaining:
+        return CalendarShifts([*past, *upcoming[:remaining]], upcoming[remaining][1].start)
+    return CalendarShifts([*past, *upcoming], today + ahead if ahead < months * MONTH else None)
 
 
-def _of_person(schedule: ScheduleFacts, username: str) -> ScheduleFacts:
+def _filter_person(schedule: ScheduleFacts, username: str) -> ScheduleFacts:
     """What there is to look at for one person: the turns in other layers are none of theirs."""
     return replace(schedule, layers=tuple(each for each in schedule.layers if username in each.usernames))
 
 
-def _today(now: datetime) -> datetime:
+def _get_today(now: datetime) -> datetime:
     return datetime.combine(now, time(), now.tzinfo)

@@ -6,195 +6,215 @@ Contract section 4.4, rows 6, 8, 9 and 11.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from models.effects import IncidentState, NoticeState
-from models.enums import OPEN, ContactType, IncidentStatus, NoticeKind
-from models.facts import Directory, PersonFacts, RuleFacts, TellingFacts
+from models.effects import IncidentState, NotificationState
+from models.enums import OPEN_STATUSES, ContactType, IncidentStatus, NotificationKind
+from models.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
 
 MINUTE = timedelta(minutes=1)
 # What has waited for longer than this is not told to those who were to be told when it came.
-LATE = MINUTE
+LATE_AFTER = MINUTE
 # Somebody may be given an incident that another has acknowledged, or be asked to help with it.
 # What an SLA promises about its end has nothing to do with an acknowledgement.
-WHILE_OPEN = {NoticeKind.ASSIGNMENT, NoticeKind.RESPONDER, NoticeKind.SLA_RESOLVE}
+KINDS_WHILE_OPEN = {NotificationKind.ASSIGNMENT, NotificationKind.RESPONDER, NotificationKind.SLA_RESOLVE}
 
 
-def owed_for(incident: str, kind: NoticeKind, occasion: str) -> str:
+def build_key_prefix(incident: str, kind: NotificationKind, reason_key: str) -> str:
     """What the keys of all notices begin with that an incident owes for one reason."""
-    return f"{incident}:{kind}:{occasion}:"
+    return f"{incident}:{kind}:{reason_key}:"
 
 
-def why_void(kind: NoticeKind, status: IncidentStatus) -> str | None:
+def get_cancel_reason(kind: NotificationKind, status: IncidentStatus) -> str | None:
     """Why a notice of this kind is told no more of an incident that has this status by now; None if it is."""
-    living = OPEN if kind in WHILE_OPEN else {IncidentStatus.TRIGGERED}
-    return None if status in living else f"incident is {status.name.lower()}"
+    active = OPEN_STATUSES if kind in KINDS_WHILE_OPEN else {IncidentStatus.TRIGGERED}
+    return None if status in active else f"incident is {status.name.lower()}"
 
 
-def told_at(directory: Directory, at: datetime) -> datetime:
+def get_routing_time(config: OnCallConfig, at: datetime) -> datetime:
     """The moment that counts for who is told of what happened at a moment: its own or, where that has waited,
     the one at which it is worked on."""
-    worked_at = directory.worked_at
-    return worked_at if worked_at is not None and worked_at - at > LATE else at
+    processed_at = config.processed_at
+    return processed_at if processed_at is not None and processed_at - at > LATE_AFTER else at
 
 
-def recipient(person: PersonFacts, at: datetime) -> PersonFacts:
+def get_recipient(person: PersonFacts, at: datetime) -> PersonFacts:
     """Who is told in the place of a person, by the forwarding that is in force when the person is named; of
     several, by the one that began last. Forwarding is not followed any further."""
     holding = [each for each in person.forwarding if each.start <= at < each.end]
     return max(holding, key=lambda each: each.start).to if holding else person
 
 
-def named(person: PersonFacts, directory: Directory, at: datetime) -> str:
+def describe_person(person: PersonFacts, config: OnCallConfig, at: datetime) -> str:
     """A person's name for people, and who is told instead."""
-    told = recipient(person, told_at(directory, at))
-    return person.name if told is person else f"{person.name} (forwarded to {told.name})"
+    receiver = get_recipient(person, get_routing_time(config, at))
+    return person.name if receiver is person else f"{person.name} (forwarded to {receiver.name})"
 
 
-def notices_for(
+def build_notifications(
     incident: IncidentState,
     person: PersonFacts,
-    kind: NoticeKind,
-    occasion: str,
+    kind: NotificationKind,
+    reason_key: str,
     reason: str,
-    directory: Directory,
+    config: OnCallConfig,
     now: datetime,
-) -> list[NoticeState]:
+) -> list[NotificationState]:
     """What is owed where a person is named: a notice per notification rule of the incident's urgency.
 
     Somebody without such a rule is told at the address of the account, at once. `occasion` tells one reason
     of this kind from the next (the chain and step).
     """
-    told, reason = _told_instead(person, reason, directory, now)
-    return _by_urgency(incident, told, kind, occasion, reason, now)
+    receiver, reason = _apply_forwarding(person, reason, config, now)
+    return _build_by_urgency(incident, receiver, kind, reason_key, reason, now)
 
 
-def notices_anew(
-    incident: IncidentState, tellings: Iterable[TellingFacts], *, raised: bool, why: str, now: datetime
-) -> Iterator[NoticeState]:
+def rebuild_notifications(
+    incident: IncidentState, history: Iterable[NotificationFacts], *, raised: bool, why: str, now: datetime
+) -> Iterator[NotificationState]:
     """What is owed of an incident that has another urgency from now on: whoever was still to be told is told
     by the rules of this one; if it was `raised` and nobody has answered, so is whoever was told last that it
     is theirs.
 
     Where it was lowered, no contact is told again.
     """
-    known: dict[tuple[NoticeKind, str, int], list[TellingFacts]] = {}
-    for one in tellings:
-        known.setdefault((one.kind, one.occasion, one.person.row), []).append(one)
-    last = _last_step(incident, known)
-    for (kind, occasion, _), some in known.items():
-        is_waiting = not all(one.is_sent for one in some)
-        if is_waiting or (raised and _is_asked(incident, kind, occasion, last)):
-            person, reason = some[0].person, f"{some[0].reason}; {why}"
-            told = set() if raised else {one.contact for one in some if one.is_sent}
-            begins = _begins(incident, some, now)
-            anew = _by_urgency(incident, person, kind, occasion, reason, begins)
+    known: dict[tuple[NotificationKind, str, int], list[NotificationFacts]] = {}
+    for one in history:
+        known.setdefault((one.kind, one.reason_key, one.person.row), []).append(one)
+    last = _find_last_step(incident, known)
+    for (kind, reason_key, _), group in known.items():
+        is_pending = not all(one.is_sent for one in group)
+        if is_pending or (raised and _is_awaited(incident, kind, reason_key, last)):
+            person, reason = group[0].person, f"{group[0].reason}; {why}"
+            sent_contacts = set() if raised else {one.contact for one in group if one.is_sent}
+            begins = _get_start(incident, group, now)
+            rebuilt = _build_by_urgency(incident, person, kind, reason_key, reason, begins)
             # Who was told already needs no last resort.
-            yield from (notice for notice in anew if not told or notice.contact not in {*told, None})
+            yield from (
+                notification
+                for notification in rebuilt
+                if not sent_contacts or notification.contact not in {*sent_contacts, None}
+            )
 
 
-def _begins(incident: IncidentState, tellings: Iterable[TellingFacts], now: datetime) -> datetime:
+def _get_start(incident: IncidentState, history: Iterable[NotificationFacts], now: datetime) -> datetime:
     """From when on somebody is told anew: what was put off until the chain begins still is."""
-    chain_at = incident.chain_started_at
-    is_put_off = all(one.not_before >= chain_at for one in tellings)
-    return max(now, chain_at) if is_put_off else now
+    run_started_at = incident.run_started_at
+    is_delayed = all(one.not_before >= run_started_at for one in history)
+    return max(now, run_started_at) if is_delayed else now
 
 
-def _last_step(incident: IncidentState, occasions: Iterable[tuple[NoticeKind, str, int]]) -> int:
+def _find_last_step(incident: IncidentState, reason_keys: Iterable[tuple[NotificationKind, str, int]]) -> int:
     """The last step of the chain by which anybody was named."""
-    taken = (occasion.split(":") for kind, occasion, _ in occasions if kind is NoticeKind.ESCALATION)
-    return max((int(step) for chain, step in taken if int(chain) == incident.chain), default=-1)
+    taken = (
+        reason_key.split(":") for kind, reason_key, _ in reason_keys if kind is NotificationKind.ESCALATION
+    )
+    return max(
+        (int(step) for escalation_run, step in taken if int(escalation_run) == incident.escalation_run),
+        default=-1,
+    )
 
 
-def _is_asked(incident: IncidentState, kind: NoticeKind, occasion: str, last_step: int) -> bool:
+def _is_awaited(incident: IncidentState, kind: NotificationKind, reason_key: str, last_step: int) -> bool:
     """Whether who was told on this occasion is still waited for."""
     if incident.status is not IncidentStatus.TRIGGERED:
         return False
-    chain = str(incident.chain)
-    return occasion in {
-        NoticeKind.ESCALATION: {f"{chain}:{last_step}"},
+    escalation_run = str(incident.escalation_run)
+    return reason_key in {
+        NotificationKind.ESCALATION: {f"{escalation_run}:{last_step}"},
         # By the chain's first number, who was chosen as it was opened.
-        NoticeKind.ASSIGNMENT: {chain, "0"} if incident.chain == 1 else {chain},
-        NoticeKind.NOBODY_REACHED: {chain},
+        NotificationKind.ASSIGNMENT: {escalation_run, "0"}
+        if incident.escalation_run == 1
+        else {escalation_run},
+        NotificationKind.NOBODY_PAGED: {escalation_run},
     }.get(kind, ())
 
 
-def notices_at_once(
+def build_immediate(
     incident: IncidentState,
     person: PersonFacts,
-    kind: NoticeKind,
-    occasion: str,
+    kind: NotificationKind,
+    reason_key: str,
     reason: str,
-    directory: Directory,
+    config: OnCallConfig,
     now: datetime,
     *,
-    together: str,
-) -> list[NoticeState]:
+    group_key: str,
+) -> list[NotificationState]:
     """What is owed where a person is to be told now, whatever the urgency: a notice for each contact that a
     notification rule without delay leads to (contract 4.4, row 9).
 
     What is owed `together` may travel in one message, of however many incidents.
     """
-    told, reason = _told_instead(person, reason, directory, now)
-    rules = {rule.contact: rule for rule in reversed(told.rules) if rule.start_delay_minutes == 0}
-    without = "no usable rule without delay"
+    receiver, reason = _apply_forwarding(person, reason, config, now)
+    rules = {rule.contact: rule for rule in reversed(receiver.rules) if rule.start_delay_minutes == 0}
+    fallback_reason = "no usable rule without delay"
     every = sorted(rules.values(), key=lambda rule: rule.row)
-    return _by_rules(every, without, incident, told, kind, occasion, together, reason, now)
+    return _build_by_rules(
+        every, fallback_reason, incident, receiver, kind, reason_key, group_key, reason, now
+    )
 
 
-def _by_urgency(
-    incident: IncidentState, told: PersonFacts, kind: NoticeKind, occasion: str, reason: str, now: datetime
-) -> list[NoticeState]:
-    rules = [rule for rule in told.rules if rule.urgency is incident.urgency]
-    without = f"no usable rule for {incident.urgency.name.lower()} urgency"
-    return _by_rules(rules, without, incident, told, kind, occasion, occasion, reason, now)
-
-
-def _told_instead(
-    person: PersonFacts, reason: str, directory: Directory, now: datetime
-) -> tuple[PersonFacts, str]:
-    told = recipient(person, told_at(directory, now))
-    return told, reason if told is person else f"{reason}; forwarded from {person.name}"
-
-
-def _by_rules(
-    rules: Sequence[RuleFacts],
-    without: str,
+def _build_by_urgency(
     incident: IncidentState,
-    told: PersonFacts,
-    kind: NoticeKind,
-    occasion: str,
-    together: str,
+    receiver: PersonFacts,
+    kind: NotificationKind,
+    reason_key: str,
     reason: str,
     now: datetime,
-) -> list[NoticeState]:
+) -> list[NotificationState]:
+    rules = [rule for rule in receiver.rules if rule.urgency is incident.urgency]
+    fallback_reason = f"no usable rule for {incident.urgency.name.lower()} urgency"
+    return _build_by_rules(
+        rules, fallback_reason, incident, receiver, kind, reason_key, reason_key, reason, now
+    )
+
+
+def _apply_forwarding(
+    person: PersonFacts, reason: str, config: OnCallConfig, now: datetime
+) -> tuple[PersonFacts, str]:
+    receiver = get_recipient(person, get_routing_time(config, now))
+    return receiver, reason if receiver is person else f"{reason}; forwarded from {person.name}"
+
+
+def _build_by_rules(
+    rules: Sequence[NotificationRuleFacts],
+    fallback_reason: str,
+    incident: IncidentState,
+    receiver: PersonFacts,
+    kind: NotificationKind,
+    reason_key: str,
+    group_key: str,
+    reason: str,
+    now: datetime,
+) -> list[NotificationState]:
     """A notice for each of these rules; `without` any, one to the account's address, which says so."""
-    prefix = f"{owed_for(incident.unique_id, kind, occasion)}{told.username}"
+    prefix = f"{build_key_prefix(incident.unique_id, kind, reason_key)}{receiver.username}"
     if not rules:
         return [
-            NoticeState(
+            NotificationState(
                 key=f"{prefix}:account:-",
                 incident=incident.unique_id,
-                user=told.row,
+                user=receiver.row,
                 contact=None,
                 channel=ContactType.EMAIL,
                 rule=None,
                 kind=kind,
-                reason=f"{reason}; {without}, so the account's address",
+                reason=f"{reason}; {fallback_reason}, so the account's address",
                 not_before=now,
-                bundle=f"{kind}:{together}:0",
+                group_key=f"{kind}:{group_key}:0",
             )
         ]
     return [
-        NoticeState(
+        NotificationState(
             key=f"{prefix}:{rule.contact}:{rule.row}",
             incident=incident.unique_id,
-            user=told.row,
+            user=receiver.row,
             contact=rule.contact,
             channel=rule.channel,
             rule=rule.row,
             kind=kind,
             reason=reason,
             not_before=now + rule.start_delay_minutes * MINUTE,
-            bundle=f"{kind}:{together}:{rule.start_delay_minutes}",
+            group_key=f"{kind}:{group_key}:{rule.start_delay_minutes}",
         )
         for rule in rules
     ]

@@ -11,9 +11,9 @@ from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
-from schedules.restrictions import is_unrestricted, windows
-from schedules.rotation import turns
-from schedules.wall import zone_or_utc
+from schedules.restrictions import is_unrestricted, list_windows
+from schedules.rotation import list_turns
+from schedules.wall import get_zone_or_utc
 
 INSTANT = timedelta.resolution
 
@@ -34,12 +34,12 @@ class Shift:
         return isinstance(self.source, OverrideFacts)
 
     @property
-    def of(self) -> tuple[str, bool, str]:
+    def key(self) -> tuple[str, bool, str]:
         """Whose it is, and by what: clients may give a layer and an override the same unique_id."""
         return self.username, self.is_override, self.source.unique_id
 
 
-def shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
+def list_shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
     """Every shift that reaches into [start, end): whole, by when it begins, and in the order of overrides and
     layers. A turn that restrictions or overrides interrupt is several.
 
@@ -47,52 +47,52 @@ def shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shif
     """
     holding = [each for each in schedule.overrides if each.start < end and each.end > start]
     found = [Shift(each.username, each.start, each.end, each) for each in holding]
-    found += _left_by(schedule.overrides, by_layers(schedule, start, end), start, end)
+    found += _apply_overrides(schedule.overrides, list_layer_shifts(schedule, start, end), start, end)
     return sorted(found, key=lambda shift: shift.start)
 
 
-def on_call(schedule: ScheduleFacts, at: datetime) -> list[Shift]:
+def list_on_call(schedule: ScheduleFacts, at: datetime) -> list[Shift]:
     """The shifts of this moment: by overrides in the order in which they were given, or else by layers."""
-    found = shifts(schedule, at, at + INSTANT)
-    place = {id(source): place for place, source in enumerate((*schedule.overrides, *schedule.layers))}
-    return sorted(found, key=lambda shift: place[id(shift.source)])
+    found = list_shifts(schedule, at, at + INSTANT)
+    index = {id(source): index for index, source in enumerate((*schedule.overrides, *schedule.layers))}
+    return sorted(found, key=lambda shift: index[id(shift.source)])
 
 
-def by_layers(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
+def list_layer_shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
     """The shifts that there would be without overrides, layer by layer."""
-    zone = zone_or_utc(schedule.time_zone)
+    zone = get_zone_or_utc(schedule.time_zone)
     return [
         shift
         for layer in schedule.layers
-        for shift in _of_layer(layer, zone, schedule.by_local_time, start, end)
+        for shift in _list_shifts_of_layer(layer, zone, schedule.by_local_time, start, end)
     ]
 
 
-def joined(found: Iterable[Shift]) -> list[Shift]:
+def join_shifts(found: Iterable[Shift]) -> list[Shift]:
     """Shifts in which nothing changes but that a person's turn is followed by their own: those are one."""
     last: dict[tuple[str, bool, str], int] = {}
-    together: list[Shift] = []
+    merged: list[Shift] = []
     for shift in found:
-        place = last.get(shift.of)
-        if place is not None and together[place].end == shift.start:
-            together[place] = replace(together[place], end=shift.end)
+        index = last.get(shift.key)
+        if index is not None and merged[index].end == shift.start:
+            merged[index] = replace(merged[index], end=shift.end)
         else:
-            last[shift.of] = len(together)
-            together.append(shift)
-    return together
+            last[shift.key] = len(merged)
+            merged.append(shift)
+    return merged
 
 
-def _of_layer(
+def _list_shifts_of_layer(
     layer: LayerFacts, zone: ZoneInfo, by_local_time: bool, start: datetime, end: datetime
 ) -> Iterator[Shift]:
     """The turns of a layer, as far as its restrictions let them through."""
-    taken = turns(layer, zone, by_local_time, start, end)
+    taken = list_turns(layer, zone, by_local_time, start, end)
     if is_unrestricted(layer):
         for username, opens, closes in taken:
             yield Shift(username, opens, closes, layer)
         return
-    passing = windows(layer, zone, start, end)
-    window = next(passing, None)
+    allowed = list_windows(layer, zone, start, end)
+    window = next(allowed, None)
     for username, opens, closes in taken:
         while window is not None and window[0] < closes:
             begins, ends = max(opens, window[0]), min(closes, window[1])
@@ -100,40 +100,42 @@ def _of_layer(
                 yield Shift(username, begins, ends, layer)
             if window[1] > closes:
                 break
-            window = next(passing, None)
+            window = next(allowed, None)
 
 
-def _left_by(
+def _apply_overrides(
     overrides: Iterable[OverrideFacts], found: list[Shift], start: datetime, end: datetime
 ) -> Iterator[Shift]:
     """What overrides leave of these shifts that reaches into [start, end)."""
     first = min((shift.start for shift in found), default=start)
     last = max((shift.end for shift in found), default=end)
-    spans = union((each.start, each.end) for each in overrides if each.start < last and each.end > first)
+    spans = merge_spans(
+        (each.start, each.end) for each in overrides if each.start < last and each.end > first
+    )
     for shift in found:
-        for begins, ends in without((shift.start, shift.end), spans):
+        for begins, ends in subtract_spans((shift.start, shift.end), spans):
             if begins < end and ends > start:
                 is_whole = (begins, ends) == (shift.start, shift.end)
                 yield shift if is_whole else replace(shift, start=begins, end=ends)
 
 
-def union(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """The same time as spans in order and apart."""
-    together: list[Span] = []
+    merged: list[Span] = []
     for start, end in sorted(spans):
-        if together and start <= together[-1][1]:
-            together[-1] = (together[-1][0], max(together[-1][1], end))
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         elif start < end:
-            together.append((start, end))
-    return together
+            merged.append((start, end))
+    return merged
 
 
-def without(span: Span, taken: Sequence[Span]) -> Iterator[Span]:
+def subtract_spans(span: Span, taken: Sequence[Span]) -> Iterator[Span]:
     """What is left of a span when these, in order and apart, are taken out of it."""
     start, end = span
     # Those that end before it are many where a long time is looked at.
-    for place in range(bisect_right(taken, start, key=itemgetter(1)), len(taken)):
-        begins, ends = taken[place]
+    for index in range(bisect_right(taken, start, key=itemgetter(1)), len(taken)):
+        begins, ends = taken[index]
         if begins >= end:
             break
         if begins > start:

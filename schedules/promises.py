@@ -8,32 +8,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from models.effects import DONE_ONCE, Actor, Effect, IncidentState, OweNotice, RecordLog, TimerState
-from models.enums import IncidentStatus, NoticeKind, SlaClock, TimerKind
-from models.facts import Directory, PersonFacts, SlaEscalationFacts, SlaFacts
-from schedules.escalation import last_resort
-from schedules.notices import LATE, named, notices_at_once
+from models.effects import FIRED_ONCE, Actor, CreateNotification, Effect, IncidentState, RecordLog, TimerState
+from models.enums import IncidentStatus, NotificationKind, SlaTargetKind, TimerKind
+from models.facts import OnCallConfig, PersonFacts, SlaEscalationFacts, SlaFacts
+from schedules.escalation import get_last_resort
+from schedules.notices import LATE_AFTER, build_immediate, describe_person
 
-KINDS = {
-    SlaClock.ACKNOWLEDGE: NoticeKind.SLA_ACKNOWLEDGE,
-    SlaClock.RESOLVE: NoticeKind.SLA_RESOLVE,
+NOTIFICATION_KINDS = {
+    SlaTargetKind.ACKNOWLEDGE: NotificationKind.SLA_ACKNOWLEDGE,
+    SlaTargetKind.RESOLVE: NotificationKind.SLA_RESOLVE,
 }
 # What is promised, and what is said of an incident of which it was not kept.
 _WORDS = {
-    SlaClock.ACKNOWLEDGE: ("acknowledgement", "acknowledged"),
-    SlaClock.RESOLVE: ("resolution", "resolved"),
+    SlaTargetKind.ACKNOWLEDGE: ("acknowledgement", "acknowledged"),
+    SlaTargetKind.RESOLVE: ("resolution", "resolved"),
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
+class SlaTarget:
     """One of the two times of an SLA, for one incident: it is kept `by` a moment, or broken."""
 
     sla: SlaFacts
-    clock: SlaClock
+    target_kind: SlaTargetKind
     within_s: int
-    by: datetime
+    due_at: datetime
 
     @property
     def key(self) -> str:
@@ -42,142 +42,146 @@ class Promise:
         Of the SLA's id it takes as much as there is room for; the row number of a deleted one may be that of
         another by now.
         """
-        return f"sla:{self.sla.unique_id[:8]}:{self.clock.value}:{self.by:%y%m%dT%H%M%S}"
+        return f"sla:{self.sla.unique_id[:8]}:{self.target_kind.value}:{self.due_at:%y%m%dT%H%M%S}"
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class SlaTimer:
     """What is to happen once because of a promise: an escalation of its SLA, or (None) its breach."""
 
-    promise: Promise
+    target: SlaTarget
     escalation: SlaEscalationFacts | None
     due_at: datetime
 
     @property
     def key(self) -> str:
         if self.escalation is None:
-            return self.promise.key
+            return self.target.key
         # With its dashes, the longest key would be longer than its column.
-        return f"{self.promise.key}:{self.escalation.unique_id.replace('-', '')}"
+        return f"{self.target.key}:{self.escalation.unique_id.replace('-', '')}"
 
     @property
     def kind(self) -> TimerKind:
         return TimerKind.SLA_ESCALATION if self.escalation else TimerKind.SLA_BREACH
 
 
-def running(incident: IncidentState, directory: Directory) -> list[Promise]:
+def list_targets(incident: IncidentState, config: OnCallConfig) -> list[SlaTarget]:
     """The promises that are still to be kept, broken or not.
 
     An answer counts for good, even of an incident that needs one again. Of what is merged into another
     incident nothing is promised: it is silent.
     """
-    sla = directory.slas.get(incident.sla or 0)
+    sla = config.slas.get(incident.sla or 0)
     if sla is None or not incident.is_open or incident.parent is not None:
         return []
-    begun_at = incident.promised_from or incident.creation_date
-    is_answered = incident.status is not IncidentStatus.TRIGGERED or incident.answered_at is not None
+    started_at = incident.sla_started_at or incident.creation_date
+    is_acknowledged = (
+        incident.status is not IncidentStatus.TRIGGERED or incident.sla_acknowledged_at is not None
+    )
     times = (
-        (SlaClock.ACKNOWLEDGE, None if is_answered else sla.acknowledge_s),
-        (SlaClock.RESOLVE, sla.resolve_s),
+        (SlaTargetKind.ACKNOWLEDGE, None if is_acknowledged else sla.acknowledge_s),
+        (SlaTargetKind.RESOLVE, sla.resolve_s),
     )
     return [
-        Promise(sla, clock, within, begun_at + timedelta(seconds=within))
-        for clock, within in times
+        SlaTarget(sla, target_kind, within, started_at + timedelta(seconds=within))
+        for target_kind, within in times
         if within is not None
     ]
 
 
-def waits(incident: IncidentState, directory: Directory) -> Iterator[Wait]:
+def list_timers(incident: IncidentState, config: OnCallConfig) -> Iterator[SlaTimer]:
     """What happens because of them, be it due long since: what was done already is for who arms timers to
     know."""
-    for promise in running(incident, directory):
-        yield Wait(promise, None, promise.by)
-        yield from _escalations(promise)
+    for target in list_targets(incident, config):
+        yield SlaTimer(target, None, target.due_at)
+        yield from _list_escalations(target)
 
 
-def _escalations(promise: Promise) -> Iterator[Wait]:
-    for one in promise.sla.escalations:
-        if one.clock is promise.clock:
-            yield Wait(promise, one, promise.by + timedelta(seconds=one.after_s))
+def _list_escalations(target: SlaTarget) -> Iterator[SlaTimer]:
+    for escalation in target.sla.escalations:
+        if escalation.target_kind is target.target_kind:
+            yield SlaTimer(target, escalation, target.due_at + timedelta(seconds=escalation.after_s))
 
 
-def wanted(incident: IncidentState, directory: Directory) -> tuple[TimerState, ...]:
+def get_expected_timers(incident: IncidentState, config: OnCallConfig) -> tuple[TimerState, ...]:
     """A timer for each of these."""
     return tuple(
-        TimerState(incident.unique_id, wait.kind, wait.key, wait.due_at)
-        for wait in waits(incident, directory)
+        TimerState(incident.unique_id, timer.kind, timer.key, timer.due_at)
+        for timer in list_timers(incident, config)
     )
 
 
-def take(
-    incident: IncidentState, wait: Wait, directory: Directory, actor: Actor, now: datetime
+def fire_timer(
+    incident: IncidentState, timer: SlaTimer, config: OnCallConfig, actor: Actor, now: datetime
 ) -> tuple[str, tuple[Effect, ...]]:
     """What is due now is done, once and for all: the outcome in words, and what changes."""
-    if wait.escalation is None:
-        promise = wait.promise
-        reason = (
-            f"SLA {promise.sla.name} breached: not {_WORDS[promise.clock][1]} within {span(promise.within_s)}"
-        )
-        return f"{DONE_ONCE}the breach is logged", (_log(incident, reason, actor, now),)
-    what = _said(wait.promise, wait.escalation, wait.due_at, now)
-    people, whom = _told_by(wait.escalation, directory)
-    followed = {one.username for one in _told_after(wait, directory, now)}
-    left = [one for one in people if one.username not in followed]
-    if people and not left:
+    if timer.escalation is None:
+        target = timer.target
+        within = format_duration(target.within_s)
+        reason = f"SLA {target.sla.name} breached: not {_WORDS[target.target_kind][1]} within {within}"
+        return f"{FIRED_ONCE}the breach is logged", (_log(incident, reason, actor, now),)
+    what = _describe(timer.target, timer.escalation, timer.due_at, now)
+    people, whom = _list_people(timer.escalation, config)
+    notified_later = {one.username for one in _list_notified_later(timer, config, now)}
+    remaining = [one for one in people if one.username not in notified_later]
+    if people and not remaining:
         # Overdue, and so is a later word of the same promise to the same people.
-        return f"{DONE_ONCE}who is named is told of what followed", ()
-    kind = KINDS[wait.promise.clock]
-    notices = [
-        notice
-        for person in left
-        for notice in notices_at_once(
+        return f"{FIRED_ONCE}who is named is told of what followed", ()
+    kind = NOTIFICATION_KINDS[timer.target.target_kind]
+    notifications = [
+        notification
+        for person in remaining
+        for notification in build_immediate(
             incident,
             person,
             kind,
-            wait.key,
+            timer.key,
             f"{what}{whom}",
-            directory,
+            config,
             now,
-            together=f"{wait.promise.sla.row}:{wait.escalation.unique_id}",
+            group_key=f"{timer.target.sla.row}:{timer.escalation.unique_id}",
         )
     ]
-    names = ", ".join(named(person, directory, now) for person in left) or "nobody there"
+    names = ", ".join(describe_person(person, config, now) for person in remaining) or "nobody there"
     log = _log(incident, f"{what}{whom}: {names}", actor, now)
-    return f"{DONE_ONCE}{len(left)} told", (log, *(OweNotice(notice) for notice in notices))
+    return f"{FIRED_ONCE}{len(remaining)} told", (
+        log,
+        *(CreateNotification(notification) for notification in notifications),
+    )
 
 
-def _told_by(escalation: SlaEscalationFacts, directory: Directory) -> tuple[list[PersonFacts], str]:
+def _list_people(escalation: SlaEscalationFacts, config: OnCallConfig) -> tuple[list[PersonFacts], str]:
     """Who is told by an escalation and, where it is the last resort, that it is, in words."""
     names = dict.fromkeys(escalation.usernames)
-    people = [directory.people[name] for name in names if name in directory.people]
+    people = [config.people[name] for name in names if name in config.people]
     if people:
         return people, ""
-    people, whom = last_resort(directory)
+    people, whom = get_last_resort(config)
     return people, f"; its escalation reaches nobody: {whom} told"
 
 
-def _told_after(wait: Wait, directory: Directory, now: datetime) -> Iterator[PersonFacts]:
+def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -> Iterator[PersonFacts]:
     """Who is told, or was, by what came later of the same promise: nobody is told of all that is overdue."""
-    every = sorted(_escalations(wait.promise), key=lambda each: each.due_at)
-    later = every[every.index(wait) + 1 :]
+    every = sorted(_list_escalations(timer.target), key=lambda each: each.due_at)
+    later = every[every.index(timer) + 1 :]
     for each in later:
         if each.escalation is not None and each.due_at <= now:
-            yield from _told_by(each.escalation, directory)[0]
+            yield from _list_people(each.escalation, config)[0]
 
 
-def _said(promise: Promise, escalation: SlaEscalationFacts, due_at: datetime, now: datetime) -> str:
+def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetime, now: datetime) -> str:
     """How far it is to the breach: as the escalation says or, where it is late, as it is."""
     after_s = escalation.after_s
-    if now - due_at > LATE or (after_s < 0 and now >= promise.by):
-        after_s = int((now - promise.by).total_seconds())
-    thing, done = _WORDS[promise.clock]
+    if now - due_at > LATE_AFTER or (after_s < 0 and now >= target.due_at):
+        after_s = int((now - target.due_at).total_seconds())
+    noun, done = _WORDS[target.target_kind]
     if after_s < 0:
-        return f"{thing} of SLA {promise.sla.name} due in {span(-after_s)}"
-    beyond = f"for {span(after_s)} beyond its promise" if after_s else "within its promise"
-    return f"SLA {promise.sla.name}: not {done} {beyond}"
+        return f"{noun} of SLA {target.sla.name} due in {format_duration(-after_s)}"
+    overdue = f"for {format_duration(after_s)} beyond its promise" if after_s else "within its promise"
+    return f"SLA {target.sla.name}: not {done} {overdue}"
 
 
-def span(seconds: int) -> str:
+def format_duration(seconds: int) -> str:
     """A length of time in its two largest units: 2 h 5 min."""
     parts = []
     for unit, length in _UNITS:

@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from models.effects import Actor, AddResponder, Effect, IncidentState, OweNotice, RecordLog
-from models.enums import NoticeKind
-from models.facts import Directory, PersonFacts, PolicyFacts
+from models.effects import Actor, AddResponder, CreateNotification, Effect, IncidentState, RecordLog
+from models.enums import NotificationKind
+from models.facts import OnCallConfig, PersonFacts, PolicyFacts
 from schedules import escalation, notices
-from schedules.targets import first_people
+from schedules.targets import find_first_people
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ResponderRequest:
     """Somebody to ask for help, or a policy whose people to ask: one of the two.
 
     `unique_id` names the call for ever: made again under the same name it tells nobody again.
@@ -25,8 +25,12 @@ class Call:
     message: str | None = None
 
 
-def call_responders(
-    incident: IncidentState, calls: Iterable[Call], directory: Directory, actor: Actor, now: datetime
+def request_responders(
+    incident: IncidentState,
+    requests: Iterable[ResponderRequest],
+    config: OnCallConfig,
+    actor: Actor,
+    now: datetime,
 ) -> tuple[Effect, ...]:
     """Ask for help with an incident: a responder for each call, and word to those whom it names.
 
@@ -34,45 +38,52 @@ def call_responders(
     one that is resolved. A policy is the people of its first step that has any. One that names nobody
     tells the team's managers, then the owner (law 9).
     """
-    return tuple(effect for call in calls for effect in _call(incident, call, directory, actor, now))
+    return tuple(
+        effect for request in requests for effect in _request_responder(incident, request, config, actor, now)
+    )
 
 
-def owed_for(incident: str, call: str) -> str:
+def build_key_prefix(incident: str, request: str) -> str:
     """What the keys of all notices begin with that a call owes."""
-    return notices.owed_for(incident, NoticeKind.RESPONDER, call)
+    return notices.build_key_prefix(incident, NotificationKind.RESPONDER, request)
 
 
-def _call(
-    incident: IncidentState, call: Call, directory: Directory, actor: Actor, now: datetime
+def _request_responder(
+    incident: IncidentState, request: ResponderRequest, config: OnCallConfig, actor: Actor, now: datetime
 ) -> Iterable[Effect]:
-    people, whom = _reached(call, directory, now)
+    people, whom = _find_people(request, config, now)
     yield AddResponder(
         incident.unique_id,
-        call.unique_id,
+        request.unique_id,
         now,
-        call.person.row if call.person else None,
-        call.policy.row if call.policy else None,
-        call.subject,
-        call.message,
+        request.person.row if request.person else None,
+        request.policy.row if request.policy else None,
+        request.subject,
+        request.message,
     )
     yield RecordLog(incident.unique_id, now, "called", f"{whom} asked to help by {actor.name}", actor)
     if not incident.is_open:
         return
     reason = f"asked to help by {actor.name}"
     for person in people:
-        for notice in notices.notices_for(
-            incident, person, NoticeKind.RESPONDER, call.unique_id, reason, directory, now
+        for notification in notices.build_notifications(
+            incident, person, NotificationKind.RESPONDER, request.unique_id, reason, config, now
         ):
-            yield OweNotice(notice)
+            yield CreateNotification(notification)
 
 
-def _reached(call: Call, directory: Directory, now: datetime) -> tuple[list[PersonFacts], str]:
+def _find_people(
+    request: ResponderRequest, config: OnCallConfig, now: datetime
+) -> tuple[list[PersonFacts], str]:
     """Whom a call reaches, and how the log names them."""
-    if call.person is not None:
-        return [call.person], notices.named(call.person, directory, now)
-    name = f"policy {call.policy.name}" if call.policy else "nobody"
-    people = first_people(call.policy, directory, now)
+    if request.person is not None:
+        return [request.person], notices.describe_person(request.person, config, now)
+    name = f"policy {request.policy.name}" if request.policy else "nobody"
+    people = find_first_people(request.policy, config, now)
     if people:
-        return people, f"{name} ({', '.join(notices.named(person, directory, now) for person in people)})"
-    people, instead = escalation.last_resort(directory)
-    return people, f"{name} reaches nobody: {instead}"
+        return (
+            people,
+            f"{name} ({', '.join(notices.describe_person(person, config, now) for person in people)})",
+        )
+    people, fallback = escalation.get_last_resort(config)
+    return people, f"{name} reaches nobody: {fallback}"

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from models.enums import RestrictionType
 from models.facts import LayerFacts, RestrictionFacts
-from schedules.wall import moment_of, wall_of
+from schedules.wall import from_local, to_local
 
 DAY = timedelta(days=1)
 # How often restrictions come round.
@@ -19,53 +19,58 @@ CYCLES = {RestrictionType.DAILY: DAY, RestrictionType.WEEKLY: 7 * DAY}
 NOTHING = timedelta()
 
 # From and until, counted from the beginning of a day or of a Monday.
-Arc = tuple[timedelta, timedelta]
+CycleSpan = tuple[timedelta, timedelta]
 Window = tuple[datetime, datetime]
 
 
 def is_unrestricted(layer: LayerFacts) -> bool:
     """Whether a layer counts at any time: its restrictions leave nothing out, or there are none."""
-    return not _arcs(layer.restriction_type, layer.restrictions)
+    return not _merge_restrictions(layer.restriction_type, layer.restrictions)
 
 
-def windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
+def list_windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
     """The spans in which a restricted layer counts that reach into [start, end): whole, and in order.
 
     They are apart, but where the clock leaps over what is between them.
     """
-    cycle, arcs = CYCLES[layer.restriction_type], _arcs(layer.restriction_type, layer.restrictions)
-    shown = wall_of(start, zone)
-    begins = _beginning(shown, cycle) - cycle
+    cycle, spans = (
+        CYCLES[layer.restriction_type],
+        _merge_restrictions(layer.restriction_type, layer.restrictions),
+    )
+    local_start = to_local(start, zone)
+    begins = _get_cycle_start(local_start, cycle) - cycle
     while True:
-        for opens, closes in arcs:
+        for opens, closes in spans:
             # What the clock shows at the start, or showed before, is no later moment.
-            if begins + closes <= shown:
+            if begins + closes <= local_start:
                 continue
-            opened = moment_of(begins + opens, zone)
+            opened = from_local(begins + opens, zone)
             if opened >= end:
                 return
-            closed = moment_of(begins + closes, zone)
+            closed = from_local(begins + closes, zone)
             # One that the clock jumps over altogether is none.
             if closed > start and closed > opened:
                 yield opened, closed
         begins += cycle
 
 
-def _beginning(wall: datetime, cycle: timedelta) -> datetime:
-    day = datetime.combine(wall.date(), time())
-    return day - wall.weekday() * DAY if cycle > DAY else day
+def _get_cycle_start(local: datetime, cycle: timedelta) -> datetime:
+    day = datetime.combine(local.date(), time())
+    return day - local.weekday() * DAY if cycle > DAY else day
 
 
 @lru_cache(maxsize=4096)
-def _arcs(kind: RestrictionType, restrictions: tuple[RestrictionFacts, ...]) -> Sequence[Arc]:
+def _merge_restrictions(
+    kind: RestrictionType, restrictions: tuple[RestrictionFacts, ...]
+) -> Sequence[CycleSpan]:
     """The union of restrictions, once around: in order and apart, the last perhaps beyond the cycle's end.
     Nothing when they leave nothing out, as when there are none."""
     if kind not in CYCLES:
         return ()
     cycle = CYCLES[kind]
-    given = sorted(_given(restrictions, cycle))
-    joined: list[Arc] = []
-    for opens, closes in given:
+    spans = sorted(_list_spans(restrictions, cycle))
+    joined: list[CycleSpan] = []
+    for opens, closes in spans:
         if joined and opens <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], closes))
         else:
@@ -79,7 +84,7 @@ def _arcs(kind: RestrictionType, restrictions: tuple[RestrictionFacts, ...]) -> 
     return joined
 
 
-def _given(restrictions: Iterable[RestrictionFacts], cycle: timedelta) -> Iterator[Arc]:
+def _list_spans(restrictions: Iterable[RestrictionFacts], cycle: timedelta) -> Iterator[CycleSpan]:
     for restriction in restrictions:
         day = (restriction.day - 1) * DAY if cycle > DAY else NOTHING
         opens = day + restriction.time_of_day

@@ -7,12 +7,12 @@ DELAYS_S = (5, 10, 20, 40, 60)
 LAST_DELAY_S = 120
 
 # Promised are thirty minutes; an outage of a mail relay is often mended within the hour.
-GIVEN_UP_AFTER = timedelta(minutes=60)
+GIVE_UP_AFTER = timedelta(minutes=60)
 
 
-def next_try(tries: int, first_tried_at: datetime, now: datetime) -> datetime | None:
+def get_next_attempt(attempts: int, first_attempt_at: datetime, now: datetime) -> datetime | None:
     """When to try again after `tries` tries in vain; None when that is enough."""
-    if now - first_tried_at >= GIVEN_UP_AFTER:
+    if now - first_attempt_at >= GIVE_UP_AFTER:
         return None
-    delay = DELAYS_S[tries - 1] if tries <= len(DELAYS_S) else LAST_DELAY_S
+    delay = DELAYS_S[attempts - 1] if attempts <= len(DELAYS_S) else LAST_DELAY_S
     return now + timedelta(seconds=delay)

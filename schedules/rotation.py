@@ -5,13 +5,13 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from models.facts import LayerFacts
-from schedules.wall import moment_of, wall_of
+from schedules.wall import from_local, to_local
 
 # A person by username, from when, and until when.
 Turn = tuple[str, datetime, datetime]
 
 
-def turns(
+def list_turns(
     layer: LayerFacts, zone: ZoneInfo, by_local_time: bool, start: datetime, end: datetime
 ) -> Iterator[Turn]:
     """The turns of a layer that reach into [start, end): whole, in order, without a pause between them.
@@ -23,11 +23,11 @@ def turns(
     ends = end if layer.end is None else min(end, layer.end)
     if not layer.usernames or begins >= ends:
         return
-    handoff = _Local(layer, zone) if by_local_time else _Elapsed(layer)
-    k = handoff.before(begins)
-    opens = handoff.of(k)
+    rotation = _LocalRotation(layer, zone) if by_local_time else _ElapsedRotation(layer)
+    k = rotation.find_turn(begins)
+    opens = rotation.get_start(k)
     while opens < ends:
-        closes = handoff.of(k + 1)
+        closes = rotation.get_start(k + 1)
         until = closes if layer.end is None else min(closes, layer.end)
         # By local time, a turn in an hour that the clock jumps over has no length.
         if until > max(opens, start):
@@ -35,34 +35,34 @@ def turns(
         k, opens = k + 1, closes
 
 
-class _Elapsed:
+class _ElapsedRotation:
     """When turn k begins (`of`), and which turn has begun at a moment (`before`)."""
 
     def __init__(self, layer: LayerFacts) -> None:
         self._start, self._length = layer.start, layer.shift_length
 
-    def of(self, k: int) -> datetime:
+    def get_start(self, k: int) -> datetime:
         return self._start + k * self._length
 
-    def before(self, moment: datetime) -> int:
+    def find_turn(self, moment: datetime) -> int:
         return (moment - self._start) // self._length
 
 
-class _Local(_Elapsed):
+class _LocalRotation(_ElapsedRotation):
     """The same by the clock on the wall."""
 
     def __init__(self, layer: LayerFacts, zone: ZoneInfo) -> None:
         super().__init__(layer)
-        self._zone, self._wall = zone, wall_of(layer.start, zone)
+        self._zone, self._local_start = zone, to_local(layer.start, zone)
 
-    def of(self, k: int) -> datetime:
+    def get_start(self, k: int) -> datetime:
         # The first begins when it is said to, be it in the second of two equal hours.
-        moment = moment_of(self._wall + k * self._length, self._zone) if k else self._start
+        moment = from_local(self._local_start + k * self._length, self._zone) if k else self._start
         return max(moment, self._start)
 
-    def before(self, moment: datetime) -> int:
-        k = (wall_of(moment, self._zone) - self._wall) // self._length
+    def find_turn(self, moment: datetime) -> int:
+        k = (to_local(moment, self._zone) - self._local_start) // self._length
         # Where the clock is set back, later turns may have begun than it shows.
-        while self.of(k + 1) <= moment:
+        while self.get_start(k + 1) <= moment:
             k += 1
         return max(k, 0)

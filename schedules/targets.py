@@ -5,76 +5,76 @@ Contract section 4.4. The interface's questions about who is on call are answere
 
 from datetime import datetime
 
-from models.effects import Effect, TakeTurn
+from models.effects import AdvanceRoundRobin, Effect
 from models.enums import TargetType
-from models.facts import Directory, PersonFacts, PolicyFacts, StepFacts, StepTarget
-from schedules.notices import told_at
-from schedules.oncall import Shift, on_call
+from models.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
+from schedules.notices import get_routing_time
+from schedules.oncall import Shift, list_on_call
 
 
-class Duty:
+class OnCallResolver:
     """Who is on call at one moment: each schedule is looked at once, however many steps name it.
 
     Those who left are nobody, and so is a schedule that was deleted.
     """
 
-    def __init__(self, directory: Directory, at: datetime) -> None:
-        self._directory = directory
-        self._at = told_at(directory, at)
+    def __init__(self, config: OnCallConfig, at: datetime) -> None:
+        self._config = config
+        self._at = get_routing_time(config, at)
         self._by_schedule: dict[str, list[Shift]] = {}
 
-    def people_of(self, step: StepFacts) -> list[PersonFacts]:
+    def get_people(self, step: StepFacts) -> list[PersonFacts]:
         """Everybody whom a step names, in its order and each once: persons, and whoever is on call by
         schedules."""
-        people = self._directory.people
-        named = {name: None for target in step.targets for name in self._usernames(target)}
-        return [people[name] for name in named if name in people]
+        people = self._config.people
+        usernames = {name: None for target in step.targets for name in self._list_usernames(target)}
+        return [people[name] for name in usernames if name in people]
 
-    def why(self, step: StepFacts) -> dict[str, str]:
+    def explain(self, step: StepFacts) -> dict[str, str]:
         """What puts people on call whom a step names by its schedules alone, in words, by username."""
-        said: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for target in step.targets:
             if target.kind is TargetType.USER:
-                said.setdefault(target.name, "")
+                reasons.setdefault(target.name, "")
                 continue
-            for shift in self._shifts(target.name):
-                schedule = self._directory.schedules[target.name].name
+            for shift in self._get_shifts(target.name):
+                schedule = self._config.schedules[target.name].name
                 kind = "override" if shift.is_override else "layer"
-                said.setdefault(shift.username, f"on call by {schedule} ({kind} {shift.source.name})")
-        return {username: why for username, why in said.items() if why}
+                reasons.setdefault(shift.username, f"on call by {schedule} ({kind} {shift.source.name})")
+        return {username: why for username, why in reasons.items() if why}
 
-    def _usernames(self, target: StepTarget) -> list[str]:
+    def _list_usernames(self, target: StepTarget) -> list[str]:
         if target.kind is TargetType.USER:
             return [target.name]
-        return [shift.username for shift in self._shifts(target.name)]
+        return [shift.username for shift in self._get_shifts(target.name)]
 
-    def _shifts(self, name: str) -> list[Shift]:
+    def _get_shifts(self, name: str) -> list[Shift]:
         known = self._by_schedule.get(name)
         if known is None:
-            schedule = self._directory.schedules.get(name)
-            known = self._by_schedule[name] = on_call(schedule, self._at) if schedule else []
+            schedule = self._config.schedules.get(name)
+            known = self._by_schedule[name] = list_on_call(schedule, self._at) if schedule else []
         return known
 
 
-def people_of(step: StepFacts, directory: Directory, at: datetime) -> list[PersonFacts]:
+def get_people(step: StepFacts, config: OnCallConfig, at: datetime) -> list[PersonFacts]:
     """Everybody whom one step names at a moment, as `Duty.people_of` says."""
-    return Duty(directory, at).people_of(step)
+    return OnCallResolver(config, at).get_people(step)
 
 
-def people_on_call(schedule: str, directory: Directory, at: datetime) -> list[PersonFacts]:
+def get_people_on_call(schedule: str, config: OnCallConfig, at: datetime) -> list[PersonFacts]:
     """Who is on call by a schedule, which is named by its unique_id."""
-    return people_of(StepFacts(0, (StepTarget(TargetType.SCHEDULE, schedule),)), directory, at)
+    return get_people(StepFacts(0, (StepTarget(TargetType.SCHEDULE, schedule),)), config, at)
 
 
-def first_people(policy: PolicyFacts | None, directory: Directory, at: datetime) -> list[PersonFacts]:
+def find_first_people(policy: PolicyFacts | None, config: OnCallConfig, at: datetime) -> list[PersonFacts]:
     """The people of the first step that has any."""
-    duty = Duty(directory, at)
-    found = (duty.people_of(step) for step in (policy.steps if policy else ()))
+    resolver = OnCallResolver(config, at)
+    found = (resolver.get_people(step) for step in (policy.steps if policy else ()))
     return next((people for people in found if people), [])
 
 
-def assignee(
-    policy: PolicyFacts | None, directory: Directory, turn: int, at: datetime
+def choose_assignee(
+    policy: PolicyFacts | None, config: OnCallConfig, turn: int, at: datetime
 ) -> tuple[PersonFacts | None, tuple[Effect, ...]]:
     """To whom an incident with this policy is assigned: the first person of the first step that has one.
 
@@ -82,15 +82,15 @@ def assignee(
     names nobody now, the next that does. The turn that is taken is an effect.
     """
     first = policy.steps[0] if policy and policy.steps else None
-    if policy is not None and first is not None and is_by_turns(policy):
+    if policy is not None and first is not None and is_round_robin(policy):
         count = len(first.targets)
-        for place in ((turn + skipped) % count for skipped in range(count)):
-            people = people_of(StepFacts(0, (first.targets[place],)), directory, at)
+        for index in ((turn + skipped) % count for skipped in range(count)):
+            people = get_people(StepFacts(0, (first.targets[index],)), config, at)
             if people:
-                return people[0], (TakeTurn(policy.row, turn, (place + 1) % count),)
-    return next(iter(first_people(policy, directory, at)), None), ()
+                return people[0], (AdvanceRoundRobin(policy.row, turn, (index + 1) % count),)
+    return next(iter(find_first_people(policy, config, at)), None), ()
 
 
-def is_by_turns(policy: PolicyFacts) -> bool:
+def is_round_robin(policy: PolicyFacts) -> bool:
     """Whether its incidents are assigned by turns: only a first step without delay has them."""
     return policy.round_robin and bool(policy.steps) and policy.steps[0].delay_minutes == 0

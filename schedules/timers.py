@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from models.effects import IncidentState, TimerState
 from models.enums import IncidentStatus, TimerKind
-from models.facts import Directory, PolicyFacts, ServiceFacts
+from models.facts import OnCallConfig, PolicyFacts, ServiceFacts
 from schedules import escalation, promises
 
 
-def wanted(
-    incident: IncidentState, service: ServiceFacts | None, directory: Directory
+def get_expected_timers(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
 ) -> tuple[TimerState, ...]:
     """The timers that an incident in this state should have; the same answer whoever asks, whenever.
 
@@ -22,28 +22,30 @@ def wanted(
     """
     if incident.parent is not None:
         return ()
-    policy = directory.policies.get(incident.escalation_policy or 0)
-    found = (
-        _escalation(incident, policy),
-        _acknowledgement_timeout(incident, service),
-        _auto_resolve(incident, service),
-        _snooze(incident),
-        *promises.wanted(incident, directory),
+    policy = config.policies.get(incident.escalation_policy or 0)
+    candidates = (
+        _build_escalation(incident, policy),
+        _build_acknowledgement_timeout(incident, service),
+        _build_auto_resolve(incident, service),
+        _build_snooze(incident),
+        *promises.get_expected_timers(incident, config),
     )
-    return tuple(timer for timer in found if timer is not None)
+    return tuple(timer for timer in candidates if timer is not None)
 
 
-def _escalation(incident: IncidentState, policy: PolicyFacts | None) -> TimerState | None:
-    if not escalation.is_climbing(incident):
+def _build_escalation(incident: IncidentState, policy: PolicyFacts | None) -> TimerState | None:
+    if not escalation.is_running(incident):
         return None
-    due_at = escalation.next_due_at(incident, policy)
+    due_at = escalation.get_next_due_at(incident, policy)
     if due_at is None:
         return None
-    key = f"{TimerKind.ESCALATE}:{incident.chain}:{incident.next_step}"
+    key = f"{TimerKind.ESCALATE}:{incident.escalation_run}:{incident.next_step}"
     return TimerState(incident.unique_id, TimerKind.ESCALATE, key, due_at)
 
 
-def _acknowledgement_timeout(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
+def _build_acknowledgement_timeout(
+    incident: IncidentState, service: ServiceFacts | None
+) -> TimerState | None:
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
         return None
     # Who sleeps is woken at a moment of their own (contract 4.3).
@@ -52,35 +54,35 @@ def _acknowledgement_timeout(incident: IncidentState, service: ServiceFacts | No
     if service is None or not service.acknowledgement_timeout_s:
         return None
     key = f"{TimerKind.ACKNOWLEDGEMENT_TIMEOUT}:{incident.acknowledged_date:%Y%m%dT%H%M%S%f}"
-    due_at = runs_out_at(incident, incident.acknowledged_date, service)
+    due_at = get_timeout_at(incident, incident.acknowledged_date, service)
     return TimerState(incident.unique_id, TimerKind.ACKNOWLEDGEMENT_TIMEOUT, key, due_at)
 
 
-def runs_out_at(incident: IncidentState, acknowledged_at: datetime, service: ServiceFacts) -> datetime:
+def get_timeout_at(incident: IncidentState, acknowledged_at: datetime, service: ServiceFacts) -> datetime:
     """When an acknowledgement has lasted as long as the service says (contract 4.3)."""
-    begun_at = max(acknowledged_at, incident.timeouts_from or acknowledged_at)
-    return begun_at + timedelta(seconds=service.acknowledgement_timeout_s)
+    started_at = max(acknowledged_at, incident.timeouts_started_at or acknowledged_at)
+    return started_at + timedelta(seconds=service.acknowledgement_timeout_s)
 
 
-def _auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
+def _build_auto_resolve(incident: IncidentState, service: ServiceFacts | None) -> TimerState | None:
     if not incident.is_open or service is None or not service.auto_resolve_s:
         return None
-    key = f"{TimerKind.AUTO_RESOLVE}:{_open_from(incident):%Y%m%dT%H%M%S%f}"
-    return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, resolves_itself_at(incident, service))
+    key = f"{TimerKind.AUTO_RESOLVE}:{_get_age_start(incident):%Y%m%dT%H%M%S%f}"
+    return TimerState(incident.unique_id, TimerKind.AUTO_RESOLVE, key, get_auto_resolve_at(incident, service))
 
 
-def _snooze(incident: IncidentState) -> TimerState | None:
+def _build_snooze(incident: IncidentState) -> TimerState | None:
     if incident.snoozed_at is None or incident.snoozed_till is None:
         return None
     key = f"{TimerKind.SNOOZE}:{incident.snoozed_at:%Y%m%dT%H%M%S%f}"
     return TimerState(incident.unique_id, TimerKind.SNOOZE, key, incident.snoozed_till)
 
 
-def resolves_itself_at(incident: IncidentState, service: ServiceFacts) -> datetime:
+def get_auto_resolve_at(incident: IncidentState, service: ServiceFacts) -> datetime:
     """When an open incident is as old as the service says (contract 4.3)."""
-    return _open_from(incident) + timedelta(seconds=service.auto_resolve_s)
+    return _get_age_start(incident) + timedelta(seconds=service.auto_resolve_s)
 
 
-def _open_from(incident: IncidentState) -> datetime:
+def _get_age_start(incident: IncidentState) -> datetime:
     """Since when its age counts: neither who has it nor an acknowledgement that ran out makes it younger."""
-    return incident.timeouts_from or incident.creation_date
+    return incident.timeouts_started_at or incident.creation_date

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
 from models.facts import WindowFacts
-from schedules.wall import moment_of, wall_of, zone_or_utc
+from schedules.wall import from_local, get_zone_or_utc, to_local
 
 INSTANT = timedelta.resolution
 NOTHING = timedelta()
@@ -35,13 +35,13 @@ class InForce:
         return f"under maintenance{name} {until}"
 
 
-def in_force(windows: Iterable[WindowFacts], at: datetime) -> InForce | None:
+def find_in_force(windows: Iterable[WindowFacts], at: datetime) -> InForce | None:
     """The window that holds at a moment; of several, the one that holds longest. None when there is none."""
-    found = [InForce(window, span[1]) for window in windows if (span := holding(window, at)) is not None]
+    found = [InForce(window, span[1]) for window in windows if (span := find_span(window, at)) is not None]
     return max(found, key=lambda one: (one.until is None, one.until or at), default=None)
 
 
-def holding(window: WindowFacts, at: datetime) -> Span | None:
+def find_span(window: WindowFacts, at: datetime) -> Span | None:
     """The time around a moment in which a window holds, whole; None when it does not hold then.
 
     Repeats that overlap, or follow each other at once, are one.
@@ -49,16 +49,18 @@ def holding(window: WindowFacts, at: datetime) -> Span | None:
     if at < window.start or (not window.repeat_interval and at >= window.end):
         return None
     day = datetime.combine(at.astimezone(UTC), time(), UTC)
-    return next((span for span in _of_day(window, day) if span[0] <= at and _ends_after(span, at)), None)
+    return next(
+        (span for span in _list_spans_of_day(window, day) if span[0] <= at and _ends_after(span, at)), None
+    )
 
 
-def held_since(windows: Iterable[WindowFacts], since: datetime, at: datetime) -> bool:
+def was_in_force(windows: Iterable[WindowFacts], since: datetime, at: datetime) -> bool:
     """Whether any window held at any time from one moment to another."""
-    return any(_held_since(window, since, at) for window in windows)
+    return any(_was_in_force(window, since, at) for window in windows)
 
 
-def _held_since(window: WindowFacts, since: datetime, at: datetime) -> bool:
-    span = holding(window, since) or following(window, since)
+def _was_in_force(window: WindowFacts, since: datetime, at: datetime) -> bool:
+    span = find_span(window, since) or find_next_span(window, since)
     return span is not None and span[0] <= at
 
 
@@ -68,44 +70,44 @@ def _ends_after(span: Span, at: datetime) -> bool:
 
 # It is asked of every alert, and local times cost much to find.
 @lru_cache(maxsize=4096)
-def _of_day(window: WindowFacts, day: datetime) -> tuple[Span, ...]:
+def _list_spans_of_day(window: WindowFacts, day: datetime) -> tuple[Span, ...]:
     """What reaches into a day of UTC."""
-    first = _holding(window, day)
+    first = _find_span(window, day)
     found = [] if first is None else [first]
     moment = day
-    while (span := following(window, moment)) is not None and span[0] - day < DAY:
+    while (span := find_next_span(window, moment)) is not None and span[0] - day < DAY:
         found.append(span)
         moment = span[0]
     return tuple(found)
 
 
-def _holding(window: WindowFacts, at: datetime) -> Span | None:
+def _find_span(window: WindowFacts, at: datetime) -> Span | None:
     if at < window.start:
         return None
-    repeats = _repeats(window)
-    k = repeats.begun_by(at)
-    if repeats.are_one:
+    repeats = _get_repeats(window)
+    k = repeats.find_begun(at)
+    if repeats.is_continuous:
         ends = repeats.end
         return (window.start, ends) if ends is None or at < ends else None
-    if at >= repeats.of(k)[1]:
+    if at >= repeats.get_span(k)[1]:
         return None
     first = last = k
-    while first > 0 and repeats.of(first - 1)[1] >= repeats.of(first)[0]:
+    while first > 0 and repeats.get_span(first - 1)[1] >= repeats.get_span(first)[0]:
         first -= 1
-    while repeats.has(last + 1) and repeats.of(last + 1)[0] <= repeats.of(last)[1]:
+    while repeats.has_repeat(last + 1) and repeats.get_span(last + 1)[0] <= repeats.get_span(last)[1]:
         last += 1
-    return repeats.of(first)[0], repeats.of(last)[1]
+    return repeats.get_span(first)[0], repeats.get_span(last)[1]
 
 
-def following(window: WindowFacts, at: datetime) -> Span | None:
+def find_next_span(window: WindowFacts, at: datetime) -> Span | None:
     """The next time in which a window holds that begins after a moment; None when there is none."""
-    current = _holding(window, at)
+    current = _find_span(window, at)
     if current is not None and current[1] is None:
         return None
-    repeats = _repeats(window)
-    k = repeats.begun_by(current[1] if current and current[1] else at) + 1
-    while repeats.has(k):
-        found = _holding(window, repeats.of(k)[0])
+    repeats = _get_repeats(window)
+    k = repeats.find_begun(current[1] if current and current[1] else at) + 1
+    while repeats.has_repeat(k):
+        found = _find_span(window, repeats.get_span(k)[0])
         # One that the clock on the wall leaps over does not happen.
         if found is not None:
             return found
@@ -119,37 +121,37 @@ class _Repeats:
 
     def __init__(self, window: WindowFacts) -> None:
         self._window = window
-        self._zone = zone_or_utc(window.time_zone)
-        self._opens = wall_of(window.start, self._zone)
-        length = wall_of(window.end, self._zone) - self._opens
+        self._zone = get_zone_or_utc(window.time_zone)
+        self._local_start = to_local(window.start, self._zone)
+        length = to_local(window.end, self._zone) - self._local_start
         # Where the clock is set back within the first, it may end at an earlier local time than it began.
         self._length = length if length > NOTHING else window.end - window.start
         self._every = timedelta(days=window.repeat_interval)
-        self._last = max(self._unbounded((window.repeat_until or LAST_MOMENT) - INSTANT), 0)
+        self._last = max(self._find_unbounded((window.repeat_until or LAST_MOMENT) - INSTANT), 0)
 
-    def of(self, k: int) -> tuple[datetime, datetime]:
+    def get_span(self, k: int) -> tuple[datetime, datetime]:
         """When occurrence k begins and ends: the first as it was given, others by the clock on the wall."""
         if k == 0:
             return self._window.start, self._window.end
         opens = k * self._every
-        return self._moment(opens), self._moment(opens + self._length)
+        return self._get_time(opens), self._get_time(opens + self._length)
 
-    def _moment(self, later: timedelta) -> datetime:
+    def _get_time(self, later: timedelta) -> datetime:
         """When the clock shows a time so much later than that of the start, if the calendar has it."""
         try:
-            return moment_of(self._opens + later, self._zone)
+            return from_local(self._local_start + later, self._zone)
         except OverflowError:
             return LAST_MOMENT
 
-    def has(self, k: int) -> bool:
+    def has_repeat(self, k: int) -> bool:
         return k <= self._last
 
-    def begun_by(self, at: datetime) -> int:
+    def find_begun(self, at: datetime) -> int:
         """The latest that has begun by a moment, -1 before the first."""
-        return min(self._unbounded(at), self._last)
+        return min(self._find_unbounded(at), self._last)
 
     @property
-    def are_one(self) -> bool:
+    def is_continuous(self) -> bool:
         """Whether each has not ended when the next begins."""
         return self._last != 0 and self._length >= self._every
 
@@ -157,20 +159,20 @@ class _Repeats:
     def end(self) -> datetime | None:
         """When the last ends; None when they repeat for ever."""
         is_endless = self._window.repeat_until is None and bool(self._every)
-        return None if is_endless else self.of(self._last)[1]
+        return None if is_endless else self.get_span(self._last)[1]
 
-    def _unbounded(self, at: datetime) -> int:
+    def _find_unbounded(self, at: datetime) -> int:
         if at < self._window.start:
             return -1
         if not self._every:
             return 0
-        k = max((wall_of(at, self._zone) - self._opens) // self._every, 0)
+        k = max((to_local(at, self._zone) - self._local_start) // self._every, 0)
         # Where the clock was set back, more may have begun than it shows.
-        while self.of(k + 1)[0] <= at < LAST_MOMENT:
+        while self.get_span(k + 1)[0] <= at < LAST_MOMENT:
             k += 1
         return k
 
 
 @lru_cache(maxsize=4096)
-def _repeats(window: WindowFacts) -> _Repeats:
+def _get_repeats(window: WindowFacts) -> _Repeats:
     return _Repeats(window)

@@ -43,7 +43,7 @@ def accept(
     )
 
 
-def rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[str]]:
+def list_rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[str]]:
     """Every row of these tables without what may differ between equal histories, and without these columns.
 
     Row numbers follow from the order of inserts, and which notices share a message from how alerts
@@ -51,7 +51,8 @@ def rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[
     """
     ids = _UniqueIds()
     return {
-        table.__name__: sorted(repr(_told(row, ids, without)) for row in table.select()) for table in tables
+        table.__name__: sorted(repr(_get_values(row, ids, without)) for row in table.select())
+        for table in tables
     }
 
 
@@ -63,8 +64,8 @@ class _UniqueIds(dict[Any, dict[int, str]]):
         return self[table]
 
 
-def _told(row: Any, ids: _UniqueIds, without: Collection[str]) -> dict[str, Any]:
-    hidden = {"id", "receipt", *without, *(["message"] if row._meta.table_name == "notice" else [])}
+def _get_values(row: Any, ids: _UniqueIds, without: Collection[str]) -> dict[str, Any]:
+    hidden = {"id", "receipt", *without, *(["message"] if row._meta.table_name == "notification" else [])}
     values = {name: row.__data__.get(name) for name in row._meta.sorted_field_names if name not in hidden}
     return {name: _named(row._meta.fields[name], value, ids) for name, value in values.items()}
 

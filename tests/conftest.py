@@ -14,9 +14,9 @@ import structlog
 
 from models.base import connection, db, open_store
 from tests import stores
-from tests.people import World, found_world
+from tests.people import World, create_world
 from workers import configuration, road, routing, timers
-from workers.pace import Pace
+from workers.pace import BatchSize
 
 # rich's drawing of a traceback, with the variables of every frame, takes seconds.
 structlog.configure(
@@ -39,39 +39,41 @@ def now() -> datetime:
 def _databases():
     """No database outlives the tests that it was made for."""
     yield
-    stores.forget_all()
+    stores.drop_all_stores()
 
 
 @pytest.fixture
 def home(tmp_path: Path):
     """The data folder of this test."""
     yield tmp_path / "home"
-    stores.forget(tmp_path / "home")
+    stores.drop_store(tmp_path / "home")
 
 
 @pytest.fixture
 def empty_store(home: Path):
     """A store without a schema."""
-    yield open_store(stores.url_of(home), home)
+    yield open_store(stores.get_url(home), home)
     db.close_all()
 
 
 @pytest.fixture
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
     """A store with the schema and a connection, no rows, and lanes that remember nothing earlier."""
-    monkeypatch.setattr(road, "_pace", Pace())
-    monkeypatch.setattr(routing, "_pace", Pace())
-    monkeypatch.setattr(timers, "_pace", Pace())
-    configuration.forget()
-    timers.forget()
-    made = stores.Migrated.made = stores.Migrated.made or stores.Migrated(tmp_path_factory.mktemp("schema"))
-    opened = made.give(home)
+    monkeypatch.setattr(road, "_batch_size", BatchSize())
+    monkeypatch.setattr(routing, "_batch_size", BatchSize())
+    monkeypatch.setattr(timers, "_batch_size", BatchSize())
+    configuration.clear()
+    timers.clear_failures()
+    cached = stores.Migrated.cached = stores.Migrated.cached or stores.Migrated(
+        tmp_path_factory.mktemp("schema")
+    )
+    opened = cached.open_copy(home)
     with connection():
         yield opened
     db.close_all()
 
 
-WORLD: stores.Kept[World] = stores.Kept()
+WORLD: stores.RowCache[World] = stores.RowCache()
 
 
 @pytest.fixture
@@ -81,13 +83,13 @@ def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
     Their ids are the same in every test, so that histories can be compared.
     """
 
-    def found() -> World:
+    def create() -> World:
         numbers = random.Random(0)
-        with monkeypatch.context() as patched, store.writing():
+        with monkeypatch.context() as patched, store.write_transaction():
             patched.setattr(uuid, "uuid4", lambda: uuid.UUID(int=numbers.getrandbits(128), version=4))
-            return found_world(now)
+            return create_world(now)
 
-    return WORLD.get(found)
+    return WORLD.get(create)
 
 
 @pytest.fixture
@@ -95,7 +97,7 @@ def statements():
     """A context that collects every SQL statement run inside it, each with its values."""
 
     @contextmanager
-    def collecting() -> Iterator[list[tuple[str, Any]]]:
+    def collect() -> Iterator[list[tuple[str, Any]]]:
         seen: list[tuple[str, Any]] = []
         handler = logging.Handler()
         handler.emit = lambda record: seen.append(record.msg)
@@ -109,4 +111,4 @@ def statements():
             logger.removeHandler(handler)
             logger.setLevel(level)
 
-    return collecting
+    return collect

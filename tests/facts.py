@@ -4,14 +4,14 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from models.effects import IncidentState
-from models.enums import AlertType, ContactType, IncidentStatus, SlaClock, TargetType, Urgency
+from models.enums import AlertType, ContactType, IncidentStatus, SlaTargetKind, TargetType, Urgency
 from models.facts import (
-    Directory,
     IntegrationFacts,
     LaneFacts,
+    NotificationRuleFacts,
+    OnCallConfig,
     PersonFacts,
     PolicyFacts,
-    RuleFacts,
     ScheduleFacts,
     ServiceFacts,
     SlaEscalationFacts,
@@ -19,7 +19,7 @@ from models.facts import (
     StepFacts,
     StepTarget,
 )
-from pipeline.alert import Alert, Parsed
+from pipeline.alert import Alert, ParsedAlert
 
 NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -28,7 +28,7 @@ MINUTE = timedelta(minutes=1)
 def person(row, name, *delays, urgency=Urgency.HIGH):
     """Somebody with a rule of one urgency for each delay, all to the same contact."""
     rules = tuple(
-        RuleFacts(row * 10 + n, row * 100, ContactType.EMAIL, urgency, delay)
+        NotificationRuleFacts(row * 10 + n, row * 100, ContactType.EMAIL, urgency, delay)
         for n, delay in enumerate(delays)
     )
     return PersonFacts(row, name.lower(), name, rules)
@@ -41,23 +41,25 @@ CHARLIE = person(3, "Charlie")
 
 def policy(*steps, repeat=0, move_to_next=True, **options):
     """Steps as (minutes, username or schedule, ...)."""
-    found = tuple(StepFacts(delay, tuple(map(_target, targets))) for delay, *targets in steps)
+    found = tuple(StepFacts(delay, tuple(map(_build_target, targets))) for delay, *targets in steps)
     return PolicyFacts(1, "policy-1", "Default", found, repeat, move_to_next, **options)
 
 
-def _target(named):
-    if isinstance(named, ScheduleFacts):
-        return StepTarget(TargetType.SCHEDULE, named.unique_id)
-    return StepTarget(TargetType.USER, named)
+def _build_target(schedule_targets):
+    if isinstance(schedule_targets, ScheduleFacts):
+        return StepTarget(TargetType.SCHEDULE, schedule_targets.unique_id)
+    return StepTarget(TargetType.USER, schedule_targets)
 
 
-def directory(*steps, people=(ALICE, BOB, CHARLIE), managers=(), owner=None, **options):
+def build_config(*steps, people=(ALICE, BOB, CHARLIE), managers=(), owner=None, **options):
     policies = {1: policy(*steps, **options)} if steps else {}
-    named = (target for _, *targets in steps for target in targets if isinstance(target, ScheduleFacts))
-    return Directory(
+    schedule_targets = (
+        target for _, *targets in steps for target in targets if isinstance(target, ScheduleFacts)
+    )
+    return OnCallConfig(
         policies,
         {one.username: one for one in people},
-        {schedule.unique_id: schedule for schedule in named},
+        {schedule.unique_id: schedule for schedule in schedule_targets},
         tuple(managers),
         owner,
     )
@@ -73,10 +75,13 @@ def sla(*escalations, acknowledge=None, resolve=None, row=1, name="Gold"):
         resolve * 60 if resolve else None,
         tuple(
             SlaEscalationFacts(
-                f"0000000{row}-0000-4000-8000-00000000000{place}", SlaClock(kind), minutes * 60, named
+                f"0000000{row}-0000-4000-8000-00000000000{place}",
+                SlaTargetKind(kind),
+                minutes * 60,
+                schedule_targets,
             )
             for place, (kind, minutes, *rest) in enumerate(escalations)
-            for named in [tuple(rest)]
+            for schedule_targets in [tuple(rest)]
         ),
     )
 
@@ -88,13 +93,13 @@ def service(**changes):
     return replace(plain, **changes)
 
 
-def lane(book=None, create_incidents_for=1, **changes):
+def lane(config=None, create_incidents_for=1, **changes):
     integration = IntegrationFacts(7, "integration-7", "Probe", create_incidents_for, Urgency.HIGH)
-    return LaneFacts(service(**changes), {7: integration}, book or directory((0, "alice")))
+    return LaneFacts(service(**changes), {7: integration}, config or build_config((0, "alice")))
 
 
 def alert(level=AlertType.CRITICAL, entity_id="db1", *, number=0, at=NOON, **parsed):
-    body = Parsed(parsed.pop("message", "Disk full"), alert_type=level, entity_id=entity_id, **parsed)
+    body = ParsedAlert(parsed.pop("message", "Disk full"), alert_type=level, entity_id=entity_id, **parsed)
     return Alert(f"event-{number}", f"trace-{number}", number, 0, 7, at, entity_id, body)
 
 
@@ -110,8 +115,8 @@ def incident(**changes):
         status=IncidentStatus.TRIGGERED,
         urgency=Urgency.HIGH,
         creation_date=NOON,
-        chain_started_at=NOON,
+        run_started_at=NOON,
         escalation_policy=1,
         row=1,
     )
-    return plain.but(**changes)
+    return plain.with_changes(**changes)

@@ -19,7 +19,7 @@ from unittest import mock
 from hypothesis import strategies as st
 
 from models import founding
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.applications import GENERIC
 from models.base import connection, db, store
 from models.enums import Collation, RuleAction, WorkState
@@ -34,24 +34,24 @@ from models.incidents import (
     IncidentTag,
     IncidentTask,
 )
-from models.notices import Notice
+from models.notices import Notification
 from models.schedules import ScheduleOverride
 from models.services import Integration, Service
 from models.tasks import TaskTemplate, TemplateTask
 from models.teams import EscalationPolicy, IncidentRole, Tag
 from models.timers import Timer
 from models.users import ForwardingRule
-from pipeline.topology import segments
+from pipeline.topology import build_segments
 from tests import layers, stores
-from tests.alerts import accept, rows
-from tests.people import World, found_world
-from tests.rules import accept_by, action, add_router, add_router_rule, add_rule, equals, var
+from tests.alerts import accept, list_rows
+from tests.people import World, create_world
+from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
 from tests.workers.test_timers import set_policy
 from workers import configuration, lane_state, road, routing
-from workers.pace import Pace
+from workers.pace import BatchSize
 
 A = RuleAction
-WORKED_AFTER = timedelta(minutes=20)
+PROCESSED_AFTER = timedelta(minutes=20)
 LEVELS = ("critical", "critical", "critical", "error", "info", "acknowledged", "resolved", "resolved")
 ENTITIES = ("a", "b", "c", "d")
 # Seconds between alerts: at once, soon, and after the window of collation and of what rules call recent.
@@ -95,7 +95,7 @@ RULES: dict[str, tuple[Any, Sequence[tuple[RuleAction, str]], bool]] = {
 
 
 @dataclass(frozen=True)
-class Said:
+class AlertStep:
     """An alert, `gap` seconds after the one before it."""
 
     gap: float
@@ -107,32 +107,35 @@ class Said:
 
 
 @dataclass(frozen=True)
-class History:
+class AlertSequence:
     """`rules` are names of RULES; `routed`: the alerts come by a router's key, which leads to two
     integrations of one service and to one of another; `grouped`: they come in groups of this many, by a
     source that says when each began or ended (law 4)."""
 
-    alerts: tuple[Said, ...]
+    alerts: tuple[AlertStep, ...]
     rules: tuple[str, ...] = ()
     collation_minutes: int = 0
-    routed: bool = False
+    is_routed: bool = False
     grouped: int = 0
 
 
 @dataclass(frozen=True)
-class Manner:
+class ProcessingMode:
     """How a history is worked on."""
 
     size: int = 1000
-    cuts: tuple[str, ...] = ()
+    queue_splits: tuple[str, ...] = ()
     threads: int = 0
 
 
-CUTS = tuple(chain.from_iterable(combinations(("normalize", "route", "rules"), n) for n in range(4)))
-MANNERS = (Manner(), *(Manner(size, cuts) for size in (1, 7) for cuts in CUTS))
+QUEUE_SPLITS = tuple(chain.from_iterable(combinations(("normalize", "route", "rules"), n) for n in range(4)))
+PROCESSING_MODES = (
+    ProcessingMode(),
+    *(ProcessingMode(size, queue_splits) for size in (1, 7) for queue_splits in QUEUE_SPLITS),
+)
 
-SAID = st.builds(
-    Said,
+ALERT_STEPS = st.builds(
+    AlertStep,
     st.sampled_from(GAPS),
     st.sampled_from(LEVELS),
     st.sampled_from((*ENTITIES, None)),
@@ -140,9 +143,9 @@ SAID = st.builds(
     st.sampled_from(("m", "quiet")),
     st.sampled_from(("Night", "none")),
 )
-HISTORIES = st.builds(
-    History,
-    st.lists(SAID, min_size=2, max_size=25).map(tuple),
+SEQUENCES = st.builds(
+    AlertSequence,
+    st.lists(ALERT_STEPS, min_size=2, max_size=25).map(tuple),
     st.lists(st.sampled_from(sorted(RULES)), max_size=5).map(tuple),
     st.sampled_from((0, 5)),
     st.booleans(),
@@ -150,11 +153,13 @@ HISTORIES = st.builds(
 )
 
 
-def seeded(seed: int, *, alerts: int = 50, routed: bool = False, grouped: int = 0) -> History:
+def build_sequence(
+    seed: int, *, alerts: int = 50, is_routed: bool = False, grouped: int = 0
+) -> AlertSequence:
     """A long history of all rules in some order."""
     choose = random.Random(seed)
-    said = tuple(
-        Said(
+    step_values = tuple(
+        AlertStep(
             choose.choice(GAPS),
             choose.choice(LEVELS),
             choose.choice((*ENTITIES, None)),
@@ -166,54 +171,58 @@ def seeded(seed: int, *, alerts: int = 50, routed: bool = False, grouped: int = 
     )
     names = sorted(RULES)
     choose.shuffle(names)
-    return History(
-        said, tuple(names[: choose.randint(4, len(names))]), choose.choice((0, 5)), routed, grouped
+    return AlertSequence(
+        step_values, tuple(names[: choose.randint(4, len(names))]), choose.choice((0, 5)), is_routed, grouped
     )
 
 
 @dataclass
-class Place:
+class Scenario:
     """A world with the rules of a history in it; `lanes` are the services that work on it."""
 
     world: World
     lanes: list[Service]
     router: Any = None
-    doors: list[Integration] = field(default_factory=list)
+    integrations: list[Integration] = field(default_factory=list)
 
 
 TABLES = (
-    Event, Incident, Entity, Notice, Timer, IncidentLog, IncidentTag, IncidentNote, IncidentResponder,
+    Event, Incident, Entity, Notification, Timer, IncidentLog, IncidentTag, IncidentNote, IncidentResponder,
     IncidentAssignment, IncidentTask, EscalationPolicy,
 )  # fmt: skip
 
 
-def lived(home: Path, now: datetime, history: History, manner: Manner) -> dict[str, list[str]]:
+def run_sequence(
+    home: Path, now: datetime, sequence: AlertSequence, mode: ProcessingMode
+) -> dict[str, list[str]]:
     """The rows that a history leaves behind, lived through in a store of its own."""
-    assert stores.Migrated.made is not None
+    assert stores.Migrated.cached is not None
     db.close_all()
-    stores.Migrated.made.give(home)
-    configuration.forget()
-    with connection(), worked(manner, now):
-        place = founded(now, history)
-        send(place, history, now)
-        work(place, manner)
+    stores.Migrated.cached.open_copy(home)
+    configuration.clear()
+    with connection(), patch_processing(mode, now):
+        scenario = create_scenario(now, sequence)
+        accept_all(scenario, sequence, now)
+        run_all(scenario, mode)
         assert not Receipt.select().where(Receipt.state != WorkState.DONE).exists()
         assert not Event.select().where(Event.state != WorkState.DONE).exists()
         # Two services take the numbers of one account's incidents as they come.
-        return rows(*TABLES, without={"incident_number"} if history.routed else ())
+        return list_rows(*TABLES, without={"incident_number"} if sequence.is_routed else ())
 
 
-def worked(manner: Manner, now: datetime) -> Any:
+def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     patches = mock.patch.multiple(
-        road, _road=segments(manner.cuts), _pace=Pace(target_s=1e9, limit=manner.size)
+        road,
+        _segments=build_segments(mode.queue_splits),
+        _batch_size=BatchSize(target_s=1e9, limit=mode.size),
     )
-    at_once = mock.patch.object(routing, "_pace", Pace(target_s=1e9, limit=manner.size))
+    router_batch = mock.patch.object(routing, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
     # What is late must not depend on when a test runs: some of a history is, some is not.
-    at_a_moment = mock.patch.object(lane_state, "_worked_at", return_value=now + WORKED_AFTER)
-    return _Both(patches, at_once, at_a_moment)
+    at_a_moment = mock.patch.object(lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
+    return _AllOf(patches, router_batch, at_a_moment)
 
 
-class _Both:
+class _AllOf:
     def __init__(self, *contexts: Any) -> None:
         self._contexts = contexts
 
@@ -226,40 +235,40 @@ class _Both:
             each.__exit__(*error)
 
 
-def founded(now: datetime, history: History) -> Place:
+def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
     """The same people, rules and tags under the same ids every time."""
     numbers = random.Random(0)
-    made = lambda: uuid.UUID(int=numbers.getrandbits(128), version=4)  # noqa: E731
-    with mock.patch.object(uuid, "uuid4", made), store().writing():
-        world = found_world(now)
+    cached = lambda: uuid.UUID(int=numbers.getrandbits(128), version=4)  # noqa: E731
+    with mock.patch.object(uuid, "uuid4", cached), store().write_transaction():
+        world = create_world(now)
         for name in ("Disk", "Night"):
             Tag.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
-        _add_duties(world, now)
-        _put_on_call(world, now, by_turns=not history.routed)
-        if history.collation_minutes:
-            on = {"collation": Collation.TIME_BASED, "collation_time": history.collation_minutes}
+        _add_roles_and_tasks(world, now)
+        _put_on_call(world, now, by_turns=not sequence.is_routed)
+        if sequence.collation_minutes:
+            on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
             Service.update(on).where(Service.id == world.service.id).execute()
-        place = Place(world, [world.service], doors=[world.integration])
-        if history.routed:
-            _add_router(place, now)
-        for door in place.doors:
-            for name in history.rules:
-                _add(world, door, name)
-        raise_version(world.account.id)
-    return place
+        scenario = Scenario(world, [world.service], integrations=[world.integration])
+        if sequence.is_routed:
+            _add_router(scenario, now)
+        for integration_row in scenario.integrations:
+            for name in sequence.rules:
+                _add_rule_row(world, integration_row, name)
+        bump_version(world.account.id)
+    return scenario
 
 
-def _add_router(place: Place, now: datetime) -> None:
-    world = place.world
-    second = founding.new_service(world.team, "Second", world.policy, world.alice, now)
-    place.lanes.append(second)
+def _add_router(scenario: Scenario, now: datetime) -> None:
+    world = scenario.world
+    second = founding.create_service(world.team, "Second", world.policy, world.alice, now)
+    scenario.lanes.append(second)
     for service, name in ((world.service, "Other"), (second, "Far")):
-        place.doors.append(founding.new_integration(service, name, GENERIC, world.alice, now))
-    place.router = add_router(world)
-    add_router_rule(place.router, *place.doors)
+        scenario.integrations.append(founding.create_integration(service, name, GENERIC, world.alice, now))
+    scenario.router = add_router(world)
+    add_router_rule(scenario.router, *scenario.integrations)
 
 
-def _add_duties(world: World, now: datetime) -> None:
+def _add_roles_and_tasks(world: World, now: datetime) -> None:
     """A role, and a list of tasks that the service's incidents have."""
     IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
     for name in ("Every time", "Outage"):
@@ -278,73 +287,79 @@ def _put_on_call(world: World, now: datetime, *, by_turns: bool) -> None:
 
     Lanes of two services would take turns of a policy as they come.
     """
-    rota = layers.schedule(
+    on_call_schedule = layers.schedule(
         world.team,
         layers.layer(world.bob, world.charlie, shift_length=3600, start=now - timedelta(days=3)),
         layers.layer(world.alice, world.bob, shift_length=5400, start=now - timedelta(days=2)),
     )
     soon, later = now + timedelta(minutes=10), now + timedelta(minutes=70)
     known = {"unique_id": new_uuid(), "creation_date": now}
-    ScheduleOverride.create(schedule=rota, user=world.alice, start_time=soon, end_time=later, **known)
-    away = {"user": world.bob, "to_user": world.alice, "created_by": world.bob}
-    ForwardingRule.create(from_date=soon, to_date=later, **away, **known)
+    ScheduleOverride.create(
+        schedule=on_call_schedule, user=world.alice, start_time=soon, end_time=later, **known
+    )
+    forwarding = {"user": world.bob, "to_user": world.alice, "created_by": world.bob}
+    ForwardingRule.create(from_date=soon, to_date=later, **forwarding, **known)
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
     columns = {"assignment_settings": settings} if by_turns else {}
-    set_policy(world, (0, rota, world.alice, world.bob), (5, rota), **columns)
+    set_policy(world, (0, on_call_schedule, world.alice, world.bob), (5, on_call_schedule), **columns)
 
 
-def _add(world: World, door: Integration, name: str) -> None:
+def _add_rule_row(world: World, integration_row: Integration, name: str) -> None:
     when, acts, stop = RULES[name]
     scribe = IncidentRole.get(IncidentRole.title == "Scribe").unique_id
-    said: dict[str, dict[str, str]] = {
+    step_values: dict[str, dict[str, str]] = {
         "bob": {"value": world.bob.username},
         "bob as scribe": {"key": scribe, "value": world.bob.username},
         "charlie as scribe": {"key": scribe, "value": world.charlie.username},
         "their policy": {"value": world.policy.unique_id},
         "outage": {"value": TaskTemplate.get(TaskTemplate.name == "Outage").unique_id},
     }
-    actions = [action(kind, **said.get(value, {"value": value})) for kind, value in acts]
-    add_rule(world, *actions, when=when, stop=stop, description=name, integration=door)
+    actions = [action(kind, **step_values.get(value, {"value": value})) for kind, value in acts]
+    add_rule(world, *actions, when=when, stop=stop, description=name, integration=integration_row)
 
 
-def send(place: Place, history: History, now: datetime) -> None:
+def accept_all(scenario: Scenario, sequence: AlertSequence, now: datetime) -> None:
     """Accept all alerts of a history, in their order."""
     at = now
-    with store().writing():
-        if history.grouped:
-            for start in range(0, len(history.alerts), history.grouped):
-                group = history.alerts[start : start + history.grouped]
+    with store().write_transaction():
+        if sequence.grouped:
+            for start in range(0, len(sequence.alerts), sequence.grouped):
+                group = sequence.alerts[start : start + sequence.grouped]
                 at += timedelta(seconds=group[0].gap)
-                _accept(place, at, source="prometheus", body=_group(group, at))
+                _accept(scenario, at, source="prometheus", body=_group(group, at))
             return
-        for said in history.alerts:
-            at += timedelta(seconds=said.gap)
+        for step_values in sequence.alerts:
+            at += timedelta(seconds=step_values.gap)
             body = {
-                "message": said.message,
-                "alert_type": said.level,
-                "payload": {"host": said.host, "tag": said.tag},
-                **({"entity_id": said.entity} if said.entity else {}),
+                "message": step_values.message,
+                "alert_type": step_values.level,
+                "payload": {"host": step_values.host, "tag": step_values.tag},
+                **({"entity_id": step_values.entity} if step_values.entity else {}),
             }
-            _accept(place, at, body=json.dumps(body).encode())
+            _accept(scenario, at, body=json.dumps(body).encode())
 
 
-def _accept(place: Place, at: datetime, **more: Any) -> None:
-    if place.router is not None:
-        accept_by(place.router, at, exactly=True, **more)
+def _accept(scenario: Scenario, at: datetime, **more: Any) -> None:
+    if scenario.router is not None:
+        accept_from_router(scenario.router, at, exactly=True, **more)
     else:
-        accept(place.world, at, exactly=True, **more)
+        accept(scenario.world, at, exactly=True, **more)
 
 
-def _group(group: Sequence[Said], at: datetime) -> bytes:
+def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
     """As Alertmanager would send it: some changes of state come later than what they are about."""
     alerts = []
-    for place, said in enumerate(group):
-        then = (at - timedelta(seconds=(said.gap + place) % 30)).isoformat()
+    for scenario, step_values in enumerate(group):
+        then = (at - timedelta(seconds=(step_values.gap + scenario) % 30)).isoformat()
         alerts.append(
             {
-                "status": "resolved" if said.level == "resolved" else "firing",
-                "labels": {"alertname": said.message, "severity": said.level, "host": said.host},
-                "fingerprint": said.entity or said.host,
+                "status": "resolved" if step_values.level == "resolved" else "firing",
+                "labels": {
+                    "alertname": step_values.message,
+                    "severity": step_values.level,
+                    "host": step_values.host,
+                },
+                "fingerprint": step_values.entity or step_values.host,
                 "startsAt": then,
                 "endsAt": then,
             }
@@ -352,30 +367,30 @@ def _group(group: Sequence[Said], at: datetime) -> bytes:
     return json.dumps({"version": "4", "alerts": alerts}).encode()
 
 
-def work(place: Place, manner: Manner) -> None:
+def run_all(scenario: Scenario, mode: ProcessingMode) -> None:
     """Until nothing waits; with several threads, all of them at the same lanes."""
-    if not manner.threads:
+    if not mode.threads:
         while routing.sweep() or road.sweep():
             pass
         return
-    together([lambda: _work_until_nothing_waits(place)] * manner.threads)
+    run_together([lambda: _run_until_done(scenario)] * mode.threads)
 
 
-def _work_until_nothing_waits(place: Place) -> None:
+def _run_until_done(scenario: Scenario) -> None:
     with connection():
-        while _waits():
-            if place.router is not None:
-                routing.run(place.router.id)
-            for service in place.lanes:
-                for segment in road._road:
+        while _has_pending():
+            if scenario.router is not None:
+                routing.run(scenario.router.id)
+            for service in scenario.lanes:
+                for segment in road._segments:
                     road.run(service.id, segment.name)
 
 
-def _waits() -> bool:
-    return any(table.select().where(table.state == WorkState.WAITING).exists() for table in (Receipt, Event))
+def _has_pending() -> bool:
+    return any(table.select().where(table.state == WorkState.PENDING).exists() for table in (Receipt, Event))
 
 
-def together(jobs: Sequence[Callable[[], None]]) -> None:
+def run_together(jobs: Sequence[Callable[[], None]]) -> None:
     """Run jobs in threads that begin at the same moment; the first error of any is raised."""
     errors: list[BaseException] = []
     ready = threading.Barrier(len(jobs))

@@ -10,8 +10,8 @@ from typing import Any
 
 from aiosmtpd.controller import Controller
 
-from tests.processes import free_port
-from tests.waiting import until
+from tests.processes import find_free_port
+from tests.waiting import wait_until
 
 
 @dataclass
@@ -27,13 +27,13 @@ class Mailbox:
         return "250 kept"
 
     def wait_for(self, count: int, timeout: float = 10.0) -> list[tuple[str, EmailMessage]]:
-        until(lambda: len(self.mails) >= count, timeout)
+        wait_until(lambda: len(self.mails) >= count, timeout)
         return self.mails
 
 
 @contextlib.contextmanager
-def mailbox() -> Iterator[Mailbox]:
-    box = Mailbox(free_port())
+def start_mailbox() -> Iterator[Mailbox]:
+    box = Mailbox(find_free_port())
     controller = Controller(box, hostname="127.0.0.1", port=box.port)
     controller.start()
     try:

@@ -5,8 +5,8 @@ import os
 import pytest
 
 
-def absent(what: str) -> None:
+def skip_or_fail(reason: str) -> None:
     """Skip this test for the lack of a part; fail it where REQUIRE_PARTS is set, as in CI."""
     if os.environ.get("REQUIRE_PARTS"):
-        pytest.fail(what)
-    pytest.skip(what)
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -33,20 +33,22 @@ class World:
     tokens: dict[str, str]
 
 
-def found_world(now: datetime) -> World:
-    account, alice = founding.new_account("Example", "alice@example.org", now)
-    other, mallory = founding.new_account("Elsewhere", "mallory@example.net", now)
-    bob = founding.new_user(account, "bob@example.org", AccountRole.USER, now, first_name="Bob")
-    charlie = founding.new_user(account, "charlie@example.org", AccountRole.USER, now, first_name="Charlie")
+def create_world(now: datetime) -> World:
+    account, alice = founding.create_account("Example", "alice@example.org", now)
+    other, mallory = founding.create_account("Elsewhere", "mallory@example.net", now)
+    bob = founding.create_user(account, "bob@example.org", AccountRole.USER, now, first_name="Bob")
+    charlie = founding.create_user(
+        account, "charlie@example.org", AccountRole.USER, now, first_name="Charlie"
+    )
     User.update(first_name="Alice").where(User.id == alice.id).execute()
     alice.first_name = "Alice"
-    team = founding.new_team(account, "Payments", alice, now)
+    team = founding.create_team(account, "Payments", alice, now)
     team.account_permissions = []
     team.save()
     TeamMember.create(unique_id=new_uuid(), team=team, user=bob, role=TeamRole.USER, joining_date=now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
-    service = founding.new_service(team, "Checkout", policy, alice, now)
-    integration = founding.new_integration(service, "Probe", GENERIC, alice, now)
+    service = founding.create_service(team, "Checkout", policy, alice, now)
+    integration = founding.create_integration(service, "Probe", GENERIC, alice, now)
     people = {"alice": alice, "bob": bob, "charlie": charlie, "mallory": mallory}
     return World(
         account=account,
@@ -58,7 +60,7 @@ def found_world(now: datetime) -> World:
         policy=policy,
         service=service,
         integration=integration,
-        charlies_team=founding.new_team(account, "Billing", charlie, now),
-        mallorys_team=founding.new_team(other, "Elsewhere", mallory, now),
-        tokens={name: founding.new_token_for(user, "test", now) for name, user in people.items()},
+        charlies_team=founding.create_team(account, "Billing", charlie, now),
+        mallorys_team=founding.create_team(other, "Elsewhere", mallory, now),
+        tokens={name: founding.issue_token(user, "test", now) for name, user in people.items()},
     )

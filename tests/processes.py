@@ -13,28 +13,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.stores import settings_of
-from tests.waiting import until
-from tocsin.embedded_redis import Keeper
+from tests.stores import get_settings
+from tests.waiting import wait_until
+from tocsin.embedded_redis import RedisKeeper
 
 
-def free_port() -> int:
+def find_free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port: int = listening.getsockname()[1]
         return port
 
 
-def environment(home: Path, port: int = 0, **settings: str) -> dict[str, str]:
+def build_environment(home: Path, port: int = 0, **settings: str) -> dict[str, str]:
     """This environment without the settings of whoever runs the tests, and with the store of this folder."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
-    return {**kept, **settings_of(home), **({"TOCSIN_PORT": str(port)} if port else {}), **settings}
+    others_kept = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
+    return {**others_kept, **get_settings(home), **({"TOCSIN_PORT": str(port)} if port else {}), **settings}
 
 
 def tocsin(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
     """A command that ends by itself."""
     command = [sys.executable, "-m", "tocsin", *words]
     return subprocess.run(
-        command, env=environment(home, **settings), capture_output=True, text=True, timeout=30
+        command, env=build_environment(home, **settings), capture_output=True, text=True, timeout=30
     )
 
 
@@ -65,12 +65,12 @@ class Running:
         finally:
             asked.close()
 
-    def ready(self) -> bool:
+    def is_ready(self) -> bool:
         return self.get("/readyz")[0] == 200
 
-    def children(self) -> dict[str, int]:
+    def list_children(self) -> dict[str, int]:
         """The processes under it by kind; the server's kind is "redis"."""
-        return {kind_of(pid): pid for pid in descendants(self.process.pid)}
+        return {get_kind(pid): pid for pid in list_descendants(self.process.pid)}
 
     def signal(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
@@ -78,31 +78,31 @@ class Running:
 
 
 @contextlib.contextmanager
-def running(home: Path, *words: str, port: int = 0, **settings: str) -> Iterator[Running]:
+def start_tocsin(home: Path, *words: str, port: int = 0, **settings: str) -> Iterator[Running]:
     """`tocsin WORDS`, stopped at the end of the test if it still runs."""
-    port = port or free_port()
+    port = port or find_free_port()
     with home.with_suffix(".out").open("ab") as out, home.with_suffix(".err").open("ab") as err:
         process = subprocess.Popen(
             [sys.executable, "-m", "tocsin", *words],
-            env=environment(home, port, **settings),
+            env=build_environment(home, port, **settings),
             stdout=out,
             stderr=err,
         )
     try:
         yield Running(process, home, port)
     finally:
-        below = descendants(process.pid)
+        below = list_descendants(process.pid)
         if process.poll() is None:
             process.terminate()
         process.wait(20)
-        until(lambda: not any(lives(pid) for pid in below))
+        wait_until(lambda: not any(is_running(pid) for pid in below))
 
 
 @contextlib.contextmanager
-def running_redis(home: Path) -> Iterator[Keeper]:
+def start_redis(home: Path) -> Iterator[RedisKeeper]:
     """A server of our own for this test, as the product starts it."""
     home.mkdir(parents=True, exist_ok=True)
-    keeper = Keeper(home)
+    keeper = RedisKeeper(home)
     keeper.start()
     try:
         yield keeper
@@ -110,22 +110,22 @@ def running_redis(home: Path) -> Iterator[Keeper]:
         keeper.stop()
 
 
-def descendants(pid: int) -> list[int]:
+def list_descendants(pid: int) -> list[int]:
     """The processes that this one and its children have started, Linux's view of it."""
     try:
         lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
         return []
     below = [int(word) for text in lists for word in text.split()]
-    return below + [deeper for child in below for deeper in descendants(child)]
+    return below + [deeper for child in below for deeper in list_descendants(child)]
 
 
-def kind_of(pid: int) -> str:
+def get_kind(pid: int) -> str:
     words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
     return next((word for word in words if word in ("web", "worker", "clock")), "redis")
 
 
-def lives(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     """Whether a process still runs; one that only waits to be reaped does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"

@@ -16,12 +16,12 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.smtp import SMTP, AuthResult
 
 from tests.mailbox import Mailbox
-from tests.parts import absent
-from tests.processes import free_port
+from tests.parts import skip_or_fail
+from tests.processes import find_free_port
 
 
 @dataclass
-class Choosy(Mailbox):
+class AnsweringRelay(Mailbox):
     """Answers commands with what it is told to; everything else is kept."""
 
     answers: dict[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Choosy(Mailbox):
         return await super().handle_DATA(server, session, envelope)
 
 
-class _SmallServer(Controller):
+class _OptionsController(Controller):
     """The controller with options of the protocol that it does not pass on itself."""
 
     def __init__(self, handler: Any, options: dict[str, Any], **where: Any) -> None:
@@ -69,11 +69,11 @@ class _SmallServer(Controller):
 @contextlib.contextmanager
 def relay(
     answers: dict[str, str] | None = None, *, ssl_context: ssl.SSLContext | None = None, **options: Any
-) -> Iterator[Choosy]:
+) -> Iterator[AnsweringRelay]:
     """A relay with these answers; `ssl_context` speaks TLS from the first byte, `tls_context` offers it."""
     options["enable_SMTPUTF8"] = options.pop("utf8", True)
-    box = Choosy(free_port(), answers=answers or {})
-    server = _SmallServer(box, options, hostname="127.0.0.1", port=box.port, ssl_context=ssl_context)
+    box = AnsweringRelay(find_free_port(), answers=answers or {})
+    server = _OptionsController(box, options, hostname="127.0.0.1", port=box.port, ssl_context=ssl_context)
     server.start()
     try:
         yield box
@@ -81,7 +81,7 @@ def relay(
         server.stop()
 
 
-def only(user: str, password: str) -> Callable[..., AuthResult]:
+def accept_login(user: str, password: str) -> Callable[..., AuthResult]:
     """Lets in this user alone."""
 
     def check(server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
@@ -94,7 +94,7 @@ def only(user: str, password: str) -> Callable[..., AuthResult]:
 
 
 @dataclass
-class Stubborn:
+class SilentServer:
     """Takes connections and does with each what it is made for, until it is closed."""
 
     port: int
@@ -102,14 +102,14 @@ class Stubborn:
 
 
 @contextlib.contextmanager
-def stubborn(behave: Callable[[socket.socket, threading.Event], None]) -> Iterator[Stubborn]:
-    over = threading.Event()
+def start_silent_server(handle: Callable[[socket.socket, threading.Event], None]) -> Iterator[SilentServer]:
+    stop_event = threading.Event()
     threads: list[threading.Thread] = []
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        server = Stubborn(listening.getsockname()[1])
+        server = SilentServer(listening.getsockname()[1])
 
         def take() -> None:
-            while not over.is_set():
+            while not stop_event.is_set():
                 try:
                     taken, _ = listening.accept()
                 except OSError:
@@ -121,32 +121,32 @@ def stubborn(behave: Callable[[socket.socket, threading.Event], None]) -> Iterat
 
         def serve(taken: socket.socket) -> None:
             with taken, contextlib.suppress(OSError):
-                behave(taken, over)
+                handle(taken, stop_event)
 
         accepting = threading.Thread(target=take)
         accepting.start()
         try:
             yield server
         finally:
-            over.set()
+            stop_event.set()
             listening.shutdown(socket.SHUT_RDWR)
             for thread in (accepting, *threads):
                 thread.join(5)
 
 
-def hangs(taken: socket.socket, over: threading.Event) -> None:
-    over.wait(10)
+def hang(taken: socket.socket, stop_event: threading.Event) -> None:
+    stop_event.wait(10)
 
 
-def drips(taken: socket.socket, over: threading.Event) -> None:
+def drip(taken: socket.socket, stop_event: threading.Event) -> None:
     """A byte now and then: each read succeeds, the greeting never ends."""
     for _ in range(1000):
         taken.sendall(b"2")
-        if over.wait(0.02):
+        if stop_event.wait(0.02):
             return
 
 
-def hangs_after_data(taken: socket.socket, over: threading.Event) -> None:
+def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
     """A relay that goes silent with the letter in its hands."""
     taken.sendall(b"220 ready\r\n")
     lines = taken.makefile("rb")
@@ -155,27 +155,27 @@ def hangs_after_data(taken: socket.socket, over: threading.Event) -> None:
             taken.sendall(b"354 go on\r\n")
             break
         taken.sendall(b"250 OK\r\n")
-    over.wait(10)
+    stop_event.wait(10)
 
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A certificate for localhost that signs itself, with its key in the same file."""
     if shutil.which("openssl") is None:
-        absent("openssl is not installed")
+        skip_or_fail("openssl is not installed")
     path = tmp_path_factory.mktemp("certificate") / "both.pem"
     command = (
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
         " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
     )
-    made = subprocess.run(
+    created = subprocess.run(
         [*command.split(), "-keyout", "-", "-out", "-"], capture_output=True, check=True, timeout=30
     )
-    path.write_bytes(made.stdout)
+    path.write_bytes(created.stdout)
     return path
 
 
-def server_context(certificate: Path) -> ssl.SSLContext:
+def build_server_context(certificate: Path) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     return context

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.enums import RouterAction, RuleAction
 from models.events import Receipt
-from models.facts import AlertRuleFacts, RouterFacts, RouterRuleFacts, TargetFacts
+from models.facts import AlertRuleFacts, RouterFacts, RouterRuleFacts, RouteTarget
 from models.ids import new_uuid
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
@@ -25,15 +25,15 @@ FIELDS = (
 
 def action(kind: RuleAction, value: str = "", **fields: str) -> dict[str, Any]:
     """An action as it is stored."""
-    given = {"value": value, **fields}
+    fields_given = {"value": value, **fields}
     return {
         "unique_id": "",
         "action_type": int(kind),
-        **{name: given.get(name, "" if name in ("key", "value") else None) for name in FIELDS},
+        **{name: fields_given.get(name, "" if name in ("key", "value") else None) for name in FIELDS},
     }
 
 
-def text_of(when: Logic) -> str:
+def to_json(when: Logic) -> str:
     return when if isinstance(when, str) else json.dumps(when)
 
 
@@ -46,7 +46,7 @@ def equals(name: str, value: Any) -> Logic:
 
 
 def rule_facts(*actions: Mapping[str, Any], when: Logic = "", name: str = "", **more: Any) -> AlertRuleFacts:
-    return AlertRuleFacts(name or "rule", name, text_of(when), actions=actions, **more)
+    return AlertRuleFacts(name or "rule", name, to_json(when), actions=actions, **more)
 
 
 def add_rule(
@@ -59,15 +59,26 @@ def add_rule(
     """One more rule at the end of an integration's; the version of the configuration is raised."""
     owner = integration or world.integration
     position = AlertRule.select().where(AlertRule.integration == owner).count() + 1
-    given = {"position": position, "unique_id": new_uuid(), "creation_date": owner.creation_date, **columns}
-    rule = AlertRule.create(integration=owner, rule_json=text_of(when), actions=list(actions), **given)
-    raise_version(world.account.id)
+    fields_given = {
+        "position": position,
+        "unique_id": new_uuid(),
+        "creation_date": owner.creation_date,
+        **columns,
+    }
+    rule = AlertRule.create(integration=owner, rule_json=to_json(when), actions=list(actions), **fields_given)
+    bump_version(world.account.id)
     return rule
 
 
-def target(row: int = 7, **changes: Any) -> TargetFacts:
-    given = {"integration": row, "service": 1, "name": f"Target {row}", "source": "generic", "is_open": True}
-    return TargetFacts(**(given | changes))
+def target(row: int = 7, **changes: Any) -> RouteTarget:
+    fields_given = {
+        "integration": row,
+        "service": 1,
+        "name": f"Target {row}",
+        "source": "generic",
+        "accepts_alerts": True,
+    }
+    return RouteTarget(**(fields_given | changes))
 
 
 def route_to(*unique_ids: str) -> tuple[Mapping[str, Any], ...]:
@@ -82,18 +93,20 @@ SUPPRESS: Mapping[str, Any] = {
 
 
 def router_rule(*actions: Mapping[str, Any], when: Logic = "", name: str = "rule") -> RouterRuleFacts:
-    return RouterRuleFacts(f"id of {name}", name, text_of(when), actions)
+    return RouterRuleFacts(f"id of {name}", name, to_json(when), actions)
 
 
-def router_facts(*rules: RouterRuleFacts, **targets: TargetFacts) -> RouterFacts:
+def router_facts(*rules: RouterRuleFacts, **targets: RouteTarget) -> RouterFacts:
     """A router whose rules name their targets by the names given here."""
     return RouterFacts(1, "Front door", rules, targets)
 
 
 def add_router(world: World, **columns: Any) -> GlobalRouter:
-    given = {"unique_id": new_uuid(), "integration_key": new_uuid(), "name": "Front door", **columns}
-    router = GlobalRouter.create(account=world.account, creation_date=world.account.creation_date, **given)
-    raise_version(world.account.id)
+    fields_given = {"unique_id": new_uuid(), "integration_key": new_uuid(), "name": "Front door", **columns}
+    router = GlobalRouter.create(
+        account=world.account, creation_date=world.account.creation_date, **fields_given
+    )
+    bump_version(world.account.id)
     return router
 
 
@@ -103,19 +116,19 @@ def add_router_rule(
     """One more rule at the end of a router's, that leads to these integrations."""
     actions = [*route_to(*(each.unique_id for each in to)), *([SUPPRESS] if suppress else [])]
     position = RouterRule.select().where(RouterRule.router == router).count() + 1
-    given = {"unique_id": new_uuid(), "name": f"rule {position}", "position": position, **columns}
+    fields_given = {"unique_id": new_uuid(), "name": f"rule {position}", "position": position, **columns}
     rule = RouterRule.create(
         router=router,
-        rule_json=text_of(when),
+        rule_json=to_json(when),
         actions=actions,
         creation_date=router.creation_date,
-        **given,
+        **fields_given,
     )
-    raise_version(router.account_id)
+    bump_version(router.account_id)
     return rule
 
 
-def accept_by(
+def accept_from_router(
     router: GlobalRouter,
     now: datetime,
     *,
@@ -126,12 +139,12 @@ def accept_by(
 ) -> Receipt:
     """A receipt of what came by a router's key, a millisecond after the one before it or `exactly` now."""
     number = Receipt.select().count()
-    said = alert if body is None else body
+    raw = alert if body is None else body
     return Receipt.create(
         trace_id=f"00000000-0000-4000-8000-{number:012d}",
         account=router.account_id,
         router=router,
         source=source,
-        body=said if isinstance(said, bytes) else json.dumps(said).encode(),
+        body=raw if isinstance(raw, bytes) else json.dumps(raw).encode(),
         received_at=now if exactly else now + timedelta(milliseconds=number),
     )

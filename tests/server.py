@@ -10,24 +10,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.instance import free_port
-from tests.parts import absent
+from bench.instance import find_free_port
+from tests.parts import skip_or_fail
 
 
-def programs() -> Path:
+def find_programs() -> Path:
     """The folder of the server's programs, which is not on the PATH everywhere."""
-    told = shutil.which("pg_config")
-    if told is not None:
-        folder = Path(subprocess.run([told, "--bindir"], capture_output=True, text=True).stdout.strip())
+    pg_config = shutil.which("pg_config")
+    if pg_config is not None:
+        folder = Path(subprocess.run([pg_config, "--bindir"], capture_output=True, text=True).stdout.strip())
         if (folder / "initdb").exists():
             return folder
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not found:
-        absent("PostgreSQL's server is not installed")
+        skip_or_fail("PostgreSQL's server is not installed")
     return found[-1].parent
 
 
-def unprivileged() -> str:
+def find_user() -> str:
     """Who runs the server: it refuses to be run by root."""
     if os.getuid() != 0:
         return getpass.getuser()
@@ -39,9 +39,9 @@ class Server:
     """Listens on a port of the loopback; `url` leads to a database without tables."""
 
     def __init__(self, folder: Path, user: str, *, durable: bool = True) -> None:
-        self._folder, self._user, self._programs = folder, user, programs()
+        self._folder, self._user, self._programs = folder, user, find_programs()
         self._options = "" if durable else " -c fsync=off -c full_page_writes=off"
-        self._port = free_port()
+        self._port = find_free_port()
         self.url = f"postgresql://tocsin@127.0.0.1:{self._port}/postgres"
         self._run("initdb", "--username=tocsin", "--auth=trust", "--encoding=UTF8", "--no-sync")
 
@@ -71,7 +71,7 @@ class Server:
 @contextmanager
 def running_server(*, durable: bool = True) -> Iterator[Server]:
     """Not in pytest's folders, which only their owner may enter. `durable` ones wait for the disk."""
-    user = unprivileged()
+    user = find_user()
     folder = Path(tempfile.mkdtemp(prefix="tocsin-postgresql-"))
     try:
         shutil.chown(folder, user)

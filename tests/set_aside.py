@@ -6,28 +6,28 @@ from typing import Any
 
 from models.enums import WorkState
 from models.events import Event, Receipt
-from pipeline.identity import event_id
+from pipeline.identity import make_event_id
 from tests.alerts import accept
 from tests.people import World
 
 ERROR = "ZeroDivisionError at normalize"
 
 
-def set_aside_body(world: World, now: datetime, *, message: str = "poison", **more: Any) -> Receipt:
+def add_dead_letter_body(world: World, now: datetime, *, message: str = "poison", **more: Any) -> Receipt:
     """A whole body that could not be worked on."""
     receipt = accept(world, now, message=message, alert_type="critical", entity_id=message, **more)
-    Receipt.update(state=WorkState.ASIDE, error=ERROR).where(Receipt.id == receipt.id).execute()
+    Receipt.update(state=WorkState.DEAD_LETTER, error=ERROR).where(Receipt.id == receipt.id).execute()
     return Receipt.get_by_id(receipt.id)
 
 
-def set_aside_alert(
+def add_dead_letter_alert(
     world: World, now: datetime, *, message: str = "poison", stage: str = "normalize"
 ) -> Event:
     """A single alert that could not be worked on, of a body that was."""
     receipt = accept(world, now, message=message, alert_type="critical", entity_id=message)
     Receipt.update(state=WorkState.DONE).where(Receipt.id == receipt.id).execute()
     return Event.create(
-        unique_id=event_id(receipt.trace_id, 0, world.integration.id),
+        unique_id=make_event_id(receipt.trace_id, 0, world.integration.id),
         receipt=receipt,
         position=0,
         integration=world.integration,
@@ -40,12 +40,12 @@ def set_aside_alert(
             "urls": [],
             "images": [],
             "notes": [],
-            "wishes": {},
+            "requested_options": {},
             "entity_given": True,
         },
         creation_date=receipt.received_at,
         stage=stage,
-        state=WorkState.ASIDE,
+        state=WorkState.DEAD_LETTER,
         reasons=[["normalize", "critical, entity_id given"]] if stage != "normalize" else [],
         error=ERROR.replace("normalize", stage),
     )

@@ -31,7 +31,7 @@ _databases: dict[Path, str] = {}
 _shared: str = ""
 
 
-def url_of(home: Path) -> str:
+def get_url(home: Path) -> str:
     """The database of a data folder, made when it is first asked for; empty on SQLite, where the folder
     holds it.
     """
@@ -42,9 +42,9 @@ def url_of(home: Path) -> str:
     return _databases[home]
 
 
-def settings_of(home: Path) -> dict[str, str]:
+def get_settings(home: Path) -> dict[str, str]:
     """The settings that lead a process to this folder and its database."""
-    url = url_of(home)
+    url = get_url(home)
     return {"TOCSIN_HOME": str(home), **({"TOCSIN_DATABASE_URL": url} if url else {})}
 
 
@@ -65,14 +65,14 @@ def drop_database(url: str) -> None:
         server.execute(f'drop database if exists "{name}" with (force)')
 
 
-def forget(home: Path) -> None:
+def drop_store(home: Path) -> None:
     """Drop the database that was made for a data folder, if any."""
     url = _databases.pop(home, _shared)
     if url != _shared:
         drop_database(url)
 
 
-def forget_all() -> None:
+def drop_all_stores() -> None:
     """Drop every database of this test process."""
     for url in {*_databases.values(), _shared} - {""}:
         drop_database(url)
@@ -83,17 +83,17 @@ class Migrated:
     """A schema that is made once and given to each test without rows."""
 
     # The one of this process; None until it is needed.
-    made: "Migrated | None" = None
+    cached: "Migrated | None" = None
 
     def __init__(self, folder: Path) -> None:
         global _shared
         self._folder = folder
-        _shared = url_of(folder)
+        _shared = get_url(folder)
         open_store(_shared, folder)
         migrate(folder)
         db.close_all()
 
-    def give(self, home: Path) -> Store:
+    def open_copy(self, home: Path) -> Store:
         """The store of one test, its data folder included."""
         home.mkdir(parents=True, exist_ok=True)
         if not SERVER:
@@ -102,14 +102,14 @@ class Migrated:
         _databases[home] = _shared
         opened = open_store(_shared, home)
         with connection():
-            db.execute_sql(_emptying())
+            db.execute_sql(_build_delete_statement())
         return opened
 
 
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class RowCache(Generic[T]):
     """Rows that many tests begin with, made once in each process and put in by bulk for all others: on
     SQLite as the whole file.
 
@@ -117,22 +117,22 @@ class Kept(Generic[T]):
     """
 
     def __init__(self) -> None:
-        self._made: tuple[T, Any] | None = None
+        self._cached: tuple[T, Any] | None = None
 
     def get(self, make: Callable[[], T]) -> T:
         """Into a store that holds what it held when it was made first."""
-        if self._made is None:
-            what = make()
-            kept = _all_rows() if SERVER else _file_of_store().read_bytes()
-            self._made = copy.deepcopy(what), kept
+        if self._cached is None:
+            value = make()
+            kept = _read_all_rows() if SERVER else _file_of_store().read_bytes()
+            self._cached = copy.deepcopy(value), kept
         else:
-            what, kept = copy.deepcopy(self._made[0]), self._made[1]
+            value, kept = copy.deepcopy(self._cached[0]), self._cached[1]
             if SERVER:
-                _put_in(kept)
+                _insert_rows(kept)
             else:
                 _file_of_store().write_bytes(kept)
         db.connect(reuse_if_open=True)
-        return what
+        return value
 
 
 def _file_of_store() -> Path:
@@ -141,7 +141,7 @@ def _file_of_store() -> Path:
     return Path(db.database)
 
 
-def _all_rows() -> dict[str, tuple[list[str], list[Any]]]:
+def _read_all_rows() -> dict[str, tuple[list[str], list[Any]]]:
     """The columns and rows of each table that has any, in the order in which they can be put in."""
     found = {}
     for table in peewee.sort_models(TABLES):
@@ -151,10 +151,10 @@ def _all_rows() -> dict[str, tuple[list[str], list[Any]]]:
     return found
 
 
-def _put_in(found: dict[str, tuple[list[str], list[Any]]]) -> None:
+def _insert_rows(found: dict[str, tuple[list[str], list[Any]]]) -> None:
     """In the place of whatever is there."""
     mark = "%s" if SERVER else "?"
-    with store().writing():
+    with store().write_transaction():
         for table in reversed(peewee.sort_models(TABLES)):
             db.execute_sql(f'delete from "{table._meta.table_name}"')
         cursor = db.cursor()
@@ -168,7 +168,7 @@ def _put_in(found: dict[str, tuple[list[str], list[Any]]]) -> None:
 
 
 @cache
-def _emptying() -> str:
+def _build_delete_statement() -> str:
     """A statement that takes all rows and begins every number anew.
 
     A truncate of all tables makes their files anew, which took 0.4 s where this takes 2 ms.

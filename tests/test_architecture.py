@@ -48,14 +48,14 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
 }
 
 
-def modules() -> list[str]:
+def list_modules() -> list[str]:
     files = (path for folder in sorted(OURS) for path in sorted((ROOT / folder).rglob("*.py")))
     return [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for path in files
     ]
 
 
-def imports_of(module: str) -> set[str]:
+def list_imports(module: str) -> set[str]:
     path = ROOT.joinpath(*module.split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     found = set()
@@ -75,26 +75,26 @@ def is_module(name: str) -> bool:
     return path.is_dir() or path.with_suffix(".py").exists()
 
 
-def inside(name: str, allowed: set[str]) -> bool:
+def is_inside(name: str, allowed: set[str]) -> bool:
     return any(name == one or name.startswith(f"{one}.") for one in allowed)
 
 
-def rule_for(module: str) -> tuple[set[str], set[str]]:
-    return RULES[max((name for name in RULES if inside(module, {name})), key=len)]
+def find_rule(module: str) -> tuple[set[str], set[str]]:
+    return RULES[max((name for name in RULES if is_inside(module, {name})), key=len)]
 
 
-@pytest.mark.parametrize("module", modules())
+@pytest.mark.parametrize("module", list_modules())
 def test_a_module_imports_only_what_its_place_allows(module):
-    ours, others = rule_for(module)
-    for name in imports_of(module):
+    ours, others = find_rule(module)
+    for name in list_imports(module):
         top = name.split(".")[0]
         if top in OURS:
-            assert inside(name, ours), f"{module} may not import {name}"
+            assert is_inside(name, ours), f"{module} may not import {name}"
         elif top not in sys.stdlib_module_names and top != "__future__":
             assert "*" in others or top in others, f"{module} may not import {name}"
 
 
-@pytest.mark.parametrize("module", [m for m in modules() if rule_for(m)[0] == PURE])
+@pytest.mark.parametrize("module", [m for m in list_modules() if find_rule(m)[0] == PURE])
 def test_pure_modules_never_look_at_a_clock(module):
     path = ROOT.joinpath(*module.split("."))
     text = (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text()

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from models.enums import AlertType, Urgency
-from pipeline.alert import Alert, Parsed
-from pipeline.conditions import subject_of
+from pipeline.alert import Alert, ParsedAlert
+from pipeline.conditions import build_subject
 
 # A Wednesday.
 MOMENT = datetime(2026, 3, 4, 23, 30, 15, tzinfo=UTC)
@@ -20,19 +20,19 @@ MOMENT = datetime(2026, 3, 4, 23, 30, 15, tzinfo=UTC)
 
 def alert(**changes: Any) -> Alert:
     """A critical alert about a disk, with these changes of what its source said."""
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "message": "Disk full on db1",
         "summary": "97% of /var",
         "alert_type": AlertType.CRITICAL,
         "entity_id": "disk/db1",
         "payload": {},
     }
-    parsed = Parsed(**said | changes)
+    parsed = ParsedAlert(**fields | changes)
     return Alert("event", "trace", 1, 0, 1, MOMENT, parsed.entity_id or "", parsed)
 
 
 def subject(seconds: float | None = None, urgency: Urgency = Urgency.HIGH, **changes: Any) -> Any:
-    return subject_of(alert(**changes), urgency, MOMENT, seconds)
+    return build_subject(alert(**changes), urgency, MOMENT, seconds)
 
 
 def rule(field: Any, operator: Any, *values: Any, **options: Any) -> dict[str, Any]:
@@ -69,62 +69,66 @@ NAMES: dict[str, list[str]] = {
 }
 
 
-def means(tree: dict[str, Any], alert: dict[str, Any]) -> bool:
+def matches_tree(tree: dict[str, Any], alert: dict[str, Any]) -> bool:
     """What a tree of known fields and operators says of an alert, in plain Python."""
     if tree["type"] == "group":
-        return _group_means(tree, alert)
+        return _matches_group(tree, alert)
     properties = tree["properties"]
     field = properties["field"].removeprefix("alert.")
     operator, values = properties["operator"], properties["value"]
     if field == "payload":
-        return _payload_means(operator, values, properties["operatorOptions"] or {}, alert["payload"])
+        return _matches_payload(operator, values, properties["operatorOptions"] or {}, alert["payload"])
     if field in NAMES:
-        return _test(operator, alert[field], _codes(field, values))
+        return _matches(operator, alert[field], _list_codes(field, values))
     if field == "alert_time":
-        return _test(operator, _seconds(alert[field]), [_seconds(value) for value in values], wraps=True)
-    return _test(operator, alert[field], values)
+        return _matches(
+            operator, _to_seconds(alert[field]), [_to_seconds(value) for value in values], wraps=True
+        )
+    return _matches(operator, alert[field], values)
 
 
-def _group_means(tree: dict[str, Any], alert: dict[str, Any]) -> bool:
+def _matches_group(tree: dict[str, Any], alert: dict[str, Any]) -> bool:
     children = list(tree["children1"].values())
     if not children:
         return True
     combine = all if tree["properties"]["conjunction"] == "AND" else any
-    return combine([means(child, alert) for child in children]) is not tree["properties"]["not"]
+    return combine([matches_tree(child, alert) for child in children]) is not tree["properties"]["not"]
 
 
-def _codes(field: str, values: list[Any]) -> list[str]:
+def _list_codes(field: str, values: list[Any]) -> list[str]:
     flat = [inner for value in values for inner in (value if isinstance(value, list) else [value])]
     return [str(NAMES[field].index(each)) if each in NAMES[field] else str(each) for each in flat]
 
 
-def _seconds(time: str) -> int:
+def _to_seconds(time: str) -> int:
     hours, minutes, seconds = (int(part) for part in f"{time}:00".split(":")[:3])
     return hours * 3600 + minutes * 60 + seconds
 
 
-def _payload_means(operator: str, values: list[Any], options: dict[str, Any], payload: Any) -> bool:
-    found = [_text(value) for value in _walk(payload, values[0].removeprefix("$.").split("."))]
+def _matches_payload(operator: str, values: list[Any], options: dict[str, Any], payload: Any) -> bool:
+    found = [_to_text(value) for value in _find_values(payload, values[0].removeprefix("$.").split("."))]
     if operator == "key_exists":
         return bool(found)
-    named = options["ploperator"]
-    if named.startswith("not_") or named == "is_empty":
-        positive = {"is_empty": "is_not_empty"}.get(named, named.removeprefix("not_"))
-        return not any(_test(positive, text, values[1:]) for text in found)
-    return any(_test(named, text, values[1:]) for text in found)
+    path_operator = options["ploperator"]
+    if path_operator.startswith("not_") or path_operator == "is_empty":
+        positive = {"is_empty": "is_not_empty"}.get(path_operator, path_operator.removeprefix("not_"))
+        return not any(_matches(positive, text, values[1:]) for text in found)
+    return any(_matches(path_operator, text, values[1:]) for text in found)
 
 
-def _walk(value: Any, steps: list[str]) -> list[Any]:
+def _find_values(value: Any, steps: list[str]) -> list[Any]:
     if not steps:
         return [value]
     first, rest = steps[0], steps[1:]
     if first.endswith("[*]"):
         inner = value.get(first[:-3]) if isinstance(value, dict) else None
-        return [found for item in inner for found in _walk(item, rest)] if isinstance(inner, list) else []
-    return _walk(value[first], rest) if isinstance(value, dict) and first in value else []
+        return (
+            [found for item in inner for found in _find_values(item, rest)] if isinstance(inner, list) else []
+        )
+    return _find_values(value[first], rest) if isinstance(value, dict) and first in value else []
 
 
-def _text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is None or value == [] or value == {}:
         return ""
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
@@ -160,9 +164,9 @@ OPPOSITES = {
 }
 
 
-def _test(operator: str, mine: Any, values: list[Any], *, wraps: bool = False) -> bool:
+def _matches(operator: str, mine: Any, values: list[Any], *, wraps: bool = False) -> bool:
     if operator in OPPOSITES:
-        return not _test(OPPOSITES[operator], mine, values, wraps=wraps)
+        return not _matches(OPPOSITES[operator], mine, values, wraps=wraps)
     if operator == "between" and wraps and values[0] > values[1]:
         return mine >= values[0] or mine <= values[1]
     return PLAIN[operator](mine, values)

@@ -7,14 +7,14 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-_never = threading.Event()
+_never_set = threading.Event()
 
 
-def until(condition: Callable[[], T], seconds: float = 15.0, every: float = 0.02) -> T:
+def wait_until(condition: Callable[[], T], seconds: float = 15.0, every: float = 0.02) -> T:
     """What `condition` returns once it is true; fails when it is not within `seconds`."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {seconds} s")
-        _never.wait(every)
+        _never_set.wait(every)
     return found

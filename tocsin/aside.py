@@ -1,4 +1,4 @@
-"""`tocsin aside`: what was set aside with its error, for whoever runs this installation."""
+"""`tocsin dead-letters`: what was set aside with its error, for whoever runs this installation."""
 
 import json
 import re
@@ -14,22 +14,22 @@ import click
 import structlog
 
 from models import aside as kept
-from models.aside import Changed, Key, Scope, SetAside
+from models.aside import ChangeResult, DeadLetter, Key, Scope
 from models.base import connection, open_store
-from models.migrate import make_schema
-from pipeline.topology import covering, segments
+from models.migrate import create_schema
+from pipeline.topology import build_segments, find_segment
 from tocsin import logs
-from tocsin.embedded_redis import url_of
+from tocsin.embedded_redis import get_url
 from tocsin.people import as_json_option
 from tocsin.settings import Settings, load
-from tocsin.table import plain, table
+from tocsin.table import format_table, to_printable
 from workers import bell
 
 log = structlog.get_logger()
 
-WHO = "the command line"
+ACTOR = "the command line"
 # Work that takes longer says how far it has come, that often.
-TELL_EVERY_S = 2.0
+PROGRESS_EVERY_S = 2.0
 
 _UNPRINTABLE = re.compile(r"[^\n\t -~\u00a0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\U0010ffff]")
 
@@ -37,7 +37,7 @@ service_option = click.option("--service", help="Only of the service with this n
 integration_option = click.option(
     "--integration", help="Only of the integration with this name or unique_id."
 )
-all_option = click.option("--all", "every", is_flag=True, help="All that is set aside.")
+all_option = click.option("--all", "select_all", is_flag=True, help="All that is set aside.")
 reference_argument = click.argument("reference", metavar="[TRACE_ID]", required=False)
 
 
@@ -47,7 +47,7 @@ reference_argument = click.argument("reference", metavar="[TRACE_ID]", required=
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show the last of them.")
 @as_json_option
 @click.pass_context
-def aside(
+def dead_letters(
     context: click.Context, service: str | None, integration: str | None, limit: int, as_json: bool
 ) -> None:
     """See what was set aside with its error; take it up again, or drop it.
@@ -58,55 +58,59 @@ def aside(
         if service or integration or as_json:
             raise click.UsageError(f"options of {context.invoked_subcommand} stand after it")
         return
-    with _rows():
-        every = kept.within(Scope(service=service, integration=integration))
-        shown = kept.listed(every[-limit:])
+    with _open_database():
+        keys = kept.list_keys(Scope(service=service, integration=integration))
+        shown = kept.load_all(keys[-limit:])
     if as_json:
-        click.echo(json.dumps({"count": len(every), "results": [_told(one) for one in shown]}))
+        click.echo(
+            json.dumps({"count": len(keys), "results": [_to_json(dead_letter) for dead_letter in shown]})
+        )
         return
-    for line in table([_columns(one) for one in shown]):
-        click.echo(line)
-    click.echo(_total(len(shown), len(every)))
+    for text in format_table([_build_row(dead_letter) for dead_letter in shown]):
+        click.echo(text)
+    click.echo(_format_total(len(shown), len(keys)))
 
 
-@aside.command()
+@dead_letters.command()
 @click.argument("reference", metavar="TRACE_ID")
 @click.option("--body", "with_body", is_flag=True, help="Write the body as it was sent, and nothing else.")
 @as_json_option
 def show(reference: str, with_body: bool, as_json: bool) -> None:
     """Tell the error, and the road so far."""
-    with _rows():
-        found = kept.listed(_named(reference))
-        body = kept.body_of(found[0].trace_id) if with_body else None
+    with _open_database():
+        matches = kept.load_all(_find_keys(reference))
+        body = kept.load_body(matches[0].trace_id) if with_body else None
     if body is not None:
-        _write(body)
+        _write_body(body)
     elif as_json:
-        click.echo(json.dumps([_told(one) for one in found]))
+        click.echo(json.dumps([_to_json(dead_letter) for dead_letter in matches]))
     else:
-        click.echo("\n\n".join("\n".join(map(plain, _lines(one))) for one in found))
+        click.echo(
+            "\n\n".join("\n".join(map(to_printable, _format_lines(dead_letter))) for dead_letter in matches)
+        )
 
 
-@aside.command()
+@dead_letters.command()
 @reference_argument
 @all_option
 @service_option
 @integration_option
 @as_json_option
 def replay(
-    reference: str | None, every: bool, service: str | None, integration: str | None, as_json: bool
+    reference: str | None, select_all: bool, service: str | None, integration: str | None, as_json: bool
 ) -> None:
     """Take up again what was set aside, as if it had just come in.
 
     Exit code 1 when anything could not be taken up.
     """
-    with _rows() as settings:
-        wanted = _wanted(reference, every, Scope(service=service, integration=integration))
-        bell.connect(settings.redis_url or url_of(settings.home))
-        progress = _change(wanted, kept.replay, "taken up again", settings)
-    _end(progress, "taken up again", as_json)
+    with _open_database() as settings:
+        keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
+        bell.connect(settings.redis_url or get_url(settings.home))
+        progress = _apply_change(keys, kept.replay, "taken up again", settings)
+    _report(progress, "taken up again", as_json)
 
 
-@aside.command()
+@dead_letters.command()
 @reference_argument
 @all_option
 @service_option
@@ -115,7 +119,7 @@ def replay(
 @as_json_option
 def drop(
     reference: str | None,
-    every: bool,
+    select_all: bool,
     service: str | None,
     integration: str | None,
     yes: bool,
@@ -125,43 +129,43 @@ def drop(
 
     It can still be told, by `tocsin why`, as long as other alerts. Exit code 1 when nothing was dropped.
     """
-    with _rows() as settings:
-        wanted = _wanted(reference, every, Scope(service=service, integration=integration))
-        if wanted and not yes and not _is_confirmed(len(wanted)):
+    with _open_database() as settings:
+        keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
+        if keys and not yes and not _confirm(len(keys)):
             raise click.ClickException("nothing is dropped")
-        progress = _change(wanted, kept.drop, "dropped", settings)
-    _end(progress, "dropped", as_json)
+        progress = _apply_change(keys, kept.drop, "dropped", settings)
+    _report(progress, "dropped", as_json)
 
 
 @contextmanager
-def _rows() -> Iterator[Settings]:
+def _open_database() -> Iterator[Settings]:
     """The settings, with the database of these."""
     settings = load()
-    logs.configure(settings.log_level, "aside")
+    logs.configure(settings.log_level, "dead-letters")
     open_store(settings.database_url, settings.home)
-    make_schema(settings.home)
+    create_schema(settings.home)
     with connection():
         yield settings
 
 
-def _named(reference: str) -> list[Key]:
-    found = kept.keys_of(reference.strip())
-    if not found:
+def _find_keys(reference: str) -> list[Key]:
+    matches = kept.find_keys(reference.strip())
+    if not matches:
         raise click.ClickException(f"nothing is set aside of {reference}")
-    return found
+    return matches
 
 
-def _wanted(reference: str | None, every: bool, scope: Scope) -> list[Key]:
-    if bool(reference) == every:
+def _select_keys(reference: str | None, select_all: bool, scope: Scope) -> list[Key]:
+    if bool(reference) == select_all:
         raise click.UsageError("say a TRACE_ID, or --all")
     if reference is None:
-        return kept.within(scope)
+        return kept.list_keys(scope)
     if scope != kept.EVERYTHING:
         raise click.UsageError("--service and --integration go with --all")
-    return _named(reference)
+    return _find_keys(reference)
 
 
-def _is_confirmed(count: int) -> bool:
+def _confirm(count: int) -> bool:
     try:
         return click.confirm(f"Drop {count:,}, so that nobody ever works on them?", err=True)
     except click.Abort:
@@ -174,112 +178,127 @@ class _Progress:
 
     total: int
     done: int = 0
-    orphans: int = 0
+    ownerless: int = 0
     seen: int = 0
 
     @property
-    def lost(self) -> int:
+    def conflicts(self) -> int:
         """Those that somebody else changed first."""
-        return self.seen - self.done - self.orphans
+        return self.seen - self.done - self.ownerless
 
 
-def _change(
-    wanted: Sequence[Key], change: Callable[[Sequence[Key], str], Changed], verb: str, settings: Settings
+def _apply_change(
+    keys: Sequence[Key], change: Callable[[Sequence[Key], str], ChangeResult], verb: str, settings: Settings
 ) -> _Progress:
     """Piece by piece, each in a transaction of its own, so that the lanes can go on between them."""
-    progress = _Progress(len(wanted))
-    tell_at = time.monotonic() + TELL_EVERY_S
-    for piece in kept.pieces(wanted):
-        changed = change(piece, WHO)
-        _ring(changed, settings.road_cuts)
-        progress.seen += len(piece)
+    progress = _Progress(len(keys))
+    report_at = time.monotonic() + PROGRESS_EVERY_S
+    for chunk in kept.split_keys(keys):
+        changed = change(chunk, ACTOR)
+        _enqueue(changed, settings.pipeline_queues)
+        progress.seen += len(chunk)
         progress.done += len(changed.ids)
-        progress.orphans += changed.orphans
+        progress.ownerless += changed.ownerless
         if changed.ids:
             log.info(verb, count=len(changed.ids), ids=changed.ids[:10])
-        if time.monotonic() >= tell_at and progress.seen < progress.total:
+        if time.monotonic() >= report_at and progress.seen < progress.total:
             click.echo(f"{progress.seen:,} of {progress.total:,} ...", err=True)
-            tell_at = time.monotonic() + TELL_EVERY_S
+            report_at = time.monotonic() + PROGRESS_EVERY_S
     return progress
 
 
-def _ring(changed: Changed, cuts: Sequence[str]) -> None:
-    road = segments(cuts)
+def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
+    pipeline = build_segments(splits)
     for service, stage in changed.lanes:
-        bell.ring_road(service, covering(road, stage).name if stage else road[0].name)
+        bell.enqueue_lane(service, find_segment(pipeline, stage).name if stage else pipeline[0].name)
     for router in changed.routers:
-        bell.ring_router(router)
+        bell.enqueue_router(router)
 
 
-def _end(progress: _Progress, verb: str, as_json: bool) -> None:
+def _report(progress: _Progress, verb: str, as_json: bool) -> None:
     if as_json:
-        told = {"done": progress.done, "orphans": progress.orphans, "lost": progress.lost}
-        click.echo(json.dumps(told))
+        result = {"done": progress.done, "ownerless": progress.ownerless, "conflicts": progress.conflicts}
+        click.echo(json.dumps(result))
     else:
         click.echo(f"{progress.done:,} {verb}" if progress.total else "nothing is set aside")
-    if progress.orphans:
+    if progress.ownerless:
         click.echo(
-            f"{progress.orphans:,} came in by what was deleted since: they can only be dropped", err=True
+            f"{progress.ownerless:,} came in by what was deleted since: they can only be dropped", err=True
         )
-    if progress.lost:
-        click.echo(f"{progress.lost:,} were taken up or dropped by somebody else meanwhile", err=True)
-    sys.exit(1 if progress.orphans or progress.lost else 0)
+    if progress.conflicts:
+        click.echo(f"{progress.conflicts:,} were taken up or dropped by somebody else meanwhile", err=True)
+    sys.exit(1 if progress.ownerless or progress.conflicts else 0)
 
 
-def _told(one: SetAside) -> dict[str, Any]:
+def _to_json(dead_letter: DeadLetter) -> dict[str, Any]:
     """For machines."""
     return {
-        "id": one.id,
-        "trace_id": one.trace_id,
-        "position": one.position,
-        "accepted_at": one.accepted_at.isoformat(),
-        "error": one.error,
-        "source": one.source,
+        "id": dead_letter.id,
+        "trace_id": dead_letter.trace_id,
+        "position": dead_letter.position,
+        "accepted_at": dead_letter.accepted_at.isoformat(),
+        "error": dead_letter.error,
+        "source": dead_letter.source,
         **{
-            owner: named._asdict() if (named := getattr(one, owner)) else None
+            owner: reference._asdict() if (reference := getattr(dead_letter, owner)) else None
             for owner in ("service", "integration", "router")
         },
-        "message": one.message,
-        "road": [{"stage": stage, "reason": reason} for stage, reason in one.road],
-        "body_bytes": one.size,
-        "alerts": one.alerts,
+        "message": dead_letter.message,
+        "stages": [{"stage": stage, "reason": reason} for stage, reason in dead_letter.stages],
+        "body_bytes": dead_letter.size,
+        "alerts": dead_letter.alerts,
     }
 
 
-def _columns(one: SetAside) -> tuple[str, ...]:
-    return (_moment(one.accepted_at), one.trace_id, _what(one), _where(one), one.error)
+def _build_row(dead_letter: DeadLetter) -> tuple[str, ...]:
+    return (
+        _format_time(dead_letter.accepted_at),
+        dead_letter.trace_id,
+        _describe_part(dead_letter),
+        _describe_owner(dead_letter),
+        dead_letter.error,
+    )
 
 
-def _what(one: SetAside) -> str:
-    return "whole body" if one.position is None else f"alert {one.position + 1} of {one.alerts}"
+def _describe_part(dead_letter: DeadLetter) -> str:
+    return (
+        "whole body"
+        if dead_letter.position is None
+        else f"alert {dead_letter.position + 1} of {dead_letter.alerts}"
+    )
 
 
-def _where(one: SetAside) -> str:
-    if one.service is None and one.router is not None:
-        return f"router {one.router.name}"
-    return " / ".join(named.name if named else "(deleted)" for named in (one.service, one.integration))
+def _describe_owner(dead_letter: DeadLetter) -> str:
+    if dead_letter.service is None and dead_letter.router is not None:
+        return f"router {dead_letter.router.name}"
+    return " / ".join(
+        reference.name if reference else "(deleted)"
+        for reference in (dead_letter.service, dead_letter.integration)
+    )
 
 
-def _total(shown: int, total: int) -> str:
+def _format_total(shown: int, total: int) -> str:
     if not total:
         return "nothing is set aside"
     return f"{total:,} set aside" if shown == total else f"the last {shown:,} of {total:,} set aside"
 
 
-def _lines(one: SetAside) -> list[str]:
+def _format_lines(dead_letter: DeadLetter) -> list[str]:
     lines = [
-        f"set aside: {one.error}",
-        f"{_what(one)}, trace_id {one.trace_id}"
-        + (f", unique_id {one.id}" if one.position is not None else ""),
-        f"accepted {_moment(one.accepted_at)} UTC ({one.source}) for {_where(one)}",
-        f"body of {one.size:,} bytes with {one.alerts:,} alert{'s' if one.alerts != 1 else ''}",
+        f"set aside: {dead_letter.error}",
+        f"{_describe_part(dead_letter)}, trace_id {dead_letter.trace_id}"
+        + (f", unique_id {dead_letter.id}" if dead_letter.position is not None else ""),
+        f"accepted {_format_time(dead_letter.accepted_at)} UTC ({dead_letter.source}) for"
+        f" {_describe_owner(dead_letter)}",
+        f"body of {dead_letter.size:,} bytes with {dead_letter.alerts:,} "
+        f"alert{'s' if dead_letter.alerts != 1 else ''}",
     ]
-    if one.message is not None:
-        lines.append(f"message: {one.message}")
-    return lines + [f"  {stage:<10} {reason}" for stage, reason in one.road]
+    if dead_letter.message is not None:
+        lines.append(f"message: {dead_letter.message}")
+    return lines + [f"  {stage:<10} {reason}" for stage, reason in dead_letter.stages]
 
 
-def _write(body: bytes) -> None:
+def _write_body(body: bytes) -> None:
     """As it is for a file or another program; for a terminal without what would steer it."""
     if sys.stdout.isatty():
         click.echo(_UNPRINTABLE.sub("\ufffd", body.decode("utf-8", "replace")))
@@ -287,5 +306,5 @@ def _write(body: bytes) -> None:
         sys.stdout.buffer.write(body)
 
 
-def _moment(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}"

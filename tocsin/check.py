@@ -11,42 +11,42 @@ from typing import Any
 import click
 
 from models import rotas
-from models.accounts import Account, display_name
+from models.accounts import Account, get_display_name
 from models.base import store
-from models.directories import directory_of, policy_facts
+from models.directories import build_oncall_config, build_policy
 from models.enums import ServiceStatus, TargetType, Urgency
-from models.facts import Directory, PersonFacts, PolicyFacts, RotaFacts, ScheduleFacts
-from models.oncall import usernames_of
-from models.prepared import any_of
+from models.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts, ScheduleOverview
+from models.oncall import list_usernames
+from models.prepared import in_list
 from models.services import Service
 from models.teams import EscalationPolicy, Team
 from schedules import coverage, problems
-from schedules.oncall import Shift, Span, union, without
-from schedules.problems import Cover, Problem
-from tocsin.oncall import account_option, accounts_named
+from schedules.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.problems import CoveredTime, Problem
+from tocsin.oncall import account_option, find_accounts
 from tocsin.people import as_json_option
-from tocsin.reading import FOUND, reading
-from tocsin.settings import unsendable
-from tocsin.table import as_json_text, plain
+from tocsin.reading import PROBLEMS_FOUND, open_read_only
+from tocsin.settings import get_delivery_problem
+from tocsin.table import to_json, to_printable
 
 # Work that takes longer says how far it has come, that often.
-TELL_EVERY_S = 2.0
+PROGRESS_EVERY_S = 2.0
 # Turns and restrictions that are looked at of each schedule: half a second of a processor's time.
-MOST_WORK = 50_000
+MAX_WORK = 50_000
 # What is told about one thing, so that nobody's troubles hide another's.
-MOST_LINES = 20
+MAX_PER_THING = 20
 # The kind of what says that there is more than is told.
-CUT = "cut"
+TRUNCATED = "truncated"
 # Instead of a team.
 EVERYBODY = "everybody"
 
-Told = dict[str, Any]
+JsonDict = dict[str, Any]
 # A schedule with its joined shifts, and until when it was looked at.
-Seen = tuple[ScheduleFacts, Sequence[Shift], datetime]
+CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class CheckScope:
     """What there is to check in an account, between two moments: the schedules, and what is known of each by
     unique_id; the `names` of the people in these; the policies by row, with the names of their teams, and
     when they name anybody (`covers`); `used` are the policies of services; `unsendable` is why nobody can be
@@ -54,15 +54,15 @@ class Look:
 
     start: datetime
     end: datetime
-    rotas: Sequence[RotaFacts]
-    looked_at: Mapping[str, Seen]
+    overviews: Sequence[ScheduleOverview]
+    checked_schedules: Mapping[str, CheckedSchedule]
     names: Mapping[str, str]
     policies: Mapping[int, tuple[str, PolicyFacts]]
     used: Collection[int]
     services: Sequence[Service]
-    directory: Directory
-    covers: Mapping[int, Cover]
-    unsendable: str | None
+    config: OnCallConfig
+    covers: Mapping[int, CoveredTime]
+    delivery_problem: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,271 +93,290 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
     Exit code 1 when there are any, but for what is minor; 2 when what is asked cannot be used, 3 when the
     database cannot be read.
     """
-    with reading() as settings:
+    with open_read_only() as settings:
         start = store().now().replace(second=0, microsecond=0)
         end = start + timedelta(days=days)
         found = [
             (account, finding)
-            for account in accounts_named(account_id)
-            for finding in findings(account, start, end, unsendable(settings))
+            for account in find_accounts(account_id)
+            for finding in run_checks(account, start, end, get_delivery_problem(settings))
         ]
     minor = sum(finding.minor for _, finding in found)
     count = len(found) - minor
     if as_json:
-        told = {
+        result = {
             "start_time": start,
             "end_time": end,
             "count": count,
             "minor_count": minor,
-            "is_cut": any(finding.kind == CUT for _, finding in found),
-            "problems": [_told(account, finding) for account, finding in found],
+            "is_truncated": any(finding.kind == TRUNCATED for _, finding in found),
+            "problems": [_to_json(account, finding) for account, finding in found],
         }
-        click.echo(as_json_text(told))
+        click.echo(to_json(result))
     else:
-        for line in _lines(found):
-            click.echo(plain(line))
-        counted = f"{count:,} problem{'s' * (count != 1)}" if count else "no problems"
-        besides = f" and {minor:,} minor" if minor else ""
-        click.echo(f"{counted}{besides} until {coverage.told_at('UTC', end)}")
-    sys.exit(FOUND if count else 0)
+        for text in _format_lines(found):
+            click.echo(to_printable(text))
+        count_text = f"{count:,} problem{'s' * (count != 1)}" if count else "no problems"
+        minor_text = f" and {minor:,} minor" if minor else ""
+        click.echo(f"{count_text}{minor_text} until {coverage.format_local('UTC', end)}")
+    sys.exit(PROBLEMS_FOUND if count else 0)
 
 
-def _lines(found: Sequence[tuple[Account, Finding]]) -> Iterator[str]:
-    several = len({account.id for account, _ in found}) > 1
+def _format_lines(found: Sequence[tuple[Account, Finding]]) -> Iterator[str]:
+    show_account = len({account.id for account, _ in found}) > 1
     for account, finding in found:
         team = finding.team or EVERYBODY
-        where = f"{account.name} / {team}" if several else team
+        where = f"{account.name} / {team}" if show_account else team
         yield f"{'minor: ' if finding.minor else ''}{where}: {finding.what}"
 
 
-def findings(account: Account, start: datetime, end: datetime, problem: str | None = None) -> list[Finding]:
+def run_checks(
+    account: Account, start: datetime, end: datetime, delivery_problem: str | None = None
+) -> list[Finding]:
     """What is wrong in an account: what is minor last, then by team, by what it is about, and by time;
     `problem` is why nobody can be told at all."""
-    look = _look(account, start, end, problem)
-    found = [finding for checked in CHECKS for finding in checked(look)] if look else []
-    found.sort(key=lambda one: (one.minor, one.team, one.about, one.kind != CUT, one.start or start))
-    return list(_cut(found))
+    scope = _load_scope(account, start, end, delivery_problem)
+    found = [finding for find in CHECKS for finding in find(scope)] if scope else []
+    found.sort(
+        key=lambda finding: (
+            finding.minor,
+            finding.team,
+            finding.about,
+            finding.kind != TRUNCATED,
+            finding.start or start,
+        )
+    )
+    return list(_truncate(found))
 
 
-def _cut(found: Sequence[Finding]) -> Iterator[Finding]:
+def _truncate(found: Sequence[Finding]) -> Iterator[Finding]:
     """The first about each thing, and how many more there are."""
-    for _, group in groupby(found, key=lambda one: (one.minor, one.team, one.about)):
+    for _, group in groupby(found, key=lambda finding: (finding.minor, finding.team, finding.about)):
         about = list(group)
-        yield from about[:MOST_LINES]
-        more = len(about) - MOST_LINES
+        yield from about[:MAX_PER_THING]
+        more = len(about) - MAX_PER_THING
         if more > 0:
             first = about[0]
             yield Finding(
-                CUT, first.team, first.about, f"{first.about}: {more:,} more like these", first.minor
+                TRUNCATED, first.team, first.about, f"{first.about}: {more:,} more like these", first.minor
             )
 
 
-def _look(account: Account, start: datetime, end: datetime, problem: str | None) -> Look | None:
+def _load_scope(
+    account: Account, start: datetime, end: datetime, delivery_problem: str | None
+) -> CheckScope | None:
     teams = {team.id: team for team in Team.select().where(Team.account == account).order_by(Team.id)}
     if not teams:
         return None
-    known = rotas.rotas_of(rotas.with_teams(Team.account == account), start)
-    of_teams = EscalationPolicy.select().where(any_of(EscalationPolicy.team, teams))
+    known = rotas.load_overviews(rotas.select_schedules(Team.account == account), start)
+    of_teams = EscalationPolicy.select().where(in_list(EscalationPolicy.team, teams))
     rows = list(of_teams.order_by(EscalationPolicy.id))
-    policies = {row.id: (teams[row.team_id].name, policy_facts(row)) for row in rows}
-    named = {name for rota in known for name in usernames_of(rota.schedule)}
-    names = {name: display_name(user) for name, user in rotas.present(account.id, named).items()}
+    policies = {row.id: (teams[row.team_id].name, build_policy(row)) for row in rows}
+    usernames = {name for overview in known for name in list_usernames(overview.schedule)}
+    names = {name: get_display_name(user) for name, user in rotas.find_members(account.id, usernames).items()}
     services = list(Service.select(Service, Team).join(Team).where(Team.account == account))
     active = [service for service in services if service.status != ServiceStatus.DISABLED]
-    directory = directory_of(next(iter(teams.values())), rows, at=start)
-    looked_at = _looked_at(known, start, end, names)
-    return Look(
+    config = build_oncall_config(next(iter(teams.values())), rows, at=start)
+    checked_schedules = _check_schedules(known, start, end, names)
+    return CheckScope(
         start,
         end,
         known,
-        looked_at,
+        checked_schedules,
         names,
         policies,
         policies.keys() & {service.escalation_policy_id for service in active},
         services,
-        directory,
+        config,
         {
-            row: problems.cover(policy, directory, looked_at, start, end)
+            row: problems.find_covered_time(policy, config, checked_schedules, start, end)
             for row, (_, policy) in policies.items()
         },
-        problem,
+        delivery_problem,
     )
 
 
-def _looked_at(
-    known: Sequence[RotaFacts], start: datetime, end: datetime, names: Mapping[str, str]
-) -> dict[str, Seen]:
+def _check_schedules(
+    known: Sequence[ScheduleOverview], start: datetime, end: datetime, names: Mapping[str, str]
+) -> dict[str, CheckedSchedule]:
     """Each schedule with its shifts and until when it was looked at; long work says how far it has come."""
-    found: dict[str, Seen] = {}
-    tell_at = time.monotonic() + TELL_EVERY_S
-    for place, rota in enumerate(known):
-        if time.monotonic() >= tell_at:
+    found: dict[str, CheckedSchedule] = {}
+    report_at = time.monotonic() + PROGRESS_EVERY_S
+    for place, overview in enumerate(known):
+        if time.monotonic() >= report_at:
             click.echo(f"{place:,} of {len(known):,} schedules ...", err=True)
-            tell_at = time.monotonic() + TELL_EVERY_S
-        schedule = rota.schedule
-        until = coverage.fitting(schedule, start, end, MOST_WORK)
-        shifts = coverage.shifts_of(schedule, start, until, names)
+            report_at = time.monotonic() + PROGRESS_EVERY_S
+        schedule = overview.schedule
+        until = coverage.fit_end(schedule, start, end, MAX_WORK)
+        shifts = coverage.list_joined_shifts(schedule, start, until, names)
         found[schedule.unique_id] = schedule, shifts, until
     return found
 
 
-def gaps(look: Look) -> Iterator[Finding]:
+def find_gaps(scope: CheckScope) -> Iterator[Finding]:
     """Times in which a policy of a service names nobody, whatever the step."""
-    for row in look.used:
-        cover = look.covers[row]
-        left = _left(look, [cover])
-        if left and left != [(look.start, cover.until)]:
-            for spans in problems.in_few(left):
-                yield _of_policy(
-                    look,
+    for row in scope.used:
+        cover = scope.covers[row]
+        uncovered = _find_uncovered(scope, [cover])
+        if uncovered and uncovered != [(scope.start, cover.until)]:
+            for spans in problems.group_spans(uncovered):
+                yield _build_policy_finding(
+                    scope,
                     row,
-                    problems.gap_of_policy(look.policies[row][1], cover.schedules, spans, cover.until),
+                    problems.build_policy_gap(scope.policies[row][1], cover.schedules, spans, cover.until),
                 )
 
 
-def _left(look: Look, covers: Sequence[Cover]) -> list[Span]:
+def _find_uncovered(scope: CheckScope, covers: Sequence[CoveredTime]) -> list[Span]:
     """What none of these covers, of the time that is known of all of them."""
-    until = min((cover.until for cover in covers), default=look.end)
-    return list(without((look.start, until), union(span for cover in covers for span in cover.spans)))
+    until = min((cover.until for cover in covers), default=scope.end)
+    return list(
+        subtract_spans((scope.start, until), merge_spans(span for cover in covers for span in cover.spans))
+    )
 
 
-def _of_policy(look: Look, row: int, problem: Problem) -> Finding:
-    team, policy = look.policies[row]
+def _build_policy_finding(scope: CheckScope, row: int, problem: Problem) -> Finding:
+    team, policy = scope.policies[row]
     about = f"policy {policy.name}"
     return Finding(problem.kind, team, about, problem.what, False, problem.start, problem.end, problem.times)
 
 
-def unreached(look: Look) -> Iterator[Finding]:
+def find_unreached_policies(scope: CheckScope) -> Iterator[Finding]:
     """Policies that name nobody in all of the time."""
-    for row, (team, policy) in look.policies.items():
-        cover = look.covers[row]
-        if not policy.steps or _left(look, [cover]) == [(look.start, cover.until)]:
-            unused = "" if row in look.used else "; no service uses it"
+    for row, (team, policy) in scope.policies.items():
+        cover = scope.covers[row]
+        if not policy.steps or _find_uncovered(scope, [cover]) == [(scope.start, cover.until)]:
+            unused = "" if row in scope.used else "; no service uses it"
             zone = cover.schedules[0].time_zone if cover.schedules else "UTC"
-            until = coverage.told_at(zone, cover.until)
+            until = coverage.format_local(zone, cover.until)
             what = f"no step of the policy {policy.name} names anybody until at least {until}{unused}"
             kind, about = "reaches_nobody", f"policy {policy.name}"
-            yield Finding(kind, team, about, what, bool(unused), look.start, cover.until)
+            yield Finding(kind, team, about, what, bool(unused), scope.start, cover.until)
 
 
-def gaps_of_schedules(look: Look) -> Iterator[Finding]:
+def find_schedule_gaps(scope: CheckScope) -> Iterator[Finding]:
     """Times in which nobody is on call by a schedule that no service's policy names. Of all others, what
     counts is whether their policies name anybody."""
-    naming: dict[str, list[int]] = {}
-    for row, (_, policy) in look.policies.items():
+    policies_by_schedule: dict[str, list[int]] = {}
+    for row, (_, policy) in scope.policies.items():
         for target in {target for step in policy.steps for target in step.targets}:
             if target.kind is TargetType.SCHEDULE:
-                naming.setdefault(target.name, []).append(row)
-    for rota in look.rotas:
-        rows = naming.get(rota.schedule.unique_id, [])
-        if not any(row in look.used for row in rows):
-            _, shifts, until = look.looked_at[rota.schedule.unique_id]
-            own = Cover(list(problems.spans_of(shifts)), until)
-            for spans in problems.in_few(_left(look, [own, *(look.covers[row] for row in rows)])):
-                yield _of_schedule(rota, problems.gap_of_schedule(rota, spans, until), minor=True)
+                policies_by_schedule.setdefault(target.name, []).append(row)
+    for overview in scope.overviews:
+        rows = policies_by_schedule.get(overview.schedule.unique_id, [])
+        if not any(row in scope.used for row in rows):
+            _, shifts, until = scope.checked_schedules[overview.schedule.unique_id]
+            own = CoveredTime(list(problems.list_spans(shifts)), until)
+            for spans in problems.group_spans(
+                _find_uncovered(scope, [own, *(scope.covers[row] for row in rows)])
+            ):
+                yield _build_schedule_finding(
+                    overview, problems.build_schedule_gap(overview, spans, until), minor=True
+                )
 
 
-def strangers(look: Look) -> Iterator[Finding]:
+def find_outsiders(scope: CheckScope) -> Iterator[Finding]:
     """Overrides by people who are not in the schedule's team, and turns."""
-    for rota in look.rotas:
-        for problem in problems.strangers(rota, look.start, look.end, look.names):
-            yield _of_schedule(rota, problem, minor=problem.minor or not rota.is_used)
+    for overview in scope.overviews:
+        for problem in problems.find_outsiders(overview, scope.start, scope.end, scope.names):
+            yield _build_schedule_finding(overview, problem, minor=problem.minor or not overview.is_used)
 
 
-def twice(look: Look) -> Iterator[Finding]:
+def find_double_shifts(scope: CheckScope) -> Iterator[Finding]:
     """People who are on call twice at once."""
-    by_row = {rota.schedule.row: rota for rota in look.rotas}
-    spread = [(schedule, shifts) for schedule, shifts, _ in look.looked_at.values()]
-    for problem in problems.folded_twice(spread, look.start, look.end, look.names):
-        rota = by_row[problem.schedules[0].row]
+    by_row = {overview.schedule.row: overview for overview in scope.overviews}
+    shifts_by_schedule = [(schedule, shifts) for schedule, shifts, _ in scope.checked_schedules.values()]
+    for problem in problems.group_double_shifts(shifts_by_schedule, scope.start, scope.end, scope.names):
+        overview = by_row[problem.schedules[0].row]
         # By a draft nobody is paged.
         minor = not all(by_row[schedule.row].is_used for schedule in problem.schedules)
-        yield _of_schedule(rota, problem, minor=minor)
+        yield _build_schedule_finding(overview, problem, minor=minor)
 
 
-def _of_schedule(rota: RotaFacts, problem: Problem, *, minor: bool) -> Finding:
-    about = f"schedule {rota.schedule.name}"
+def _build_schedule_finding(overview: ScheduleOverview, problem: Problem, *, minor: bool) -> Finding:
+    about = f"schedule {overview.schedule.name}"
     return Finding(
-        problem.kind, rota.team, about, problem.what, minor, problem.start, problem.end, problem.times
+        problem.kind, overview.team, about, problem.what, minor, problem.start, problem.end, problem.times
     )
 
 
-def unknown(look: Look) -> Iterator[Finding]:
+def find_truncated(scope: CheckScope) -> Iterator[Finding]:
     """Schedules in which there is too much to look at all of it: minor where that leaves no policy of a
     service unknown."""
     unsure = {
         schedule.row
-        for row in look.used
-        if look.covers[row].until < look.end and list(without((look.start, look.end), look.covers[row].spans))
-        for schedule in look.covers[row].schedules
+        for row in scope.used
+        if scope.covers[row].until < scope.end
+        and list(subtract_spans((scope.start, scope.end), scope.covers[row].spans))
+        for schedule in scope.covers[row].schedules
     }
-    for rota in look.rotas:
-        schedule, _, until = look.looked_at[rota.schedule.unique_id]
-        if until < look.end:
-            told = coverage.told_at(schedule.time_zone, until)
-            what = f"there is too much in {schedule.name} to look at: it is known until {told} only"
+    for overview in scope.overviews:
+        schedule, _, until = scope.checked_schedules[overview.schedule.unique_id]
+        if until < scope.end:
+            until_text = coverage.format_local(schedule.time_zone, until)
+            what = f"there is too much in {schedule.name} to look at: it is known until {until_text} only"
             about, minor = f"schedule {schedule.name}", schedule.row not in unsure
-            yield Finding(CUT, rota.team, about, what, minor, until, look.end)
+            yield Finding(TRUNCATED, overview.team, about, what, minor, until, scope.end)
 
 
-def without_rules(look: Look) -> Iterator[Finding]:
+def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
     """People whom policies may name, and who have no notification rule that can be used."""
     seen: set[str] = set()
-    for team, policy in look.policies.values():
-        for name in sorted(_named_by(policy, look.directory) - seen):
+    for team, policy in scope.policies.values():
+        for name in sorted(_list_named(policy, scope.config) - seen):
             seen.add(name)
-            person = look.directory.people.get(name)
-            lacking = person and _lacking(person)
-            if person and lacking:
-                rule = f"no usable notification rule for {lacking} urgency"
+            person = scope.config.people.get(name)
+            missing = person and _list_missing_urgencies(person)
+            if person and missing:
+                rule = f"no usable notification rule for {missing} urgency"
                 what = f"{person.name} has {rule}, and is told at the account's address only"
                 yield Finding("no_rule", team, f"person {person.name}", what)
 
 
-def _named_by(policy: PolicyFacts, directory: Directory) -> set[str]:
+def _list_named(policy: PolicyFacts, config: OnCallConfig) -> set[str]:
     named: set[str] = set()
     for target in (target for step in policy.steps for target in step.targets):
         if target.kind is TargetType.USER:
             named.add(target.name)
-        elif target.name in directory.schedules:
-            named |= usernames_of(directory.schedules[target.name])
+        elif target.name in config.schedules:
+            named |= list_usernames(config.schedules[target.name])
     return named
 
 
-def _lacking(person: PersonFacts) -> str:
+def _list_missing_urgencies(person: PersonFacts) -> str:
     """The urgencies for which somebody has no rule, in words."""
     have = {rule.urgency for rule in person.rules}
     return " and ".join(urgency.name.lower() for urgency in Urgency if urgency not in have)
 
 
-def without_policy(look: Look) -> Iterator[Finding]:
+def find_missing_policies(scope: CheckScope) -> Iterator[Finding]:
     """Services whose incidents no policy takes to anybody."""
-    for service in look.services:
+    for service in scope.services:
         if service.escalation_policy_id is None and service.status != ServiceStatus.DISABLED:
             what = f"the service {service.name} has no escalation policy"
             yield Finding("no_policy", service.team.name, f"service {service.name}", what)
 
 
-def without_channel(look: Look) -> Iterator[Finding]:
+def find_missing_channel(scope: CheckScope) -> Iterator[Finding]:
     """Settings by which nobody can be told."""
-    if look.unsendable:
-        yield Finding("no_channel", "", "settings", look.unsendable)
+    if scope.delivery_problem:
+        yield Finding("no_channel", "", "settings", scope.delivery_problem)
 
 
-CHECKS: tuple[Callable[[Look], Iterator[Finding]], ...] = (
-    gaps,
-    unreached,
-    gaps_of_schedules,
-    strangers,
-    twice,
-    unknown,
-    without_rules,
-    without_policy,
-    without_channel,
+CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
+    find_gaps,
+    find_unreached_policies,
+    find_schedule_gaps,
+    find_outsiders,
+    find_double_shifts,
+    find_truncated,
+    find_missing_rules,
+    find_missing_policies,
+    find_missing_channel,
 )
 
 
-def _told(account: Account, finding: Finding) -> Told:
+def _to_json(account: Account, finding: Finding) -> JsonDict:
     """For machines."""
     return {
         "account_id": account.account_identifier,

@@ -22,7 +22,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("tocsin.check:check", "Find gaps and conflicts of schedules, and who cannot be told."),
     "simulate": ("tocsin.simulate:simulate", "Tell who would be told of an alert at any moment, and why."),
     "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
-    "aside": ("tocsin.aside:aside", "See what was set aside with its error; take it up again, or drop it."),
+    "dead-letters": (
+        "tocsin.aside:dead_letters",
+        "See what was set aside with its error; take it up again, or drop it.",
+    ),
 }
 
 
@@ -54,8 +57,8 @@ def main() -> None:
     Exit codes: 1 when something could not be done, 2 when the command or a setting cannot be used. Those
     that only look have more of them (tocsin/reading.py).
     """
-    if any("\udc80" <= letter <= "\udcff" for word in sys.argv for letter in word):
-        _end("what stands on the command line is not UTF-8", 2)
+    if any("\udc80" <= char <= "\udcff" for arg in sys.argv for char in arg):
+        _exit_with_error("what stands on the command line is not UTF-8", 2)
     try:
         tocsin.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -63,28 +66,28 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
-    except _loaded(UNUSABLE) as error:
-        _end(error, 2)
-    except _loaded(MENDABLE) as error:
-        _end(error, 1)
+    except _load_errors(USAGE_ERRORS) as error:
+        _exit_with_error(error, 2)
+    except _load_errors(KNOWN_ERRORS) as error:
+        _exit_with_error(error, 1)
 
 
 # Errors by their module, which is loaded wherever they can come from.
-UNUSABLE = (("tocsin.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
-MENDABLE = (
+USAGE_ERRORS = (("tocsin.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
+KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),
-    ("models.migrate", "SchemaBehind"),
+    ("models.migrate", "SchemaOutdated"),
     ("tocsin.embedded_redis", "NoServer"),
     ("tocsin.supervisor", "AlreadyUp"),
 )
 
 
-def _loaded(errors: tuple[tuple[str, str], ...]) -> tuple[type[Exception], ...]:
+def _load_errors(errors: tuple[tuple[str, str], ...]) -> tuple[type[Exception], ...]:
     return tuple(getattr(sys.modules[name], error) for name, error in errors if name in sys.modules)
 
 
-def _end(error: Any, code: int) -> None:
+def _exit_with_error(error: Any, code: int) -> None:
     first = str(error).strip().splitlines() or [type(error).__name__]
     click.echo(f"tocsin: {first[0]}", err=True)
     sys.exit(code)

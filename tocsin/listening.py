@@ -23,18 +23,18 @@ def listen(settings: Settings) -> socket.socket:
     except BlockingIOError:
         log.info("sharing the port with another web process")
     fcntl.flock(lock, fcntl.LOCK_SH)
-    return _bound(settings, reuse_port=True)
+    return _bind(settings, reuse_port=True)
 
 
 def check_free(settings: Settings) -> None:
     """BadSetting when some other program listens on the port."""
-    _bound(settings, reuse_port=False).close()
+    _bind(settings, reuse_port=False).close()
 
 
-def _bound(settings: Settings, *, reuse_port: bool) -> socket.socket:
+def _bind(settings: Settings, *, reuse_port: bool) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
-        bound = socket.create_server(
+        sock = socket.create_server(
             (settings.host, settings.port), family=family, backlog=BACKLOG, reuse_port=reuse_port
         )
     except OSError as error:
@@ -44,6 +44,6 @@ def _bound(settings: Settings, *, reuse_port: bool) -> socket.socket:
         ) from None
     # Connections inherit it. The server sends head and body apart, and without it the second waits for the
     # acknowledgement of the first: 44 ms on every kept-alive connection, measured.
-    bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    bound.setblocking(False)
-    return bound
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setblocking(False)
+    return sock

@@ -13,7 +13,7 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def end_with(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
+def end_with_parent(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
     """Send this process a signal when its parent ends. Ends it at once if the parent is gone already.
 
     Only Linux can do that; elsewhere a killed parent leaves its children running. The parent's thread
@@ -26,5 +26,5 @@ def end_with(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
 
 
 if __name__ == "__main__":
-    end_with(int(sys.argv[1]))
+    end_with_parent(int(sys.argv[1]))
     os.execv(sys.argv[2], sys.argv[2:])  # noqa: S606 - the caller's command, without a shell

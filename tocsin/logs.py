@@ -35,7 +35,7 @@ SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
 )
 
 # Libraries that tell more than an operator wants to know.
-QUIET = ("dramatiq", "rq", "rq_scheduler", "redis", "urllib3", "_granian", "peewee")
+QUIET_LOGGERS = ("dramatiq", "rq", "rq_scheduler", "redis", "urllib3", "_granian", "peewee")
 
 
 def configure(level: str, process: str) -> None:
@@ -71,7 +71,7 @@ def configure(level: str, process: str) -> None:
             foreign_pre_chain=shared,
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.ExceptionRenderer(where_it_happened),
+                structlog.processors.ExceptionRenderer(format_error),
                 redact,
                 renderer,
             ],
@@ -79,7 +79,7 @@ def configure(level: str, process: str) -> None:
     )
     logging.root.handlers[:] = [handler]
     logging.root.setLevel(level.upper())
-    for name in QUIET:
+    for name in QUIET_LOGGERS:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.root.level))
     logging.captureWarnings(True)
     sys.excepthook = _log_uncaught
@@ -88,22 +88,24 @@ def configure(level: str, process: str) -> None:
     )
 
 
-def where_it_happened(exc_info: ExcInfo) -> str:
+def format_error(exc_info: ExcInfo) -> str:
     """The classes of an error and of what led to it, and where; not their texts, which quote what users wrote
     (a database says which value was in the way)."""
-    parts: list[str] = []
-    told = traceback.TracebackException(*exc_info, compact=True)
-    error: traceback.TracebackException | None = told
-    real: BaseException | None = exc_info[1]
-    while error is not None and real is not None:
-        parts.append(f"{type(real).__name__}{_errno(real)}\n{''.join(error.stack.format())}".rstrip())
+    texts: list[str] = []
+    trace_info = traceback.TracebackException(*exc_info, compact=True)
+    error: traceback.TracebackException | None = trace_info
+    exception: BaseException | None = exc_info[1]
+    while error is not None and exception is not None:
+        texts.append(
+            f"{type(exception).__name__}{_format_errno(exception)}\n{''.join(error.stack.format())}".rstrip()
+        )
         cause = error.__cause__ is not None
         error = error.__cause__ if cause else None if error.__suppress_context__ else error.__context__
-        real = real.__cause__ if cause else real.__context__
-    return "\nafter ".join(parts)
+        exception = exception.__cause__ if cause else exception.__context__
+    return "\nafter ".join(texts)
 
 
-def _errno(error: BaseException) -> str:
+def _format_errno(error: BaseException) -> str:
     """What the system itself has to say is nobody's text."""
     number = getattr(error, "errno", None)
     return f" ({errno.errorcode[number]})" if isinstance(number, int) and number in errno.errorcode else ""
@@ -112,21 +114,21 @@ def _errno(error: BaseException) -> str:
 def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
     """Hide secrets by the name of their field, and by their looks in every text."""
     for field, value in event.items():
-        event[field] = HIDDEN if SECRET_FIELDS.search(field.lower()) else without_secrets(value)
+        event[field] = HIDDEN if SECRET_FIELDS.search(field.lower()) else hide_secrets(value)
     return event
 
 
-def without_secrets(value: Any) -> Any:
+def hide_secrets(value: Any) -> Any:
     """The same value with everything hidden that looks like a token, a key or somebody's address."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):
         return redact(None, "", dict(value))
     if isinstance(value, list | tuple | set | frozenset):
-        return [without_secrets(one) for one in value]
+        return [hide_secrets(item) for item in value]
     text = str(value)
-    for pattern, instead in SECRET_TEXTS:
-        text = pattern.sub(instead, text)
+    for pattern, replacement in SECRET_TEXTS:
+        text = pattern.sub(replacement, text)
     return text
 
 

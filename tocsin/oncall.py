@@ -8,22 +8,22 @@ import click
 
 from models.accounts import Account
 from models.base import store
-from models.directories import directory_of
-from models.facts import Directory, PersonFacts, PolicyFacts, ScheduleFacts
-from models.prepared import any_of
+from models.directories import build_oncall_config
+from models.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts
+from models.prepared import in_list
 from models.schedules import Schedule
 from models.teams import EscalationPolicy, Team
 from schedules import coverage
-from schedules.notices import recipient
-from schedules.targets import Duty, is_by_turns, people_on_call
+from schedules.notices import get_recipient
+from schedules.targets import OnCallResolver, get_people_on_call, is_round_robin
 from tocsin.people import as_json_option
-from tocsin.reading import CouldNotLook, Unusable, reading
-from tocsin.table import as_json_text, plain, short, table
+from tocsin.reading import BadRequest, Unavailable, open_read_only
+from tocsin.table import format_table, shorten, to_json, to_printable
 
-AHEAD = timedelta(days=30)
+LOOKAHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
 
-Told = dict[str, Any]
+JsonDict = dict[str, Any]
 
 account_option = click.option("--account", "account_id", help="Identifier of one account; default: all.")
 
@@ -35,8 +35,8 @@ class WhenType(click.ParamType):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
         try:
-            said = datetime.fromisoformat(value.strip())
-            at = said.replace(tzinfo=UTC) if said.tzinfo is None else said.astimezone(UTC)
+            moment = datetime.fromisoformat(value.strip())
+            at = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError):
             self.fail(f"{value} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (UTC)")
         if not coverage.EARLIEST <= at < coverage.LATEST:
@@ -51,188 +51,192 @@ class WhenType(click.ParamType):
 @as_json_option
 def oncall(at: datetime | None, team_name: str | None, account_id: str | None, as_json: bool) -> None:
     """Tell who is on call by each schedule, until when, and whom each escalation policy would tell."""
-    with reading():
+    with open_read_only():
         at = at or store().now()
-        accounts = [_account(account, at, team_name) for account in accounts_named(account_id)]
+        accounts = [_build_account(account, at, team_name) for account in find_accounts(account_id)]
     accounts = [account for account in accounts if account["teams"]]
     if not accounts:
-        raise Unusable(f"no team {team_name}") if team_name else CouldNotLook("no team yet")
+        raise BadRequest(f"no team {team_name}") if team_name else Unavailable("no team yet")
     if as_json:
-        click.echo(as_json_text({"at": at, "accounts": accounts}))
+        click.echo(to_json({"at": at, "accounts": accounts}))
         return
-    for line in lines(accounts, at):
-        click.echo(plain(line))
+    for text in format_lines(accounts, at):
+        click.echo(to_printable(text))
 
 
-def accounts_named(identifier: str | None) -> list[Account]:
+def find_accounts(identifier: str | None) -> list[Account]:
     """The account with this identifier, or all."""
     rows = Account.select().order_by(Account.id)
     found = list(rows.where(Account.account_identifier == identifier) if identifier else rows)
     if not found:
-        raise Unusable(f"no account {identifier}") if identifier else CouldNotLook("no account yet")
+        raise BadRequest(f"no account {identifier}") if identifier else Unavailable("no account yet")
     return found
 
 
-def _account(account: Account, at: datetime, team_name: str | None) -> Told:
+def _build_account(account: Account, at: datetime, team_name: str | None) -> JsonDict:
     teams = Team.select().where(Team.account == account).order_by(Team.name, Team.id)
     if team_name:
         teams = teams.where((Team.name == team_name) | (Team.unique_id == team_name))
     teams = list(teams)
-    schedules, policies = (_of(table, teams) for table in (Schedule, EscalationPolicy))
-    told: Told = {"account_id": account.account_identifier, "name": account.name, "teams": []}
+    schedules, policies = (_list_rows(format_table, teams) for format_table in (Schedule, EscalationPolicy))
+    result: JsonDict = {"account_id": account.account_identifier, "name": account.name, "teams": []}
     if teams:
-        book = directory_of(teams[0], policies, (), [row.unique_id for row in schedules], at)
-        duty = Duty(book, at)
-        told["teams"] = [
+        config = build_oncall_config(teams[0], policies, (), [row.unique_id for row in schedules], at)
+        duty = OnCallResolver(config, at)
+        result["teams"] = [
             {
                 "unique_id": team.unique_id,
                 "name": team.name,
                 # One may be deleted while it is read.
                 "schedules": [
-                    _schedule(book.schedules[row.unique_id], book, at)
+                    _build_schedule(config.schedules[row.unique_id], config, at)
                     for row in schedules
-                    if row.team_id == team.id and row.unique_id in book.schedules
+                    if row.team_id == team.id and row.unique_id in config.schedules
                 ],
                 "policies": [
-                    _policy(book.policies[row.id], duty, at) for row in policies if row.team_id == team.id
+                    _build_policy(config.policies[row.id], duty, at)
+                    for row in policies
+                    if row.team_id == team.id
                 ],
             }
             for team in teams
         ]
-    return told
+    return result
 
 
-def _of(table: Any, teams: Sequence[Team]) -> list[Any]:
+def _list_rows(format_table: Any, teams: Sequence[Team]) -> list[Any]:
     """What these teams have of a kind, by name."""
-    rows = table.select().where(any_of(table.team, [team.id for team in teams]))
-    return list(rows.order_by(table.name, table.id))
+    rows = format_table.select().where(in_list(format_table.team, [team.id for team in teams]))
+    return list(rows.order_by(format_table.name, format_table.id))
 
 
-def _schedule(schedule: ScheduleFacts, book: Directory, at: datetime) -> Told:
-    until = coverage.fitting(schedule, at, at + AHEAD)
-    found = coverage.shifts_of(schedule, at, until, book.people)
-    handoff = coverage.handoff(found, at, until)
-    coming = people_on_call(schedule.unique_id, book, handoff) if handoff else []
+def _build_schedule(schedule: ScheduleFacts, config: OnCallConfig, at: datetime) -> JsonDict:
+    until = coverage.fit_end(schedule, at, at + LOOKAHEAD)
+    found = coverage.list_joined_shifts(schedule, at, until, config.people)
+    handoff = coverage.find_handoff(found, at, until)
+    next_people = get_people_on_call(schedule.unique_id, config, handoff) if handoff else []
     return {
         "unique_id": schedule.unique_id,
         "name": schedule.name,
         "time_zone": schedule.time_zone,
         "oncalls": [
             {
-                **_person(book.people[held.shift.username], at),
+                **_build_person(config.people[held.shift.username], at),
                 "by": "override" if held.shift.is_override else "layer",
                 "by_name": held.shift.source.name,
                 "until": held.until,
-                "until_local": held.until and coverage.told_at(schedule.time_zone, held.until),
+                "until_local": held.until and coverage.format_local(schedule.time_zone, held.until),
             }
-            for held in coverage.held(schedule, at, found, until)
+            for held in coverage.list_current(schedule, at, found, until)
         ],
         "handoff": handoff
         and {
             "at": handoff,
-            "at_local": coverage.told_at(schedule.time_zone, handoff),
-            "oncalls": [_person(person, handoff) for person in coming],
+            "at_local": coverage.format_local(schedule.time_zone, handoff),
+            "oncalls": [_build_person(person, handoff) for person in next_people],
         },
     }
 
 
-def _policy(policy: PolicyFacts, duty: Duty, at: datetime) -> Told:
-    by_step = [duty.people_of(step) for step in policy.steps]
-    waits = _waits(policy, by_step)
+def _build_policy(policy: PolicyFacts, duty: OnCallResolver, at: datetime) -> JsonDict:
+    by_step = [duty.get_people(step) for step in policy.steps]
+    delays = _compute_delays(policy, by_step)
     return {
         "unique_id": policy.unique_id,
         "name": policy.name,
-        "by_turns": is_by_turns(policy),
+        "by_turns": is_round_robin(policy),
         "steps": [
             {
                 "delay": step.delay_minutes,
-                "told_after": wait,
-                "people": [_person(person, at) for person in people],
+                "notified_after": delay,
+                "people": [_build_person(person, at) for person in people],
             }
-            for step, people, wait in zip(policy.steps, by_step, waits, strict=True)
+            for step, people, delay in zip(policy.steps, by_step, delays, strict=True)
         ],
     }
 
 
-def _waits(policy: PolicyFacts, by_step: Sequence[Sequence[PersonFacts]]) -> Iterator[int]:
+def _compute_delays(policy: PolicyFacts, by_step: Sequence[Sequence[PersonFacts]]) -> Iterator[int]:
     """After how many minutes each step is taken by now: together with an empty one before it, where the
     policy says so."""
-    wait, hurry = 0, False
+    delay, skip_delay = 0, False
     for step, people in zip(policy.steps, by_step, strict=True):
-        wait = wait if hurry else step.delay_minutes
-        yield wait
-        hurry = policy.move_to_next and not people
+        delay = delay if skip_delay else step.delay_minutes
+        yield delay
+        skip_delay = policy.move_to_next and not people
 
 
-def _person(person: PersonFacts, at: datetime) -> Told:
-    told = recipient(person, at)
-    other = None if told is person else {"username": told.username, "name": told.name}
-    return {"username": person.username, "name": person.name, "forwarded_to": other}
+def _build_person(person: PersonFacts, at: datetime) -> JsonDict:
+    notified = get_recipient(person, at)
+    forwarded_to = None if notified is person else {"username": notified.username, "name": notified.name}
+    return {"username": person.username, "name": person.name, "forwarded_to": forwarded_to}
 
 
-def lines(accounts: Sequence[Told], at: datetime) -> Iterator[str]:
+def format_lines(accounts: Sequence[JsonDict], at: datetime) -> Iterator[str]:
     """What is told of accounts as lines of text, the moments in the time zones of the schedules."""
-    yield f"on call at {coverage.told_at('UTC', at)}; other times are in the time zones of the schedules"
+    yield f"on call at {coverage.format_local('UTC', at)}; other times are in the time zones of the schedules"
     for account in accounts:
         yield ""
         if len(accounts) > 1:
-            yield f"account {short(account['name'])} ({account['account_id']})"
-        rows = [row for team in account["teams"] for row in _rows(team)]
+            yield f"account {shorten(account['name'])} ({account['account_id']})"
+        rows = [row for team in account["teams"] for row in _build_rows(team)]
         if rows:
-            yield from table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
+            yield from format_table([("TEAM", "SCHEDULE", "ON CALL", "UNTIL", "BY", "NEXT"), *rows])
         else:
             yield "no schedules"
         for team in account["teams"]:
             for policy in team["policies"]:
                 yield ""
-                yield from _policy_lines(team, policy)
+                yield from _format_policy(team, policy)
 
 
-def _rows(team: Told) -> Iterator[tuple[str, ...]]:
-    where = short(team["name"])
+def _build_rows(team: JsonDict) -> Iterator[tuple[str, ...]]:
+    where = shorten(team["name"])
     for schedule in team["schedules"]:
-        name = short(schedule["name"])
+        name = shorten(schedule["name"])
         handoff = schedule["handoff"]
-        coming = _coming(handoff) if handoff else "no change in sight"
+        next_text = _format_next(handoff) if handoff else "no change in sight"
         if not schedule["oncalls"]:
             until = handoff["at_local"] if handoff else "nobody in sight"
-            yield where, name, NOBODY, until, "-", coming
+            yield where, name, NOBODY, until, "-", next_text
         for held in schedule["oncalls"]:
             until = held["until_local"] or "no end in sight"
-            by = f"{held['by']} {short(held['by_name'])}"
-            yield where, name, _named(held), until, by, coming
+            by = f"{held['by']} {shorten(held['by_name'])}"
+            yield where, name, _format_name(held), until, by, next_text
 
 
-def _coming(handoff: Told) -> str:
-    return f"{_names(handoff['oncalls'])} from {handoff['at_local']}"
+def _format_next(handoff: JsonDict) -> str:
+    return f"{_format_names(handoff['oncalls'])} from {handoff['at_local']}"
 
 
-def _policy_lines(team: Told, policy: Told) -> Iterator[str]:
-    yield f"{short(team['name'])}: {short(policy['name'])}"
+def _format_policy(team: JsonDict, policy: JsonDict) -> Iterator[str]:
+    yield f"{shorten(team['name'])}: {shorten(policy['name'])}"
     for place, step in enumerate(policy["steps"], start=1):
         turns = ", each incident by turns the next one's" if place == 1 and policy["by_turns"] else ""
-        yield f"  step {place}, {_when(step)}{turns}: {_names(step['people'])}"
+        yield f"  step {place}, {_format_delay(step)}{turns}: {_format_names(step['people'])}"
     if not any(step["people"] for step in policy["steps"]):
         none = "" if policy["steps"] else "no steps: "
         yield f"  {none}nobody is reached: the team's managers are told, or else the account's owner"
 
 
-def _when(step: Told) -> str:
+def _format_delay(step: JsonDict) -> str:
     """When a step is taken, which may be earlier than it says: nobody is in the one before it."""
-    early = step["told_after"] != step["delay"]
+    early = step["notified_after"] != step["delay"]
     return (
-        f"{_after(step['told_after'])} instead of {_after(step['delay'])}" if early else _after(step["delay"])
+        f"{_format_minutes(step['notified_after'])} instead of {_format_minutes(step['delay'])}"
+        if early
+        else _format_minutes(step["delay"])
     )
 
 
-def _after(minutes: int) -> str:
+def _format_minutes(minutes: int) -> str:
     return f"after {minutes} min" if minutes else "at once"
 
 
-def _names(people: Iterable[Told]) -> str:
-    return ", ".join(map(_named, people)) or NOBODY
+def _format_names(people: Iterable[JsonDict]) -> str:
+    return ", ".join(map(_format_name, people)) or NOBODY
 
 
-def _named(person: Told) -> str:
-    other, name = person["forwarded_to"], short(person["name"])
-    return f"{name} (forwarded to {short(other['name'])})" if other else name
+def _format_name(person: JsonDict) -> str:
+    forwarded_to, name = person["forwarded_to"], shorten(person["name"])
+    return f"{name} (forwarded to {shorten(forwarded_to['name'])})" if forwarded_to else name

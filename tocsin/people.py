@@ -11,9 +11,9 @@ from models import founding, removal
 from models.accounts import Account, Token, User
 from models.base import connection, open_store, store
 from models.enums import AccountRole
-from models.migrate import make_schema
+from models.migrate import create_schema
 from tocsin.settings import load
-from tocsin.table import plain
+from tocsin.table import to_printable
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 account_option = click.option(
@@ -32,11 +32,13 @@ def account() -> None:
 @as_json_option
 def add_account(name: str, email: str, as_json: bool) -> None:
     """Add an account with its owner, and a token for the owner, which is shown once."""
-    with _rows():
+    with _write_transaction():
         now = store().now()
-        made, owner = founding.new_account(name, _address(email), now)
-        token = founding.new_token_for(owner, "command line", now)
-    _tell({"account_id": made.account_identifier, "username": owner.username, "token": token}, as_json)
+        account_row, owner = founding.create_account(name, _check_address(email), now)
+        token = founding.issue_token(owner, "command line", now)
+    _print_result(
+        {"account_id": account_row.account_identifier, "username": owner.username, "token": token}, as_json
+    )
 
 
 @account.command("hand-over")
@@ -45,19 +47,25 @@ def add_account(name: str, email: str, as_json: bool) -> None:
 @as_json_option
 def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
     """Make another member the owner of an account; who owned it becomes an admin. Teams keep their owners."""
-    with _rows():
-        heir = _user(email, account_id)
-        if heir.role == AccountRole.OWNER:
-            raise click.ClickException(plain(f"{email} owns {heir.account.name} already"))
-        before = removal.hand_over(heir.account, heir)
-        if before is None:
-            raise click.ClickException(plain(f"{email} was removed from {heir.account.name} a moment ago"))
-    made = {"account_id": heir.account.account_identifier, "owner": heir.username, "admin": before.username}
-    _tell(made, as_json)
+    with _write_transaction():
+        new_owner = _find_user(email, account_id)
+        if new_owner.role == AccountRole.OWNER:
+            raise click.ClickException(to_printable(f"{email} owns {new_owner.account.name} already"))
+        old_owner = removal.transfer_ownership(new_owner.account, new_owner)
+        if old_owner is None:
+            raise click.ClickException(
+                to_printable(f"{email} was removed from {new_owner.account.name} a moment ago")
+            )
+    result = {
+        "account_id": new_owner.account.account_identifier,
+        "owner": new_owner.username,
+        "admin": old_owner.username,
+    }
+    _print_result(result, as_json)
 
 
 # An account has one owner, from its beginning.
-ADDED = [role.name.lower() for role in AccountRole if role is not AccountRole.OWNER]
+ROLES = [role.name.lower() for role in AccountRole if role is not AccountRole.OWNER]
 
 
 @click.group()
@@ -68,17 +76,21 @@ def user() -> None:
 @user.command("add")
 @click.argument("email")
 @account_option
-@click.option("--role", type=click.Choice(ADDED), default="user")
+@click.option("--role", type=click.Choice(ROLES), default="user")
 @as_json_option
 def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> None:
     """Add a user to an account."""
-    with _rows():
-        found = _account(account_id)
-        if founding.member_at(found, email) is not None:
-            raise click.ClickException(plain(f"{email} is a user of {found.name} already"))
+    with _write_transaction():
+        found = _find_account(account_id)
+        if founding.find_member(found, email) is not None:
+            raise click.ClickException(to_printable(f"{email} is a user of {found.name} already"))
         now = store().now()
-        made = founding.new_user(found, _address(email), AccountRole[role.upper()], now, is_verified=True)
-    _tell({"account_id": found.account_identifier, "username": made.username, "role": role}, as_json)
+        user_row = founding.create_user(
+            found, _check_address(email), AccountRole[role.upper()], now, is_verified=True
+        )
+    _print_result(
+        {"account_id": found.account_identifier, "username": user_row.username, "role": role}, as_json
+    )
 
 
 @click.group()
@@ -94,18 +106,18 @@ def token() -> None:
 @as_json_option
 def create_token(email: str, account_id: str | None, name: str, days: int | None, as_json: bool) -> None:
     """Create a token that acts as a user. It is shown once."""
-    with _rows():
+    with _write_transaction():
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
-        made = founding.new_token_for(_user(email, account_id), name, now, expires_at)
-    _tell({"token": made}, as_json)
+        token_text = founding.issue_token(_find_user(email, account_id), name, now, expires_at)
+    _print_result({"token": token_text}, as_json)
 
 
 @token.command("list")
 @as_json_option
 def list_tokens(as_json: bool) -> None:
     """List the tokens that work."""
-    with _rows():
+    with _write_transaction():
         query = Token.select(Token, User).join(User).where(Token.revoked_at.is_null()).order_by(Token.id)
         rows = [
             {
@@ -124,14 +136,14 @@ def list_tokens(as_json: bool) -> None:
         return
     for row in rows:
         used = row["last_used_at"] or "never"
-        click.echo(plain(f"{row['id']:>4}  {row['user']}  {row['name']}  (last used: {used})"))
+        click.echo(to_printable(f"{row['id']:>4}  {row['user']}  {row['name']}  (last used: {used})"))
 
 
 @token.command("revoke")
 @click.argument("number", type=int)
 def revoke_token(number: int) -> None:
     """Revoke a token by its number in the list."""
-    with _rows():
+    with _write_transaction():
         query = Token.update(revoked_at=store().now()).where(Token.id == number, Token.revoked_at.is_null())
         if not query.execute():
             raise click.ClickException(f"no token {number} that works")
@@ -139,28 +151,28 @@ def revoke_token(number: int) -> None:
 
 
 @contextmanager
-def _rows() -> Iterator[None]:
+def _write_transaction() -> Iterator[None]:
     """The database, in a write transaction."""
     settings = load()
     open_store(settings.database_url, settings.home)
-    make_schema(settings.home)
-    with connection(), store().writing():
+    create_schema(settings.home)
+    with connection(), store().write_transaction():
         yield
 
 
-def _account(identifier: str | None) -> Account:
+def _find_account(identifier: str | None) -> Account:
     found = list(
         Account.select().where(Account.account_identifier == identifier) if identifier else Account.select()
     )
     if not found:
         raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
     if len(found) > 1:
-        known = ", ".join(f"{one.account_identifier} ({one.name})" for one in found)
-        raise click.UsageError(plain(f"say which account with --account: {known}"))
+        known = ", ".join(f"{row.account_identifier} ({row.name})" for row in found)
+        raise click.UsageError(to_printable(f"say which account with --account: {known}"))
     return found[0]
 
 
-def _user(email: str, account_id: str | None) -> User:
+def _find_user(email: str, account_id: str | None) -> User:
     query = User.select(User, Account).join(Account).where(User.email == email, User.removed_at.is_null())
     if account_id:
         query = query.where(Account.account_identifier == account_id)
@@ -172,16 +184,16 @@ def _user(email: str, account_id: str | None) -> User:
     return found[0]
 
 
-def _address(email: str) -> str:
+def _check_address(email: str) -> str:
     name, at, domain = email.partition("@")
-    if not (name and at and domain) or any(letter.isspace() for letter in email):
+    if not (name and at and domain) or any(char.isspace() for char in email):
         raise click.UsageError(f"{email} is no e-mail address")
     return email
 
 
-def _tell(made: dict[str, str], as_json: bool) -> None:
+def _print_result(result: dict[str, str], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(made))
+        click.echo(json.dumps(result))
         return
-    for name, value in made.items():
-        click.echo(plain(f"{name:12} {value}"))
+    for name, value in result.items():
+        click.echo(to_printable(f"{name:12} {value}"))

@@ -19,16 +19,16 @@ parent_option = click.option("--parent", type=int, hidden=True, help="The proces
 @click.command()
 def up() -> None:
     """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
-    from models.migrate import migrate as bring_up_to_date
+    from models.migrate import migrate as apply_migrations
     from tocsin import listening, supervisor
-    from tocsin.first_start import prepare, welcome
+    from tocsin.first_start import build_welcome, prepare
 
     settings = load()
     logs.configure(settings.log_level, "up")
-    supervisor.claim(settings.home)
+    supervisor.claim_lock(settings.home)
     listening.check_free(settings)
-    credentials = prepare(settings, bring_up_to_date)
-    text = welcome(settings, credentials, to_terminal=sys.stdout.isatty())
+    credentials = prepare(settings, apply_migrations)
+    text = build_welcome(settings, credentials, to_terminal=sys.stdout.isatty())
     sys.exit(supervisor.Supervisor(settings, lambda: click.echo(text)).run())
 
 
@@ -41,7 +41,7 @@ def web(parent: int | None) -> None:
         from web.app import create_app
         from workers import bell
 
-        bell.connect(redis_url, settings.road_cuts)
+        bell.connect(redis_url, settings.pipeline_queues)
         serve(create_app(settings), settings)
 
 
@@ -63,12 +63,12 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
 def clock(parent: int | None) -> None:
     """Run a clock process."""
     with _process("clock", parent) as (settings, redis_url):
-        from schedules.clock import Periodic, run
+        from schedules.clock import PeriodicJob, run
         from tocsin import outside
 
         outside.configure(settings)
-        pings = Periodic("outside", settings.heartbeat_every, outside.ping, slow=True)
-        run(redis_url, settings.road_cuts, (pings,) if settings.heartbeat_url else ())
+        switch_job = PeriodicJob("dead_mans_switch", settings.dead_mans_switch_every, outside.ping, slow=True)
+        run(redis_url, settings.pipeline_queues, (switch_job,) if settings.dead_mans_switch_url else ())
 
 
 @click.command()
@@ -76,11 +76,11 @@ def clock(parent: int | None) -> None:
 def migrate(as_json: bool) -> None:
     """Bring the database up to date."""
     from models.base import open_store
-    from models.migrate import migrate as bring_up_to_date
+    from models.migrate import migrate as apply_migrations
 
     settings = load()
     open_store(settings.database_url, settings.home)
-    applied = bring_up_to_date(settings.home)
+    applied = apply_migrations(settings.home)
     if as_json:
         click.echo(json.dumps({"applied": applied}))
     else:
@@ -95,24 +95,24 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     `tocsin up` that is the supervisor's work.
     """
     if parent is not None:
-        liveness.end_with(parent)
-    from tocsin.embedded_redis import Keeper, url_of
-    from tocsin.first_start import prepare, welcome
-    from tocsin.metrics import kept_for
+        liveness.end_with_parent(parent)
+    from tocsin.embedded_redis import RedisKeeper, get_url
+    from tocsin.first_start import build_welcome, prepare
+    from tocsin.metrics import keep_metrics
 
     settings = load()
     logs.configure(settings.log_level, kind)
     credentials = prepare(settings)
     if credentials is not None:
-        click.echo(welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
+        click.echo(build_welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
     if settings.redis_url or parent is not None:
-        with kept_for(kind):
-            yield settings, settings.redis_url or url_of(settings.home)
+        with keep_metrics(kind):
+            yield settings, settings.redis_url or get_url(settings.home)
         return
-    keeper = Keeper(settings.home)
+    keeper = RedisKeeper(settings.home)
     keeper.start()
     try:
-        with kept_for(kind):
-            yield settings, url_of(settings.home)
+        with keep_metrics(kind):
+            yield settings, get_url(settings.home)
     finally:
         keeper.stop()

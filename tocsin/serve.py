@@ -20,7 +20,7 @@ from granian.wsgi import _callback_wrapper
 from tocsin import stalled
 from tocsin.listening import BACKLOG, listen
 from tocsin.settings import Settings
-from tocsin.signals import Signals, end_within
+from tocsin.signals import Signals, exit_after
 
 log = structlog.get_logger()
 
@@ -29,11 +29,11 @@ native: Any = _granian
 
 # Connections, not requests: one that is kept alive and idle counts too (measured), so this is far
 # more than there are threads.
-CONNECTIONS = 4096
+MAX_CONNECTIONS = 4096
 # Threads above the first end after being idle for this long.
 IDLE_THREAD_S = 30
 # Requests that still run this long after the stop are cut off: the sender has no answer and tries again.
-LONGEST_STOP_S = 10.0
+STOP_TIMEOUT_S = 10.0
 
 
 def serve(app: Callable[..., Any], settings: Settings) -> None:
@@ -41,32 +41,32 @@ def serve(app: Callable[..., Any], settings: Settings) -> None:
     signals = Signals()
     with listen(settings) as listening:
         stop = native.WorkerSignal()
-        ended = threading.Event()
-        stop.add_cb(ended.set)
-        worker = _worker(listening, settings.web_threads)
+        stopped = threading.Event()
+        stop.add_cb(stopped.set)
+        worker = _create_worker(listening, settings.web_threads)
         wrapped = _callback_wrapper(app, {}, None)
         loop = asyncio.new_event_loop()
-        stalled.watch(settings.port)
+        stalled.start_watching(settings.port)
         worker.serve_mtr(_new_cbscheduler(loop, wrapped, impl_asyncio=True), loop, stop)
         log.info("serving", host=settings.host, port=settings.port, threads=settings.web_threads)
         signals.wait_for_stop()
-        end_within(LONGEST_STOP_S)
+        exit_after(STOP_TIMEOUT_S)
         stop.set()
-        ended.wait()
+        stopped.wait()
         loop.close()
 
 
-def _connections() -> int:
+def _get_connection_limit() -> int:
     """How many may be open at once: half of the files that may be, since the work needs some too."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return CONNECTIONS if most_files == resource.RLIM_INFINITY else min(CONNECTIONS, most_files // 2)
+    return MAX_CONNECTIONS if most_files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, most_files // 2)
 
 
-def _worker(listening: socket.socket, threads: int) -> Any:
+def _create_worker(listening: socket.socket, threads: int) -> Any:
     holder = native.SocketHolder(os.dup(listening.fileno()), False, BACKLOG)
     no_tls: tuple[Any, ...] = (False, None, None, None, "tls1.3", None, [], False)
     metrics = (None, None)
     return native.WSGIWorker(
-        1, (None, holder), None, 1, 512, threads, IDLE_THREAD_S, _connections(),
+        1, (None, holder), None, 1, 512, threads, IDLE_THREAD_S, _get_connection_limit(),
         "1", HTTP1Settings(), None, None, *no_tls, metrics,
     )  # fmt: skip

@@ -13,7 +13,7 @@ from tocsin.settings import SETTINGS, Setting, load
 def settings(as_json: bool) -> None:
     """Show every setting, its value and its meaning. Secrets are not shown."""
     load()
-    rows = [(setting.variable, shown(setting), setting.meaning) for setting in SETTINGS]
+    rows = [(setting.variable, format_value(setting), setting.meaning) for setting in SETTINGS]
     if as_json:
         click.echo(json.dumps([dict(zip(("name", "value", "meaning"), row, strict=True)) for row in rows]))
         return
@@ -22,6 +22,6 @@ def settings(as_json: bool) -> None:
         click.echo(f"{name:{width}}  {value or '-':20}  {meaning}")
 
 
-def shown(setting: Setting) -> str:
+def format_value(setting: Setting) -> str:
     value = os.environ.get(setting.variable, setting.default)
     return "(set)" if setting.secret and value else value

@@ -13,45 +13,45 @@ import peewee
 
 from models.accounts import Account, User
 from models.base import store
-from models.prepared import any_of
+from models.prepared import in_list
 from models.services import Integration, Service
 from models.teams import Team
-from pipeline.course import MOST_HAPPENINGS
-from pipeline.simulation import LONGEST
+from pipeline.course import MAX_SIMULATED_EVENTS
+from pipeline.simulation import MAX_DURATION
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from schedules import coverage
-from schedules.wall import moment_of, zone_of
+from schedules.wall import from_local, get_zone
 from tocsin import simulation
 from tocsin.oncall import NOBODY
 from tocsin.people import as_json_option
-from tocsin.reading import CUT_OFF, FOUND, Unusable, reading
-from tocsin.table import as_json_text, plain, short, table
-from tocsin.why import rule_lines
+from tocsin.reading import PROBLEMS_FOUND, TRUNCATED, BadRequest, open_read_only
+from tocsin.table import format_table, shorten, to_json, to_printable
+from tocsin.why import format_rule
 
-Told = dict[str, Any]
+JsonDict = dict[str, Any]
 
 # Of longer reasons, which may name very many people, the beginning.
-LONGEST_WHY = 160
+MAX_REASON = 160
 
-_LENGTH = re.compile(r"([0-9]{1,9})([smhd])")
+_DURATION = re.compile(r"([0-9]{1,9})([smhd])")
 _SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
-class LengthType(click.ParamType):
+class DurationType(click.ParamType):
     """A length of time as 90s, 45m, 2h, 1d, or several of these in a row."""
 
-    name = "length"
+    name = "duration"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> timedelta:
         if isinstance(value, timedelta):
             return value
-        parts = _LENGTH.findall(value.strip())
-        if not parts or "".join(map("".join, parts)) != value.strip():
+        tokens = _DURATION.findall(value.strip())
+        if not tokens or "".join(map("".join, tokens)) != value.strip():
             self.fail(f"{value} is no length of time: say 90s, 45m, 2h30m or 1d")
-        seconds = sum(int(count) * _SECONDS[unit] for count, unit in parts)
-        if seconds > LONGEST.total_seconds():
-            self.fail(f"{value} is too long: at most {LONGEST.days}d")
+        seconds = sum(int(count) * _SECONDS[unit] for count, unit in tokens)
+        if seconds > MAX_DURATION.total_seconds():
+            self.fail(f"{value} is too long: at most {MAX_DURATION.days}d")
         return timedelta(seconds=seconds)
 
 
@@ -62,7 +62,7 @@ class ZoneType(click.ParamType):
         if isinstance(value, ZoneInfo):
             return value
         try:
-            return zone_of(value)
+            return get_zone(value)
         except ZoneInfoNotFoundError:
             self.fail(f"no time zone has the name {value!r}")
 
@@ -73,13 +73,13 @@ class ZoneType(click.ParamType):
     "--integration", "integration_name", metavar="NAME", help="One of it; needed where it has several."
 )
 @click.option(
-    "--at", "said_at", metavar="WHEN", help="When it comes, in --zone unless it says; default: now."
+    "--at", "at_text", metavar="WHEN", help="When it comes, in --zone unless it says; default: now."
 )
 @click.option(
     "--for",
-    "lasts",
-    metavar="LENGTH",
-    type=LengthType(),
+    "duration",
+    metavar="DURATION",
+    type=DurationType(),
     default="2h",
     show_default=True,
     help="For how long nobody reacts: 90s, 45m, 2h, 1d.",
@@ -107,8 +107,8 @@ class ZoneType(click.ParamType):
 def simulate(
     service_name: str | None,
     integration_name: str | None,
-    said_at: str | None,
-    lasts: timedelta,
+    at_text: str | None,
+    duration: timedelta,
     message: str | None,
     alert_type: str | None,
     entity_id: str | None,
@@ -127,36 +127,38 @@ def simulate(
     the database cannot be read, 4 when so much would happen that it is not known who is told.
     """
     _require_one_form(message, payload, alert_type, entity_id, source)
-    with reading() as settings:
-        said = {"message": message, "alert_type": alert_type or "critical", "entity_id": entity_id}
-        body = payload.read() if payload else orjson.dumps(said)
+    with open_read_only() as settings:
+        values = {"message": message, "alert_type": alert_type or "critical", "entity_id": entity_id}
+        body = payload.read() if payload else orjson.dumps(values)
         form = source if payload else generic.EXTENSION
-        integration = _integration(service_name, integration_name, account_id, form)
-        awaited = _awaited(expected, integration)
+        integration = _find_integration(service_name, integration_name, account_id, form)
+        expected_users = _find_users(expected, integration)
         now = store().now()
-        at = _moment(said_at, zone) if said_at and said_at.strip() != "now" else now
-        if with_open and (at := simulation.of_present_minute(at, now)) < now:
-            raise Unusable("what is open now was not open then: ask without --with-open")
+        at = _parse_time(at_text, zone) if at_text and at_text.strip() != "now" else now
+        if with_open and (at := simulation.adjust_to_now(at, now)) < now:
+            raise BadRequest("what is open now was not open then: ask without --with-open")
         try:
-            form = form or simulation.source_of(integration)
-            told = simulation.ask(simulation.Question(integration, form, body, at, lasts, with_open))
+            form = form or simulation.get_source(integration)
+            result = simulation.run_simulation(
+                simulation.SimulationRequest(integration, form, body, at, duration, with_open)
+            )
         except BadBody as error:
-            raise Unusable(f"the alert would be refused: {error}") from None
-    missed = _missed(awaited, told)
-    told["not_told"], told["not_known"] = ([], missed) if told["is_cut"] else (missed, [])
-    told["warnings"] = simulation.warnings(settings)
+            raise BadRequest(f"the alert would be refused: {error}") from None
+    missed = _list_missed(expected_users, result)
+    result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
+    result["warnings"] = simulation.list_warnings(settings)
     if as_json:
-        click.echo(as_json_text(told))
+        click.echo(to_json(result))
     else:
-        for line in lines(told, zone):
-            click.echo(plain(line))
-    for warning in told["warnings"]:
+        for text in format_lines(result, zone):
+            click.echo(to_printable(text))
+    for warning in result["warnings"]:
         click.echo(warning, err=True)
     for person in missed:
         unsure = "it is not known whether {} would be told: cut off"
-        click.echo((unsure if told["is_cut"] else "{} would not be told").format(person), err=True)
+        click.echo((unsure if result["is_truncated"] else "{} would not be told").format(person), err=True)
     if missed:
-        sys.exit(CUT_OFF if told["is_cut"] else FOUND)
+        sys.exit(TRUNCATED if result["is_truncated"] else PROBLEMS_FOUND)
 
 
 def _require_one_form(
@@ -168,33 +170,33 @@ def _require_one_form(
 ) -> None:
     """Nothing that is said is left out silently."""
     if (message is None) == (payload is None):
-        raise Unusable("give either a --message or a --payload")
+        raise BadRequest("give either a --message or a --payload")
     if message is not None and source not in (None, generic.EXTENSION):
-        raise Unusable("--source says which tool sends a --payload; a --message has the generic form")
+        raise BadRequest("--source says which tool sends a --payload; a --message has the generic form")
     if payload is not None and (alert_type is not None or entity_id is not None):
-        raise Unusable("--alert-type and --entity-id go with a --message; a --payload has its own")
+        raise BadRequest("--alert-type and --entity-id go with a --message; a --payload has its own")
 
 
-def _moment(text: str, zone: ZoneInfo) -> datetime:
+def _parse_time(text: str, zone: ZoneInfo) -> datetime:
     """RFC 3339, or a date and time by the clock of the zone."""
     try:
-        said = datetime.fromisoformat(text.strip())
-        at = moment_of(said, zone) if said.tzinfo is None else said.astimezone(UTC)
+        moment = datetime.fromisoformat(text.strip())
+        at = from_local(moment, zone) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise Unusable(
+        raise BadRequest(
             f"{text} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 by the clock of --zone"
         ) from None
     if not coverage.EARLIEST <= at < coverage.LATEST:
-        raise Unusable(f"{text} is too far away")
+        raise BadRequest(f"{text} is too far away")
     return at
 
 
-def _integration(
+def _find_integration(
     service: str | None, integration: str | None, account_id: str | None, source: str | None
 ) -> Integration:
     """The integration that is named or, by its service and the source, meant: the only one."""
     if service is None and integration is None:
-        raise Unusable("name a --service or an --integration")
+        raise BadRequest("name a --service or an --integration")
     query = Integration.select(Integration, Service, Team).join(Service).join(Team).join(Account)
     if account_id is not None:
         query = query.where(Account.account_identifier == account_id)
@@ -205,16 +207,18 @@ def _integration(
     found = list(query.order_by(Integration.id))
     if integration is None:
         _require_one_service(str(service), account_id)
-        ways_in = {
-            row.id for one in {row.service for row in found} for row in simulation.ways_in(one, source)
+        candidates = {
+            row.id
+            for service_row in {row.service for row in found}
+            for row in simulation.find_integrations(service_row, source)
         }
-        found = [row for row in found if row.id in ways_in]
+        found = [row for row in found if row.id in candidates]
     if not found:
         where = f"{service} has no integration" if service else "no integration"
-        raise Unusable(f"{where} {integration}" if integration else f"nothing takes alerts of {service}")
+        raise BadRequest(f"{where} {integration}" if integration else f"nothing takes alerts of {service}")
     if len(found) > 1:
         names = ", ".join(f"{row.service.name}/{row.name} ({row.unique_id})" for row in found)
-        raise Unusable(f"there are several, say which --integration: {names}")
+        raise BadRequest(f"there are several, say which --integration: {names}")
     only: Integration = found[0]
     return only
 
@@ -225,78 +229,82 @@ def _require_one_service(service: str, account_id: str | None) -> None:
     query = query.where((Service.name == service) | (Service.unique_id == service))
     accounts = {row.team.account.account_identifier: row.team.account.name for row in query}
     if account_id is not None and account_id not in accounts:
-        raise Unusable(f"no service {service} in an account {account_id}")
+        raise BadRequest(f"no service {service} in an account {account_id}")
     if not accounts:
-        raise Unusable(f"no service {service}")
+        raise BadRequest(f"no service {service}")
     if account_id is None and len(accounts) > 1:
         known = ", ".join(f"{identifier} ({name})" for identifier, name in accounts.items())
-        raise Unusable(f"several accounts have a service {service}, say which --account: {known}")
+        raise BadRequest(f"several accounts have a service {service}, say which --account: {known}")
 
 
-def _awaited(expected: Sequence[str], integration: Integration) -> dict[str, User]:
+def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, User]:
     """Those of the integration's account whom these words name."""
     names = {word: word.strip().lower() for word in expected}
     users = User.select().where(
         User.account == integration.service.team.account_id,
         User.removed_at.is_null(),
-        any_of(peewee.fn.LOWER(User.email), names.values()) | any_of(User.username, names.values()),
+        in_list(peewee.fn.LOWER(User.email), names.values()) | in_list(User.username, names.values()),
     )
     known = {name: user for user in users for name in (user.email.lower(), user.username)}
     for word, name in names.items():
         if name not in known:
-            raise Unusable(f"nobody in the account is {word}")
+            raise BadRequest(f"nobody in the account is {word}")
     return {word: known[name] for word, name in names.items()}
 
 
-def _missed(awaited: dict[str, User], told: Told) -> list[str]:
-    reached = {each["username"] for each in told["told"]}
-    return [word for word, user in awaited.items() if user.username not in reached]
+def _list_missed(expected_users: dict[str, User], result: JsonDict) -> list[str]:
+    notified = {person["username"] for person in result["notified"]}
+    return [word for word, user in expected_users.items() if user.username not in notified]
 
 
-def lines(told: Told, zone: ZoneInfo) -> Iterator[str]:
+def format_lines(result: JsonDict, zone: ZoneInfo) -> Iterator[str]:
     """What would happen as lines of text, the moments by the clock of a zone."""
     yield (
-        f"an alert to {told['integration']['name']} of {told['service']['name']}"
-        f" at {_clock(told['at'], zone)}, and nobody reacts until {_clock(told['until'], zone)}"
+        f"an alert to {result['integration']['name']} of {result['service']['name']}"
+        f" at {_format_time(result['at'], zone)},"
+        f" and nobody reacts until {_format_time(result['until'], zone)}"
     )
-    for alert in told["alerts"]:
+    for alert in result["alerts"]:
         yield ""
-        yield from _alert_lines(alert)
+        yield from _format_alert(alert)
     yield ""
-    rows = [_row(each, zone) for each in told["happenings"]]
-    yield from table([("AT", "AFTER", "WHAT", "WHO", "BY", "WHY"), *rows])
+    rows = [_format_row(event, zone) for event in result["simulated_events"]]
+    yield from format_table([("AT", "AFTER", "WHAT", "WHO", "BY", "WHY"), *rows])
     yield ""
-    if told["is_cut"]:
-        yield f"cut off: there is more than {MOST_HAPPENINGS:,} happenings, or than there was time for"
-    elif told["goes_on_at"]:
-        yield f"more would happen from {_clock(told['goes_on_at'], zone)} on"
-    names = ", ".join(f"{short(each['person'])} after {_length(each['after'])}" for each in told["told"])
+    if result["is_truncated"]:
+        yield f"cut off: there is more than {MAX_SIMULATED_EVENTS:,} happenings, or than there was time for"
+    elif result["continues_at"]:
+        yield f"more would happen from {_format_time(result['continues_at'], zone)} on"
+    names = ", ".join(
+        f"{shorten(person['person'])} after {_format_duration(person['after'])}"
+        for person in result["notified"]
+    )
     yield f"told: {names or NOBODY}"
 
 
-def _alert_lines(alert: Told) -> Iterator[str]:
+def _format_alert(alert: JsonDict) -> Iterator[str]:
     yield f"alert {alert['alert_type']}: {alert['message']}  [{alert['entity_id']}]"
-    for step in alert["road"]:
+    for step in alert["stages"]:
         yield f"  {step['stage']:<10} {step['reason']}"
     for rule in alert["rules"]:
-        yield from rule_lines(rule)
+        yield from format_rule(rule)
 
 
-def _row(each: Told, zone: ZoneInfo) -> tuple[str, ...]:
-    by = f"{each['channel']}: {short(each['contact'])}" if each["channel"] else ""
-    what = each["kind"] if each["kind"] in ("told", "opened") else each["what"].replace("_", " ")
-    who, why = short(each["person"] or ""), short(each["why"], LONGEST_WHY)
-    return _clock(each["at"], zone), _length(each["after"]), what, who, by, why
+def _format_row(event: JsonDict, zone: ZoneInfo) -> tuple[str, ...]:
+    by = f"{event['channel']}: {shorten(event['contact'])}" if event["channel"] else ""
+    what = event["kind"] if event["kind"] in ("notified", "opened") else event["what"].replace("_", " ")
+    who, why = shorten(event["person"] or ""), shorten(event["reason"], MAX_REASON)
+    return _format_time(event["at"], zone), _format_duration(event["after"]), what, who, by, why
 
 
-def _clock(at: datetime, zone: ZoneInfo) -> str:
+def _format_time(at: datetime, zone: ZoneInfo) -> str:
     return f"{at.astimezone(zone):%Y-%m-%d %H:%M:%S %Z}"
 
 
-def _length(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     """A length of time as --for takes it."""
-    left, said = round(seconds), ""
+    rest, text = round(seconds), ""
     for unit, size in _SECONDS.items():
-        count, left = divmod(left, size)
-        said += f"{count}{unit}" if count else ""
-    return said or "0s"
+        count, rest = divmod(rest, size)
+        text += f"{count}{unit}" if count else ""
+    return text or "0s"

@@ -10,45 +10,45 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from models import timer_states
-from models.accounts import User, display_name
+from models.accounts import User, get_display_name
 from models.applications import APPLICATIONS
 from models.base import store
-from models.directories import turns_of
-from models.effects import EventState, IncidentState, NoticeState
+from models.directories import load_next_targets
+from models.effects import EventState, IncidentState, NotificationState
 from models.enums import AlertType, Collation, ContactType, IntegrationType
-from models.facts import Directory, LaneFacts
+from models.facts import LaneFacts, OnCallConfig
 from models.incident_states import (
-    assigned_roles,
-    called_responders,
-    entity_states,
-    firing_counts,
-    open_children,
-    open_incidents,
+    count_firing,
+    load_entities,
+    load_open_children,
+    load_open_incidents,
+    load_responders,
+    load_roles,
 )
-from models.loading import Needed, directory_for, lane_facts
+from models.loading import ConfigKeys, load_incident_config, load_lane
 from models.services import Integration
-from models.simulated import contact_names, owed_notices, users_of
-from pipeline.course import Happening, Kind
-from pipeline.road import entities_of
+from models.simulated import load_contact_names, load_pending_notifications, load_users
+from pipeline.course import SimulatedEvent, SimulatedKind
+from pipeline.road import list_entities
 from pipeline.rulesets import RuleSet
-from pipeline.simulation import Simulated, simulate
+from pipeline.simulation import SimulationResult, simulate
 from pipeline.sources import SOURCES
 from pipeline.sources.body import BadBody
-from pipeline.stages.normalize import alerts_of
-from pipeline.state import Key, LaneState, Past
-from tocsin.settings import Settings, unsendable
+from pipeline.stages.normalize import parse_alerts
+from pipeline.state import EntityKey, LaneState, PastIncident
+from tocsin.settings import Settings, get_delivery_problem
 
-Told = dict[str, Any]
+JsonDict = dict[str, Any]
 
-USUAL = timedelta(hours=2)
+DEFAULT_DURATION = timedelta(hours=2)
 # A body may hold very many alerts, each of which may open an incident.
-MOST_ALERTS = 100
+MAX_ALERTS = 100
 # The same question has the same answer: whatever is named after the alert is named alike.
-TRACE = "00000000-0000-4000-8000-000000000000"
+TRACE_ID = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SimulationRequest:
     """A body that an integration gets at a moment, and for how long nobody reacts. `source` is which tool it
     is read as a body of; `with_open`: what is open now is open then, as it goes on by itself."""
 
@@ -56,146 +56,154 @@ class Question:
     source: str
     body: bytes
     at: datetime
-    lasts: timedelta = USUAL
+    duration: timedelta = DEFAULT_DURATION
     with_open: bool = False
 
 
-def of_present_minute(at: datetime, now: datetime) -> datetime:
+def adjust_to_now(at: datetime, now: datetime) -> datetime:
     """A moment that somebody named; now, where it is the present minute of which that is over already."""
     minute = now.replace(second=0, microsecond=0)
     return now if minute <= at < now else at
 
 
-def warnings(settings: Settings) -> list[str]:
+def list_warnings(settings: Settings) -> list[str]:
     """What is wrong with these settings, so that nobody would be told after all."""
-    return [problem] if (problem := unsendable(settings)) else []
+    return [delivery_problem] if (delivery_problem := get_delivery_problem(settings)) else []
 
 
-def source_of(integration: Integration) -> str:
+def get_source(integration: Integration) -> str:
     """The tool that an integration is for, as its address names it."""
     return APPLICATIONS[integration.application].extension
 
 
-def ways_in(service: Any, source: str | None) -> list[Integration]:
+def find_integrations(service: Any, source: str | None) -> list[Integration]:
     """The integrations by which alerts of a tool (None: of any) come to a service: those that are for it, or
     all where none is; those that are disabled only where all are."""
     of_service = (Integration.service == service) & (Integration.integration_type == IntegrationType.ALERT)
     found = list(Integration.select().where(of_service).order_by(Integration.id))
     found = [row for row in found if row.is_enabled] or found
-    return [row for row in found if source in (None, source_of(row))] or found
+    return [row for row in found if source in (None, get_source(row))] or found
 
 
-def ask(question: Question, is_enough: Callable[[], bool] = lambda: False) -> Told:
+def run_simulation(request: SimulationRequest, is_enough: Callable[[], bool] = lambda: False) -> JsonDict:
     """What would happen. Raises BadBody for a body that would be refused, or that holds too many alerts."""
-    parsed = SOURCES[question.source].parse(question.body)
-    if len(parsed) > MOST_ALERTS:
-        raise BadBody("", f"holds {len(parsed):,} alerts, of which at most {MOST_ALERTS} can be simulated")
-    with store().reading():
-        why = closed(question.integration)
-        return _refused(question, why) if why else _answer(question, is_enough)
+    parsed = SOURCES[request.source].parse(request.body)
+    if len(parsed) > MAX_ALERTS:
+        raise BadBody("", f"holds {len(parsed):,} alerts, of which at most {MAX_ALERTS} can be simulated")
+    with store().read_transaction():
+        why = get_refusal(request.integration)
+        return _build_refusal(request, why) if why else _run(request, is_enough)
 
 
-def closed(integration: Integration) -> str | None:
+def get_refusal(integration: Integration) -> str | None:
     """Why an integration takes no alerts (contract 4.1, row 17), None if it does."""
     if integration.integration_type != IntegrationType.ALERT:
         return "not accepted: the integration is outbound"
     return None if integration.is_enabled else "not accepted: the integration is disabled"
 
 
-def _answer(question: Question, is_enough: Callable[[], bool]) -> Told:
-    integration, at = question.integration, question.at
+def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
+    integration, at = request.integration, request.at
     # What is open goes on from now until the alert comes.
-    since = min(at, store().now()) if question.with_open else at
-    facts = lane_facts(integration.service, since)
-    alerts = list(alerts_of(TRACE, 0, integration.id, question.source, question.body, at))
-    asked = set(entities_of(alerts))
+    since = min(at, store().now()) if request.with_open else at
+    facts = load_lane(integration.service, since)
+    alerts = list(parse_alerts(TRACE_ID, 0, integration.id, request.source, request.body, at))
+    asked = set(list_entities(alerts))
     while True:
-        state, incidents = _state(question, facts, asked, since, is_enough)
-        open_ones = {incident.row: incident.unique_id for incident in incidents if incident.row is not None}
+        state, incidents = _load_state(request, facts, asked, since, is_enough)
+        open_incident_ids = {
+            incident.row: incident.unique_id for incident in incidents if incident.row is not None
+        }
         found = simulate(
             state,
             alerts,
             at,
-            question.lasts,
+            request.duration,
             since=since,
-            owed=owed_notices(open_ones) if open_ones else (),
-            waiting=timer_states.in_order(open_ones),
-            done=timer_states.every_done_once(open_ones),
-            is_enough=is_enough,
+            pending=load_pending_notifications(open_incident_ids) if open_incident_ids else (),
+            timer_order=timer_states.list_pending_keys(open_incident_ids),
+            done_once=timer_states.find_all_fired(open_incident_ids),
+            should_stop=is_enough,
         )
-        if not found.missing or found.is_cut:
-            return _told(question, found)
+        if not found.missing or found.is_truncated:
+            return _to_json(request, found)
         # A rule gave an alert an entity_id that nobody had looked for.
         asked |= found.missing
 
 
-def _state(
-    question: Question, facts: LaneFacts, asked: set[Key], since: datetime, is_enough: Callable[[], bool]
+def _load_state(
+    request: SimulationRequest,
+    facts: LaneFacts,
+    asked: set[EntityKey],
+    since: datetime,
+    is_enough: Callable[[], bool],
 ) -> tuple[LaneState, list[IncidentState]]:
     """The lane as the simulation finds it: knowing of nothing, or of what is open around these entities."""
     rulesets = {row: RuleSet(rules, is_enough) for row, rules in facts.rules.items()}
-    if not question.with_open:
-        return LaneState(facts, rulesets=rulesets, turns=turns_of(facts.directory)), []
-    entities, ended = entity_states(asked)
-    held = {entity.incident for entity in entities if entity.incident}
+    if not request.with_open:
+        return LaneState(facts, rulesets=rulesets, next_targets=load_next_targets(facts.config)), []
+    entities, ended_incidents = load_entities(asked)
+    open_rows = {entity.incident for entity in entities if entity.incident}
     collecting = facts.service.collation is Collation.TIME_BASED
-    incidents = open_incidents(facts.service.row, held, collecting=collecting)
+    incidents = load_open_incidents(facts.service.row, open_rows, collecting=collecting)
     of_team = [incident for incident in incidents if incident.team == facts.service.team]
-    facts = replace(facts, directory=_knowing(facts.directory, of_team, since))
+    facts = replace(facts, config=_extend_config(facts.config, of_team, since))
     state = LaneState(
         facts,
         entities,
-        [*open_children(incidents), *incidents],
-        firing_counts(incidents),
+        [*load_open_children(incidents), *incidents],
+        count_firing(incidents),
         rulesets=rulesets,
-        past={one.unique_id: Past(one.row, one.ended_at) for one in ended},
-        asked=asked,
-        called=called_responders(incidents),
-        roles=assigned_roles(incidents),
-        turns=turns_of(facts.directory),
+        past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended_incidents},
+        loaded_keys=asked,
+        responders=load_responders(incidents),
+        roles=load_roles(incidents),
+        next_targets=load_next_targets(facts.config),
     )
     return state, incidents
 
 
-def _knowing(known: Directory, incidents: Sequence[IncidentState], at: datetime) -> Directory:
+def _extend_config(config: OnCallConfig, incidents: Sequence[IncidentState], at: datetime) -> OnCallConfig:
     """What a lane knows, and what the open incidents of its team go by."""
     if not incidents:
-        return known
-    more = directory_for(Needed.by(incidents), at)
+        return config
+    more = load_incident_config(ConfigKeys.from_incidents(incidents), at)
     return replace(
-        known,
-        policies={**more.policies, **known.policies},
-        people={**more.people, **known.people},
-        schedules={**more.schedules, **known.schedules},
-        slas={**more.slas, **known.slas},
+        config,
+        policies={**more.policies, **config.policies},
+        people={**more.people, **config.people},
+        schedules={**more.schedules, **config.schedules},
+        slas={**more.slas, **config.slas},
     )
 
 
-def _refused(question: Question, why: str) -> Told:
-    refusal = Happening(question.at, Kind.ROAD, "accept", why, None)
-    return _told(question, Simulated((refusal,)))
+def _build_refusal(request: SimulationRequest, why: str) -> JsonDict:
+    refusal = SimulatedEvent(request.at, SimulatedKind.PIPELINE, "accept", why, None)
+    return _to_json(request, SimulationResult((refusal,)))
 
 
-def _told(question: Question, found: Simulated) -> Told:
-    names = _Names.of(found)
+def _to_json(request: SimulationRequest, found: SimulationResult) -> JsonDict:
+    names = _Names.load(found)
     places = {incident.unique_id: place for place, incident in enumerate(found.incidents, start=1)}
-    service = question.integration.service
+    service = request.integration.service
     return {
-        "at": question.at,
-        "until": question.at + question.lasts,
-        "service": _named(service),
-        "integration": _named(question.integration),
-        "source": question.source,
-        "alerts": [_alert(event, places) for event in found.events],
-        "happenings": [_happening(each, question.at, names, places) for each in found.happenings],
-        "incidents": [_incident(each, names) for each in found.incidents],
-        "told": _first_words(found.told, question.at, names),
-        "goes_on_at": found.goes_on_at,
-        "is_cut": found.is_cut,
+        "at": request.at,
+        "until": request.at + request.duration,
+        "service": _name_to_json(service),
+        "integration": _name_to_json(request.integration),
+        "source": request.source,
+        "alerts": [_alert_to_json(event, places) for event in found.events],
+        "simulated_events": [
+            _event_to_json(event, request.at, names, places) for event in found.simulated_events
+        ],
+        "incidents": [_incident_to_json(incident, names) for incident in found.incidents],
+        "notified": _people_to_json(found.first_notified, request.at, names),
+        "continues_at": found.continues_at,
+        "is_truncated": found.is_truncated,
     }
 
 
-def _named(row: Any) -> Told:
+def _name_to_json(row: Any) -> JsonDict:
     return {"unique_id": row.unique_id, "name": row.name}
 
 
@@ -207,75 +215,79 @@ class _Names:
     contacts: dict[int, str]
 
     @classmethod
-    def of(cls, found: Simulated) -> "_Names":
-        notices = [each.notice for each in found.happenings if each.notice is not None]
-        people = {*found.told, *(notice.user for notice in notices)}
+    def load(cls, found: SimulationResult) -> "_Names":
+        notifications = [
+            event.notification for event in found.simulated_events if event.notification is not None
+        ]
+        people = {*found.first_notified, *(notification.user for notification in notifications)}
         assigned = {incident.assigned_to for incident in found.incidents if incident.assigned_to}
-        contacts = {notice.contact for notice in notices if notice.contact is not None}
-        return cls(users_of(people | assigned), contact_names(contacts))
+        contacts = {
+            notification.contact for notification in notifications if notification.contact is not None
+        }
+        return cls(load_users(people | assigned), load_contact_names(contacts))
 
-    def of_user(self, row: int | None) -> str | None:
+    def get_user_name(self, row: int | None) -> str | None:
         user = self.users.get(row or 0)
-        return display_name(user) if user else None
+        return get_display_name(user) if user else None
 
-    def of_contact(self, notice: NoticeState) -> str:
+    def get_contact_name(self, notification: NotificationState) -> str:
         """What the contact is called; what has been deleted is told at the account's address."""
-        return self.contacts.get(notice.contact or 0, "the account's address")
+        return self.contacts.get(notification.contact or 0, "the account's address")
 
 
-def _alert(event: EventState, places: dict[str, int]) -> Told:
+def _alert_to_json(event: EventState, places: dict[str, int]) -> JsonDict:
     """As the recorder tells an alert (models/recorder.py)."""
     return {
         "message": event.message,
         "alert_type": AlertType(event.alert_type).name.lower(),
         "entity_id": event.entity_id,
         "suppressed": event.suppressed,
-        "road": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
+        "stages": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
         "rules": list(event.rules),
         "incident": places.get(event.incident or ""),
         "incident_created": event.incident_created,
     }
 
 
-def _happening(each: Happening, at: datetime, names: _Names, places: dict[str, int]) -> Told:
-    notice = each.notice
-    user = names.users.get(notice.user) if notice else None
+def _event_to_json(event: SimulatedEvent, at: datetime, names: _Names, places: dict[str, int]) -> JsonDict:
+    notification = event.notification
+    user = names.users.get(notification.user) if notification else None
     return {
-        "at": each.at,
-        "after": (each.at - at).total_seconds(),
-        "kind": each.kind.value,
-        "what": each.what,
-        "why": each.why,
-        "incident": places.get(each.incident or ""),
-        "person": display_name(user) if user else None,
+        "at": event.at,
+        "after": (event.at - at).total_seconds(),
+        "kind": event.kind.value,
+        "what": event.what,
+        "reason": event.why,
+        "incident": places.get(event.incident or ""),
+        "person": get_display_name(user) if user else None,
         "username": user.username if user else None,
-        "channel": ContactType(notice.channel).name.lower() if notice else None,
-        "contact": names.of_contact(notice) if notice else None,
+        "channel": ContactType(notification.channel).name.lower() if notification else None,
+        "contact": names.get_contact_name(notification) if notification else None,
     }
 
 
-def _incident(incident: IncidentState, names: _Names) -> Told:
+def _incident_to_json(incident: IncidentState, names: _Names) -> JsonDict:
     return {
         "incident_number": incident.number,
         "title": incident.title,
         "status": incident.status.name.lower(),
         "urgency": incident.urgency.name.lower(),
-        "assigned_to": names.of_user(incident.assigned_to),
+        "assigned_to": names.get_user_name(incident.assigned_to),
         "creation_date": incident.creation_date,
         "resolved_date": incident.resolved_date,
     }
 
 
-def _first_words(told: Mapping[int, datetime], at: datetime, names: _Names) -> list[Told]:
+def _people_to_json(first_times: Mapping[int, datetime], at: datetime, names: _Names) -> list[JsonDict]:
     """Everybody who is told, in the order in which they are, with the moment of the first word."""
     return [
         {
             "username": names.users[row].username,
-            "person": display_name(names.users[row]),
+            "person": get_display_name(names.users[row]),
             "email": names.users[row].email,
-            "at": first,
-            "after": (first - at).total_seconds(),
+            "at": first_at,
+            "after": (first_at - at).total_seconds(),
         }
-        for row, first in told.items()
+        for row, first_at in first_times.items()
         if row in names.users
     ]

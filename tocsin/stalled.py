@@ -19,8 +19,8 @@ log = structlog.get_logger()
 
 # The server itself closes those that begin no request for 30 s (its header_read_timeout, measured); who
 # has begun one gets as long again as the longest wait for the store, and time for a large body.
-PATIENCE_S = 45.0
-LOOK_EVERY_S = 5.0
+TIMEOUT_S = 45.0
+CHECK_EVERY_S = 5.0
 
 OPEN_FILES = Path("/proc/self/fd")
 
@@ -28,17 +28,17 @@ OPEN_FILES = Path("/proc/self/fd")
 _TCP_INFO = struct.Struct("=44xI")
 
 
-def watch(port: int) -> None:
+def start_watching(port: int) -> None:
     """Cut such connections for as long as this process lives; where there is no Linux, do nothing."""
     if hasattr(socket, "TCP_INFO") and OPEN_FILES.is_dir():
-        threading.Thread(target=_look, args=(port,), name="stalled", daemon=True).start()
+        threading.Thread(target=_run, args=(port,), name="stalled", daemon=True).start()
 
 
-def _look(port: int) -> None:
+def _run(port: int) -> None:
     pause = threading.Event()
-    while not pause.wait(LOOK_EVERY_S):
+    while not pause.wait(CHECK_EVERY_S):
         try:
-            count = cut(port, PATIENCE_S)
+            count = close_stalled(port, TIMEOUT_S)
         except OSError as error:
             # Too many open files, for one; that passes, and is when this is needed most.
             log.warning("cannot look for stalled connections", error=type(error).__name__)
@@ -47,56 +47,56 @@ def _look(port: int) -> None:
             log.warning("stalled connections cut", count=count)
 
 
-def cut(port: int, patience_s: float) -> int:
+def close_stalled(port: int, timeout_s: float) -> int:
     """End the connections to our port to which nothing was sent for longer; returns how many."""
     count = 0
-    for one in _connections(port):
-        with one:
-            if _silent_s(one) > patience_s:
-                count += _end(one)
+    for sock in _list_connections(port):
+        with sock:
+            if _get_silence_s(sock) > timeout_s:
+                count += _shut_down(sock)
     return count
 
 
-def _end(one: socket.socket) -> bool:
+def _shut_down(sock: socket.socket) -> bool:
     try:
-        one.shutdown(socket.SHUT_RDWR)
+        sock.shutdown(socket.SHUT_RDWR)
     except OSError:
         return False  # ended meanwhile
     return True
 
 
-def _connections(port: int) -> Iterator[socket.socket]:
+def _list_connections(port: int) -> Iterator[socket.socket]:
     """The open connections to our port, each by a handle of its own, which cannot become another's."""
     for file in OPEN_FILES.iterdir():
         try:
-            one = _socket(int(file.name))
+            sock = _duplicate_socket(int(file.name))
         except OSError:
             continue  # closed meanwhile
-        if one is None:
+        if sock is None:
             continue
-        if _is_open(one) and one.getsockname()[1] == port:
-            yield one
+        if _is_open(sock) and sock.getsockname()[1] == port:
+            yield sock
         else:
-            one.close()
+            sock.close()
 
 
-def _socket(number: int) -> socket.socket | None:
+def _duplicate_socket(number: int) -> socket.socket | None:
     if not stat.S_ISSOCK(os.fstat(number).st_mode):
         return None
     return socket.socket(fileno=os.dup(number))
 
 
-def _is_open(one: socket.socket) -> bool:
+def _is_open(sock: socket.socket) -> bool:
     """Whether it is a connection of TCP with somebody at the other end."""
-    if one.type != socket.SOCK_STREAM or one.family not in (socket.AF_INET, socket.AF_INET6):
+    if sock.type != socket.SOCK_STREAM or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return False
     try:
-        return bool(one.getpeername())
+        return bool(sock.getpeername())
     except OSError:
         return False
 
 
-def _silent_s(one: socket.socket) -> float:
-    info = one.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+def _get_silence_s(sock: socket.socket) -> float:
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
     (milliseconds,) = _TCP_INFO.unpack(info)
     return float(milliseconds / 1000)

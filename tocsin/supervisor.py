@@ -13,7 +13,7 @@ from pathlib import Path
 
 import structlog
 
-from tocsin.embedded_redis import Keeper
+from tocsin.embedded_redis import RedisKeeper
 from tocsin.settings import Settings
 from tocsin.signals import STOP, Signals
 
@@ -25,13 +25,13 @@ KINDS = ("web", "worker", "clock")
 CANNOT_START = 2
 
 FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 10.0
+MAX_PAUSE_S = 10.0
 # Who lived that long starts again without delay.
-LONG_LIFE_S = 10.0
+MIN_LIFETIME_S = 10.0
 # Then what does not stop is killed; nothing that was promised is lost by that (law 1).
-LONGEST_STOP_S = 12.0
+STOP_TIMEOUT_S = 12.0
 # A terminal, make and a process manager may each pass on the same request to stop.
-ONE_REQUEST_S = 1.0
+SAME_REQUEST_S = 1.0
 READY_POLL_S = 0.05
 
 
@@ -58,13 +58,13 @@ class Child:
             command, stdin=subprocess.DEVNULL, start_new_session=True
         )
 
-    def seen_ended(self) -> int | None:
+    def poll_exit_code(self) -> int | None:
         """The exit code of a process that has ended since it was last looked at."""
         if self.process is None or self.process.poll() is None:
             return None
         code, self.process = self.process.returncode, None
         lived = time.monotonic() - self.started_at
-        self.pause = FIRST_PAUSE_S if lived > LONG_LIFE_S else min(self.pause * 2, LONGEST_PAUSE_S)
+        self.pause = FIRST_PAUSE_S if lived > MIN_LIFETIME_S else min(self.pause * 2, MAX_PAUSE_S)
         self.start_at = time.monotonic() + self.pause
         return code
 
@@ -77,7 +77,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._ready = False
         self._children = [Child(kind) for kind in KINDS]
-        self._keeper = None if settings.redis_url else Keeper(settings.home)
+        self._keeper = None if settings.redis_url else RedisKeeper(settings.home)
 
     def run(self) -> int:
         """Supervise until asked to stop; returns the exit code."""
@@ -92,9 +92,9 @@ class Supervisor:
                 self._keeper.stop()
 
     def _supervise(self, signals: Signals) -> int:
-        while not signals.wait(self._until_next()) & STOP:
+        while not signals.wait(self._get_wait_s()) & STOP:
             for child in self._children:
-                code = child.seen_ended()
+                code = child.poll_exit_code()
                 if code == CANNOT_START and not self._ready:
                     return CANNOT_START
                 if code is not None:
@@ -106,7 +106,7 @@ class Supervisor:
                 self._on_ready()
         return 0
 
-    def _until_next(self) -> float | None:
+    def _get_wait_s(self) -> float | None:
         """Seconds until there is something to do without a signal; None: nothing."""
         starts = [child.start_at - time.monotonic() for child in self._children if child.process is None]
         if not self._ready:
@@ -115,44 +115,44 @@ class Supervisor:
 
     def _stop(self, signals: Signals) -> None:
         """Ask all to stop, and wait; a second request, or patience at its end, kills."""
-        asked_at = time.monotonic()
-        until = asked_at + LONGEST_STOP_S
-        living = [child.process for child in self._children if child.process is not None]
-        for process in living:
+        requested_at = time.monotonic()
+        until = requested_at + STOP_TIMEOUT_S
+        running = [child.process for child in self._children if child.process is not None]
+        for process in running:
             process.terminate()
-        while any(process.poll() is None for process in living):
-            left = until - time.monotonic()
-            again = left > 0 and bool(signals.wait(left) & STOP)
-            if left <= 0 or (again and time.monotonic() - asked_at > ONE_REQUEST_S):
-                for process in living:
+        while any(process.poll() is None for process in running):
+            remaining = until - time.monotonic()
+            again = remaining > 0 and bool(signals.wait(remaining) & STOP)
+            if remaining <= 0 or (again and time.monotonic() - requested_at > SAME_REQUEST_S):
+                for process in running:
                     process.kill()
-        for process in living:
+        for process in running:
             process.wait()
 
 
 def is_ready(settings: Settings) -> bool:
     """Whether web says that alerts can be taken."""
     host = settings.host if settings.host not in ("0.0.0.0", "::", "") else "localhost"  # noqa: S104
-    asked = HTTPConnection(host, settings.port, timeout=2)
+    client = HTTPConnection(host, settings.port, timeout=2)
     try:
-        asked.request("GET", "/readyz")
-        return asked.getresponse().status == 200
+        client.request("GET", "/readyz")
+        return client.getresponse().status == 200
     except (OSError, HTTPException):
         return False
     finally:
-        asked.close()
+        client.close()
 
 
-def claim(home: Path) -> int:
+def claim_lock(home: Path) -> int:
     """Take the lock of `tocsin up`, which is held until its handle is closed. AlreadyUp names who has it."""
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(home / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        who = os.read(handle, 32).decode().strip()
+        pid = os.read(handle, 32).decode().strip()
         os.close(handle)
-        raise AlreadyUp(f"Tocsin runs already on {home} (process {who})") from None
+        raise AlreadyUp(f"Tocsin runs already on {home} (process {pid})") from None
     os.ftruncate(handle, 0)
     os.write(handle, str(os.getpid()).encode())
     return handle

@@ -9,15 +9,15 @@ import click
 
 from models.accounts import User
 from models.base import connection, open_store, store
-from models.enums import DELIVERABLE, MessageState
-from models.migrate import make_schema
+from models.enums import DELIVERABLE, MessageStatus
+from models.migrate import create_schema
 from models.notices import Message
-from models.trials import new_trial
+from models.trials import create_test_message
 from models.users import ContactMethod
 from tocsin import logs
 from tocsin.people import account_option, as_json_option
 from tocsin.settings import load
-from tocsin.table import plain
+from tocsin.table import to_printable
 from workers import deliver
 from workers.outbox import CLAIM
 
@@ -34,17 +34,17 @@ def test_message(who: str, account_id: str | None, as_json: bool) -> None:
     settings = load()
     logs.configure("error", "test-message")
     open_store(settings.database_url, settings.home)
-    make_schema(settings.home)
+    create_schema(settings.home)
     deliver.configure(settings)
     with connection():
-        told = [_try(contact) for contact in _contacts(_user(who, account_id))]
-    for one in told:
-        said = f"{one['contact']}: {one['outcome']} ({one['message_id']})"
-        click.echo(json.dumps(one) if as_json else plain(said))
-    sys.exit(0 if all(one["state"] == "sent" for one in told) else 1)
+        results = [_send_test(contact) for contact in _list_contacts(_find_user(who, account_id))]
+    for result in results:
+        text = f"{result['contact']}: {result['outcome']} ({result['message_id']})"
+        click.echo(json.dumps(result) if as_json else to_printable(text))
+    sys.exit(0 if all(result["state"] == "sent" for result in results) else 1)
 
 
-def _user(who: str, account_id: str | None) -> User:
+def _find_user(who: str, account_id: str | None) -> User:
     query = User.select().where((User.email == who) | (User.username == who), User.removed_at.is_null())
     found = [user for user in query if account_id in (None, user.account.account_identifier)]
     if not found:
@@ -54,7 +54,7 @@ def _user(who: str, account_id: str | None) -> User:
     return found[0]
 
 
-def _contacts(user: User) -> list[ContactMethod]:
+def _list_contacts(user: User) -> list[ContactMethod]:
     query = ContactMethod.select().where(
         ContactMethod.user == user, ContactMethod.contact_type.in_(list(DELIVERABLE))
     )
@@ -64,16 +64,18 @@ def _contacts(user: User) -> list[ContactMethod]:
     return contacts
 
 
-def _try(contact: ContactMethod) -> dict[str, Any]:
+def _send_test(contact: ContactMethod) -> dict[str, Any]:
     """Claimed from the start, so that no worker sends it too."""
-    with store().writing():
+    with store().write_transaction():
         now: datetime = store().now()
-        made = new_trial(contact, "asked for at the command line", now, claimed_until=now + CLAIM)
-    deliver.send_now(made)
-    message = Message.get_by_id(made.id)
+        created = create_test_message(
+            contact, "asked for at the command line", now, claimed_until=now + CLAIM
+        )
+    deliver.send_now(created)
+    message = Message.get_by_id(created.id)
     return {
         "contact": contact.name,
         "message_id": message.message_id,
-        "state": MessageState(message.state).name.lower(),
+        "state": MessageStatus(message.state).name.lower(),
         "outcome": message.outcome,
     }

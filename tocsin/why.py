@@ -9,10 +9,10 @@ import click
 
 from models import aside, recorder
 from tocsin.people import as_json_option
-from tocsin.reading import FOUND, reading
-from tocsin.table import as_json_text, plain
+from tocsin.reading import PROBLEMS_FOUND, open_read_only
+from tocsin.table import to_json, to_printable
 
-Told = dict[str, Any]
+JsonDict = dict[str, Any]
 
 
 @click.command()
@@ -20,50 +20,50 @@ Told = dict[str, Any]
 @as_json_option
 def why(trace_id: str, as_json: bool) -> None:
     """Tell the road of an alert, its incident, timers and deliveries."""
-    with reading():
-        receipt = recorder.receipt_of(trace_id.strip().lower())
-        story = recorder.story(receipt) if receipt else None
-    if story is None:
-        click.echo(plain(f"no alert with the trace_id {trace_id} (kept for 30 days)"), err=True)
-        sys.exit(FOUND)
+    with open_read_only():
+        receipt = recorder.find_receipt(trace_id.strip().lower())
+        trace = recorder.build_trace(receipt) if receipt else None
+    if trace is None:
+        click.echo(to_printable(f"no alert with the trace_id {trace_id} (kept for 30 days)"), err=True)
+        sys.exit(PROBLEMS_FOUND)
     if as_json:
-        click.echo(as_json_text(story))
+        click.echo(to_json(trace))
         return
-    for line in lines(story):
-        click.echo(plain(line))
+    for text in format_lines(trace):
+        click.echo(to_printable(text))
 
 
-def lines(story: Told) -> Iterator[str]:
+def format_lines(trace: JsonDict) -> Iterator[str]:
     """A story as lines of text; moments in UTC."""
-    router = story["router"]
-    whose = f"router {router['name']}" if router else _name(story["integration"])
-    where = "" if router else f" for service {_name(story['service'])}"
+    router = trace["router"]
+    owner = f"router {router['name']}" if router else _get_name(trace["integration"])
+    where = "" if router else f" for service {_get_name(trace['service'])}"
     yield (
-        f"{story['status']}: accepted {_moment(story['received_at'])} UTC by {whose}"
-        f" ({story['source']}){where}"
+        f"{trace['status']}: accepted {_format_time(trace['received_at'])} UTC by {owner}"
+        f" ({trace['source']}){where}"
     )
-    if story["replayed_at"]:
-        yield f"taken up again {_moment(story['replayed_at'])} UTC"
-    if story["error"]:
-        yield story["error"] if story["error"].startswith(aside.DROPPED) else f"set aside: {story['error']}"
-    for alert in story["alerts"]:
+    if trace["replayed_at"]:
+        yield f"taken up again {_format_time(trace['replayed_at'])} UTC"
+    if trace["error"]:
+        yield trace["error"] if trace["error"].startswith(aside.DROPPED) else f"set aside: {trace['error']}"
+    for alert in trace["alerts"]:
         yield ""
-        yield from _alert(alert)
-    for incident in story["incidents"]:
+        yield from _format_alert(alert)
+    for incident in trace["incidents"]:
         yield ""
-        yield from _incident(incident)
+        yield from _format_incident(incident)
 
 
-def _alert(alert: Told) -> Iterator[str]:
+def _format_alert(alert: JsonDict) -> Iterator[str]:
     yield f"alert {alert['alert_type']}: {alert['message']}  [{alert['entity_id']}]"
     if alert["integration"]:
-        yield f"  to {_name(alert['integration'])} of service {_name(alert['service'])}"
-    for step in alert["road"]:
+        yield f"  to {_get_name(alert['integration'])} of service {_get_name(alert['service'])}"
+    for step in alert["stages"]:
         yield f"  {step['stage']:<10} {step['reason']}"
     for rule in alert["rules"]:
-        yield from rule_lines(rule)
-    if alert["waits_at"]:
-        yield f"  waits at {alert['waits_at']}"
+        yield from format_rule(rule)
+    if alert["pending_stage"]:
+        yield f"  waits at {alert['pending_stage']}"
     if alert["error"]:
         yield f"  set aside: {alert['error']}"
     if alert["incident"]:
@@ -71,7 +71,7 @@ def _alert(alert: Told) -> Iterator[str]:
         yield f"  {verb} incident #{alert['incident']}"
 
 
-def rule_lines(rule: Told) -> Iterator[str]:
+def format_rule(rule: JsonDict) -> Iterator[str]:
     """What a rule said of an alert, what it read of it, and what its actions changed."""
     if "more" in rule:
         yield f"  {'rule':<10} and {rule['more']} more"
@@ -84,10 +84,10 @@ def rule_lines(rule: Told) -> Iterator[str]:
     if read:
         yield f"  {'':<10}   it read {read}"
     for action in rule.get("actions", ()):
-        yield f"  {'':<10}   {action['action'].replace('_', ' ')}{_changed(action)}"
+        yield f"  {'':<10}   {action['action'].replace('_', ' ')}{_format_change(action)}"
 
 
-def _changed(action: Told) -> str:
+def _format_change(action: JsonDict) -> str:
     if "to" not in action:
         return f": {action['note']}" if "note" in action else ""
     note = f" ({action['note']})" if "note" in action else ""
@@ -95,42 +95,43 @@ def _changed(action: Told) -> str:
     return f":{before} to {action['to']!r}{note}"
 
 
-def _incident(incident: Told) -> Iterator[str]:
+def _format_incident(incident: JsonDict) -> Iterator[str]:
     yield (
         f"incident #{incident['incident_number']} {incident['title']}:"
         f" {incident['status']}, {incident['urgency']} urgency"
     )
-    for at, line in sorted(_happenings(incident), key=lambda one: one[0]):
-        yield f"  {_moment(at)}  {line}"
+    for at, text in sorted(_list_entries(incident), key=lambda entry: entry[0]):
+        yield f"  {_format_time(at)}  {text}"
 
 
-def _happenings(incident: Told) -> Iterator[tuple[datetime, str]]:
+def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
     """What happened to an incident and what is still to come, each with its moment."""
     for entry in incident["log"]:
         yield entry["at"], f"{entry['what']:<12} {entry['reason']}"
     for timer in incident["timers"]:
-        outcome = timer["outcome"] or f"waits until {_moment(timer['due_at'])}"
+        outcome = timer["outcome"] or f"waits until {_format_time(timer['due_at'])}"
         yield (
             timer["done_at"] or timer["due_at"],
             f"{'timer':<12} {timer['kind'].replace('_', ' ')}: {outcome}",
         )
     for delivery in incident["deliveries"]:
         for attempt in delivery["attempts"]:
-            line = f"{'attempt':<12} {attempt['outcome']}: {attempt['detail']} ({attempt['milliseconds']} ms)"
-            yield attempt["at"], line
-        yield delivery["done_at"] or delivery["not_before"], _delivery(delivery)
+            text = f"{'attempt':<12} {attempt['outcome']}: {attempt['detail']} ({attempt['milliseconds']} ms)"
+            yield attempt["at"], text
+        yield delivery["done_at"] or delivery["not_before"], _format_delivery(delivery)
 
 
-def _delivery(delivery: Told) -> str:
+def _format_delivery(delivery: JsonDict) -> str:
     outcome = f" ({delivery['outcome']})" if delivery["outcome"] else ""
     return (
-        f"{delivery['state']:<12} {delivery['person']} by {delivery['contact']}: {delivery['why']}{outcome}"
+        f"{delivery['state']:<12} {delivery['person']} by {delivery['contact']}:"
+        f" {delivery['reason']}{outcome}"
     )
 
 
-def _moment(at: datetime) -> str:
+def _format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M:%S}"
 
 
-def _name(named: Told | None) -> str:
-    return named["name"] if named else "(deleted)"
+def _get_name(thing: JsonDict | None) -> str:
+    return thing["name"] if thing else "(deleted)"

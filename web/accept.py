@@ -16,7 +16,7 @@ from models.applications import HEARTBEAT
 from models.base import STORE_ERRORS, connection, store
 from models.enums import IntegrationType
 from models.events import Receipt
-from models.prepared import Prepared, among
+from models.prepared import Prepared, in_bound
 from models.routers import GlobalRouter
 from models.services import Integration, Service
 from models.teams import Team
@@ -26,7 +26,7 @@ from workers import bell
 
 
 @dataclass(frozen=True, slots=True)
-class Entrance:
+class KeyTarget:
     """Where a key leads: an integration with what an answer shows of it, and the lane behind it; or a
     router, whose lane decides which integrations it leads to."""
 
@@ -34,13 +34,13 @@ class Entrance:
     account_identifier: str
     integration: int | None = None
     service: int | None = None
-    shown: Mapping[str, object] = field(default_factory=dict)
+    details: Mapping[str, object] = field(default_factory=dict)
     router: int | None = None
-    takes_pings: bool = False
+    accepts_pings: bool = False
 
 
 @dataclass(slots=True)
-class Offer:
+class Submission:
     """One request's alerts on their way into the store.
 
     After `GroupCommit.take` either `entrance` is set, or it is None and the key is unknown, disabled, or
@@ -58,21 +58,21 @@ class Offer:
     for_integrations: bool = True
     for_routers: bool = True
     for_heartbeats: bool = False
-    entrance: Entrance | None = None
+    target: KeyTarget | None = None
     received_at: datetime | None = None
-    settled: bool = False
+    is_done: bool = False
     error: Exception | None = None
-    kept: bool = False
+    is_stored: bool = False
     # Set when it is settled, or when it is this request's turn to commit.
-    called: threading.Event = field(default_factory=threading.Event)
+    ready: threading.Event = field(default_factory=threading.Event)
 
 
-class NotKeptError(Exception):
+class NotStoredError(Exception):
     """The store did not take the alert, or did not say that it did: the sender must send it again."""
 
 
 # How many requests one commit carries at most.
-GROUP = 500
+MAX_GROUP = 500
 
 
 class GroupCommit:
@@ -83,135 +83,135 @@ class GroupCommit:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[Offer] = []
-        self._led = False
+        self._pending: list[Submission] = []
+        self._has_leader = False
         self._lock = threading.Lock()
 
-    def take(self, offer: Offer) -> None:
+    def submit(self, submission: Submission) -> None:
         """Return once the offer is settled. Raises NotKeptError when it is not known to be kept."""
         with self._lock:
-            self._waiting.append(offer)
-            leads, self._led = not self._led, True
-        if not leads:
-            offer.called.wait()
-        if not offer.settled:
-            self._lead(offer)
-        if offer.error is not None:
-            raise NotKeptError from offer.error
+            self._pending.append(submission)
+            is_leader, self._has_leader = not self._has_leader, True
+        if not is_leader:
+            submission.ready.wait()
+        if not submission.is_done:
+            self._lead(submission)
+        if submission.error is not None:
+            raise NotStoredError from submission.error
 
-    def _lead(self, offer: Offer) -> None:
+    def _lead(self, submission: Submission) -> None:
         try:
-            while not offer.settled:
-                self._settle_group()
+            while not submission.is_done:
+                self._commit_group()
         finally:
-            self._hand_over()
+            self._wake_leader()
 
-    def _hand_over(self) -> None:
+    def _wake_leader(self) -> None:
         with self._lock:
-            self._led = bool(self._waiting)
-            if self._led:
-                self._waiting[0].called.set()
+            self._has_leader = bool(self._pending)
+            if self._has_leader:
+                self._pending[0].ready.set()
 
-    def _settle_group(self) -> None:
-        group: list[Offer] = []
+    def _commit_group(self) -> None:
+        group: list[Submission] = []
         try:
-            with connection(), store().writing():
+            with connection(), store().write_transaction():
                 # Not before: who comes while the store is busy with others goes along.
-                group = self._next_group()
-                _keep(group)
+                group = self._take_group()
+                _store_group(group)
         except Exception as error:
             if group and not isinstance(error, STORE_ERRORS):
                 # One bad row must fail alone, whatever is wrong with it.
-                for offer in group:
-                    _keep_alone(offer)
+                for submission in group:
+                    _store_alone(submission)
             else:
                 # Without a group, whatever it was that failed came before any row.
-                group = group or self._next_group()
+                group = group or self._take_group()
                 _fail(group, error)
-        for offer in group:
-            offer.settled = True
-            offer.called.set()
-        _ring([offer.entrance for offer in group if offer.entrance and not offer.error])
+        for submission in group:
+            submission.is_done = True
+            submission.ready.set()
+        _enqueue([submission.target for submission in group if submission.target and not submission.error])
         _count(group)
 
-    def _next_group(self) -> list[Offer]:
+    def _take_group(self) -> list[Submission]:
         with self._lock:
-            group, self._waiting = self._waiting[:GROUP], self._waiting[GROUP:]
+            group, self._pending = self._pending[:MAX_GROUP], self._pending[MAX_GROUP:]
         return group
 
 
-def _count(group: Sequence[Offer]) -> None:
-    kept: Counter[str] = Counter()
-    for offer in group:
-        if offer.kept and not offer.error:
-            kept[offer.source] += offer.alerts
-    metrics.count_accepted(kept)
+def _count(group: Sequence[Submission]) -> None:
+    stored: Counter[str] = Counter()
+    for submission in group:
+        if submission.is_stored and not submission.error:
+            stored[submission.source] += submission.alerts
+    metrics.count_accepted(stored)
 
 
-def _ring(entrances: Sequence[Entrance]) -> None:
-    for service in {entrance.service for entrance in entrances if entrance.service is not None}:
-        bell.ring_road(service)
-    for router in {entrance.router for entrance in entrances if entrance.router is not None}:
-        bell.ring_router(router)
+def _enqueue(targets: Sequence[KeyTarget]) -> None:
+    for service in {target.service for target in targets if target.service is not None}:
+        bell.enqueue_lane(service)
+    for router in {target.router for target in targets if target.router is not None}:
+        bell.enqueue_router(router)
 
 
-def _keep_alone(offer: Offer) -> None:
-    offer.entrance, offer.kept = None, False
+def _store_alone(submission: Submission) -> None:
+    submission.target, submission.is_stored = None, False
     try:
-        _keep([offer])
+        _store_group([submission])
     except Exception as error:
-        _fail([offer], error)
+        _fail([submission], error)
 
 
-def _fail(group: list[Offer], error: Exception) -> None:
-    for offer in group:
-        offer.error = error
+def _fail(group: list[Submission], error: Exception) -> None:
+    for submission in group:
+        submission.error = error
 
 
-def _keep(group: list[Offer]) -> None:
+def _store_group(group: list[Submission]) -> None:
     """Look up the keys and insert the receipts in one transaction: a change of a key counts at once."""
-    with connection(), store().writing():
-        entrances = _entrances({offer.key for offer in group})
+    with connection(), store().write_transaction():
+        targets = _find_targets({submission.key for submission in group})
         # By the clock that due work is judged by: what follows is due so long after this moment.
         received_at = store().now()
         records = []
-        for offer in group:
-            entrance = entrances.get(offer.key)
-            if entrance is None or offer.account_identifier not in (None, entrance.account_identifier):
+        for submission in group:
+            target = targets.get(submission.key)
+            if target is None or submission.account_identifier not in (None, target.account_identifier):
                 continue
-            offer.entrance, offer.received_at = entrance, received_at
-            offer.kept = _is_taken(offer, entrance)
-            if offer.kept:
-                records.append(_record(offer, entrance, received_at))
+            submission.target, submission.received_at = target, received_at
+            submission.is_stored = _is_accepted(submission, target)
+            if submission.is_stored:
+                records.append(_build_record(submission, target, received_at))
         bulk.insert(Receipt, records)
 
 
-def _is_taken(offer: Offer, entrance: Entrance) -> bool:
-    if entrance.takes_pings and offer.for_heartbeats:
-        offer.source, offer.alerts = heartbeat.EXTENSION, 1
+def _is_accepted(submission: Submission, target: KeyTarget) -> bool:
+    if target.accepts_pings and submission.for_heartbeats:
+        submission.source, submission.alerts = heartbeat.EXTENSION, 1
         return True
-    return offer.for_routers if entrance.router is not None else offer.for_integrations
+    return submission.for_routers if target.router is not None else submission.for_integrations
 
 
-def _record(offer: Offer, entrance: Entrance, received_at: datetime) -> dict[str, object]:
+def _build_record(submission: Submission, target: KeyTarget, received_at: datetime) -> dict[str, object]:
     return {
-        "trace_id": offer.trace_id,
-        "account": entrance.account,
-        "integration": entrance.integration,
-        "service": entrance.service,
-        "router": entrance.router,
-        "source": offer.source,
-        "body": offer.body,
-        "alerts": offer.alerts,
+        "trace_id": submission.trace_id,
+        "account": target.account,
+        "integration": target.integration,
+        "service": target.service,
+        "router": target.router,
+        "source": submission.source,
+        "body": submission.body,
+        "alerts": submission.alerts,
         "received_at": received_at,
     }
 
 
-def _entrances(keys: set[str]) -> dict[str, Entrance]:
+def _find_targets(keys: set[str]) -> dict[str, KeyTarget]:
     """What is open behind these keys: integrations that take alerts (contract 4.1, row 17), or routers."""
-    found = {row[0]: _entrance(*row) for row in _INTEGRATIONS.rows(keys=keys)}
-    others = keys - found.keys()
-    return found | _routers(others) if others else found
+    found = {row[0]: _build_target(*row) for row in _INTEGRATIONS.rows(keys=keys)}
+    unmatched = keys - found.keys()
+    return found | _find_routers(unmatched) if unmatched else found
 
 
 _INTEGRATIONS = Prepared(
@@ -235,7 +235,7 @@ _INTEGRATIONS = Prepared(
         .join(Team)
         .join(Account)
         .where(
-            among(Integration.integration_key, "keys"),
+            in_bound(Integration.integration_key, "keys"),
             Integration.is_enabled,
             Integration.integration_type == IntegrationType.ALERT,
         )
@@ -243,19 +243,19 @@ _INTEGRATIONS = Prepared(
 )
 
 
-def _routers(keys: set[str]) -> dict[str, Entrance]:
+def _find_routers(keys: set[str]) -> dict[str, KeyTarget]:
     query = (
         GlobalRouter.select(GlobalRouter, Account)
         .join(Account)
         .where(GlobalRouter.integration_key.in_(keys), GlobalRouter.is_enabled)
     )
     return {
-        row.integration_key: Entrance(row.account_id, row.account.account_identifier, router=row.id)
+        row.integration_key: KeyTarget(row.account_id, row.account.account_identifier, router=row.id)
         for row in query
     }
 
 
-def _entrance(
+def _build_target(
     key: str,
     row: int,
     name: str,
@@ -269,8 +269,8 @@ def _entrance(
     team_id: str,
     account: int,
     account_identifier: str,
-) -> Entrance:
-    shown = {
+) -> KeyTarget:
+    details = {
         "name": name,
         "creation_date": creation_date,
         "summary": summary,
@@ -281,4 +281,6 @@ def _entrance(
         "is_enabled": True,
         "integration_type": kind,
     }
-    return Entrance(account, account_identifier, row, service, shown, takes_pings=application == HEARTBEAT)
+    return KeyTarget(
+        account, account_identifier, row, service, details, accepts_pings=application == HEARTBEAT
+    )

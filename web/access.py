@@ -29,8 +29,8 @@ from models.shortid import ALPHABET
 from models.teams import Team, TeamMember
 from web.auth import Viewer
 from web.errors import Forbidden, NotFound
-from web.permissions import OWN, Standing, allows
-from web.shapes import LARGEST, UUID
+from web.permissions import OWN, Grants, is_allowed
+from web.shapes import MAX_INTEGER, UUID
 
 _USERNAME = re.compile(r"[0-9a-f-]{25}")
 _NUMBER = re.compile("[0-9]{1,12}")
@@ -60,9 +60,9 @@ def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
     return row
 
 
-def access_account(viewer: Viewer, needs: str | None = None) -> Account:
+def access_account(viewer: Viewer, permission: str | None = None) -> Account:
     """The viewer's account, for those who may do in all of it what is asked for."""
-    if not allows(Standing(viewer.role, viewer.role_gives), needs or viewer.needs):
+    if not is_allowed(Grants(viewer.role, viewer.role_permissions), permission or viewer.permission):
         raise Forbidden
     return viewer.account
 
@@ -74,9 +74,9 @@ def access_team(viewer: Viewer, team_id: str) -> Team:
     return team
 
 
-def require(viewer: Viewer, team_row: int, needs: str | None = None) -> None:
+def require(viewer: Viewer, team_row: int, permission: str | None = None) -> None:
     """Forbidden for those who may not do in this team of their account what is asked for."""
-    if not allows(_standing(viewer, team_row), needs or viewer.needs):
+    if not is_allowed(_load_grants(viewer, team_row), permission or viewer.permission):
         raise Forbidden
 
 
@@ -86,34 +86,34 @@ def require_rank(viewer: Viewer, role: int) -> None:
         raise Forbidden
 
 
-def _standing(viewer: Viewer, team_row: int) -> Standing:
+def _load_grants(viewer: Viewer, team_row: int) -> Grants:
     if viewer.is_admin:
-        return Standing(viewer.role)
-    here = (TeamMember.team == Team.id) & (TeamMember.user == viewer.user)
-    role, gives = (
+        return Grants(viewer.role)
+    is_member = (TeamMember.team == Team.id) & (TeamMember.user == viewer.user)
+    role, team_permissions = (
         Team.select(TeamMember.role, Team.account_permissions)
-        .join(TeamMember, peewee.JOIN.LEFT_OUTER, on=here)
+        .join(TeamMember, peewee.JOIN.LEFT_OUTER, on=is_member)
         .where(Team.id == team_row)
         .tuples()
         .first()
     ) or (None, ())
-    return Standing(viewer.role, viewer.role_gives, TeamRole(role) if role else None, gives)
+    return Grants(viewer.role, viewer.role_permissions, TeamRole(role) if role else None, team_permissions)
 
 
-def permitted_teams(viewer: Viewer, needs: str | None = None) -> Any:
+def select_permitted_teams(viewer: Viewer, permission: str | None = None) -> Any:
     """The row numbers of the teams in which the viewer may do what is asked for."""
-    needs = needs or viewer.needs
+    permission = permission or viewer.permission
     teams = Team.select(Team.id).where(Team.account == viewer.account)
-    if allows(Standing(viewer.role, viewer.role_gives), needs):
+    if is_allowed(Grants(viewer.role, viewer.role_permissions), permission):
         return teams
-    roles = [role for role in TeamRole if allows(Standing(viewer.role, team=role), needs)]
+    roles = [role for role in TeamRole if is_allowed(Grants(viewer.role, team=role), permission)]
     own = TeamMember.select(TeamMember.team).where(TeamMember.user == viewer.user, TeamMember.role.in_(roles))
     # The names of permissions are ours, so that each stands in the text of such a list as itself alone.
-    open_to_all = Team.account_permissions.cast("TEXT").contains(f'"{needs}"')
+    open_to_all = Team.account_permissions.cast("TEXT").contains(f'"{permission}"')
     return teams.where(Team.id.in_(own) | open_to_all)
 
 
-def own_teams(viewer: Viewer) -> Any:
+def select_own_teams(viewer: Viewer) -> Any:
     """The row numbers of the teams that the viewer is a member of."""
     return TeamMember.select(TeamMember.team).where(TeamMember.user == viewer.user)
 
@@ -137,7 +137,7 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
     """By incident number or unique_id. A "}" after it comes from a known slip in a published collection."""
     reference = reference.rstrip("}")
     rows = Incident.select().where(Incident.account == viewer.account)
-    if _NUMBER.fullmatch(reference) and int(reference) <= LARGEST:
+    if _NUMBER.fullmatch(reference) and int(reference) <= MAX_INTEGER:
         row = rows.where(Incident.incident_number == int(reference)).first()
     elif _SHORT.fullmatch(reference):
         row = rows.where(Incident.unique_id == reference).first()
@@ -150,14 +150,14 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
     return incident
 
 
-def incidents_named(viewer: Viewer, references: Collection[str]) -> dict[str, Incident]:
+def find_incidents(viewer: Viewer, references: Collection[str]) -> dict[str, Incident]:
     """The incidents of these numbers and unique_ids in whose teams the viewer may do what is asked for, each
     by how it was named; without the others."""
-    numbers = {name: int(name) for name in references if _NUMBER.fullmatch(name) and int(name) <= LARGEST}
+    numbers = {name: int(name) for name in references if _NUMBER.fullmatch(name) and int(name) <= MAX_INTEGER}
     ids = [name for name in references if _SHORT.fullmatch(name)]
     rows = Incident.select().where(
         Incident.account == viewer.account,
-        Incident.team.in_(permitted_teams(viewer)),
+        Incident.team.in_(select_permitted_teams(viewer)),
         Incident.incident_number.in_(list(numbers.values())) | Incident.unique_id.in_(ids),
     )
     by_number = {row.incident_number: row for row in rows}
@@ -168,21 +168,21 @@ def incidents_named(viewer: Viewer, references: Collection[str]) -> dict[str, In
 
 def access_user(viewer: Viewer, username: str) -> User:
     """A member's own things: for that member, and for owners and admins."""
-    user = see_user(viewer, username)
-    if not (viewer.needs == OWN and user.id == viewer.user.id):
+    user = access_member(viewer, username)
+    if not (viewer.permission == OWN and user.id == viewer.user.id):
         access_account(viewer)
     return user
 
 
-def see_user(viewer: Viewer, username: str) -> User:
+def access_member(viewer: Viewer, username: str) -> User:
     """A present member of the viewer's account; every member may see every other."""
-    user = member_named(viewer.account, username)
+    user = find_member(viewer.account, username)
     if user is None:
         raise NotFound
     return user
 
 
-def member_named(account: Account, username: str) -> User | None:
+def find_member(account: Account, username: str) -> User | None:
     """A present member of this account, or None."""
     if not is_username(username):
         return None

@@ -3,7 +3,7 @@
 from typing import Any
 
 from models import founding, removal
-from models.accounts import Account, User, display_name
+from models.accounts import Account, User, get_display_name
 from models.effects import Actor
 from models.enums import AccountRole, ActorKind, TeamRole
 from models.services import Service
@@ -11,15 +11,15 @@ from models.teams import Team, TeamMember
 from models.users import ContactMethod
 from web import access, wire
 from web.auth import now, viewer
-from web.errors import Forbidden, NotFound, bad
-from web.permissions import MANAGER, MEMBER, Needs
-from web.resource import Resource, configuring, locked, wait_for_lanes
-from web.shapes import Choice, Email, Flag, Itself, Moment, Shape, Text, TimeZone, UserShape
-from web.teams import account_member
+from web.errors import Forbidden, NotFound, reject
+from web.permissions import MANAGER, MEMBER, ReadWrite
+from web.resource import Resource, config_transaction, lock_row, lock_services
+from web.shapes import Boolean, Choice, Email, Moment, NestedSelf, Schema, Text, TimeZone, UserSchema
+from web.teams import get_account_member
 from workers import bell
 
 
-class NameShape(UserShape):
+class MemberNameSchema(UserSchema):
     """The person inside a member; the e-mail address is not changed here."""
 
     username = Text()
@@ -27,25 +27,25 @@ class NameShape(UserShape):
     last_name = Text()
 
 
-class AccountMemberShape(Shape):
+class AccountMemberSchema(Schema):
     unique_id = Text(dump_only=True)
     time_zone = TimeZone()
-    user = Itself(NameShape, required=True)
+    user = NestedSelf(MemberNameSchema, required=True)
     joining_date = Moment(dump_only=True)
     role = Choice(AccountRole)
-    is_verified = Flag(dump_only=True)
+    is_verified = Boolean(dump_only=True)
 
 
-class FlatMemberShape(AccountMemberShape):
+class FlatMemberSchema(AccountMemberSchema):
     """A member as the Go client writes it: with the person's fields beside the others."""
 
-    user = Itself(UserShape, dump_only=True)
+    user = NestedSelf(UserSchema, dump_only=True)
     email = Email(limit=254, load_only=True)
     first_name = Text(load_only=True)
     last_name = Text(load_only=True)
 
 
-class DismissalShape(Shape):
+class RemoveMemberSchema(Schema):
     username = Text(required=True)
 
 
@@ -54,31 +54,31 @@ class Members(Resource):
 
     model = User
     noun = "account member"
-    schema = AccountMemberShape()
+    schema = AccountMemberSchema()
     parent_field = User.account
     id_arg = "username"
-    needs = Needs(MEMBER, "member_write")
+    permissions = ReadWrite(MEMBER, "member_write")
     order = ("joining_date", "id")
 
-    def parent(self, **ids: str) -> Account:
+    def get_parent(self, **ids: str) -> Account:
         return viewer().account
 
-    def rows(self, parent: Account) -> Any:
+    def select_rows(self, parent: Account) -> Any:
         return User.select().where(User.account == parent, User.removed_at.is_null())
 
-    def found(self, **ids: str) -> tuple[Account, User]:
-        user = access.see_user(viewer(), ids["username"])
+    def find_row(self, **ids: str) -> tuple[Account, User]:
+        user = access.access_member(viewer(), ids["username"])
         if user.id != viewer().user.id:
             access.access_account(viewer())
         return viewer().account, user
 
-    def checked(self, values: dict[str, Any], parent: Account, row: User) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Account, row: User) -> dict[str, Any]:
         if row.removed_at is not None:
             raise NotFound
         access.require_rank(viewer(), row.role)
         values |= values.pop("user", {})
         if values.pop("username", row.username) != row.username:
-            bad("user.username", "A username is for ever.")
+            reject("user.username", "A username is for ever.")
         _check_role(row, values.get("role", row.role))
         _check_email(row, values.get("email", row.email))
         return values
@@ -87,29 +87,29 @@ class Members(Resource):
         """Who has not joined yet was invited by the wrong address, and is not to be told there."""
         super().change(row, values)
         if "email" in values and not row.is_verified:
-            mistyped = (ContactMethod.user == row) & (ContactMethod.value == row.email)
-            ContactMethod.update(value=values["email"]).where(mistyped).execute()
+            old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
+            ContactMethod.update(value=values["email"]).where(old_contact).execute()
 
 
 class Users(Members):
     """The same members, as the Go client writes them."""
 
     noun = "user"
-    schema = FlatMemberShape()
+    schema = FlatMemberSchema()
 
 
 def _check_role(row: User, role: int) -> None:
     if role == row.role:
         return
     if row.role == AccountRole.OWNER:
-        bad("role", "An account has an owner: hand it over first (tocsin account hand-over).")
+        reject("role", "An account has an owner: hand it over first (tocsin account hand-over).")
     require_grantable(role)
 
 
 def require_grantable(role: int) -> None:
     """BadRequest or Forbidden when this viewer makes nobody what this role says."""
     if role == AccountRole.OWNER:
-        bad("role", "An account has one owner.")
+        reject("role", "An account has one owner.")
     access.require_rank(viewer(), role)
 
 
@@ -118,43 +118,43 @@ def _check_email(row: User, email: str) -> None:
         return
     if not viewer().is_admin and row.id != viewer().user.id:
         raise Forbidden
-    require_free(locked(viewer().account), email, row)
+    require_unused(lock_row(viewer().account), email, row)
 
 
-def require_free(account: Account, email: str, user: User | None = None) -> None:
+def require_unused(account: Account, email: str, user: User | None = None) -> None:
     """BadRequest for an address that another member has. The account is locked, or two could get one."""
-    if founding.member_at(account, email) not in (None, user):
-        bad("email", "This address is in the account already.")
+    if founding.find_member(account, email) not in (None, user):
+        reject("email", "This address is in the account already.")
 
 
-def dismiss() -> None:
+def remove_member() -> None:
     """Remove a member from the account, and from everything that would act on them."""
     account = access.access_account(viewer())
-    user = account_member(account, wire.body()["username"], "username")
-    actor = Actor(ActorKind.USER, display_name(viewer().user), user=viewer().user.id)
-    with configuring():
+    user = get_account_member(account, wire.read_body()["username"], "username")
+    actor = Actor(ActorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
+    with config_transaction():
         # Lanes that were at work are done, and later ones see what comes of this.
-        wait_for_lanes(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
-        removal.remove(_dismissible(locked(user)), actor, now())
-    bell.ring_timers()
+        lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
+        removal.remove(_check_removable(lock_row(user)), actor, now())
+    bell.enqueue_timers()
 
 
-def _dismissible(user: User) -> User:
+def _check_removable(user: User) -> User:
     if user.removed_at is not None:
-        bad("username", "Nobody in this account has that username.")
+        reject("username", "Nobody in this account has that username.")
     if user.id == viewer().user.id:
-        bad("username", "Nobody removes themselves.")
+        reject("username", "Nobody removes themselves.")
     if user.role == AccountRole.OWNER:
-        bad("username", "An account has an owner: hand it over first (tocsin account hand-over).")
+        reject("username", "An account has an owner: hand it over first (tocsin account hand-over).")
     access.require_rank(viewer(), user.role)
     managed = TeamMember.select(TeamMember.team).where(
         TeamMember.user == user, TeamMember.role == TeamRole.MANAGER
     )
-    if managed.where(TeamMember.team.not_in(access.permitted_teams(viewer(), MANAGER))).exists():
+    if managed.where(TeamMember.team.not_in(access.select_permitted_teams(viewer(), MANAGER))).exists():
         raise Forbidden
     return user
 
 
 MEMBERS = Members()
 USERS = Users()
-DISMISSAL = DismissalShape()
+REMOVE_MEMBER = RemoveMemberSchema()

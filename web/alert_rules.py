@@ -11,52 +11,52 @@ from models.rules import AlertRule
 from models.services import Integration
 from models.teams import Team
 from pipeline import paths, rulesets
-from pipeline.conditions import BadRule, Compiled, compile_rule, patterns
-from pipeline.conditions.literals import ALERT_TYPES, code_of
+from pipeline.conditions import BadRule, CompiledCondition, compile_rule, patterns
+from pipeline.conditions.literals import ALERT_TYPES, build_code_reader
 from web import access, rule_actions
 from web.auth import viewer
-from web.errors import bad
-from web.permissions import named
-from web.resource import Ordered
-from web.rule_actions import ActionShape
+from web.errors import reject
+from web.permissions import get_permissions
+from web.resource import OrderedResource
+from web.rule_actions import ActionSchema
 from web.shapes import (
     LONG_TEXT,
+    Boolean,
     Choice,
-    Flag,
-    MaybeNumber,
-    Part,
+    List,
+    Nested,
+    OptionalNumber,
     RuleJson,
-    Said,
-    Several,
-    Shape,
+    Schema,
     Text,
+    TextOrNumber,
 )
 
-MOST_RULES = 1_000
-MOST_CONDITIONS = 100
+MAX_RULES = 1_000
+MAX_CONDITIONS = 100
 # Of a rule. With all its rules, an integration then names no more than one statement can look up.
-MOST_ACTIONS = 30
+MAX_ACTIONS = 30
 
 
-class ConditionShape(Shape):
+class ConditionSchema(Schema):
     """Alert type: `pattern` names it. Payload: `pattern` is searched for in what is at `alert_field`."""
 
     unique_id = Text(dump_only=True)
     alert_condition_type = Choice(AlertConditionType, required=True)
-    alert_field = Text(limit=paths.LONGEST_PATH)
-    pattern = Said(limit=patterns.LONGEST_PATTERN)
-    position = MaybeNumber(least=0)
+    alert_field = Text(limit=paths.MAX_PATH_LENGTH)
+    pattern = TextOrNumber(limit=patterns.MAX_PATTERN_LENGTH)
+    position = OptionalNumber(min_value=0)
 
     @validates_schema
-    def _has_meaning(self, data: dict[str, Any], **kwargs: Any) -> None:
-        for field, read in _CONDITIONS[AlertConditionType(data["alert_condition_type"])].items():
+    def _check_fields(self, data: dict[str, Any], **kwargs: Any) -> None:
+        for field, check in _CONDITIONS[AlertConditionType(data["alert_condition_type"])].items():
             try:
-                read(data.get(field, ""))
+                check(data.get(field, ""))
             except ValueError as error:
                 raise ValidationError(str(error), field) from None
 
 
-def _read_path(text: str) -> None:
+def _check_path(text: str) -> None:
     if not text.strip():
         raise ValueError("Say where in the payload to look.")
     paths.parse(text)
@@ -64,85 +64,87 @@ def _read_path(text: str) -> None:
 
 # What the fields of each kind of condition must be.
 _CONDITIONS: dict[AlertConditionType, dict[str, Callable[[str], Any]]] = {
-    AlertConditionType.ALERT_TYPE: {"pattern": code_of(ALERT_TYPES)},
-    AlertConditionType.PAYLOAD: {"alert_field": _read_path, "pattern": patterns.compiled},
+    AlertConditionType.ALERT_TYPE: {"pattern": build_code_reader(ALERT_TYPES)},
+    AlertConditionType.PAYLOAD: {"alert_field": _check_path, "pattern": patterns.compile_pattern},
 }
 
 
-class AlertRuleShape(Shape):
+class AlertRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     rule_type = Choice(RuleType)
     description = Text(limit=LONG_TEXT)
-    stop = Flag()
-    position = MaybeNumber(least=0)
-    conditions = Several(Part(ConditionShape), most=MOST_CONDITIONS)
-    actions = Several(Part(ActionShape), most=MOST_ACTIONS)
+    stop = Boolean()
+    position = OptionalNumber(min_value=0)
+    conditions = List(Nested(ConditionSchema), max_items=MAX_CONDITIONS)
+    actions = List(Nested(ActionSchema), max_items=MAX_ACTIONS)
     rule_json = RuleJson()
-    is_enabled = Flag()
+    is_enabled = Boolean()
 
     @pre_load
-    def _one_name(self, data: Any, **kwargs: Any) -> Any:
+    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
         if isinstance(data, dict) and "ruleType" in data and "rule_type" not in data:
             return {**data, "rule_type": data["ruleType"]}
         return data
 
 
-class AlertRules(Ordered):
+class AlertRules(OrderedResource):
     """What an integration does to its alerts, in order; several rules may stand at one position."""
 
     model = AlertRule
     noun = "alert rule"
-    schema = AlertRuleShape()
+    schema = AlertRuleSchema()
     parent_field = AlertRule.integration
     id_arg = "transformers_id"
-    needs = named("integration")
-    most = MOST_RULES
+    permissions = get_permissions("integration")
+    max_rows = MAX_RULES
 
-    def parent(self, **ids: str) -> Integration:
+    def get_parent(self, **ids: str) -> Integration:
         return access.access_integration(viewer(), **ids)
 
-    def filled(self, rows: list[AlertRule]) -> list[AlertRule]:
+    def fill(self, rows: list[AlertRule]) -> list[AlertRule]:
         actions = [action for row in rows for action in row.actions]
-        names = rule_actions.names_of(rows[0].integration.service.team, actions) if actions else {}
+        names = rule_actions.load_names(rows[0].integration.service.team, actions) if actions else {}
         for row in rows:
-            row.actions = [rule_actions.shown(action, names) for action in row.actions]
+            row.actions = [rule_actions.show_action(action, names) for action in row.actions]
         return rows
 
-    def checked(self, values: dict[str, Any], parent: Integration, row: Any) -> dict[str, Any]:
-        values = checked_rule(super().checked(values, parent, row), parent.service.team)
-        if values.keys() & set(_CONDITIONAL):
-            after = row or AlertRule()
-            compiled(*(values.get(name, getattr(after, name)) for name in _CONDITIONAL))
+    def check_values(self, values: dict[str, Any], parent: Integration, row: Any) -> dict[str, Any]:
+        values = check_rule(super().check_values(values, parent, row), parent.service.team)
+        if values.keys() & set(_CONDITION_FIELDS):
+            current = row or AlertRule()
+            compile_conditions(*(values.get(name, getattr(current, name)) for name in _CONDITION_FIELDS))
         return values
 
 
-_CONDITIONAL = ("rule_json", "rule_type", "conditions")
+_CONDITION_FIELDS = ("rule_json", "rule_type", "conditions")
 
 
-def checked_rule(values: dict[str, Any], team: Team | None) -> dict[str, Any]:
+def check_rule(values: dict[str, Any], team: Team | None) -> dict[str, Any]:
     """A rule's conditions and actions as they are kept. BadRequest for what this team may not refer to."""
     if "conditions" in values:
-        values["conditions"] = [_condition(*placed) for placed in enumerate(values["conditions"], start=1)]
+        values["conditions"] = [_build_condition(*item) for item in enumerate(values["conditions"], start=1)]
     if "actions" in values:
-        values["actions"] = rule_actions.kept(values["actions"], team)
+        values["actions"] = rule_actions.build_actions(values["actions"], team)
     return values
 
 
-def compiled(rule_json: str, rule_type: int, conditions: Sequence[Mapping[str, Any]]) -> Compiled:
+def compile_conditions(
+    rule_json: str, rule_type: int, conditions: Sequence[Mapping[str, Any]]
+) -> CompiledCondition:
     """Both kinds of conditions together, or BadRequest if they cannot be evaluated."""
     try:
-        return compile_rule(rule_json, rulesets.conditions_json(RuleType(rule_type), conditions))
+        return compile_rule(rule_json, rulesets.build_conditions_json(RuleType(rule_type), conditions))
     except BadRule as error:
-        bad(error.field, error.problem)
+        reject(error.field, error.problem)
 
 
-def _condition(place: int, given: dict[str, Any]) -> dict[str, Any]:
+def _build_condition(place: int, new: dict[str, Any]) -> dict[str, Any]:
     return {
         "unique_id": new_uuid(),
-        "alert_condition_type": given["alert_condition_type"],
-        "alert_field": given.get("alert_field", ""),
-        "pattern": given.get("pattern", ""),
-        "position": place if given.get("position") is None else given["position"],
+        "alert_condition_type": new["alert_condition_type"],
+        "alert_field": new.get("alert_field", ""),
+        "pattern": new.get("pattern", ""),
+        "position": place if new.get("position") is None else new["position"],
     }
 
 

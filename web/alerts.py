@@ -5,16 +5,17 @@ from typing import Any
 
 from pipeline import identity
 
-Part = Mapping[str, str]
+Attachment = Mapping[str, str]
 
 
-def attachments(
-    event_id: str, urls: Iterable[Part], images: Iterable[Part], notes: Iterable[Part]
+def build_attachments(
+    event_id: str, urls: Iterable[Attachment], images: Iterable[Attachment], notes: Iterable[Attachment]
 ) -> dict[str, list[dict[str, Any]]]:
     """urls, images and notes, each with an id that follows from its alert's and its place."""
     return {
         kind: [
-            {**part, "unique_id": identity.part_id(event_id, kind, place)} for place, part in enumerate(parts)
+            {**part, "unique_id": identity.make_attachment_id(event_id, kind, place)}
+            for place, part in enumerate(parts)
         ]
         for kind, parts in (("urls", urls), ("images", images), ("notes", notes))
     }

@@ -11,14 +11,14 @@ from werkzeug.exceptions import MethodNotAllowed
 from models.base import connection
 from tocsin.settings import Settings
 from web import auth, events, failures, health, metrics, openapi, wire
-from web.front import Front
+from web.front import FastPath
 from web.routes import ROUTES, Route
-from web.unread import Unread
+from web.unread import DrainBody
 
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
 
-TAKE_ALERTS = (events.create_by_key, events.create, events.create_by_application, events.ping)
+INGEST_VIEWS = (events.create_by_key, events.create, events.create_by_application, events.ping)
 
 # Asked for by name so that every method reaches the dispatcher, which answers for those not served.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -36,24 +36,24 @@ def create_app(settings: Settings) -> Flask:
     failures.register(app)
     app.config["ROUTES"] = ROUTES
     app.register_blueprint(health.blueprint)
-    app.register_blueprint(openapi.docs())
-    for path, routes in by_path(ROUTES).items():
-        view = dispatcher(routes)
+    app.register_blueprint(openapi.build_docs())
+    for path, routes in group_by_path(ROUTES).items():
+        view = build_dispatcher(routes)
         app.add_url_rule(path, path, view, methods=METHODS, provide_automatic_options=False)
-    front = Front(app.wsgi_app, events.commits)
-    app.wsgi_app = Unread(front)  # type: ignore[assignment,method-assign]
-    metrics.count_refusals(app, {route.path for route in ROUTES if route.view in TAKE_ALERTS})
+    fast_path = FastPath(app.wsgi_app, events.commits)
+    app.wsgi_app = DrainBody(fast_path)  # type: ignore[method-assign]
+    metrics.count_refusals(app, {route.path for route in ROUTES if route.view in INGEST_VIEWS})
     return app
 
 
-def by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
+def group_by_path(routes: tuple[Route, ...]) -> dict[str, dict[str, Route]]:
     found: dict[str, dict[str, Route]] = defaultdict(dict)
     for route in routes:
         found[route.path][route.method] = route
     return found
 
 
-def dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
+def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
     allowed = [*routes, "OPTIONS"]
 
     def dispatch(**ids: str) -> Response:
@@ -70,14 +70,14 @@ def dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
 def serve(route: Route, ids: dict[str, str]) -> Response:
     """Authenticate, call the view, and answer with what it gives, in the route's shape."""
     g.route = route
-    with connection() if route.stored else nullcontext():
+    with connection() if route.needs_store else nullcontext():
         if route.auth == "token":
-            g.viewer = auth.authenticate(auth.now(), route.needs)
+            g.viewer = auth.authenticate(auth.now(), route.permission)
         result = route.view(**ids)
         if isinstance(result, Response | tuple):
             return current_app.make_response(result)
-        return wire.answer(shaped(route, result), route.status)
+        return wire.build_response(serialize(route, result), route.status)
 
 
-def shaped(route: Route, result: Any) -> Any:
-    return result if route.gives is None else route.gives.dump(result, many=route.many)
+def serialize(route: Route, result: Any) -> Any:
+    return result if route.response is None else route.response.dump(result, many=route.many)

@@ -1,4 +1,4 @@
-"""What was set aside with its error (under /api/tocsin/aside/): seen, taken up again, or dropped.
+"""What was set aside with its error (under /api/tocsin/dead-letters/): seen, taken up again, or dropped.
 
 Members do so for what is of their teams; what belongs to no service, as what a router could not read, is for
 owners and admins.
@@ -13,15 +13,15 @@ from flask import current_app
 from marshmallow import fields
 
 from models import aside
-from models.accounts import display_name
-from models.aside import Changed, Key, Scope, SetAside
+from models.accounts import get_display_name
+from models.aside import ChangeResult, DeadLetter, Key, Scope
 from models.shortid import ALPHABET
-from pipeline.topology import covering, segments
+from pipeline.topology import build_segments, find_segment
 from web import access, paging
 from web.auth import viewer
-from web.errors import NotFound, bad
+from web.errors import NotFound, reject
 from web.permissions import ADMIN
-from web.shapes import Moment, Number, Shape, Text
+from web.shapes import Moment, Number, Schema, Text
 from workers import bell
 
 log = structlog.get_logger()
@@ -29,17 +29,17 @@ log = structlog.get_logger()
 _SHORT = re.compile(f"[{ALPHABET}]{{22}}")
 
 
-class OwnerShape(Shape):
+class OwnerSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
 
 
-class RoadStepShape(Shape):
+class PipelineStepSchema(Schema):
     stage = Text(dump_only=True)
     reason = Text(dump_only=True)
 
 
-class SetAsideShape(Shape):
+class DeadLetterSchema(Schema):
     """`id` is the trace_id of a whole body, the unique_id of a single alert; `position` and `message` are an
     alert's only. What was deleted since is null. `body_bytes` is how long the body is that it came in."""
 
@@ -49,69 +49,69 @@ class SetAsideShape(Shape):
     accepted_at = Moment(dump_only=True)
     error = Text(dump_only=True)
     source = Text(dump_only=True)
-    service = fields.Nested(OwnerShape, allow_none=True, dump_only=True)
-    integration = fields.Nested(OwnerShape, allow_none=True, dump_only=True)
-    router = fields.Nested(OwnerShape, allow_none=True, dump_only=True)
+    service = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
+    integration = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
+    router = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
     message = Text(allow_none=True, dump_only=True)
-    road = fields.List(fields.Nested(RoadStepShape), dump_only=True)
+    stages = fields.List(fields.Nested(PipelineStepSchema), dump_only=True)
     body_bytes = Number(attribute="size", dump_only=True)
     alerts = Number(dump_only=True)
 
 
-class SetAsidePageShape(paging.PageShape):
-    results = fields.List(fields.Nested(SetAsideShape), dump_only=True)
+class DeadLetterPageSchema(paging.PageSchema):
+    results = fields.List(fields.Nested(DeadLetterSchema), dump_only=True)
 
 
-class TakenUpShape(Shape):
+class ReplayedSchema(Schema):
     message = Text(dump_only=True)
     trace_id = Text(dump_only=True)
 
 
-SET_ASIDE = SetAsideShape()
-PAGE = SetAsidePageShape()
-TAKEN_UP = TakenUpShape()
+DEAD_LETTER = DeadLetterSchema()
+PAGE = DeadLetterPageSchema()
+REPLAYED = ReplayedSchema()
 
 
 def index() -> dict[str, Any]:
     """List what was set aside, newest first, page by page."""
     who = viewer()
-    scope = Scope(who.account.id, teams=None if who.is_admin else access.permitted_teams(who))
-    total = aside.ordered(scope).count()
-    return paging.envelope(
-        aside.ordered(scope, newest_first=True),
-        paging.asked(),
-        lambda rows: aside.listed([Key(*row) for row in rows]),
+    scope = Scope(who.account.id, teams=None if who.is_admin else access.select_permitted_teams(who))
+    total = aside.select_keys(scope).count()
+    return paging.build_page(
+        aside.select_keys(scope, newest_first=True),
+        paging.read_page(),
+        lambda rows: aside.load_all([Key(*row) for row in rows]),
         count=total,
     )
 
 
-def retrieve(aside_id: str) -> SetAside:
+def retrieve(dead_letter_id: str) -> DeadLetter:
     """Retrieve one thing that was set aside."""
-    return _found(aside_id)
+    return _access(dead_letter_id)
 
 
-def replay(aside_id: str) -> dict[str, str]:
+def replay(dead_letter_id: str) -> dict[str, str]:
     """Take up again what was set aside, as if it had just come in."""
-    found = _found(aside_id)
-    changed = aside.replay([found.key], display_name(viewer().user))
-    if changed.orphans:
-        bad("id", "What it came in by was deleted: it can only be dropped.")
-    _must_be_ours(changed)
-    _ring(changed, current_app.config["SETTINGS"].road_cuts)
+    found = _access(dead_letter_id)
+    changed = aside.replay([found.key], get_display_name(viewer().user))
+    if changed.ownerless:
+        reject("id", "What it came in by was deleted: it can only be dropped.")
+    _require_changed(changed)
+    _enqueue(changed, current_app.config["SETTINGS"].pipeline_queues)
     log.info("taken up again", ids=changed.ids)
     return {"message": "It is taken up again.", "trace_id": found.trace_id}
 
 
-def destroy(aside_id: str) -> None:
+def destroy(dead_letter_id: str) -> None:
     """Drop what was set aside: nobody will work on it any more."""
-    changed = aside.drop([_found(aside_id).key], display_name(viewer().user))
-    _must_be_ours(changed)
+    changed = aside.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
+    _require_changed(changed)
     log.info("dropped", ids=changed.ids)
 
 
-def _found(aside_id: str) -> SetAside:
+def _access(dead_letter_id: str) -> DeadLetter:
     """The one with this id: NotFound for another account's, Forbidden within."""
-    identity = aside_id if _SHORT.fullmatch(aside_id) else aside_id.lower()
+    identity = dead_letter_id if _SHORT.fullmatch(dead_letter_id) else dead_letter_id.lower()
     found = aside.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
     if found is None or found.account != viewer().account.id:
         raise NotFound
@@ -122,14 +122,14 @@ def _found(aside_id: str) -> SetAside:
     return found
 
 
-def _must_be_ours(changed: Changed) -> None:
+def _require_changed(changed: ChangeResult) -> None:
     if not changed.ids:
-        bad("id", "Somebody else took it up, or dropped it, in the meantime.")
+        reject("id", "Somebody else took it up, or dropped it, in the meantime.")
 
 
-def _ring(changed: Changed, cuts: Sequence[str]) -> None:
-    road = segments(cuts)
+def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
+    queues = build_segments(splits)
     for service, stage in changed.lanes:
-        bell.ring_road(service, covering(road, stage).name if stage else road[0].name)
+        bell.enqueue_lane(service, find_segment(queues, stage).name if stage else queues[0].name)
     for router in changed.routers:
-        bell.ring_router(router)
+        bell.enqueue_router(router)

@@ -11,19 +11,19 @@ from web.errors import Throttled
 RETRY_AFTER_S = 1
 
 
-class AtOnce:
+class ConcurrencyLimit:
     """So many requests at a time in this process, and one of each account."""
 
-    def __init__(self, most: int) -> None:
-        self.most = most
+    def __init__(self, max_requests: int) -> None:
+        self.max_requests = max_requests
         self._lock = threading.Lock()
         self._accounts: set[int] = set()
 
     @contextmanager
-    def one_of(self, account: Account) -> Iterator[None]:
+    def acquire(self, account: Account) -> Iterator[None]:
         """A request of this account, or Throttled: nobody waits, since whoever waits holds a thread."""
         with self._lock:
-            if account.id in self._accounts or len(self._accounts) >= self.most:
+            if account.id in self._accounts or len(self._accounts) >= self.max_requests:
                 raise Throttled(RETRY_AFTER_S)
             self._accounts.add(account.id)
         try:

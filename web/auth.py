@@ -19,7 +19,7 @@ from web import permissions
 from web.errors import NotAuthenticated
 
 # How exact the last use of a token is known: a write per request would cost more than it tells.
-USE_NOTED_EVERY = timedelta(minutes=1)
+USE_RECORDED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Viewer:
 
     user: User
     account: Account
-    needs: str
+    permission: str
 
     @property
     def role(self) -> AccountRole:
@@ -40,7 +40,7 @@ class Viewer:
         return self.role in (AccountRole.OWNER, AccountRole.ADMIN)
 
     @property
-    def role_gives(self) -> frozenset[str]:
+    def role_permissions(self) -> frozenset[str]:
         """What the custom role allows in all teams; it counts for plain users only (contract 4.9)."""
         if self.role is not AccountRole.USER or self.user.custom_role is None:
             return frozenset()
@@ -63,14 +63,14 @@ def now() -> datetime:
     return moment
 
 
-def authenticate(at: datetime, needs: str) -> Viewer:
+def authenticate(at: datetime, permission: str) -> Viewer:
     """The viewer behind this request's token, or NotAuthenticated."""
-    token = _find(_presented(), at)
-    _note_use(token, at)
-    return Viewer(token.user, token.user.account, needs)
+    token = _find(_read_token(), at)
+    _record_use(token, at)
+    return Viewer(token.user, token.user.account, permission)
 
 
-def _presented() -> str:
+def _read_token() -> str:
     """The token of the Authorization header, whatever the number of blanks before it."""
     word, _, rest = request.headers.get("Authorization", "").strip().partition(" ")
     if word.lower() not in ("bearer", "token") or not rest.strip():
@@ -78,7 +78,7 @@ def _presented() -> str:
     return rest.strip()
 
 
-def _find(presented: str, at: datetime) -> Token:
+def _find(secret: str, at: datetime) -> Token:
     """The living token of a present member; one query."""
     token = (
         Token.select(Token, User, Account, CustomRole)
@@ -87,7 +87,7 @@ def _find(presented: str, at: datetime) -> Token:
         .join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
         .where(
             # The header comes as Latin-1 text; anything else than ours just matches no digest.
-            Token.digest == digest(presented),
+            Token.digest == digest(secret),
             Token.revoked_at.is_null(),
             User.removed_at.is_null(),
         )
@@ -99,9 +99,9 @@ def _find(presented: str, at: datetime) -> Token:
     return found
 
 
-def _note_use(token: Token, at: datetime) -> None:
-    if token.last_used_at is not None and at - token.last_used_at < USE_NOTED_EVERY:
+def _record_use(token: Token, at: datetime) -> None:
+    if token.last_used_at is not None and at - token.last_used_at < USE_RECORDED_EVERY:
         return
     # A request is not refused because its token's last use could not be noted.
-    with suppress(*STORE_ERRORS), store().writing():
+    with suppress(*STORE_ERRORS), store().write_transaction():
         Token.update(last_used_at=at).where(Token.id == token.id).execute()

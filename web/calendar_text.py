@@ -16,7 +16,7 @@ from pipeline.sources.cleaning import clean_line
 MIMETYPE = "text/calendar"
 
 # How often a program should ask again, where it leaves that to us.
-EVERY = timedelta(hours=1)
+REFRESH_INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Calendar:
 
 def render(calendar: Calendar, now: datetime) -> bytes:
     """The calendar as text, made at this moment. What begins and ends within a second is left out."""
-    made = icalendar.Calendar()
+    ical = icalendar.Calendar()
     # Said to be texts: the library escapes no property that it does not know, and NAME is one of these.
     name, description, zone = (
         icalendar.vText(clean_line(text))
@@ -62,22 +62,22 @@ def render(calendar: Calendar, now: datetime) -> bytes:
         ("description", description),
         ("x-wr-caldesc", description),
         ("x-wr-timezone", zone),
-        ("refresh-interval", icalendar.vDuration(EVERY, {"VALUE": "DURATION"})),
-        ("x-published-ttl", icalendar.vDuration(EVERY)),
+        ("refresh-interval", icalendar.vDuration(REFRESH_INTERVAL, {"VALUE": "DURATION"})),
+        ("x-published-ttl", icalendar.vDuration(REFRESH_INTERVAL)),
     ):
-        made.add(key, value)
+        ical.add(key, value)
     for entry in calendar.entries:
         start, end = (moment.astimezone(UTC).replace(microsecond=0) for moment in (entry.start, entry.end))
         if start < end:
-            made.add_component(_event(entry, start, end, now))
-    if not made.subcomponents:
+            ical.add_component(_build_event(entry, start, end, now))
+    if not ical.subcomponents:
         # Of something every calendar must be made (RFC 5545, 3.6); a zone shows nothing.
-        made.add_component(icalendar.Timezone.from_tzid("UTC"))
-    text: bytes = made.to_ical()
+        ical.add_component(icalendar.Timezone.from_tzid("UTC"))
+    text: bytes = ical.to_ical()
     return text
 
 
-def _event(entry: Entry, start: datetime, end: datetime, now: datetime) -> icalendar.Event:
+def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) -> icalendar.Event:
     # Without LAST-MODIFIED: what changes a shift is seldom a change of its layer, and a program that sees an
     # old date may keep what it has.
     event = icalendar.Event()

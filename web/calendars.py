@@ -12,64 +12,66 @@ import peewee
 from flask import Response, request
 
 from models import links
-from models.accounts import Account, CustomRole, User, display_name
+from models.accounts import Account, CustomRole, User, get_display_name
 from models.base import store
-from models.ids import derived_uuid, new_uuid
-from models.oncall import schedules_of
-from models.prepared import any_of
+from models.ids import derive_uuid, new_uuid
+from models.oncall import load_schedule_facts
+from models.prepared import in_list
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import Team
-from schedules.feed import Shown, overrides_since, shown
+from schedules.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
 from schedules.oncall import Shift
 from web import access, calendar_text, wire
 from web.auth import Viewer, now, viewer
 from web.calendar_text import Calendar, Entry
 from web.errors import Forbidden
 from web.pages import HEADERS
-from web.shapes import MaybeNumber, Shape, Text
+from web.shapes import OptionalNumber, Schema, Text
 
-MONTHS = 3
-MOST_MONTHS = 12
+DEFAULT_MONTHS = 3
+MAX_MONTHS = 12
 
 # How long a program may go on with what it has without asking: much less than it waits by itself.
-FRESH_S = 300
+CACHE_S = 300
 
 
-class AheadShape(Shape):
-    months = MaybeNumber(
-        least=1, most=MOST_MONTHS, metadata={"description": f"How far it looks ahead; {MONTHS} unless said."}
+class MonthsQuerySchema(Schema):
+    months = OptionalNumber(
+        min_value=1,
+        max_value=MAX_MONTHS,
+        metadata={"description": f"How far it looks ahead; {DEFAULT_MONTHS} unless said."},
     )
 
 
-class AskedShape(AheadShape):
-    is_team_or_user = MaybeNumber(
+class CalendarQuerySchema(MonthsQuerySchema):
+    is_team_or_user = OptionalNumber(
         metadata={"description": "1, or nothing: everybody's shifts. Any other number: one's own."}
     )
 
 
-class AddressShape(Shape):
+class CalendarAddressSchema(Schema):
     """Where a program subscribes. Who knows the address needs no token."""
 
     url = Text(dump_only=True)
 
 
-AHEAD = AheadShape()
-ASKED = AskedShape()
-ADDRESS = AddressShape()
+MONTHS_QUERY = MonthsQuerySchema()
+CALENDAR_QUERY = CalendarQuerySchema()
+ADDRESS = CalendarAddressSchema()
 
 
-def of_schedule(team_id: str, schedule_id: str) -> dict[str, str]:
+def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
     """Give the address of a schedule's calendar"""
     team = access.access_team(viewer(), team_id)
     schedule = access.find(Schedule.select().where(Schedule.team == team), Schedule.unique_id, schedule_id)
-    asked = wire.load(ASKED, request.args.to_dict())
-    everybody = asked.get("is_team_or_user") in (None, 1)
-    return _address(asked, schedule=schedule.unique_id, own=not everybody)
+    parameters = wire.load(CALENDAR_QUERY, request.args.to_dict())
+    everybody = parameters.get("is_team_or_user") in (None, 1)
+    return _build_address(parameters, schedule=schedule.unique_id, own_only=not everybody)
 
 
-def of_person() -> dict[str, str]:
+def get_own_address() -> dict[str, str]:
     """Give the address of a calendar of one's own shifts, by all schedules"""
-    return _address(wire.load(AHEAD, request.args.to_dict()), own=True)
+    return _build_address(wire.load(MONTHS_QUERY, request.args.to_dict()), own_only=True)
 
 
 def renew() -> None:
@@ -77,7 +79,7 @@ def renew() -> None:
     _renew(viewer().user)
 
 
-def renew_of(username: str) -> None:
+def renew_for_user(username: str) -> None:
     """End the addresses of all of somebody's calendars, where one has leaked"""
     user = access.access_user(viewer(), username)
     access.require_rank(viewer(), user.role)
@@ -85,13 +87,13 @@ def renew_of(username: str) -> None:
 
 
 def _renew(user: User) -> None:
-    with store().writing():
+    with store().write_transaction():
         User.update(calendar_key=new_uuid()).where(User.id == user.id).execute()
 
 
 def show(token: str) -> Response:
     """The calendar at an address; the same answer for all that is not there, or not any more."""
-    found = _found(token)
+    found = _find_calendar(token)
     if found is None:
         return Response("Not Found.\n", 404, HEADERS, "text/plain")
     etag = found.digest()
@@ -105,20 +107,22 @@ def show(token: str) -> Response:
             response = Response(calendar_text.render(found, now()), mimetype=calendar_text.MIMETYPE)
         response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
     response.headers.update(HEADERS)
-    response.headers["Cache-Control"] = f"private, max-age={FRESH_S}"
+    response.headers["Cache-Control"] = f"private, max-age={CACHE_S}"
     # Weak: each rendering says when it was made.
     response.set_etag(etag, weak=True)
     return response
 
 
-def _address(asked: Mapping[str, Any], **what: Any) -> dict[str, str]:
-    feed = links.Feed.to(_with_key(viewer().user), months=asked.get("months") or MONTHS, **what)
-    return {"url": wire.link(f"/calendars/{links.signer().sign_feed(feed)}.ics")}
+def _build_address(parameters: Mapping[str, Any], **scope: Any) -> dict[str, str]:
+    feed = links.CalendarFeed.for_user(
+        _ensure_key(viewer().user), months=parameters.get("months") or DEFAULT_MONTHS, **scope
+    )
+    return {"url": wire.build_url(f"/calendars/{links.get_signer().sign_feed(feed)}.ics")}
 
 
-def _with_key(user: User) -> User:
+def _ensure_key(user: User) -> User:
     if user.calendar_key is None:
-        with store().writing():
+        with store().write_transaction():
             # Two requests may make one at once; the first one's stays.
             made = User.update(calendar_key=new_uuid()).where(User.id == user.id, User.calendar_key.is_null())
             made.execute()
@@ -126,91 +130,97 @@ def _with_key(user: User) -> User:
     return user
 
 
-def _found(token: str) -> Calendar | None:
+def _find_calendar(token: str) -> Calendar | None:
     try:
         feed = links.read_feed(token)
     except links.BadLink:
         return None
-    user = _subscriber(feed)
+    user = _find_subscriber(feed)
     if user is None:
         return None
-    return _of_schedule(feed, user) if feed.schedule else _of_person(feed, user)
+    return _build_for_schedule(feed, user) if feed.schedule else _build_for_person(feed, user)
 
 
-def _subscriber(feed: links.Feed) -> User | None:
+def _find_subscriber(feed: links.CalendarFeed) -> User | None:
     """To whom the address was given, while it is good."""
     query = User.select(User, Account, CustomRole).join(Account)
     query = query.join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
     user: User | None = query.where(User.id == feed.user, User.removed_at.is_null()).first()
-    return user if user is not None and feed.is_by_key_of(user) else None
+    return user if user is not None and feed.has_key_of(user) else None
 
 
-def _of_schedule(feed: links.Feed, user: User) -> Calendar | None:
-    schedule = _schedules(user).where(Schedule.unique_id == feed.schedule).first()
+def _build_for_schedule(feed: links.CalendarFeed, user: User) -> Calendar | None:
+    schedule = _select_schedules(user).where(Schedule.unique_id == feed.schedule).first()
     if schedule is None:
         return None
     try:
         access.require(Viewer(user, user.account, "schedule_read"), schedule.team_id)
     except Forbidden:
         return None
-    by, own = f"the schedule {schedule.name} of the team {schedule.team.name}", display_name(user)
-    about = Calendar(schedule.name, f"Who is on call by {by}.", schedule.time_zone)
-    if feed.own:
-        about = Calendar(
+    by, own = f"the schedule {schedule.name} of the team {schedule.team.name}", get_display_name(user)
+    calendar = Calendar(schedule.name, f"Who is on call by {by}.", schedule.time_zone)
+    if feed.own_only:
+        calendar = Calendar(
             f"{own} on call: {schedule.name}", f"When {own} is on call by {by}.", schedule.time_zone
         )
-    return _filled(about, feed, user, [schedule])
+    return _fill(calendar, feed, user, [schedule])
 
 
-def _of_person(feed: links.Feed, user: User) -> Calendar:
+def _build_for_person(feed: links.CalendarFeed, user: User) -> Calendar:
     """All shifts of theirs are theirs to see, since they are paged in them."""
     overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
-    named = Schedule.layers.cast("TEXT").contains(user.username)
-    schedules = _schedules(user).where(named | Schedule.id.in_(overriding)).order_by(Schedule.id)
-    name = f"{display_name(user)} on call"
-    about = Calendar(name, f"When {display_name(user)} is on call.", user.time_zone)
-    return _filled(about, feed, user, list(schedules))
+    in_layers = Schedule.layers.cast("TEXT").contains(user.username)
+    schedules = _select_schedules(user).where(in_layers | Schedule.id.in_(overriding)).order_by(Schedule.id)
+    name = f"{get_display_name(user)} on call"
+    calendar = Calendar(name, f"When {get_display_name(user)} is on call.", user.time_zone)
+    return _fill(calendar, feed, user, list(schedules))
 
 
-def _schedules(user: User) -> Any:
+def _select_schedules(user: User) -> Any:
     return Schedule.select(Schedule, Team).join(Team).where(Team.account == user.account)
 
 
-def _filled(about: Calendar, feed: links.Feed, user: User, schedules: list[Schedule]) -> Calendar:
+def _fill(calendar: Calendar, feed: links.CalendarFeed, user: User, schedules: list[Schedule]) -> Calendar:
     """The calendar with the shifts of these schedules."""
-    only = user.username if feed.own else None
-    found = shown(schedules_of(schedules, overrides_since(now())), now(), feed.months, only)
+    only = user.username if feed.own_only else None
+    found = list_calendar_shifts(
+        load_schedule_facts(schedules, get_overrides_since(now())), now(), feed.months, only
+    )
     rows = {schedule.id: schedule for schedule in schedules}
-    entries = tuple(_entries(found, rows, _names(found, user)))
-    if found.ends is None:
-        return replace(about, entries=entries)
-    cut = f"There is too much to show all of it: shifts are missing from {found.ends:%Y-%m-%d} on."
-    return replace(about, description=f"{about.description} {cut}", entries=entries)
+    entries = tuple(_build_entries(found, rows, _load_names(found, user)))
+    if found.truncated_at is None:
+        return replace(calendar, entries=entries)
+    warning = (
+        f"There is too much to show all of it: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
+    )
+    return replace(calendar, description=f"{calendar.description} {warning}", entries=entries)
 
 
-def _names(found: Shown, user: User) -> dict[str, str]:
+def _load_names(found: CalendarShifts, user: User) -> dict[str, str]:
     """The people of these shifts by username, without those who left."""
     usernames = {shift.username for _, shift in found.shifts}
     people = User.select().where(
-        User.account == user.account, any_of(User.username, usernames), User.removed_at.is_null()
+        User.account == user.account, in_list(User.username, usernames), User.removed_at.is_null()
     )
-    return {person.username: display_name(person) for person in people}
+    return {person.username: get_display_name(person) for person in people}
 
 
-def _entries(found: Shown, rows: Mapping[int, Schedule], names: Mapping[str, str]) -> Iterable[Entry]:
+def _build_entries(
+    found: CalendarShifts, rows: Mapping[int, Schedule], names: Mapping[str, str]
+) -> Iterable[Entry]:
     for facts, shift in found.shifts:
         if shift.username in names:
-            yield _entry(rows[facts.row], shift, names[shift.username])
+            yield _build_entry(rows[facts.row], shift, names[shift.username])
 
 
-def _entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
+def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
     source = shift.source
     # Ids of layers are chosen by clients, each once within its schedule.
     names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
     kind = "override" if shift.is_override else "layer"
     by = f"override: {source.name}" if shift.is_override else source.name
     return Entry(
-        f"{derived_uuid(*names)}@tocsin",
+        f"{derive_uuid(*names)}@tocsin",
         shift.start,
         shift.end,
         f"{name} on call: {schedule.name} ({by})",

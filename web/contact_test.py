@@ -5,88 +5,88 @@ from typing import Any
 
 from marshmallow import fields
 
-from models.accounts import display_name
+from models.accounts import get_display_name
 from models.base import store
-from models.enums import DELIVERABLE, MessageState
+from models.enums import DELIVERABLE, MessageStatus
 from models.notices import Attempt, Message
-from models.trials import new_trial
+from models.trials import create_test_message
 from models.users import ContactMethod
 from web.auth import now, viewer
-from web.errors import ApiError, bad
-from web.shapes import Moment, Shape, Text
+from web.errors import ApiError, reject
+from web.shapes import Moment, Schema, Text
 from web.users import CONTACTS
 from workers import bell
 
 # A contact can be anybody's address: nobody is to be flooded by it.
-PAUSE = timedelta(seconds=30)
-MOST_SHOWN = 10
+MIN_INTERVAL = timedelta(seconds=30)
+MAX_SHOWN = 10
 
 
 class TooSoon(ApiError):
     status = 429
     detail = "A test message was sent to this contact a moment ago."
-    headers = {"Retry-After": str(int(PAUSE.total_seconds()))}
+    headers = {"Retry-After": str(int(MIN_INTERVAL.total_seconds()))}
 
 
-class AttemptShape(Shape):
+class AttemptSchema(Schema):
     at = Moment()
     outcome = Text()
     detail = Text()
     milliseconds = fields.Integer()
 
 
-class StartedShape(Shape):
+class SendStartedSchema(Schema):
     message = Text()
     message_id = Text()
 
 
-class TrialShape(Shape):
+class TestMessageSchema(Schema):
     message_id = Text()
     reason = Text()
     created_at = Moment()
     state = Text()
     outcome = Text(allow_none=True)
     done_at = Moment()
-    attempts = fields.List(fields.Nested(AttemptShape()))
+    attempts = fields.List(fields.Nested(AttemptSchema()))
 
 
-STARTED = StartedShape()
-TRIAL = TrialShape()
+SEND_STARTED = SendStartedSchema()
+TEST_MESSAGE = TestMessageSchema()
 
 
 def start(**ids: str) -> dict[str, str]:
     """Send a test message to a contact; how it went is told by a GET of the same path."""
-    contact = CONTACTS.found(**ids)[1]
+    contact = CONTACTS.find_row(**ids)[1]
     if contact.contact_type not in DELIVERABLE:
-        bad("contact", "Nothing can be sent to contacts of this type yet.")
-    with store().writing():
-        if _to(contact).where(Message.created_at > now() - PAUSE).exists():
+        reject("contact", "Nothing can be sent to contacts of this type yet.")
+    with store().write_transaction():
+        if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
-        message = new_trial(contact, f"asked for by {display_name(viewer().user)}", now())
-    bell.ring_deliver(message.channel)
+        message = create_test_message(contact, f"asked for by {get_display_name(viewer().user)}", now())
+    bell.enqueue_delivery(message.channel)
     return {"message": "A test message is on its way.", "message_id": message.message_id}
 
 
 def index(**ids: str) -> list[dict[str, Any]]:
     """List the last test messages to a contact, newest first, each with its attempts."""
-    contact = CONTACTS.found(**ids)[1]
-    messages = list(_to(contact).order_by(Message.id.desc()).limit(MOST_SHOWN))
+    contact = CONTACTS.find_row(**ids)[1]
+    messages = list(_select_messages(contact).order_by(Message.id.desc()).limit(MAX_SHOWN))
     attempts: dict[int, list[Attempt]] = {}
     for attempt in Attempt.select().where(Attempt.message.in_(messages)).order_by(Attempt.id):
         attempts.setdefault(attempt.message_id, []).append(attempt)
-    return [_told(message, attempts.get(message.id, [])) for message in messages]
+    return [_show(message, attempts.get(message.id, [])) for message in messages]
 
 
-def _to(contact: ContactMethod) -> Any:
+def _select_messages(contact: ContactMethod) -> Any:
     return Message.select().where(Message.contact == contact, Message.reason.is_null(False))
 
 
-def _told(message: Message, attempts: list[Attempt]) -> dict[str, Any]:
+def _show(message: Message, attempts: list[Attempt]) -> dict[str, Any]:
     return {
         "message_id": message.message_id,
         "reason": message.reason,
         "created_at": message.created_at,
-        "state": MessageState(message.state).name.lower(),
+        "state": MessageStatus(message.state).name.lower(),
         "outcome": message.outcome,
         "done_at": message.done_at,
         "attempts": attempts,

@@ -9,13 +9,13 @@ from models.accounts import Account, CustomRole, User
 from models.base import store
 from web import access, wire
 from web.auth import viewer
-from web.errors import bad
-from web.permissions import ADMIN, OF_ACCOUNT, Needs
-from web.resource import Resource, configuring
-from web.shapes import LONG_TEXT, Reference, Several, Shape, Text
+from web.errors import reject
+from web.permissions import ACCOUNT_PERMISSIONS, ADMIN, ReadWrite
+from web.resource import Resource, config_transaction
+from web.shapes import LONG_TEXT, List, Reference, Schema, Text
 
 
-class NamedRoleShape(Shape):
+class BasicRoleSchema(Schema):
     """A role as writing it is answered."""
 
     unique_id = Text(dump_only=True)
@@ -23,13 +23,13 @@ class NamedRoleShape(Shape):
     description = Text(limit=LONG_TEXT)
 
 
-class CustomRoleShape(NamedRoleShape):
+class CustomRoleSchema(BasicRoleSchema):
     """A role; its permissions are kept as they came."""
 
-    permissions = Several(Text(validate=validate.OneOf(OF_ACCOUNT)), required=True)
+    permissions = List(Text(validate=validate.OneOf(ACCOUNT_PERMISSIONS)), required=True)
 
 
-class UserRoleShape(Shape):
+class UserRoleSchema(Schema):
     user = Text(attribute="username", dump_only=True)
     custom_role = Reference(required=True)
     custom_role_details = fields.Function(
@@ -42,14 +42,14 @@ class CustomRoles(Resource):
 
     model = CustomRole
     noun = "custom role"
-    schema = CustomRoleShape()
-    answered = NamedRoleShape()
+    schema = CustomRoleSchema()
+    write_response = BasicRoleSchema()
     parent_field = CustomRole.account
     id_arg = "custom_role_id"
-    needs = Needs("member_read", ADMIN)
+    permissions = ReadWrite("member_read", ADMIN)
     defaults = {"name": ""}
 
-    def parent(self, **ids: str) -> Account:
+    def get_parent(self, **ids: str) -> Account:
         return access.access_account(viewer())
 
     def insert(self, parent: Account, values: dict[str, Any]) -> CustomRole:
@@ -66,14 +66,14 @@ class CustomRoles(Resource):
 
 
 def _refuse_name() -> NoReturn:
-    bad("name", "Another role of the account has this name.")
+    reject("name", "Another role of the account has this name.")
 
 
 CUSTOM_ROLES = CustomRoles()
-USER_ROLE = UserRoleShape()
+USER_ROLE = UserRoleSchema()
 
 
-def of_user(username: str) -> User:
+def get_user_role(username: str) -> User:
     """Retrieve the custom role of a member."""
     return access.access_user(viewer(), username)
 
@@ -82,19 +82,19 @@ def assign(username: str) -> User:
     """Give a member a custom role, or none; it counts while the member is a plain user."""
     user = access.access_user(viewer(), username)
     access.require_rank(viewer(), user.role)
-    wanted = wire.body()["custom_role"]
-    with configuring():
-        user.custom_role = _role(wanted) if wanted else None
+    role_id = wire.read_body()["custom_role"]
+    with config_transaction():
+        user.custom_role = _find_role(role_id) if role_id else None
         User.update(custom_role=user.custom_role).where(User.id == user.id).execute()
     return user
 
 
-def _role(unique_id: str) -> CustomRole:
+def _find_role(unique_id: str) -> CustomRole:
     """The role that a body names, which nobody deletes before it is given."""
     query = CustomRole.select().where(
         CustomRole.account == viewer().account, CustomRole.unique_id == unique_id
     )
     role: CustomRole | None = store().for_update(query).first()
     if role is None:
-        bad("custom_role", "The account has no such role.")
+        reject("custom_role", "The account has no such role.")
     return role

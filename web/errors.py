@@ -66,25 +66,25 @@ class Unavailable(ApiError):
     detail = "The service is temporarily unavailable."
 
 
-def bad(field: str, why: str) -> NoReturn:
+def reject(field: str, reason: str) -> NoReturn:
     """Refuse the request because of one field."""
-    raise BadRequest({field: [why]})
+    raise BadRequest({field: [reason]})
 
 
-def flat(messages: Any, name: str = "") -> dict[str, list[str]]:
+def flatten(messages: Any, name: str = "") -> dict[str, list[str]]:
     """marshmallow's nested messages as {dotted field: [text]}."""
     found: dict[str, list[str]] = {}
-    for field, texts in _named(messages, name):
+    for field, texts in _list_messages(messages, name):
         found.setdefault(field, []).extend(texts)
     return found
 
 
-def _named(messages: Any, name: str) -> Iterator[tuple[str, list[str]]]:
+def _list_messages(messages: Any, name: str) -> Iterator[tuple[str, list[str]]]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
             # What is wrong with an object as a whole goes by the object's own name.
-            named = ".".join(part for part in (name, str(key)) if part and part != SCHEMA)
-            yield from _named(inner, named)
+            path = ".".join(part for part in (name, str(key)) if part and part != SCHEMA)
+            yield from _list_messages(inner, path)
         return
     texts = messages if isinstance(messages, list) else [messages]
     yield name or "body", [str(text) for text in texts]

@@ -16,7 +16,7 @@ RULE = '{"==": [{"var": "payload.kind"}, "database"]}'
 LINK = {"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}
 
 # By the name of the field, or by shape and field where the same name means something else there.
-NAMED: dict[str, Any] = {
+EXAMPLES: dict[str, Any] = {
     "account_identifier": "k7x2q",
     "acknowledge_time": 300,
     "acknowledgement_timeout": 900,
@@ -91,87 +91,90 @@ NAMED: dict[str, Any] = {
     "username": USERNAME,
     "value": "{{payload.host}}: {{message}}",
     "webhook_url": f"https://tocsin.example.org/api/integration/generic/{UUID}/",
-    "AlertBodyShape.alert_type": "critical",
-    "AlertBodyShape.urls": LINK["link_url"],
-    "AlertShape.unique_id": SHORT_ID,
-    "ContactShape.value": ADDRESS,
-    "EscalationShape.type": 1,
-    "EventShape.unique_id": SHORT_ID,
-    "IncidentShape.unique_id": SHORT_ID,
-    "IncidentNoteShape.unique_id": SHORT_ID,
-    "ListedShape.unique_id": SHORT_ID,
-    "OpenedShape.unique_id": SHORT_ID,
-    "PostmortemShape.status": "Draft",
-    "ShownPostmortemShape.status": "Draft",
-    "ResponderShape.unique_id": SHORT_ID,
-    "SlaShape.team": 1,
-    "StatusShape.status": "completed",
-    "TargetShape.target_id": USERNAME,
-    "TargetShape.target_type": 2,
+    "AlertBodySchema.alert_type": "critical",
+    "AlertBodySchema.urls": LINK["link_url"],
+    "AlertSchema.unique_id": SHORT_ID,
+    "ContactSchema.value": ADDRESS,
+    "SlaEscalationSchema.type": 1,
+    "EventSchema.unique_id": SHORT_ID,
+    "IncidentSchema.unique_id": SHORT_ID,
+    "IncidentNoteSchema.unique_id": SHORT_ID,
+    "ListedIncidentSchema.unique_id": SHORT_ID,
+    "OpenedIncidentSchema.unique_id": SHORT_ID,
+    "PostmortemSchema.status": "Draft",
+    "ShownPostmortemSchema.status": "Draft",
+    "ResponderSchema.unique_id": SHORT_ID,
+    "SlaSchema.team": 1,
+    "StatusSchema.status": "completed",
+    "TargetSchema.target_id": USERNAME,
+    "TargetSchema.target_type": 2,
 }
 
 # By the kind of the field, the narrower kinds first.
-OF_KIND: tuple[tuple[type[fields.Field], Any], ...] = (
+KIND_EXAMPLES: tuple[tuple[type[fields.Field], Any], ...] = (
     (shapes.Username, USERNAME),
     (shapes.Reference, UUID),
     (shapes.Uuid, UUID),
     (shapes.Moment, MOMENT),
-    (shapes.Day, "2026-03-04"),
+    (shapes.Date, "2026-03-04"),
     (shapes.TeamLabel, UUID),
     (shapes.TimeZone, "Europe/Berlin"),
     (shapes.RuleJson, RULE),
     (shapes.Email, ADDRESS),
-    (shapes.Flag, True),
+    (shapes.Boolean, True),
     (fields.Float, 1.5),
     (fields.Dict, {"host": "db1"}),
 )
 
 
-def of_shape(shape: Schema, *, asked: bool) -> dict[str, Any]:
+def build_example(schema: Schema, *, for_request: bool) -> dict[str, Any]:
     """An object of this shape as a request would hold it, or an answer."""
-    held = shape.load_fields if asked else shape.dump_fields
-    return {field.data_key or name: of_field(field, asked=asked) for name, field in held.items()}
+    members = schema.load_fields if for_request else schema.dump_fields
+    return {
+        field.data_key or name: build_field_example(field, for_request=for_request)
+        for name, field in members.items()
+    }
 
 
-def of_field(field: fields.Field[Any], *, asked: bool) -> Any:
+def build_field_example(field: fields.Field[Any], *, for_request: bool) -> Any:
     if isinstance(field, fields.List):
-        return [of_field(field.inner, asked=asked)]
+        return [build_field_example(field.inner, for_request=for_request)]
     if isinstance(field, fields.Nested):
-        one = of_shape(field.schema, asked=asked)
-        return [one] if field.many else one
-    known = named(field)
-    if known is not None and _may_hold(field, known[0]):
+        nested = build_example(field.schema, for_request=for_request)
+        return [nested] if field.many else nested
+    known = find_example(field)
+    if known is not None and _is_allowed(field, known[0]):
         return known[0]
-    for kind, example in OF_KIND:
+    for kind, example in KIND_EXAMPLES:
         if isinstance(field, kind):
             return example
-    return _allowed(field)
+    return _find_allowed(field)
 
 
-def named(field: fields.Field[Any]) -> tuple[Any] | None:
+def find_example(field: fields.Field[Any]) -> tuple[Any] | None:
     """The example for this name, in a tuple of its own, as it may be None. What stands in a list has the
     list's name.
     """
     while isinstance(field.parent, fields.Field):
         field = field.parent
-    for owner in (f"{type(field.parent).__name__}.{field.name}", field.name):
-        if owner in NAMED:
-            return (NAMED[owner],)
+    for key in (f"{type(field.parent).__name__}.{field.name}", field.name):
+        if key in EXAMPLES:
+            return (EXAMPLES[key],)
     return None
 
 
-def _may_hold(field: fields.Field[Any], value: Any) -> bool:
+def _is_allowed(field: fields.Field[Any], value: Any) -> bool:
     """Whether it is the kind of thing that the field holds: the same name can stand for a number or an id."""
     if isinstance(field, fields.Integer):
         return isinstance(value, int)
     if isinstance(field, shapes.Moment):
         return value == LATER
-    if isinstance(field, shapes.Username | shapes.Day | shapes.Flag):
+    if isinstance(field, shapes.Username | shapes.Date | shapes.Boolean):
         return False
     return isinstance(value, str) or not isinstance(field, fields.String | shapes.Reference)
 
 
-def _allowed(field: fields.Field[Any]) -> Any:
+def _find_allowed(field: fields.Field[Any]) -> Any:
     """Something of its kind that its rules allow."""
     for rule in field.validators:
         if isinstance(rule, validate.OneOf):

@@ -25,22 +25,26 @@ DETAILS = {
 
 def answer_error(error: ApiError) -> Response:
     body: dict[str, Any] = {"detail": error.detail}
-    if error.fields and _tells_fields():
+    if error.fields and _shows_fields():
         body["errors"] = dict(error.fields)
-    response = wire.answer(body, error.status)
+    response = wire.build_response(body, error.status)
     response.headers.update(error.headers)
     return response
 
 
-def _tells_fields() -> bool:
+def _shows_fields() -> bool:
     preferred = {word.strip().lower() for word in request.headers.get("Prefer", "").split(",")}
-    return profile.current().tells_fields or request.path.startswith("/api/tocsin/") or "errors" in preferred
+    return (
+        profile.current().shows_error_fields
+        or request.path.startswith("/api/tocsin/")
+        or "errors" in preferred
+    )
 
 
 def _answer_http(error: HTTPException) -> Response:
     """What Flask and Werkzeug refuse by themselves: unknown paths, methods, bodies too large."""
     status = error.code or 500
-    response = wire.answer({"detail": DETAILS.get(status, f"{error.name}.")}, status)
+    response = wire.build_response({"detail": DETAILS.get(status, f"{error.name}.")}, status)
     for name, value in error.get_headers():
         if name.lower() not in ("content-type", "content-length"):
             response.headers[name] = value
@@ -49,7 +53,7 @@ def _answer_http(error: HTTPException) -> Response:
 
 def _answer_conflict(error: peewee.IntegrityError) -> Response:
     """Something this request refers to was changed or removed by another one in the meantime."""
-    _note(error)
+    _log_error(error)
     return answer_error(BadRequest())
 
 
@@ -59,16 +63,16 @@ def _answer_gone(_: peewee.DoesNotExist) -> Response:
 
 
 def _answer_unavailable(error: Exception) -> Response:
-    _note(error)
+    _log_error(error)
     return answer_error(Unavailable())
 
 
 def _answer_unexpected(error: Exception) -> Response:
-    _note(error)
+    _log_error(error)
     return answer_error(ApiError())
 
 
-def _note(error: Exception) -> None:
+def _log_error(error: Exception) -> None:
     """Log where it happened, not what was said: messages of errors can carry users' data."""
     frames = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames[-8:]))

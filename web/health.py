@@ -10,18 +10,18 @@ from typing import Any
 from flask import Blueprint, Response, current_app, jsonify
 
 from models import aside
-from models.accounts import Heartbeat
+from models.accounts import Liveness
 from models.base import connection, store
 from workers import bell
 
 blueprint = Blueprint("health", __name__)
 
 # Longer than any queue for the write lock in a storm; who waits longer cannot take alerts.
-PATIENCE_S = 2.0
+TIMEOUT_S = 2.0
 # A probe writes to the disk: whoever asks more often than this gets the last answer again.
-FRESH_S = 1.0
+CACHE_S = 1.0
 # Three heartbeats (design, section 3).
-CLOCK_LATE = timedelta(seconds=15)
+MAX_CLOCK_AGE = timedelta(seconds=15)
 
 
 @blueprint.get("/healthz")
@@ -32,25 +32,25 @@ def healthz() -> Response:
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
     """200 whenever alerts can be committed; the rest is told, and does not count."""
-    found = probe.look()
+    found = probe.check()
     parts = {
         "database": found.database,
-        "broker": "ok" if bell.reachable() else "away",
+        "broker": "ok" if bell.is_reachable() else "away",
         "clock": found.clock,
         "mail": "ok" if current_app.config["SETTINGS"].smtp_host else "not set",
     }
     ready = found.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
-    return jsonify({"status": status, **parts, "aside": found.aside}), 200 if ready else 503
+    return jsonify({"status": status, **parts, "dead_letters": found.dead_letters}), 200 if ready else 503
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ProbeResult:
     """The state of the database and of the clock, in a word each, and how much is set aside."""
 
     database: str
     clock: str = "unknown"
-    aside: int | None = None
+    dead_letters: int | None = None
 
 
 class Probe:
@@ -59,44 +59,44 @@ class Probe:
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="probe")
         self._lock = threading.Lock()
-        self._running: Future[Found] | None = None
-        self._last: tuple[float, Found] | None = None
+        self._running: Future[ProbeResult] | None = None
+        self._last: tuple[float, ProbeResult] | None = None
 
-    def look(self) -> Found:
+    def check(self) -> ProbeResult:
         """What was found just now, or by whoever asked a moment ago."""
         with self._lock:
-            if self._last is None or time.monotonic() - self._last[0] > FRESH_S:
-                found = self._looked()
+            if self._last is None or time.monotonic() - self._last[0] > CACHE_S:
+                found = self._check()
                 self._last = (time.monotonic(), found)
             return self._last[1]
 
     def close(self) -> None:
         self._pool.shutdown()
 
-    def _looked(self) -> Found:
+    def _check(self) -> ProbeResult:
         if self._running is None or self._running.done():
             self._running = self._pool.submit(commit)
-        if not wait([self._running], PATIENCE_S).done:
-            return Found("busy")
+        if not wait([self._running], TIMEOUT_S).done:
+            return ProbeResult("busy")
         try:
             return self._running.result()
         except Exception as error:  # any failure means the same: alerts cannot be committed
             current_app.logger.warning("the database cannot be written to: %s", type(error).__name__)
-            return Found("failed")
+            return ProbeResult("failed")
         finally:
             self._running = None
 
 
-def commit() -> Found:
+def commit() -> ProbeResult:
     """Write and commit; tells of the clock, and of what is set aside, while at it."""
     with connection():
-        with store().writing():
+        with store().write_transaction():
             now = store().now()
-            query: Any = Heartbeat.insert(process="probe", at=now, detail={})
-            query.on_conflict(conflict_target=[Heartbeat.process], update={Heartbeat.at: now}).execute()
-        beat = Heartbeat.get_or_none(Heartbeat.process == "clock")
-        clock = "ok" if beat is not None and now - beat.at <= CLOCK_LATE else "degraded"
-        return Found("ok", clock, aside.count())
+            query: Any = Liveness.insert(process="probe", at=now, detail={})
+            query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
+        liveness = Liveness.get_or_none(Liveness.process == "clock")
+        clock = "ok" if liveness is not None and now - liveness.at <= MAX_CLOCK_AGE else "degraded"
+        return ProbeResult("ok", clock, aside.count())
 
 
 probe = Probe()

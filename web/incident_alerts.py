@@ -8,18 +8,18 @@ from marshmallow import fields
 
 from models.events import Event
 from models.incidents import Incident
-from models.prepared import any_of
+from models.prepared import in_list
 from models.services import Integration, Service
 from models.teams import Team
 from web import access, alerts, paging, profile
 from web.auth import viewer
-from web.shapes import Flag, Moment, Number, Reference, Several, Shape, Text
+from web.shapes import Boolean, List, Moment, Number, Reference, Schema, Text
 
 # How many alerts of an incident are given to who cannot ask for a page: the latest ones.
-MOST_ALERTS = 5_000
+MAX_ALERTS = 5_000
 
 
-class IntegrationObject(Shape):
+class IntegrationObject(Schema):
     """An integration inside an alert."""
 
     name = Text(dump_only=True)
@@ -30,11 +30,11 @@ class IntegrationObject(Shape):
     team = Reference(attribute="service.team", dump_only=True)
     # None for who may not read the integration itself.
     integration_key = Text(dump_only=True, allow_none=True)
-    is_enabled = Flag(dump_only=True)
+    is_enabled = Boolean(dump_only=True)
     integration_type = Number(dump_only=True)
 
 
-class AlertShape(Shape):
+class AlertSchema(Schema):
     """`incident` is the number of the incident that it belongs to, if any; alert_type is a digit, as text."""
 
     integration_object = fields.Nested(
@@ -45,52 +45,54 @@ class AlertShape(Shape):
     creation_date = Moment(dump_only=True)
     message = Text(dump_only=True)
     integration = Reference(dump_only=True)
-    suppressed = Flag(dump_only=True)
+    suppressed = Boolean(dump_only=True)
     entity_id = Text(dump_only=True)
     alert_type = Text(dump_only=True)
     unique_id = Text(dump_only=True)
-    urls = Several(fields.Dict(), dump_only=True)
-    images = Several(fields.Dict(), dump_only=True)
-    notes = Several(fields.Dict(), dump_only=True)
+    urls = List(fields.Dict(), dump_only=True)
+    images = List(fields.Dict(), dump_only=True)
+    notes = List(fields.Dict(), dump_only=True)
 
 
-ALERT = AlertShape()
+ALERT = AlertSchema()
 
 
 def index(incident: str) -> Any:
     """List the alerts of an incident, oldest first."""
     row = access.access_incident(viewer(), incident)
     found = Event.select(Event.id).where(Event.incident == row).tuples()
-    if profile.current().pages_sublists:
-        return paging.envelope(found.order_by(Event.id), paging.asked(), shown, count=found.count())
-    latest = list(found.order_by(Event.id.desc()).limit(MOST_ALERTS))
-    return shown(latest[::-1])
+    if profile.current().has_paged_lists:
+        return paging.build_page(
+            found.order_by(Event.id), paging.read_page(), load_alerts, count=found.count()
+        )
+    latest = list(found.order_by(Event.id.desc()).limit(MAX_ALERTS))
+    return load_alerts(latest[::-1])
 
 
-def shown(page: list[tuple[int]]) -> list[dict[str, Any]]:
+def load_alerts(page: list[tuple[int]]) -> list[dict[str, Any]]:
     """The alerts with these row numbers, in this order, as answers give them."""
     numbers = [number for (number,) in page]
-    rows = {event.id: event for event in _with_neighbours().where(any_of(Event.id, numbers))}
+    rows = {event.id: event for event in _select_alerts().where(in_list(Event.id, numbers))}
     events = [rows[number] for number in numbers if number in rows]
     _hide_keys(events)
     for event in events:
         parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
-        for kind, given in alerts.attachments(event.unique_id, *parts).items():
-            setattr(event, kind, given)
+        for kind, items in alerts.build_attachments(event.unique_id, *parts).items():
+            setattr(event, kind, items)
     dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
     return dumped
 
 
 def _hide_keys(events: Collection[Event]) -> None:
     """Who may see an incident may not thereby send alerts to it: keys are for who may read integrations."""
-    open_teams = {row for (row,) in access.permitted_teams(viewer(), "integration_read").tuples()}
+    open_teams = {row for (row,) in access.select_permitted_teams(viewer(), "integration_read").tuples()}
     for event in events:
         integration: Any = event.integration
         if integration is not None and integration.service.team_id not in open_teams:
             integration.integration_key = None
 
 
-def _with_neighbours() -> Any:
+def _select_alerts() -> Any:
     """Alerts with all that their answers name."""
     return (
         Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)

@@ -2,37 +2,37 @@
 
 from contextlib import AbstractContextManager
 
-from models.accounts import display_name
+from models.accounts import get_display_name
 from models.apply import apply
 from models.base import store
-from models.effects import Actor, Outcome, RecordLog
+from models.effects import Actor, ChangeSet, RecordLog
 from models.enums import ActorKind
 from models.incidents import Incident
 from web import access
 from web.auth import now, viewer
-from web.permissions import named
+from web.permissions import get_permissions
 from web.resource import Resource
 
 
-class PartOfIncident(Resource):
+class IncidentResource(Resource):
     """Rows of one incident, for those who may read it and act on it."""
 
-    needs = named("incident")
+    permissions = get_permissions("incident")
 
-    def parent(self, **ids: str) -> Incident:
+    def get_parent(self, **ids: str) -> Incident:
         return access.access_incident(viewer(), ids["incident"])
 
-    def writing(self) -> AbstractContextManager[None]:
-        return store().writing()
+    def transaction(self) -> AbstractContextManager[None]:
+        return store().write_transaction()
 
 
-def acting() -> Actor:
+def get_actor() -> Actor:
     """The viewer, as what they do is noted."""
     user = viewer().user
-    return Actor(ActorKind.USER, display_name(user), user=user.id)
+    return Actor(ActorKind.USER, get_display_name(user), user=user.id)
 
 
-def note(incident: Incident, what: str, reason: str) -> None:
+def log_change(incident: Incident, what: str, reason: str) -> None:
     """Write into an incident's history what the viewer does, inside the caller's transaction."""
-    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {acting().name}", acting())
-    apply(Outcome(effects=[log]), {incident.unique_id: incident.id})
+    log = RecordLog(incident.unique_id, now(), what, f"{reason} by {get_actor().name}", get_actor())
+    apply(ChangeSet(effects=[log]), {incident.unique_id: incident.id})

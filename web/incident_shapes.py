@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import fields, missing
 
-from models.accounts import User, display_name
+from models.accounts import User, get_display_name
 from models.enums import IncidentStatus, Urgency
 from models.incidents import Incident, IncidentTag
 from models.postmortems import Postmortem, PostmortemIncident
@@ -13,18 +13,18 @@ from models.services import Service
 from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web import profile
-from web.paging import PageShape
-from web.services import SERVICE_COLUMNS, ServiceShape, as_they_are_now, with_references
+from web.paging import PageSchema
+from web.services import SERVICE_COLUMNS, ServiceSchema, apply_maintenance, join_references
 from web.shapes import (
+    Boolean,
     Choice,
-    Flag,
-    GivenMoment,
-    MaybeNumber,
+    InputMoment,
+    List,
     Moment,
     Number,
+    OptionalNumber,
     Reference,
-    Several,
-    Shape,
+    Schema,
     Text,
     Username,
 )
@@ -62,33 +62,33 @@ class Summary(Text):
         return clean_text(super()._deserialize(value, attr, data, **kwargs), SUMMARY_LIMIT)
 
 
-class ServiceObject(ServiceShape):
+class ServiceObject(ServiceSchema):
     team_name = Text(attribute="team.name", dump_only=True)
 
 
-class PolicyObject(Shape):
+class PolicyObject(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
     team = Reference(dump_only=True)
 
 
-class SlaObject(Shape):
+class SlaObject(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
-    is_active = Flag(dump_only=True)
-    acknowledge_time = MaybeNumber(dump_only=True)
-    resolve_time = MaybeNumber(dump_only=True)
+    is_active = Boolean(dump_only=True)
+    acknowledge_time = OptionalNumber(dump_only=True)
+    resolve_time = OptionalNumber(dump_only=True)
     creation_date = Moment(dump_only=True)
 
 
-class PriorityObject(Shape):
+class PriorityObject(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
     description = Text(dump_only=True)
     color = Text(dump_only=True)
 
 
-class IncidentTagShape(Shape):
+class IncidentTagSchema(Schema):
     """A team's tag on an incident, which it names by number; the tag has two names (contract 3.8)."""
 
     unique_id = Text(dump_only=True)
@@ -100,7 +100,7 @@ class IncidentTagShape(Shape):
     creation_date = Moment(dump_only=True)
 
 
-class PostmortemObject(Shape):
+class PostmortemObject(Schema):
     unique_id = Text(dump_only=True)
     title = Text(dump_only=True)
 
@@ -109,17 +109,17 @@ class NestedPriority(fields.Nested):
     """Nothing for a client that cannot read an object there."""
 
     def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
-        if profile.hides_priority_object():
+        if profile.hides_priority():
             return None
         return super().get_value(obj, attr, accessor, default)
 
 
-class ChangeShape(Shape):
+class IncidentChangeSchema(Schema):
     """What an update may hold. 0 as a status changes nothing (contract 5, row 56)."""
 
     title = Title()
     summary = Summary()
-    status = Number(least=0, most=max(IncidentStatus))
+    status = Number(min_value=0, max_value=max(IncidentStatus))
     urgency = Choice(Urgency)
     assigned_to = Username()
     escalation_policy = Reference()
@@ -127,7 +127,7 @@ class ChangeShape(Shape):
     team_priority = Reference()
 
 
-class NewShape(ChangeShape):
+class NewIncidentSchema(IncidentChangeSchema):
     """What a create may hold."""
 
     title = Title(required=True)
@@ -135,7 +135,7 @@ class NewShape(ChangeShape):
     status = Choice(IncidentStatus)
 
 
-class IncidentShape(Shape):
+class IncidentSchema(Schema):
     summary = Text(dump_only=True)
     incident_number = Number(dump_only=True)
     creation_date = Moment(dump_only=True)
@@ -152,12 +152,12 @@ class IncidentShape(Shape):
     escalation_policy_object = fields.Nested(
         PolicyObject, attribute="escalation_policy", dump_only=True, allow_none=True
     )
-    assigned_to_name = fields.Function(lambda incident: _name(incident.assigned_to))
+    assigned_to_name = fields.Function(lambda incident: _get_name(incident.assigned_to))
     resolved_date = Moment(dump_only=True, allow_none=True)
     acknowledged_date = Moment(dump_only=True, allow_none=True)
     context_window_start = Moment(dump_only=True, allow_none=True)
     context_window_end = Moment(dump_only=True, allow_none=True)
-    tags = Several(fields.Nested(IncidentTagShape), attribute="incidenttag_set", dump_only=True)
+    tags = List(fields.Nested(IncidentTagSchema), attribute="incidenttag_set", dump_only=True)
     sla = Reference(dump_only=True)
     sla_object = fields.Nested(SlaObject, attribute="sla", dump_only=True, allow_none=True)
     team_priority = Reference(dump_only=True)
@@ -165,40 +165,40 @@ class IncidentShape(Shape):
         PriorityObject, attribute="team_priority", dump_only=True, allow_none=True
     )
     parent_incident = Reference(attribute="parent", dump_only=True)
-    is_parent_incident = Flag(dump_only=True)
+    is_parent_incident = Boolean(dump_only=True)
     snooze_time = Moment(attribute="snoozed_at", dump_only=True, allow_none=True)
-    snoozed_till = GivenMoment(dump_only=True, allow_none=True)
-    postmortems = Several(fields.Nested(PostmortemObject), dump_only=True)
+    snoozed_till = InputMoment(dump_only=True, allow_none=True)
+    postmortems = List(fields.Nested(PostmortemObject), dump_only=True)
     postmortem_assignee = fields.Function(lambda incident: None)
 
 
-class ListedShape(IncidentShape):
+class ListedIncidentSchema(IncidentSchema):
     """An incident in a list."""
 
     is_child_incident = fields.Function(lambda incident: incident.parent_id is not None)
 
 
-class IncidentPageShape(PageShape):
+class IncidentPageSchema(PageSchema):
     """A page of a list."""
 
-    results = Several(fields.Nested(ListedShape), dump_only=True)
+    results = List(fields.Nested(ListedIncidentSchema), dump_only=True)
 
 
-class PlainPageShape(IncidentPageShape):
+class PlainPageSchema(IncidentPageSchema):
     """A page for the Go client, which declares team_priority_object a string in lists (contract 2.8, X10)."""
 
-    results = Several(fields.Nested(ListedShape(exclude=("team_priority_object",))), dump_only=True)
+    results = List(fields.Nested(ListedIncidentSchema(exclude=("team_priority_object",))), dump_only=True)
 
 
-def _name(user: User | None) -> str:
-    return display_name(user) if user else ""
+def _get_name(user: User | None) -> str:
+    return get_display_name(user) if user else ""
 
 
-def filled(incidents: list[Incident]) -> list[Incident]:
+def fill(incidents: list[Incident]) -> list[Incident]:
     """The incidents with all that they refer to: a query a kind, however many they are."""
-    for name, load in _NEIGHBOURS:
-        wanted = {getattr(incident, f"{name}_id") for incident in incidents} - {None}
-        found = {row.id: row for row in load(wanted)} if wanted else {}
+    for name, load in _REFERENCES:
+        ids = {getattr(incident, f"{name}_id") for incident in incidents} - {None}
+        found = {row.id: row for row in load(ids)} if ids else {}
         for incident in incidents:
             setattr(incident, name, found.get(getattr(incident, f"{name}_id")))
     rows = {incident.id: incident for incident in incidents}
@@ -207,9 +207,9 @@ def filled(incidents: list[Incident]) -> list[Incident]:
     parents = Incident.select(Incident.parent).where(
         Incident.parent.is_null(False), Incident.parent.in_(list(rows))
     )
-    named = {parent for (parent,) in parents.distinct().tuples()}
+    parent_ids = {parent for (parent,) in parents.distinct().tuples()}
     for incident in incidents:
-        incident.is_parent_incident = incident.id in named
+        incident.is_parent_incident = incident.id in parent_ids
     return incidents
 
 
@@ -227,22 +227,22 @@ def _attach_postmortems(by_row: dict[int, Incident]) -> None:
     """Give each incident the postmortems that are about it, oldest first."""
     for incident in by_row.values():
         incident.postmortems = []
-    about = (
+    links = (
         PostmortemIncident.select(PostmortemIncident.incident, Postmortem.unique_id, Postmortem.title)
         .join(Postmortem)
         .where(PostmortemIncident.incident.in_(list(by_row)))
         .order_by(Postmortem.creation_date, Postmortem.id)
     )
-    for row, unique_id, title in about.tuples():
+    for row, unique_id, title in links.tuples():
         by_row[row].postmortems.append({"unique_id": unique_id, "title": title})
 
 
-def _services(rows: Iterable[int]) -> Any:
-    found = with_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
-    return as_they_are_now(list(found.where(Service.id.in_(rows))))
+def _load_services(rows: Iterable[int]) -> Any:
+    found = join_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
+    return apply_maintenance(list(found.where(Service.id.in_(rows))))
 
 
-def _policies(rows: Iterable[int]) -> Any:
+def _load_policies(rows: Iterable[int]) -> Any:
     return (
         EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.unique_id, EscalationPolicy.name, Team)
         .join(Team)
@@ -250,10 +250,10 @@ def _policies(rows: Iterable[int]) -> Any:
     )
 
 
-_NEIGHBOURS: tuple[tuple[str, Callable[[Iterable[int]], Any]], ...] = (
-    ("service", _services),
+_REFERENCES: tuple[tuple[str, Callable[[Iterable[int]], Any]], ...] = (
+    ("service", _load_services),
     ("assigned_to", lambda rows: User.select().where(User.id.in_(rows))),
-    ("escalation_policy", _policies),
+    ("escalation_policy", _load_policies),
     ("sla", lambda rows: Sla.select().where(Sla.id.in_(rows))),
     ("team_priority", lambda rows: Priority.select().where(Priority.id.in_(rows))),
     ("parent", lambda rows: Incident.select(Incident.id, Incident.unique_id).where(Incident.id.in_(rows))),

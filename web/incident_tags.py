@@ -7,49 +7,49 @@ from models.incidents import Incident, IncidentTag
 from models.teams import Tag
 from web import access
 from web.auth import now
-from web.errors import NotFound, bad
-from web.incident_parts import PartOfIncident, note
-from web.incident_shapes import IncidentTagShape
-from web.resource import locked
-from web.services import team_row
+from web.errors import NotFound, reject
+from web.incident_parts import IncidentResource, log_change
+from web.incident_shapes import IncidentTagSchema
+from web.resource import lock_row
+from web.services import get_team_row
 from web.shapes import Reference, Text
 
 
-class TaggingShape(IncidentTagShape):
+class IncidentTagWriteSchema(IncidentTagSchema):
     """What a create holds: one of the tags of the incident's team."""
 
     unique_id = Text(dump_only=True)
     team_tag = Reference(required=True, blank=False)
 
 
-class IncidentTags(PartOfIncident):
+class IncidentTags(IncidentResource):
     """Tags of its team that an incident has, each once."""
 
     model = IncidentTag
     noun = "incident tag"
-    schema = TaggingShape()
+    schema = IncidentTagWriteSchema()
     parent_field = IncidentTag.incident
     id_arg = "incident_tag_id"
 
-    def rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> Any:
         return IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident == parent)
 
-    def named(self, parent: Incident, unique_id: str) -> IncidentTag:
+    def find_by_id(self, parent: Incident, unique_id: str) -> IncidentTag:
         """By its own id, or by that of the team's tag, which is there once."""
         known = unique_id.lower()
         if not access.is_uuid(known):
             raise NotFound
-        by_either = (IncidentTag.unique_id == known) | (Tag.unique_id == known)
-        row = self.rows(parent).where(by_either).first()
+        by_id = (IncidentTag.unique_id == known) | (Tag.unique_id == known)
+        row = self.select_rows(parent).where(by_id).first()
         if row is None:
             raise NotFound
         tag: IncidentTag = row
         return tag
 
-    def checked(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
         if "team_tag" not in values:
             return {}
-        return {"team_tag": team_row(Tag, parent.team_id, values["team_tag"], "team_tag")}
+        return {"team_tag": get_team_row(Tag, parent.team_id, values["team_tag"], "team_tag")}
 
     def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentTag:
         tag = values["team_tag"]
@@ -58,8 +58,8 @@ class IncidentTags(PartOfIncident):
         ).on_conflict(action="IGNORE", conflict_target=[IncidentTag.incident, IncidentTag.team_tag])
         made = next(iter(query.returning(IncidentTag).execute()), None)
         if made is None:
-            bad("team_tag", "The incident has this tag already.")
-        note(parent, "tagged", f"tag {tag.name} added")
+            reject("team_tag", "The incident has this tag already.")
+        log_change(parent, "tagged", f"tag {tag.name} added")
         return made
 
     def change(self, row: IncidentTag, values: dict[str, Any]) -> None:
@@ -67,15 +67,15 @@ class IncidentTags(PartOfIncident):
         tag = values.get("team_tag", row.team_tag)
         if tag.id == row.team_tag_id:
             return
-        locked(row.incident)
-        if self.rows(row.incident).where(IncidentTag.team_tag == tag).exists():
-            bad("team_tag", "The incident has this tag already.")
+        lock_row(row.incident)
+        if self.select_rows(row.incident).where(IncidentTag.team_tag == tag).exists():
+            reject("team_tag", "The incident has this tag already.")
         super().change(row, values)
-        note(row.incident, "tagged", f"tag {row.team_tag.name} replaced by {tag.name}")
+        log_change(row.incident, "tagged", f"tag {row.team_tag.name} replaced by {tag.name}")
 
     def remove(self, row: IncidentTag) -> None:
         super().remove(row)
-        note(row.incident, "tagged", f"tag {row.team_tag.name} removed")
+        log_change(row.incident, "tagged", f"tag {row.team_tag.name} removed")
 
 
 INCIDENT_TAGS = IncidentTags()

@@ -9,38 +9,38 @@ from models.enums import TaskStatus
 from models.incidents import Incident, IncidentTask
 from models.teams import IncidentRole
 from web.auth import viewer
-from web.incident_parts import PartOfIncident, note
+from web.incident_parts import IncidentResource, log_change
 from web.incident_shapes import Summary, Title
-from web.resource import Limited
-from web.services import team_row
-from web.shapes import Choice, MaybeMoment, Moment, Reference, Shape, Text, Username
-from web.teams import account_member
+from web.resource import LimitedResource
+from web.services import get_team_row
+from web.shapes import Choice, Moment, OptionalMoment, Reference, Schema, Text, Username
+from web.teams import get_account_member
 
 
-class IncidentTaskShape(Shape):
+class IncidentTaskSchema(Schema):
     """`role` is the role of the team's whose bearer is to do it, `assigned_to` a person."""
 
     unique_id = Text(dump_only=True)
     title = Title(required=True)
     description = Summary()
     status = Choice(TaskStatus)
-    due_at = MaybeMoment()
+    due_at = OptionalMoment()
     assigned_to = Username()
     role = Reference()
     creation_date = Moment(dump_only=True)
 
 
-class IncidentTasks(PartOfIncident, Limited):
+class IncidentTasks(IncidentResource, LimitedResource):
     """The tasks of an incident: by hand, by alert rules, and those of the task template of its service."""
 
     model = IncidentTask
     noun = "incident task"
-    schema = IncidentTaskShape()
+    schema = IncidentTaskSchema()
     parent_field = IncidentTask.incident
     id_arg = "incident_task_id"
-    most = 500
+    max_rows = 500
 
-    def rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> Any:
         return (
             IncidentTask.select(IncidentTask, User, IncidentRole)
             .join(User, peewee.JOIN.LEFT_OUTER)
@@ -48,29 +48,29 @@ class IncidentTasks(PartOfIncident, Limited):
             .where(IncidentTask.incident == parent)
         )
 
-    def checked(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
         if values.get("assigned_to"):
-            values["assigned_to"] = account_member(viewer().account, values["assigned_to"], "assigned_to")
+            values["assigned_to"] = get_account_member(viewer().account, values["assigned_to"], "assigned_to")
         if values.get("role"):
-            values["role"] = team_row(IncidentRole, parent.team_id, values["role"], "role")
+            values["role"] = get_team_row(IncidentRole, parent.team_id, values["role"], "role")
         return {name: value for name, value in values.items() if row is None or value != getattr(row, name)}
 
     def insert(self, parent: Incident, values: dict[str, Any]) -> Any:
         made = super().insert(parent, values)
-        note(parent, "task_added", f"task {made.title} added")
+        log_change(parent, "task_added", f"task {made.title} added")
         return made
 
     def change(self, row: IncidentTask, values: dict[str, Any]) -> None:
         super().change(row, values)
         if values:
-            note(row.incident, "task_changed", f"task {row.title}: {_told(values)}")
+            log_change(row.incident, "task_changed", f"task {row.title}: {_describe(values)}")
 
     def remove(self, row: IncidentTask) -> None:
         super().remove(row)
-        note(row.incident, "task_removed", f"task {row.title} removed")
+        log_change(row.incident, "task_removed", f"task {row.title} removed")
 
 
-def _told(new: dict[str, Any]) -> str:
+def _describe(new: dict[str, Any]) -> str:
     """What was changed; of the status, to what."""
     status = f"status {TaskStatus(new['status']).name.lower().replace('_', ' ')}" if "status" in new else ""
     words = [status if name == "status" else name for name in sorted(new)]

@@ -11,27 +11,27 @@ from models.services import Integration, Service
 from models.teams import Team
 from web import access, incident_alerts, paging, profile
 from web.auth import viewer
-from web.shapes import Shape, Text
+from web.shapes import Schema, Text
 
 
-class AboveShape(Shape):
+class ParentSchema(Schema):
     name = Text(dump_only=True)
     unique_id = Text(dump_only=True)
 
 
-class AboveIntegrationShape(AboveShape):
+class KeyedIntegrationSchema(ParentSchema):
     extension = Text(dump_only=True)
 
 
-class IntegrationMetadataShape(Shape):
+class IntegrationMetadataSchema(Schema):
     """An integration and what it belongs to."""
 
-    team = fields.Nested(AboveShape, attribute="service.team", dump_only=True)
-    service = fields.Nested(AboveShape, dump_only=True)
-    integration = fields.Nested(AboveIntegrationShape, dump_only=True)
+    team = fields.Nested(ParentSchema, attribute="service.team", dump_only=True)
+    service = fields.Nested(ParentSchema, dump_only=True)
+    integration = fields.Nested(KeyedIntegrationSchema, dump_only=True)
 
 
-METADATA = IntegrationMetadataShape()
+METADATA = IntegrationMetadataSchema()
 
 
 def index(team_id: str, service_id: str, integration_id: str) -> Any:
@@ -39,12 +39,12 @@ def index(team_id: str, service_id: str, integration_id: str) -> Any:
     integration = access.access_integration(viewer(), team_id, service_id, integration_id)
     found = Event.select(Event.id).where(Event.integration == integration)
     latest = found.order_by(Event.id.desc()).tuples()
-    if profile.current().pages_sublists or "page" in request.args:
-        return paging.envelope(latest, paging.asked(), incident_alerts.shown)
-    return incident_alerts.shown(list(latest.limit(incident_alerts.MOST_ALERTS)))
+    if profile.current().has_paged_lists or "page" in request.args:
+        return paging.build_page(latest, paging.read_page(), incident_alerts.load_alerts)
+    return incident_alerts.load_alerts(list(latest.limit(incident_alerts.MAX_ALERTS)))
 
 
-def metadata(integration_key: str) -> dict[str, Any]:
+def get_metadata(integration_key: str) -> dict[str, Any]:
     """Retrieve the names of an integration, its service and its team, by the integration's key."""
     rows = (
         Integration.select(Integration, Service, Team)

@@ -12,13 +12,13 @@ from models.services import Integration, Service
 from models.teams import Team
 from web import access, heartbeats, wire
 from web.auth import now, viewer
-from web.errors import bad
-from web.permissions import named
-from web.resource import Resource, configuring, locked, wait_for_lanes
-from web.shapes import LONG_TEXT, Choice, Flag, Moment, Number, Reference, Shape, Text, Username
+from web.errors import reject
+from web.permissions import get_permissions
+from web.resource import Resource, config_transaction, lock_row, lock_services
+from web.shapes import LONG_TEXT, Boolean, Choice, Moment, Number, Reference, Schema, Text, Username
 
 
-class ApplicationShape(Shape):
+class ApplicationSchema(Schema):
     """An entry of the catalogue; what ours have no words for is constant (contract section 6)."""
 
     name = Text(dump_only=True)
@@ -34,7 +34,7 @@ class ApplicationShape(Shape):
     documentation_link = fields.Function(lambda application: "")
 
 
-class IntegrationShape(Shape):
+class IntegrationSchema(Schema):
     name = Text()
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
@@ -42,10 +42,10 @@ class IntegrationShape(Shape):
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
     application = Text(required=True, limit=36)
-    application_reference = fields.Nested(ApplicationShape, dump_only=True)
+    application_reference = fields.Nested(ApplicationSchema, dump_only=True)
     integration_key = Text(dump_only=True)
     created_by = Username(dump_only=True)
-    is_enabled = Flag()
+    is_enabled = Boolean()
     create_incidents_for = Number(validate=validate.OneOf([0, 1, 2, 3]))
     integration_type = Choice(IntegrationType)
     default_urgency = Choice(Urgency)
@@ -55,7 +55,7 @@ class IntegrationShape(Shape):
 def webhook_url(integration: Integration) -> str:
     """Where the tool posts to; its extension picks the normaliser."""
     extension = APPLICATIONS[integration.application].extension
-    return wire.link(f"/api/integration/{extension}/{integration.integration_key}/")
+    return wire.build_url(f"/api/integration/{extension}/{integration.integration_key}/")
 
 
 class Integrations(Resource):
@@ -63,96 +63,98 @@ class Integrations(Resource):
 
     model = Integration
     noun = "integration"
-    schema = IntegrationShape()
+    schema = IntegrationSchema()
     parent_field = Integration.service
     id_arg = "integration_id"
-    needs = named("integration")
+    permissions = get_permissions("integration")
     put_may_omit = ("application",)
 
-    def parent(self, **ids: str) -> Service:
+    def get_parent(self, **ids: str) -> Service:
         return access.access_service(viewer(), **ids)
 
-    def rows(self, parent: Service) -> Any:
+    def select_rows(self, parent: Service) -> Any:
         return Integration.select(Integration, User).join(User).where(Integration.service == parent)
 
-    def filled(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Any]) -> list[Any]:
         for row in rows:
             row.application_reference = APPLICATIONS[row.application]
         return rows
 
-    def checked(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
         if "application" in values:
             values["application"] = values["application"].lower()
             if values["application"] not in APPLICATIONS:
-                bad("application", "No such application.")
+                reject("application", "No such application.")
         return values
 
     def insert(self, parent: Service, values: dict[str, Any]) -> Any:
         made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
-        return super().insert(parent, {**made, **values, **_pings(None, values)})
+        return super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
 
     def change(self, row: Integration, values: dict[str, Any]) -> None:
-        super().change(row, {**values, **_pings(row, values)})
+        super().change(row, {**values, **_get_ping_changes(row, values)})
 
-    def _locked(self, row: Integration) -> Any:
+    def _lock_row(self, row: Integration) -> Any:
         """First the service's lock, as its lane takes both, which writes when pings are expected."""
         if row.application == HEARTBEAT:
-            wait_for_lanes(Service.id == row.service_id)
-        return super()._locked(row)
+            lock_services(Service.id == row.service_id)
+        return super()._lock_row(row)
 
     def remove(self, row: Integration) -> None:
-        wait_for_lanes(Service.id == row.service_id)
+        lock_services(Service.id == row.service_id)
         super().remove(row)
 
 
-def _pings(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
+def _get_ping_changes(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
     """What these values change of the pings that an integration (None: a new one) expects. One that begins to
     take them expects the first from now on."""
     was_heartbeat = row is not None and row.application == HEARTBEAT
     if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
-        none = {"heartbeat_every": 0, "heartbeat_grace": 0, "expected_at": None, "heard_at": None}
-        return none if was_heartbeat else {}
-    before = locked(row) if row is not None else Integration()
+        cleared = {"heartbeat_interval": 0, "heartbeat_grace": 0, "expected_at": None, "last_ping_at": None}
+        return cleared if was_heartbeat else {}
+    before = lock_row(row) if row is not None else Integration()
     after = Integration(**{**before.__data__, **values})
-    set_up = (
-        {} if was_heartbeat else {"heartbeat_every": heartbeats.EVERY, "heartbeat_grace": heartbeats.GRACE}
+    defaults = (
+        {}
+        if was_heartbeat
+        else {"heartbeat_interval": heartbeats.DEFAULT_EVERY_S, "heartbeat_grace": heartbeats.DEFAULT_GRACE_S}
     )
-    for name, value in set_up.items():
+    for name, value in defaults.items():
         setattr(after, name, value)
-    if was_heartbeat and heartbeats.is_open(before) == heartbeats.is_open(after):
+    if was_heartbeat and heartbeats.is_accepting(before) == heartbeats.is_accepting(after):
         return {}
-    return {**set_up, **heartbeats.expecting_from(after, now())}
+    return {**defaults, **heartbeats.build_expectation(after, now())}
 
 
-class KeyOwnerShape(Shape):
+class KeyOwnerSchema(Schema):
     integration_unique_id = Reference(required=True, blank=False)
 
 
 def regenerate_key() -> Integration:
     """Give an integration a new key; the old one is refused from then on."""
-    unique_id = wire.body()["integration_unique_id"]
-    place = (
+    unique_id = wire.read_body()["integration_unique_id"]
+    names = (
         Integration.select(Integration.id, Service.unique_id, Team.unique_id)
         .join(Service)
         .join(Team)
         .where(Integration.unique_id == unique_id, Team.account == viewer().account)
         .first()
     )
-    if place is None:
-        bad("integration_unique_id", "No such integration.")
-    service = access.access_service(viewer(), place.service.team.unique_id, place.service.unique_id)
-    with configuring():
+    if names is None:
+        reject("integration_unique_id", "No such integration.")
+    service = access.access_service(viewer(), names.service.team.unique_id, names.service.unique_id)
+    with config_transaction():
         key = Integration.update(integration_key=new_uuid())
         key.where(Integration.unique_id == unique_id).execute()
-    row = INTEGRATIONS.rows(service).where(Integration.unique_id == unique_id).get()
-    return INTEGRATIONS.filled([row])[0]
+    row = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
+    return INTEGRATIONS.fill([row])[0]
 
 
-def applications() -> list[Application]:
+def list_applications() -> list[Application]:
     """List the applications that an integration can be of."""
     return list(APPLICATIONS.values())
 
 
 INTEGRATIONS = Integrations()
-APPLICATION = ApplicationShape()
-KEY_OWNER = KeyOwnerShape()
+APPLICATION = ApplicationSchema()
+KEY_OWNER = KeyOwnerSchema()

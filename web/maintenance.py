@@ -8,29 +8,29 @@ from models.ids import new_uuid
 from models.maintenance import Maintenance, MaintenanceService
 from models.services import Service
 from models.teams import Team
-from web.errors import bad
-from web.permissions import named
+from web.errors import reject
+from web.permissions import get_permissions
 from web.resource import Resource, attach
 from web.shapes import (
-    GivenMoment,
-    MaybeMoment,
+    InputMoment,
+    List,
     Moment,
+    Nested,
     Number,
-    Part,
+    OptionalMoment,
     Reference,
-    Several,
-    Shape,
+    Schema,
     Text,
     TimeZone,
 )
 
 # Days; ten years, as for all that is counted from today.
-LONGEST_INTERVAL_D = 3650
+MAX_INTERVAL_D = 3650
 
-MOST_SERVICES = 500
+MAX_SERVICES = 500
 
 
-class MaintainedShape(Shape):
+class MaintenanceServiceSchema(Schema):
     unique_id = Text(dump_only=True)
     service = Reference(required=True, blank=False)
 
@@ -39,19 +39,22 @@ class MaintainedShape(Shape):
         return {"service": data} if isinstance(data, str) else data
 
 
-class MaintenanceShape(Shape):
+class MaintenanceSchema(Schema):
     unique_id = Text(dump_only=True)
-    start_time = GivenMoment(required=True)
-    end_time = GivenMoment(required=True)
+    start_time = InputMoment(required=True)
+    end_time = InputMoment(required=True)
     # Days.
-    repeat_interval = Number(least=0, most=LONGEST_INTERVAL_D)
-    services = Several(
-        Part(MaintainedShape), most=MOST_SERVICES, required=True, validate=validate.Length(min=1)
+    repeat_interval = Number(min_value=0, max_value=MAX_INTERVAL_D)
+    services = List(
+        Nested(MaintenanceServiceSchema),
+        max_items=MAX_SERVICES,
+        required=True,
+        validate=validate.Length(min=1),
     )
     creation_date = Moment(dump_only=True)
     name = Text()
     time_zone = TimeZone()
-    repeat_until = MaybeMoment()
+    repeat_until = OptionalMoment()
     maintenance_template = fields.Constant(None, dump_only=True)
 
 
@@ -60,20 +63,20 @@ class Maintenances(Resource):
 
     model = Maintenance
     noun = "maintenance"
-    schema = MaintenanceShape()
+    schema = MaintenanceSchema()
     parent_field = Maintenance.team
     id_arg = "maintenance_id"
-    needs = named("maintenance")
+    permissions = get_permissions("maintenance")
 
-    def filled(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Any]) -> list[Any]:
         services = MaintenanceService.select(MaintenanceService, Service).join(Service)
         attach(rows, "services", services, MaintenanceService.maintenance)
         return rows
 
-    def checked(self, values: dict[str, Any], parent: Team, row: Maintenance | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Maintenance | None) -> dict[str, Any]:
         if "services" in values:
-            values["services"] = _services(parent, [each["service"] for each in values["services"]])
-        _require_sense(values, row or Maintenance())
+            values["services"] = _find_services(parent, [each["service"] for each in values["services"]])
+        _check_times(values, row or Maintenance())
         return values
 
     def insert(self, parent: Team, values: dict[str, Any]) -> Maintenance:
@@ -89,32 +92,32 @@ class Maintenances(Resource):
             _replace_services(row, services)
 
 
-def _services(team: Team, ids: list[str]) -> list[Service]:
+def _find_services(team: Team, ids: list[str]) -> list[Service]:
     """The services of the team with these ids, in this order."""
     if len(set(ids)) != len(ids):
-        bad("services", "The same service twice.")
+        reject("services", "The same service twice.")
     found = Service.select().where(Service.team == team, Service.unique_id.in_(ids))
     by_id = {service.unique_id: service for service in found}
     if len(by_id) != len(ids):
-        bad("services", "The team has no such service.")
+        reject("services", "The team has no such service.")
     return [by_id[unique_id] for unique_id in ids]
 
 
-def _require_sense(values: dict[str, Any], row: Maintenance) -> None:
+def _check_times(values: dict[str, Any], row: Maintenance) -> None:
     """The rules between fields, on what the window would be after the change."""
     start, end, until = (
         values.get(name, getattr(row, name)) for name in ("start_time", "end_time", "repeat_until")
     )
     if end <= start:
-        bad("end_time", "Must be after the start.")
+        reject("end_time", "Must be after the start.")
     if until is not None and until <= start:
-        bad("repeat_until", "Must be after the start.")
+        reject("repeat_until", "Must be after the start.")
 
 
 def _replace_services(maintenance: Maintenance, services: list[Service]) -> None:
     """These and no others, in this order; a service that stays keeps the id that it has here."""
-    standing = MaintenanceService.select().where(MaintenanceService.maintenance == maintenance)
-    ids = {each.service_id: each.unique_id for each in standing}
+    existing = MaintenanceService.select().where(MaintenanceService.maintenance == maintenance)
+    ids = {each.service_id: each.unique_id for each in existing}
     MaintenanceService.delete().where(MaintenanceService.maintenance == maintenance).execute()
     MaintenanceService.insert_many(
         [

@@ -15,7 +15,7 @@ from flask import Flask, Response, request
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
-from prometheus_client.metrics_core import Metric as Family
+from prometheus_client.metrics_core import Metric as MetricFamily
 
 from models import metrics as kept
 from models.base import store
@@ -24,152 +24,158 @@ from models.metrics import Series
 from tocsin.metrics import KINDS, METRICS, Metric, count_refused
 
 # Whoever asks more often than this gets the last answer again.
-FRESH_S = 1.0
+CACHE_S = 1.0
 
 Values = Iterable[tuple[tuple[str, ...], float]]
 Labels = tuple[tuple[str, str], ...]
 
 
-class Page:
+class MetricsPage:
     """The text, made anew when it is asked for, at most once a second; one instance per web process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: tuple[float, bytes] | None = None
 
-    def text(self) -> bytes:
+    def get_text(self) -> bytes:
         with self._lock:
-            if self._last is None or time.monotonic() - self._last[0] > FRESH_S:
-                text = made()
+            if self._last is None or time.monotonic() - self._last[0] > CACHE_S:
+                text = render()
                 self._last = (time.monotonic(), text)
             return self._last[1]
 
 
-page = Page()
+page = MetricsPage()
 
 
 def show() -> Response:
     """What was counted and what waits, for Prometheus."""
-    return Response(page.text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
+    return Response(page.get_text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def made() -> bytes:
+def render() -> bytes:
     """The text as the store would have it now."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Stored())
+    registry.register(_StoreCollector())
     text: bytes = generate_latest(registry)
     return text
 
 
-class _Stored:
+class _StoreCollector:
     """A collector whose series are in the store."""
 
-    def collect(self) -> Iterator[Family]:
-        yield from _counted(kept.totals())
-        yield from _waiting(store().now())
+    def collect(self) -> Iterator[MetricFamily]:
+        yield from _collect_counters(kept.load_totals())
+        yield from _collect_gauges(store().now())
 
 
-def _counted(totals: dict[Series, float]) -> Iterator[Family]:
+def _collect_counters(totals: dict[Series, float]) -> Iterator[MetricFamily]:
     series: dict[str, dict[Labels, float]] = defaultdict(dict)
     for (name, labels), value in totals.items():
         series[name][tuple(sorted(json.loads(labels).items()))] = value
     for metric in METRICS:
         kind = "histogram" if metric.buckets else "counter"
-        family = Family(metric.name.removesuffix("_total"), metric.meaning, kind)
+        family = MetricFamily(metric.name.removesuffix("_total"), metric.meaning, kind)
         if metric.buckets:
             _add_histograms(family, metric, series)
         else:
-            for named, value in sorted((series[metric.name] or _nothing_yet(metric)).items()):
-                family.add_sample(metric.name, dict(named), value)
+            for pairs, value in sorted((series[metric.name] or _get_zero(metric)).items()):
+                family.add_sample(metric.name, dict(pairs), value)
         yield family
 
 
-def _nothing_yet(metric: Metric) -> dict[Labels, float]:
+def _get_zero(metric: Metric) -> dict[Labels, float]:
     """What has no labels is known before it is counted for the first time."""
     return {} if metric.labels else {(): 0.0}
 
 
-def _add_histograms(family: Family, metric: Metric, series: dict[str, dict[Labels, float]]) -> None:
+def _add_histograms(family: MetricFamily, metric: Metric, series: dict[str, dict[Labels, float]]) -> None:
     """Every bucket of each, also those that nothing fell into yet."""
     counts, sums = series[f"{metric.name}_count"], series[f"{metric.name}_sum"]
     buckets = series[f"{metric.name}_bucket"]
     for labels, count in sorted(counts.items()):
         for bound in metric.buckets:
-            named = tuple(sorted((*labels, ("le", str(bound)))))
-            family.add_sample(f"{metric.name}_bucket", dict(named), buckets.get(named, 0.0))
+            pairs = tuple(sorted((*labels, ("le", str(bound)))))
+            family.add_sample(f"{metric.name}_bucket", dict(pairs), buckets.get(pairs, 0.0))
         family.add_sample(f"{metric.name}_bucket", {**dict(labels), "le": "+Inf"}, count)
         family.add_sample(f"{metric.name}_count", dict(labels), count)
         family.add_sample(f"{metric.name}_sum", dict(labels), sums.get(labels, 0.0))
 
 
-def _waiting(now: datetime) -> Iterator[Family]:
-    backlog = kept.backlog(now)
-    living = kept.living(now)
-    channels = [(_channel(kind), backlog.messages[kind]) for kind in sorted(DELIVERABLE)]
-    starts = {life.kind: life.started_at for life in sorted(living, key=lambda life: life.started_at)}
-    yield _gauge(
-        "tocsin_alerts_waiting",
+def _collect_gauges(now: datetime) -> Iterator[MetricFamily]:
+    backlog = kept.measure_backlog(now)
+    living = kept.list_live(now)
+    channels = [(_get_channel(kind), backlog.messages[kind]) for kind in sorted(DELIVERABLE)]
+    started = {
+        process.kind: process.started_at for process in sorted(living, key=lambda process: process.started_at)
+    }
+    yield _build_gauge(
+        "tocsin_alerts_pending",
         "Bodies that nobody has read yet, and alerts behind a cut of the road.",
-        [(("received",), backlog.received), (("road",), backlog.on_road)],
+        [(("received",), backlog.received), (("pipeline",), backlog.in_pipeline)],
         "at",
     )
-    yield _gauge("tocsin_lanes_waiting", "Services and routers with alerts waiting.", [((), backlog.lanes)])
-    yield _gauge(
-        "tocsin_oldest_waiting_seconds",
-        "For how long the first alert of a lane has waited, where that is longest.",
-        [((), _age(backlog.oldest, now))],
+    yield _build_gauge(
+        "tocsin_lanes_pending", "Services and routers with alerts waiting.", [((), backlog.lanes)]
     )
-    yield _gauge("tocsin_aside", "Bodies and alerts that are set aside.", [((), backlog.aside)])
-    yield _gauge("tocsin_timers_overdue", "Timers that are due.", [((), backlog.timers.count)])
-    yield _gauge(
+    yield _build_gauge(
+        "tocsin_oldest_pending_seconds",
+        "For how long the first alert of a lane has waited, where that is longest.",
+        [((), _compute_age(backlog.oldest, now))],
+    )
+    yield _build_gauge(
+        "tocsin_dead_letters", "Bodies and alerts that are set aside.", [((), backlog.dead_letters)]
+    )
+    yield _build_gauge("tocsin_timers_overdue", "Timers that are due.", [((), backlog.timers.count)])
+    yield _build_gauge(
         "tocsin_timers_overdue_oldest_seconds",
         "How late the oldest of them is.",
-        [((), _age(backlog.timers.since, now))],
+        [((), _compute_age(backlog.timers.since, now))],
     )
-    yield _gauge(
-        "tocsin_messages_waiting",
+    yield _build_gauge(
+        "tocsin_messages_pending",
         "Messages that should be out.",
         [((name,), unsent.count) for name, unsent in channels],
         "channel",
     )
-    yield _gauge(
+    yield _build_gauge(
         "tocsin_messages_oldest_seconds",
         "How late the oldest of them is.",
-        [((name,), _age(unsent.since, now)) for name, unsent in channels],
+        [((name,), _compute_age(unsent.since, now)) for name, unsent in channels],
         "channel",
     )
-    yield _gauge(
+    yield _build_gauge(
         "tocsin_messages_failed",
         "Messages that could not be sent, since the last one that was.",
         [((name,), unsent.failed) for name, unsent in channels],
         "channel",
     )
-    yield _gauge(
+    yield _build_gauge(
         "tocsin_processes_up",
         "Processes that gave a sign of life lately.",
-        [((kind,), sum(life.kind == kind for life in living)) for kind in KINDS],
+        [((kind,), sum(process.kind == kind for process in living)) for kind in KINDS],
         "kind",
     )
-    yield _gauge(
+    yield _build_gauge(
         "tocsin_process_start_time_seconds",
         "When the youngest of them started, since 1970.",
-        [((kind,), at.timestamp()) for kind, at in sorted(starts.items())],
+        [((kind,), at.timestamp()) for kind, at in sorted(started.items())],
         "kind",
     )
 
 
-def _gauge(name: str, meaning: str, values: Values, *labels: str) -> Family:
+def _build_gauge(name: str, meaning: str, values: Values, *labels: str) -> MetricFamily:
     family = GaugeMetricFamily(name, meaning, labels=labels)
-    for named, value in values:
-        family.add_metric(named, value)
+    for label_values, value in values:
+        family.add_metric(label_values, value)
     return family
 
 
-def _age(since: datetime | None, now: datetime) -> float:
+def _compute_age(since: datetime | None, now: datetime) -> float:
     return max((now - since).total_seconds(), 0.0) if since else 0.0
 
 
-def _channel(kind: int) -> str:
+def _get_channel(kind: int) -> str:
     return ContactType(kind).name.lower()
 
 

@@ -8,66 +8,66 @@ from typing import Any
 from marshmallow import fields
 
 from models.accounts import User
-from models.directories import directory_of
-from models.prepared import any_of
+from models.directories import build_oncall_config
+from models.prepared import in_list
 from models.teams import EscalationPolicy, Team
-from schedules.targets import Duty
+from schedules.targets import OnCallResolver
 from web import access
 from web.auth import now, viewer
-from web.shapes import Flag, Number, Several, Shape, Text, UserShape
+from web.shapes import Boolean, List, Number, Schema, Text, UserSchema
 
 
-class NamedTeamShape(Shape):
+class OnCallTeamSchema(Schema):
     unique_id = Text()
     name = Text()
 
 
-class NamedPolicyShape(Shape):
+class PolicySummarySchema(Schema):
     name = Text()
     summary = Text()
     description = Text()
     unique_id = Text()
     repeat_policy = Number()
-    move_to_next = Flag()
-    global_ep = Flag()
+    move_to_next = Boolean()
+    global_ep = Boolean()
 
 
-class Shaped(fields.Nested):
+class Serialized(fields.Nested):
     """What is in its shape already: the same few people are named by many policies."""
 
     def _serialize(self, *args: Any, **kwargs: Any) -> Any:
         return args[0]
 
 
-class OnCallShape(Shape):
+class OnCallSchema(Schema):
     """The first version: everybody whom a policy would tell by now, whatever the step."""
 
-    escalation_policy = fields.Nested(NamedPolicyShape)
-    team = fields.Nested(NamedTeamShape)
-    users = Several(Shaped(UserShape))
+    escalation_policy = fields.Nested(PolicySummarySchema)
+    team = fields.Nested(OnCallTeamSchema)
+    users = List(Serialized(UserSchema))
 
 
-class OnCallStepShape(Shape):
+class OnCallStepSchema(Schema):
     ep_rule = Text()
     position = Number()
     delay = Number()
-    oncalls = Several(Shaped(UserShape))
+    oncalls = List(Serialized(UserSchema))
 
 
-class OnCallPolicyShape(Shape):
+class OnCallPolicySchema(Schema):
     """The second version: whom each step of a policy would tell; nobody is an empty list."""
 
     unique_id = Text()
     name = Text()
-    oncalls = Several(fields.Nested(OnCallStepShape))
+    oncalls = List(fields.Nested(OnCallStepSchema))
 
 
-USER = UserShape()
-FIRST = OnCallShape()
-SECOND = OnCallPolicyShape()
+USER = UserSchema()
+BY_POLICY = OnCallSchema()
+BY_STEP = OnCallPolicySchema()
 
 
-def of_team(team_id: str) -> list[dict[str, Any]]:
+def list_by_policy(team_id: str) -> list[dict[str, Any]]:
     """List who is on call by each escalation policy of a team"""
     team = access.access_team(viewer(), team_id)
     return [
@@ -76,34 +76,36 @@ def of_team(team_id: str) -> list[dict[str, Any]]:
             "team": team,
             "users": list({user["username"]: user for users in by_step for user in users}.values()),
         }
-        for policy, by_step in _on_call(team, _policies(team), now())
+        for policy, by_step in _find_on_call(team, _select_policies(team), now())
     ]
 
 
-def of_team_by_step(team_id: str) -> list[dict[str, Any]]:
+def list_by_step(team_id: str) -> list[dict[str, Any]]:
     """List who is on call by each step of a team's escalation policies"""
     team = access.access_team(viewer(), team_id)
-    return _by_step(team, _policies(team))
+    return _build_steps(team, _select_policies(team))
 
 
-def of_policy(team_id: str, escalation_policy_id: str) -> list[dict[str, Any]]:
+def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str, Any]]:
     """Retrieve who is on call by each step of an escalation policy"""
     team = access.access_team(viewer(), team_id)
-    return _by_step(team, [access.find(_policies(team), EscalationPolicy.unique_id, escalation_policy_id)])
+    return _build_steps(
+        team, [access.find(_select_policies(team), EscalationPolicy.unique_id, escalation_policy_id)]
+    )
 
 
-def of_service(team_id: str, service_id: str) -> list[dict[str, Any]]:
+def get_service_on_call(team_id: str, service_id: str) -> list[dict[str, Any]]:
     """Retrieve who is on call by each step of a service's escalation policy"""
     service = access.access_service(viewer(), team_id, service_id)
-    return _by_step(service.team, [service.escalation_policy] if service.escalation_policy else [])
+    return _build_steps(service.team, [service.escalation_policy] if service.escalation_policy else [])
 
 
-def _policies(team: Team) -> Any:
+def _select_policies(team: Team) -> Any:
     policies = EscalationPolicy.select().where(EscalationPolicy.team == team)
     return policies.order_by(EscalationPolicy.creation_date, EscalationPolicy.id)
 
 
-def _by_step(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
+def _build_steps(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
     return [
         {
             "unique_id": policy.unique_id,
@@ -118,20 +120,20 @@ def _by_step(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str,
                 for rule, users in zip(policy.rules, by_step, strict=True)
             ],
         }
-        for policy, by_step in _on_call(team, policies, now())
+        for policy, by_step in _find_on_call(team, policies, now())
     ]
 
 
-def _on_call(
+def _find_on_call(
     team: Team, policies: Iterable[EscalationPolicy], at: datetime
 ) -> list[tuple[EscalationPolicy, list[list[dict[str, Any]]]]]:
     """Each policy with the people of its steps, in their shape, as they would be paged at this moment."""
     rows = list(policies)
-    directory = directory_of(team, rows)
-    duty = Duty(directory, at)
+    config = build_oncall_config(team, rows)
+    duty = OnCallResolver(config, at)
     by_step = {
-        row: [duty.people_of(step) for step in policy.steps] for row, policy in directory.policies.items()
+        row: [duty.get_people(step) for step in policy.steps] for row, policy in config.policies.items()
     }
     found = {person.row for steps in by_step.values() for people in steps for person in people}
-    users = {user.id: USER.dump(user) for user in User.select().where(any_of(User.id, found))}
+    users = {user.id: USER.dump(user) for user in User.select().where(in_list(User.id, found))}
     return [(row, [[users[person.row] for person in people] for people in by_step[row.id]]) for row in rows]

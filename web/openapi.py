@@ -20,7 +20,7 @@ VERSION = "1.1.0"
 PATH = "/api/openapi.json"
 DOCS = "/api/docs"
 
-ABOUT = f"""\
+DESCRIPTION = f"""\
 Every operation that says so needs a token: `Authorization: Bearer KEY`. `Authorization: Token KEY` is served,
 too, with the shapes that published clients read. The word makes these differences:
 
@@ -33,11 +33,11 @@ too, with the shapes that published clients read. The word makes these differenc
 
 Answers are JSON, or XML for who accepts that (`application/xml`, `text/xml`). So are bodies, but those of
 alerts, which are JSON. Lists that come page by page take `page` and `page_size`, of which the largest is
-`{paging.LARGEST_SIZE}`.
+`{paging.MAX_SIZE}`.
 """
 
 # What is said of an operation's needs (web/permissions.py); any other is the name of a permission.
-NEEDS: Mapping[str, str] = {
+PERMISSION_TEXTS: Mapping[str, str] = {
     "": "Needs no token: whoever knows the key in the path may send alerts by it.",
     permissions.MEMBER: "For all members of the account.",
     permissions.OWN: "For the person whom it is about, owners and admins.",
@@ -46,7 +46,7 @@ NEEDS: Mapping[str, str] = {
 }
 
 # Under which heading an operation stands: the first of these pieces that its path has decides.
-TAGS: tuple[tuple[str, str], ...] = (
+PATH_TAGS: tuple[tuple[str, str], ...] = (
     ("/customroles/", "Custom roles"),
     ("/notification_rules/", "Notification rules"),
     ("/forwarding_rules/", "Forwarding rules"),
@@ -86,14 +86,14 @@ TAGS: tuple[tuple[str, str], ...] = (
     ("/integration/", "Alerts"),
     ("/alert/status/", "Alerts"),
     ("/tocsin/alerts/", "Alerts"),
-    ("/aside/", "Alerts"),
+    ("/dead-letters/", "Alerts"),
     ("/simulate/", "Alerts"),
     ("/rules/try/", "Alert rules"),
     ("/", "Members"),
 )
 
 # What names in paths stand for, where it is not the unique_id of what they are called after.
-PLACES: Mapping[str, str] = {
+PATH_PARAMETERS: Mapping[str, str] = {
     "account_id": "The account's identifier of five characters.",
     "extension": "What the application is called in addresses. The body is its own; this one is `generic`.",
     "incident": "The incident's number, or its unique_id.",
@@ -102,16 +102,16 @@ PLACES: Mapping[str, str] = {
     "username": "The person's username.",
 }
 
-PAGE = (
+PAGE_PARAMETERS = (
     ("page", "Which page, from 1.", {"type": "integer", "minimum": 1, "default": 1}),
     (
         "page_size",
         "How many on a page.",
-        {"type": "integer", "minimum": 1, "maximum": paging.LARGEST_SIZE, "default": paging.DEFAULT_SIZE},
+        {"type": "integer", "minimum": 1, "maximum": paging.MAX_SIZE, "default": paging.DEFAULT_SIZE},
     ),
 )
 
-REFUSALS: tuple[type[errors.ApiError], ...] = (
+ERROR_TYPES: tuple[type[errors.ApiError], ...] = (
     errors.BadRequest,
     errors.NotAuthenticated,
     errors.Forbidden,
@@ -125,7 +125,7 @@ _ARGUMENT = re.compile("<([a-z_]+)>")
 _TYPES = {str: "string", bool: "boolean", int: "integer", dict: "object", list: "array", type(None): "null"}
 
 
-def view() -> Response:
+def show() -> Response:
     """This description."""
     config = current_app.config
     return Response(
@@ -133,7 +133,7 @@ def view() -> Response:
     )
 
 
-def docs() -> Blueprint:
+def build_docs() -> Blueprint:
     """The page that shows the description; everything it loads comes from here."""
     # Said here, since it would else be made from the Host header, which anybody can choose. Without a list of
     # operations and models unfolded, the page is there at once.
@@ -151,33 +151,33 @@ def docs() -> Blueprint:
 @lru_cache
 def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
     """OpenAPI 3.1 of these routes."""
-    plugin = MarshmallowPlugin(schema_name_resolver=_name)
+    plugin = MarshmallowPlugin(schema_name_resolver=_get_name)
     served = [route for route in routes if route.documented]
-    named = sorted({_tag(route) for route in served})
+    tag_names = sorted({_get_tag(route) for route in served})
     spec = APISpec(
         "Tocsin",
         VERSION,
         "3.1.0",
         [plugin],
-        info={"description": ABOUT, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        info={"description": DESCRIPTION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
         servers=[{"url": public_url}],
-        tags=[{"name": tag} for tag in named],
+        tags=[{"name": tag} for tag in tag_names],
     )
-    for field, format_ in ((shapes.Moment, "date-time"), (shapes.Day, "date"), (shapes.Uuid, "uuid")):
+    for field, format_ in ((shapes.Moment, "date-time"), (shapes.Date, "date"), (shapes.Uuid, "uuid")):
         plugin.map_to_openapi_type(field, "string", format_)
     plugin.map_to_openapi_type(shapes.Reference, "string", None)
     assert plugin.converter is not None
-    plugin.converter.add_attribute_function(_typed)
+    plugin.converter.add_attribute_function(_describe_type)
     spec.components.security_scheme("bearerAuth", {"type": "http", "scheme": "bearer"})
     spec.components.schema("Error", ERROR)
-    for refusal in REFUSALS:
-        spec.components.response(refusal.__name__, _refusal(refusal))
-    describe = _Describer(spec)
-    for path, operations in _by_path(served):
-        described = {route.method.lower(): describe.operation(route) for route in operations}
+    for error_type in ERROR_TYPES:
+        spec.components.response(error_type.__name__, _describe_error(error_type))
+    describer = _Describer(spec)
+    for path, operations in _group_by_path(served):
+        described = {route.method.lower(): describer.describe(route) for route in operations}
         spec.path(_ARGUMENT.sub(r"{\1}", path), operations=described)
-    whole: dict[str, Any] = spec.to_dict()
-    return whole
+    description: dict[str, Any] = spec.to_dict()
+    return description
 
 
 ERROR = {
@@ -194,51 +194,51 @@ ERROR = {
 }
 
 
-def _name(schema: Any) -> str:
+def _get_name(schema: Any) -> str:
     """Schemas go by their class; those of which any field may be missing are changes."""
-    name = (schema if isinstance(schema, type) else type(schema)).__name__.removesuffix("Shape")
+    name = (schema if isinstance(schema, type) else type(schema)).__name__.removesuffix("Schema")
     if getattr(schema, "exclude", None):
         name = f"{name}Plain"
     return f"{name}Changes" if getattr(schema, "partial", None) else name
 
 
-def _typed(_: Any, field: fields.Field[Any], **__: Any) -> dict[str, Any]:
+def _describe_type(_: Any, field: fields.Field[Any], **__: Any) -> dict[str, Any]:
     """What the kind of a field does not say: of labels, and of what is computed."""
     if isinstance(field, shapes.TeamLabel):
         return {"oneOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}
-    known = examples.named(field) if isinstance(field, fields.Function) else None
+    known = examples.find_example(field) if isinstance(field, fields.Function) else None
     if known is None:
         return {}
     kind = _TYPES[type(known[0])]
     return {"type": ["string", "null"] if kind in ("string", "null") else kind}
 
 
-def _refusal(refusal: type[errors.ApiError]) -> dict[str, Any]:
-    told = {"detail": refusal.detail}
-    shown = {wire.JSON: told, wire.XML: xml.render(told).decode()}
+def _describe_error(error_type: type[errors.ApiError]) -> dict[str, Any]:
+    body = {"detail": error_type.detail}
+    bodies = {wire.JSON: body, wire.XML: xml.render(body).decode()}
     answer: dict[str, Any] = {
-        "description": refusal.detail,
-        "content": {kind: {"schema": "Error", "example": example} for kind, example in shown.items()},
+        "description": error_type.detail,
+        "content": {kind: {"schema": "Error", "example": example} for kind, example in bodies.items()},
     }
     headers = {
         errors.NotAuthenticated: ("WWW-Authenticate", {"type": "string"}),
         errors.Throttled: ("Retry-After", {"type": "integer"}),
     }
-    if refusal in headers:
-        name, schema = headers[refusal]
+    if error_type in headers:
+        name, schema = headers[error_type]
         answer["headers"] = {name: {"schema": schema}}
     return answer
 
 
-def _by_path(served: Iterable[Any]) -> Iterable[tuple[str, list[Any]]]:
+def _group_by_path(served: Iterable[Any]) -> Iterable[tuple[str, list[Any]]]:
     paths: dict[str, list[Any]] = {}
     for route in served:
         paths.setdefault(route.path, []).append(route)
     return paths.items()
 
 
-def _tag(route: Any) -> str:
-    return next(tag for piece, tag in TAGS if piece in route.path)
+def _get_tag(route: Any) -> str:
+    return next(tag for piece, tag in PATH_TAGS if piece in route.path)
 
 
 class _Describer:
@@ -247,102 +247,113 @@ class _Describer:
     def __init__(self, spec: APISpec) -> None:
         self._components = spec.components
 
-    def operation(self, route: Any) -> dict[str, Any]:
+    def describe(self, route: Any) -> dict[str, Any]:
         described: dict[str, Any] = {
             "operationId": route.name,
-            "summary": route.says.rstrip("."),
-            "description": " ".join(_sentences(route)),
-            "tags": [_tag(route)],
-            "parameters": _parameters(route),
+            "summary": route.summary.rstrip("."),
+            "description": " ".join(_list_sentences(route)),
+            "tags": [_get_tag(route)],
+            "parameters": _list_parameters(route),
             "responses": {
-                str(route.status): self._answer(route),
-                **{str(refusal.status): refusal.__name__ for refusal in _refusals(route)},
+                str(route.status): self._describe_response(route),
+                **{str(error_type.status): error_type.__name__ for error_type in _list_errors(route)},
             },
             "security": [{"bearerAuth": []}] if route.auth else [],
-            "x-needs": route.needs,
+            "x-needs": route.permission,
         }
-        if route.takes is not None:
-            taken = type(route.takes)(partial=True) if route.method == "PATCH" else route.takes
-            content = self._content(taken, ("Body", examples.of_shape(taken, asked=True)))
+        if route.body is not None:
+            schema = type(route.body)(partial=True) if route.method == "PATCH" else route.body
+            content = self._describe_content(
+                schema, ("Body", examples.build_example(schema, for_request=True))
+            )
             described["requestBody"] = {"required": True, "content": content}
-        if route.reads is not None:
-            content = self._content(route.reads, ("Body", examples.of_shape(route.reads, asked=True)))
+        if route.doc_body is not None:
+            content = self._describe_content(
+                route.doc_body, ("Body", examples.build_example(route.doc_body, for_request=True))
+            )
             described["requestBody"] = {"required": True, "content": {wire.JSON: content[wire.JSON]}}
         if route.deprecated:
             described["deprecated"] = True
         return described
 
-    def _answer(self, route: Any) -> dict[str, Any]:
-        given = route.gives or route.shows
-        if given is None:
+    def _describe_response(self, route: Any) -> dict[str, Any]:
+        schema = route.response or route.doc_response
+        if schema is None:
             return {"description": "Done."}
-        one = examples.of_shape(given, asked=False)
+        example = examples.build_example(schema, for_request=False)
         if not route.many:
-            return {"description": "Done.", "content": self._content(given, ("", one))}
-        array = {"type": "array", "items": given}
-        if not route.pages:
-            return {"description": "Done.", "content": self._content(array, ("List", [one]), of=given)}
-        pages = ("Page", {"count": 1, "next": None, "previous": None, "results": [one]})
-        content = self._content({"oneOf": [array, _page_of(array)]}, ("List", [one]), pages, of=given)
+            return {"description": "Done.", "content": self._describe_content(schema, ("", example))}
+        array = {"type": "array", "items": schema}
+        if not route.paged:
+            return {
+                "description": "Done.",
+                "content": self._describe_content(array, ("List", [example]), of=schema),
+            }
+        pages = ("Page", {"count": 1, "next": None, "previous": None, "results": [example]})
+        content = self._describe_content(
+            {"oneOf": [array, _describe_page(array)]}, ("List", [example]), pages, of=schema
+        )
         return {"description": "With `Bearer` the array, with `Token` a page of it.", "content": content}
 
-    def _content(self, schema: Any, *shown: tuple[str, Any], of: Any = None) -> dict[str, Any]:
+    def _describe_content(self, schema: Any, *samples: tuple[str, Any], of: Any = None) -> dict[str, Any]:
         """The schema in both forms. Each example is kept once, by its shape and what it is."""
         content: dict[str, Any] = {kind: {"schema": schema, "examples": {}} for kind in (wire.JSON, wire.XML)}
-        for what, example in shown:
-            name = f"{_name(of or schema)}{what}"
-            self._keep(name, example)
-            self._keep(f"{name}.xml", xml.render(example).decode())
+        for what, example in samples:
+            name = f"{_get_name(of or schema)}{what}"
+            self._add_example(name, example)
+            self._add_example(f"{name}.xml", xml.render(example).decode())
             content[wire.JSON]["examples"][what or "Answer"] = name
             content[wire.XML]["examples"][what or "Answer"] = f"{name}.xml"
         return content
 
-    def _keep(self, name: str, example: Any) -> None:
+    def _add_example(self, name: str, example: Any) -> None:
         if name not in self._components.examples:
             self._components.example(name, {"value": example})
 
 
-def _page_of(array: dict[str, Any]) -> dict[str, Any]:
+def _describe_page(array: dict[str, Any]) -> dict[str, Any]:
     link = {"type": ["string", "null"]}
     parts = {"count": {"type": ["integer", "null"]}, "next": link, "previous": link, "results": array}
     return {"type": "object", "properties": parts, "required": list(parts), "additionalProperties": False}
 
 
-def _sentences(route: Any) -> Iterable[str]:
-    if route.needs not in NEEDS:
-        yield f"Needs `{route.needs}` in the team that it is about; owners and admins have it everywhere."
+def _list_sentences(route: Any) -> Iterable[str]:
+    if route.permission not in PERMISSION_TEXTS:
+        need = f"Needs `{route.permission}` in the team that it is about"
+        yield f"{need}; owners and admins have it everywhere."
     else:
-        yield NEEDS[route.needs]
-    if route.limits:
-        often = " and ".join(f"{count} in {seconds:g} s" for count, seconds in route.limits)
-        yield f"An account may ask for it {often}."
-    if route.at_once:
-        yield f"A web process does {route.at_once.most} of these at a time, and one of each account."
+        yield PERMISSION_TEXTS[route.permission]
+    if route.rate_limits:
+        rates = " and ".join(f"{count} in {seconds:g} s" for count, seconds in route.rate_limits)
+        yield f"An account may ask for it {rates}."
+    if route.concurrency_limit:
+        count = route.concurrency_limit.max_requests
+        yield f"A web process does {count} of these at a time, and one of each account."
 
 
-def _parameters(route: Any) -> list[dict[str, Any]]:
+def _list_parameters(route: Any) -> list[dict[str, Any]]:
     in_path = [
         {
             "name": name,
             "in": "path",
             "required": True,
-            "description": PLACES.get(
+            "description": PATH_PARAMETERS.get(
                 name, f"The unique_id of the {name.removesuffix('_id').replace('_', ' ')}."
             ),
             "schema": {"type": "string"},
         }
         for name in _ARGUMENT.findall(route.path)
     ]
-    asked = PAGE if _is_paged(route) else ()
+    parameters = PAGE_PARAMETERS if _is_paged(route) else ()
     in_query = [
-        {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in asked
+        {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in parameters
     ]
-    return in_path + in_query + list(_asked(route.asks))
+    return in_path + in_query + list(_list_query_parameters(route.query))
 
 
-def _asked(shape: shapes.Shape | None) -> Iterable[dict[str, Any]]:
+def _list_query_parameters(schema: shapes.Schema | None) -> Iterable[dict[str, Any]]:
     """What may be said in the query: texts, as all of it is."""
-    for name, field in shape.load_fields.items() if shape else ():
+    for name, field in schema.load_fields.items() if schema else ():
         says = field.metadata["description"]
         yield {
             "name": field.data_key or name, "in": "query", "description": says, "schema": {"type": "string"},
@@ -350,18 +361,18 @@ def _asked(shape: shapes.Shape | None) -> Iterable[dict[str, Any]]:
 
 
 def _is_paged(route: Any) -> bool:
-    return route.pages or (route.gives is not None and {"next", "results"} <= set(route.gives.fields))
+    return route.paged or (route.response is not None and {"next", "results"} <= set(route.response.fields))
 
 
-def _refusals(route: Any) -> Iterable[type[errors.ApiError]]:
+def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
     """What the operation can be refused with."""
     yield errors.BadRequest
     if route.auth:
         yield errors.NotAuthenticated
         yield errors.Forbidden
     yield errors.NotFound
-    if route.takes is not None or route.reads is not None:
+    if route.body is not None or route.doc_body is not None:
         yield errors.TooLarge
-    if route.limits or route.at_once:
+    if route.rate_limits or route.concurrency_limit:
         yield errors.Throttled
     yield errors.Unavailable

@@ -4,29 +4,29 @@ from models.rules import OutgoingRule
 from models.services import Integration
 from web import access
 from web.auth import viewer
-from web.permissions import named
-from web.resource import Limited
-from web.shapes import Flag, RuleJson, Shape, Text
+from web.permissions import get_permissions
+from web.resource import LimitedResource
+from web.shapes import Boolean, RuleJson, Schema, Text
 
 
-class OutgoingRuleShape(Shape):
+class OutgoingRuleSchema(Schema):
     unique_id = Text(dump_only=True)
-    is_enabled = Flag()
+    is_enabled = Boolean()
     rule_json = RuleJson()
 
 
-class OutgoingRules(Limited):
+class OutgoingRules(LimitedResource):
     """Conditions on incidents; each of them is looked at for every move of an incident."""
 
     model = OutgoingRule
     noun = "outgoing rule"
-    schema = OutgoingRuleShape()
+    schema = OutgoingRuleSchema()
     parent_field = OutgoingRule.integration
     id_arg = "outgoing_rule_id"
-    needs = named("integration")
-    most = 100
+    permissions = get_permissions("integration")
+    max_rows = 100
 
-    def parent(self, **ids: str) -> Integration:
+    def get_parent(self, **ids: str) -> Integration:
         return access.access_integration(viewer(), **ids)
 
 

@@ -13,7 +13,7 @@ HEADERS = {
 }
 
 
-def page(template: str, code: int, **values: Any) -> Response:
+def render_page(template: str, code: int, **values: Any) -> Response:
     """A page whose only style is its own; nothing else may load, run, or frame it."""
     nonce = secrets.token_urlsafe(16)
     response = make_response(render_template(template, nonce=nonce, **values), code)

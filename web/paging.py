@@ -9,19 +9,19 @@ from flask import request
 
 from web import wire
 from web.errors import NotFound
-from web.shapes import MaybeNumber, Shape, Text
+from web.shapes import OptionalNumber, Schema, Text
 
 DEFAULT_SIZE = 10
 # Contract section 6: more than this is never given at once, whatever is asked for.
-LARGEST_SIZE = 100
+MAX_SIZE = 100
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,6}")
 
 
-class PageShape(Shape):
+class PageSchema(Schema):
     """A page of a list, but for its `results`."""
 
-    count = MaybeNumber(dump_only=True)
+    count = OptionalNumber(dump_only=True)
     next = Text(dump_only=True, allow_none=True)
     previous = Text(dump_only=True, allow_none=True)
 
@@ -38,18 +38,18 @@ class Page:
         return (self.number - 1) * self.size
 
 
-def asked(body: Mapping[str, Any] | None = None) -> Page:
+def read_page(body: Mapping[str, Any] | None = None) -> Page:
     """The page that the query asks for, or the body. NotFound for a page that cannot be."""
-    said = {**(body or {}), **request.args.to_dict()}
-    number = str(said.get("page") or 1)
+    parameters = {**(body or {}), **request.args.to_dict()}
+    number = str(parameters.get("page") or 1)
     if not _NUMBER.fullmatch(number):
         raise NotFound
-    size = str(said.get("page_size") or DEFAULT_SIZE)
-    wanted = int(size) if _NUMBER.fullmatch(size) else DEFAULT_SIZE
-    return Page(int(number), min(wanted, LARGEST_SIZE))
+    size = str(parameters.get("page_size") or DEFAULT_SIZE)
+    size_asked = int(size) if _NUMBER.fullmatch(size) else DEFAULT_SIZE
+    return Page(int(number), min(size_asked, MAX_SIZE))
 
 
-def envelope(
+def build_page(
     query: Any, page: Page, show: Callable[[list[Any]], list[Any]], count: int | None = None
 ) -> dict[str, Any]:
     """This page of an ordered query; one row more than shown tells whether there is another page."""
@@ -58,12 +58,12 @@ def envelope(
         raise NotFound
     return {
         "count": count,
-        "next": _link(page, 1) if len(rows) > page.size else None,
-        "previous": _link(page, -1) if page.number > 1 else None,
+        "next": _build_url(page, 1) if len(rows) > page.size else None,
+        "previous": _build_url(page, -1) if page.number > 1 else None,
         "results": show(rows[: page.size]),
     }
 
 
-def _link(page: Page, by: int) -> str:
+def _build_url(page: Page, by: int) -> str:
     path = request.path if request.path.endswith("/") else f"{request.path}/"
-    return wire.link(f"{path}?page={page.number + by}&page_size={page.size}")
+    return wire.build_url(f"{path}?page={page.number + by}&page_size={page.size}")

@@ -18,10 +18,10 @@ MANAGER = "manager"
 # Owners and admins of the account.
 ADMIN = "admin"
 
-ALONE = frozenset({MEMBER, OWN, MANAGER, ADMIN})
+ROLE_NEEDS = frozenset({MEMBER, OWN, MANAGER, ADMIN})
 
 # What a custom role may give.
-OF_ACCOUNT = (
+ACCOUNT_PERMISSIONS = (
     "analytics_read", "escalation_policy_read", "escalation_policy_write", "incident_read", "incident_write",
     "incident_role_read", "incident_role_write", "integration_read", "integration_write", "maintenance_read",
     "maintenance_write", "member_read", "member_write", "postmortem_read", "postmortem_write",
@@ -32,7 +32,7 @@ OF_ACCOUNT = (
 )  # fmt: skip
 
 # What a team may let all members of the account do.
-OF_TEAM = (
+TEAM_PERMISSIONS = (
     "analytics_read", "escalation_policy_attach", "escalation_policy_read", "incident_read", "incident_write",
     "incident_role_read", "integration_read", "maintenance_read", "member_read", "postmortem_read",
     "post_incident_task_read", "priority_read", "schedule_attach", "schedule_read", "service_read",
@@ -43,24 +43,26 @@ OF_TEAM = (
 IMPLIED = frozenset({"member_read", "team_read"})
 
 # What a plain member of a team may do in it: read everything, and act on incidents (contract section 6).
-_OF_MEMBERS = frozenset({*(name for name in OF_ACCOUNT if name.endswith("_read")), "incident_write"})
+_MEMBER_PERMISSIONS = frozenset(
+    {*(name for name in ACCOUNT_PERMISSIONS if name.endswith("_read")), "incident_write"}
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Needs:
+class ReadWrite:
     """What the operations of a resource need: those that read, and those that write."""
 
     read: str
     write: str
 
 
-def named(noun: str) -> Needs:
+def get_permissions(noun: str) -> ReadWrite:
     """`noun_read` and `noun_write`, as most resources have them."""
-    return Needs(f"{noun}_read", f"{noun}_write")
+    return ReadWrite(f"{noun}_read", f"{noun}_write")
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Grants:
     """What somebody is in an account, and in one team of it.
 
     `role_gives` are the permissions of the custom role; `team` is None for who is not in the team, and
@@ -68,17 +70,19 @@ class Standing:
     """
 
     account: AccountRole
-    role_gives: Collection[str] = ()
+    role_permissions: Collection[str] = ()
     team: TeamRole | None = None
-    team_gives: Collection[str] = ()
+    team_permissions: Collection[str] = ()
 
 
-def allows(standing: Standing, needs: str) -> bool:
+def is_allowed(grants: Grants, permission: str) -> bool:
     """Whether somebody who stands so may do what needs this, in that team. OWN is not about a team."""
-    if standing.account in (AccountRole.OWNER, AccountRole.ADMIN) or needs == MEMBER:
+    if grants.account in (AccountRole.OWNER, AccountRole.ADMIN) or permission == MEMBER:
         return True
-    if needs in (ADMIN, OWN):
+    if permission in (ADMIN, OWN):
         return False
-    if standing.team is TeamRole.MANAGER or needs in standing.role_gives:
+    if grants.team is TeamRole.MANAGER or permission in grants.role_permissions:
         return True
-    return needs in standing.team_gives or (standing.team is not None and needs in _OF_MEMBERS)
+    return permission in grants.team_permissions or (
+        grants.team is not None and permission in _MEMBER_PERMISSIONS
+    )

@@ -15,7 +15,7 @@ class Profile(Enum):
     CLIENT = "client"
 
     @property
-    def pages_sublists(self) -> bool:
+    def has_paged_lists(self) -> bool:
         """Notes and alerts of an incident come as {count, next, previous, results}."""
         return self is Profile.CLIENT
 
@@ -25,17 +25,17 @@ class Profile(Enum):
         return self is Profile.SPEC
 
     @property
-    def tells_fields(self) -> bool:
+    def shows_error_fields(self) -> bool:
         """A refusal says in `errors` which fields it is about."""
         return self is Profile.CLIENT
 
     @property
-    def lets_put_omit(self) -> bool:
+    def allows_partial_put(self) -> bool:
         """A PUT may leave out fields that the specification requires."""
         return self is Profile.CLIENT
 
 
-def profile_of(authorization: str) -> Profile:
+def get_profile(authorization: str) -> Profile:
     word = authorization.strip().partition(" ")[0].lower()
     return Profile.CLIENT if word == "token" else Profile.SPEC
 
@@ -44,16 +44,16 @@ def current() -> Profile:
     """The profile of this request; the specification's when it has no Authorization header."""
     if not has_request_context():
         return Profile.SPEC
-    return profile_of(request.headers.get("Authorization", ""))
+    return get_profile(request.headers.get("Authorization", ""))
 
 
-def team_label(team: Any) -> int | str:
+def get_team_label(team: Any) -> int | str:
     """How tags and priorities name their team: its number, but its id when a client reads."""
-    reads = has_request_context() and request.method == "GET"
-    return str(team.unique_id) if reads and current() is Profile.CLIENT else int(team.id)
+    is_read = has_request_context() and request.method == "GET"
+    return str(team.unique_id) if is_read and current() is Profile.CLIENT else int(team.id)
 
 
-def hides_priority_object() -> bool:
+def hides_priority() -> bool:
     """The Go client declares team_priority_object a string and fails on an object."""
     agent = request.headers.get("User-Agent", "")
     return current() is Profile.CLIENT and agent.startswith("Go-http-client")

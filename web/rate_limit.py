@@ -17,36 +17,36 @@ Limits = Sequence[tuple[int, float]]
 
 # By how much the moments of requests that come together may be in disorder. What lies further ahead was
 # counted by a clock that has been set back since.
-DISORDER_S = 1.0
+MAX_CLOCK_SKEW_S = 1.0
 
 
-def keep_to(limits: Limits, account: Account, operation: str, at: datetime) -> None:
+def enforce(limits: Limits, account: Account, operation: str, at: datetime) -> None:
     """Count a request of this account at this moment, or raise Throttled: what is refused does not count."""
-    asked_s = at.timestamp()
+    now_s = at.timestamp()
     counted = RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
     # Who asks much too often waits for no lock, and keeps nobody else waiting for one.
-    _require_room(limits, counted.first(), asked_s)
-    with store().writing():
+    _check_limits(limits, counted.first(), now_s)
+    with store().write_transaction():
         RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
         row = store().for_update(counted).get()
-        recent = _require_room(limits, row, asked_s)
-        most = max(count for count, _ in limits)
-        kept = sorted([*recent, asked_s])[-most:]
-        RateLimit.update(recent=kept).where(RateLimit.id == row.id).execute()
+        recent = _check_limits(limits, row, now_s)
+        max_count = max(count for count, _ in limits)
+        newest = sorted([*recent, now_s])[-max_count:]
+        RateLimit.update(recent=newest).where(RateLimit.id == row.id).execute()
 
 
-def _require_room(limits: Limits, row: RateLimit | None, asked_s: float) -> list[float]:
-    recent = [moment for moment in row.recent if moment < asked_s + DISORDER_S] if row else []
-    wait_s = wait(limits, recent, asked_s)
+def _check_limits(limits: Limits, row: RateLimit | None, now_s: float) -> list[float]:
+    recent = [moment for moment in row.recent if moment < now_s + MAX_CLOCK_SKEW_S] if row else []
+    wait_s = compute_wait_s(limits, recent, now_s)
     if wait_s > 0:
         raise Throttled(math.ceil(wait_s))
     return recent
 
 
-def wait(limits: Limits, recent: Sequence[float], asked_s: float) -> float:
+def compute_wait_s(limits: Limits, recent: Sequence[float], now_s: float) -> float:
     """In how many seconds there is room for one more; 0 or less when there is now.
 
     `recent` are the moments of those that were served, oldest first.
     """
-    full = (recent[-count] + window_s for count, window_s in limits if len(recent) >= count)
-    return max(full, default=asked_s) - asked_s
+    free_at = (recent[-count] + window_s for count, window_s in limits if len(recent) >= count)
+    return max(free_at, default=now_s) - now_s

@@ -12,7 +12,7 @@ from typing import Any
 import peewee
 from flask import request
 
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.base import store
 from models.enums import IncidentStatus
 from models.ids import new_uuid
@@ -21,19 +21,19 @@ from models.services import Service
 from models.teams import Team
 from web import access, paging, profile, wire
 from web.auth import now, viewer
-from web.errors import NotFound, bad
-from web.permissions import Needs
+from web.errors import NotFound, reject
+from web.permissions import ReadWrite
 from web.rate_limit import Limits
-from web.shapes import Shape
+from web.shapes import Schema
 from workers import bell
 
 
 @contextmanager
-def configuring() -> Iterator[None]:
+def config_transaction() -> Iterator[None]:
     """A write transaction that raises the version of the account's configuration with it."""
-    with store().writing():
+    with store().write_transaction():
         yield
-        raise_version(viewer().account.id)
+        bump_version(viewer().account.id)
 
 
 class Resource:
@@ -42,23 +42,23 @@ class Resource:
     model: Any
     noun: str
     # What requests hold and, unless `shown` says otherwise, what answers hold.
-    schema: Shape
+    schema: Schema
     # What a GET answers with, where the contract has another shape there.
-    shown: Shape | None = None
+    response: Schema | None = None
     # What a write is answered with, where the contract has less there than was said.
-    answered: Shape | None = None
+    write_response: Schema | None = None
     # What the list answers with, where it comes page by page.
-    page: Shape | None = None
+    page: Schema | None = None
     # Whether it comes so to published clients alone, as its own `index` then sees to (contract 1.6).
-    pages = False
+    paged = False
     # The column of incidents by which timers follow from rows of this table (workers/replanning.py).
-    followed: str | None = None
+    timer_column: str | None = None
     # How often an account may ask for it, as its own verbs then see to.
-    limits: Limits = ()
+    rate_limits: Limits = ()
     parent_field: peewee.ForeignKeyField
     id_arg: str
     # What it takes to read and to write it.
-    needs: Needs
+    permissions: ReadWrite
     order: tuple[str, ...] = ("creation_date", "id")
     # Fields that a create requires and a PUT does not, whoever asks.
     put_may_omit: Collection[str] = ()
@@ -67,32 +67,32 @@ class Resource:
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
 
-    def needs_of(self, verb: str) -> str:
-        return self.needs.read if verb in ("index", "retrieve") else self.needs.write
+    def get_permission(self, verb: str) -> str:
+        return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
 
-    def parent(self, **ids: str) -> Any:
+    def get_parent(self, **ids: str) -> Any:
         """The row under which this resource lives; NotFound or Forbidden."""
         return access.access_team(viewer(), **ids)
 
-    def rows(self, parent: Any) -> Any:
+    def select_rows(self, parent: Any) -> Any:
         """All rows of this parent, with what their answer needs joined in."""
         return self.model.select().where(self.parent_field == parent)
 
-    def filled(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Any]) -> list[Any]:
         """The rows with what their answers hold of other tables, in a constant number of queries."""
         return rows
 
-    def checked(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
         """The values to write, references resolved; `row` is None on create. BadRequest if they cannot be."""
         return values
 
-    def writing(self) -> AbstractContextManager[None]:
+    def transaction(self) -> AbstractContextManager[None]:
         """The transaction of each write; one that changes no configuration need not raise its version."""
-        return configuring()
+        return config_transaction()
 
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
-        given = {**self.defaults, "creation_date": now(), **values}
-        return self.model.create(unique_id=new_uuid(), **{self.parent_field.name: parent}, **given)
+        row_values = {**self.defaults, "creation_date": now(), **values}
+        return self.model.create(unique_id=new_uuid(), **{self.parent_field.name: parent}, **row_values)
 
     def change(self, row: Any, values: dict[str, Any]) -> None:
         if values and not self.model.update(values).where(self.model.id == row.id).execute():
@@ -102,132 +102,132 @@ class Resource:
         self.model.delete().where(self.model.id == row.id).execute()
 
     def index(self, **ids: str) -> Any:
-        parent = self.parent(**ids)
-        ordered = self.rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
+        parent = self.get_parent(**ids)
+        ordered = self.select_rows(parent).order_by(*(getattr(self.model, name) for name in self.order))
 
         def show(rows: Iterable[Any]) -> list[Any]:
-            return self.filled([self._under(parent, row) for row in rows])
+            return self.fill([self._set_parent(parent, row) for row in rows])
 
         if self.page is None:
             return show(ordered)
-        return paging.envelope(ordered, paging.asked(), show, count=ordered.count())
+        return paging.build_page(ordered, paging.read_page(), show, count=ordered.count())
 
     def create(self, **ids: str) -> Any:
-        parent = self.parent(**ids)
-        values = wire.read(self.schema)
-        with self.writing():
-            row = self.insert(parent, self.checked(values, parent, None))
-        return self._again(parent, row)
+        parent = self.get_parent(**ids)
+        values = wire.read_as(self.schema)
+        with self.transaction():
+            row = self.insert(parent, self.check_values(values, parent, None))
+        return self._reload(parent, row)
 
     def retrieve(self, **ids: str) -> Any:
-        return self.found(**ids)[1]
+        return self.find_row(**ids)[1]
 
     def update(self, **ids: str) -> Any:
-        parent, row = self.found(**ids)
-        values = wire.read(self.schema, partial=self._may_omit())
-        with self.writing():
-            self.change(row, self.checked(values, parent, self._locked(row)))
-        if self.followed is not None:
-            bell.ring_replanning(self.followed, row.id)
-        return self._again(parent, row)
+        parent, row = self.find_row(**ids)
+        values = wire.read_as(self.schema, partial=self._get_partial())
+        with self.transaction():
+            self.change(row, self.check_values(values, parent, self._lock_row(row)))
+        if self.timer_column is not None:
+            bell.enqueue_reconcile(self.timer_column, row.id)
+        return self._reload(parent, row)
 
     def destroy(self, **ids: str) -> None:
-        _, row = self.found(**ids)
-        with self.writing():
-            services = self._services_behind(row)
+        _, row = self.find_row(**ids)
+        with self.transaction():
+            services = self._list_services(row)
             self.remove(row)
         # The incidents name it no more, so they are found by what they still have.
         for service in services:
-            bell.ring_replanning("service", service)
+            bell.enqueue_reconcile("service", service)
 
-    def _services_behind(self, row: Any) -> list[int]:
+    def _list_services(self, row: Any) -> list[int]:
         """The services with open incidents for which timers follow from this row, in one query."""
-        if self.followed is None:
+        if self.timer_column is None:
             return []
-        followers = Incident.select(Incident.service).where(
-            getattr(Incident, self.followed) == row.id,
+        incidents = Incident.select(Incident.service).where(
+            getattr(Incident, self.timer_column) == row.id,
             Incident.status < IncidentStatus.RESOLVED,
             Incident.service.is_null(False),
         )
-        return [service for (service,) in followers.distinct().tuples()]
+        return [service for (service,) in incidents.distinct().tuples()]
 
-    def found(self, **ids: str) -> tuple[Any, Any]:
+    def find_row(self, **ids: str) -> tuple[Any, Any]:
         """The parent and the row that a path names."""
         unique_id = ids.pop(self.id_arg)
-        parent = self.parent(**ids)
-        return parent, self.filled([self._under(parent, self.named(parent, unique_id))])[0]
+        parent = self.get_parent(**ids)
+        return parent, self.fill([self._set_parent(parent, self.find_by_id(parent, unique_id))])[0]
 
-    def named(self, parent: Any, unique_id: str) -> Any:
+    def find_by_id(self, parent: Any, unique_id: str) -> Any:
         """The row that the last id of a path names, or NotFound."""
-        return access.find(self.rows(parent), self.model.unique_id, unique_id)
+        return access.find(self.select_rows(parent), self.model.unique_id, unique_id)
 
-    def _again(self, parent: Any, row: Any) -> Any:
+    def _reload(self, parent: Any, row: Any) -> Any:
         """The row as it now is in the store, with what its answer needs."""
-        found = self.rows(parent).where(self.model.id == row.id).first()
+        found = self.select_rows(parent).where(self.model.id == row.id).first()
         if found is None:
             raise NotFound
-        return self.filled([self._under(parent, found)])[0]
+        return self.fill([self._set_parent(parent, found)])[0]
 
-    def _locked(self, row: Any) -> Any:
+    def _lock_row(self, row: Any) -> Any:
         """The row as it is now, kept so until the transaction ends: rules between fields depend on it."""
-        return locked(row)
+        return lock_row(row)
 
-    def _under(self, parent: Any, row: Any) -> Any:
+    def _set_parent(self, parent: Any, row: Any) -> Any:
         """Spare each row the query for a parent that is already here."""
         setattr(row, self.parent_field.name, parent)
         return row
 
-    def _may_omit(self) -> bool | Collection[str]:
+    def _get_partial(self) -> bool | Collection[str]:
         if request.method == "PATCH":
             return True
-        if profile.current().lets_put_omit and not self.put_is_strict:
+        if profile.current().allows_partial_put and not self.put_is_strict:
             return True
         return self.put_may_omit
 
 
-class Element(Resource):
+class TeamElement(Resource):
     """What a team has and its lanes refer to: they are waited for before it goes."""
 
     def remove(self, row: Any) -> None:
-        wait_for_lanes(Service.team == row.team_id)
+        lock_services(Service.team == row.team_id)
         super().remove(row)
 
 
-class Limited(Resource):
+class LimitedResource(Resource):
     """Rows of which a parent may have only so many: all of them are looked at together, and often."""
 
-    most: int
+    max_rows: int
 
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
         """Under the parent's lock, or two at once would be one too many, or stand in the same place."""
-        locked(parent)
-        standing = self.model.select().where(self.parent_field == parent)
-        if standing.count() >= self.most:
-            bad(self.noun, f"There may be {self.most} of them.")
-        return super().insert(parent, {**self.placed(standing), **values})
+        lock_row(parent)
+        existing = self.model.select().where(self.parent_field == parent)
+        if existing.count() >= self.max_rows:
+            reject(self.noun, f"There may be {self.max_rows} of them.")
+        return super().insert(parent, {**self.get_placement(existing), **values})
 
-    def placed(self, standing: Any) -> dict[str, Any]:
+    def get_placement(self, existing: Any) -> dict[str, Any]:
         """What a new row gets from where it comes to stand among those that are there."""
         return {}
 
 
-class Ordered(Limited):
+class OrderedResource(LimitedResource):
     """Rows that stand in an order under their parent, by `position` from 1; a new one comes last."""
 
     order = ("position", "id")
 
-    def placed(self, standing: Any) -> dict[str, Any]:
-        last = standing.select(peewee.fn.MAX(self.model.position)).scalar()
+    def get_placement(self, existing: Any) -> dict[str, Any]:
+        last = existing.select(peewee.fn.MAX(self.model.position)).scalar()
         return {"position": (last or 0) + 1}
 
-    def checked(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
         """0 is nobody's position: clients that send all their fields send it for none."""
         if not values.get("position"):
             values.pop("position", None)
         return values
 
 
-def locked(row: Any) -> Any:
+def lock_row(row: Any) -> Any:
     """A row as it is now, kept so until the transaction ends; NotFound when it is gone."""
     table = type(row)
     found = store().for_update(table.select().where(table.id == row.id)).first()
@@ -236,12 +236,12 @@ def locked(row: Any) -> Any:
     return found
 
 
-def of_account(account: int) -> Any:
+def is_in_account(account: int) -> Any:
     """All services of an account, as a condition."""
     return Service.team.in_(Team.select(Team.id).where(Team.account == account))
 
 
-def wait_for_lanes(services: Any) -> None:
+def lock_services(services: Any) -> None:
     """Lock these services (a condition), in the order in which everybody locks them.
 
     Before what their lanes refer to is deleted: else a lane waits for the deletion, and that for the lane,

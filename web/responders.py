@@ -5,35 +5,35 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.accounts import User, display_name
+from models.accounts import User, get_display_name
 from models.apply import apply
-from models.directories import people
-from models.effects import Outcome
+from models.directories import load_people
+from models.effects import ChangeSet
 from models.enums import ResponseStatus
 from models.ids import new_short_id
 from models.incidents import Incident, IncidentResponder
 from models.loading import lock_incident
 from models.teams import EscalationPolicy
-from models.writing.notices import void_notices
-from schedules.responders import Call, call_responders, owed_for
+from models.writing.notices import cancel_by_key
+from schedules.responders import ResponderRequest, build_key_prefix, request_responders
 from web import wire
 from web.auth import now, viewer
-from web.errors import NotFound, bad
-from web.incident_parts import PartOfIncident, acting, note
+from web.errors import NotFound, reject
+from web.incident_parts import IncidentResource, get_actor, log_change
 from web.incident_shapes import Summary
-from web.services import usable_policy
-from web.shapes import Choice, Moment, Number, Reference, Shape, Text, Username
-from web.teams import account_member
+from web.services import get_usable_policy
+from web.shapes import Choice, Moment, Number, Reference, Schema, Text, Username
+from web.teams import get_account_member
 from workers import bell
 
 
-class ResponderShape(Shape):
+class ResponderSchema(Schema):
     """A person, or an escalation policy whose people are asked; a request names one of the two."""
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
     user = Username()
-    user_name = fields.Function(lambda row: display_name(row.user) if row.user else None)
+    user_name = fields.Function(lambda row: get_display_name(row.user) if row.user else None)
     subject = Summary(allow_none=True)
     message = Summary(allow_none=True)
     escalation_policy = Reference()
@@ -44,23 +44,23 @@ class ResponderShape(Shape):
     creation_date = Moment(dump_only=True)
 
 
-ANSWERS = {
+STATUS_TEXTS = {
     ResponseStatus.ACCEPTED: "accepted",
     ResponseStatus.DECLINED: "declined",
     ResponseStatus.PENDING: "is asked still",
 }
 
 
-class Responders(PartOfIncident):
+class Responders(IncidentResource):
     """Those who were asked to help with an incident, each once. What they answer is all that changes."""
 
     model = IncidentResponder
     noun = "incident responder"
-    schema = ResponderShape()
+    schema = ResponderSchema()
     parent_field = IncidentResponder.incident
     id_arg = "responder_id"
 
-    def rows(self, parent: Incident) -> Any:
+    def select_rows(self, parent: Incident) -> Any:
         return (
             IncidentResponder.select(IncidentResponder, User, EscalationPolicy)
             .join(User, peewee.JOIN.LEFT_OUTER)
@@ -70,52 +70,52 @@ class Responders(PartOfIncident):
 
     def create(self, **ids: str) -> IncidentResponder:
         """Ask somebody to help, and tell them of it."""
-        incident = self.parent(**ids)
-        values = self.checked(wire.read(self.schema), incident, None)
+        incident = self.get_parent(**ids)
+        values = self.check_values(wire.read_as(self.schema), incident, None)
         user, policy = values["user"], values["escalation_policy"]
-        with self.writing():
+        with self.transaction():
             found = lock_incident(incident.id, [policy.id] if policy else [])
             if found is None:
                 raise NotFound
-            self._require_news(incident, values)
-            call = Call(
+            self._require_new(incident, values)
+            call = ResponderRequest(
                 new_short_id(),
-                next(iter(people([user.username]).values()), None) if user else None,
-                found.directory.policies.get(policy.id) if policy else None,
+                next(iter(load_people([user.username]).values()), None) if user else None,
+                found.config.policies.get(policy.id) if policy else None,
                 values.get("subject"),
                 values.get("message"),
             )
             if not (call.person or call.policy):
-                bad("user", "Nobody is left of whom to ask.")
-            asked = call_responders(found.incident, [call], found.directory, acting(), now())
-            written = apply(Outcome(effects=list(asked)), {incident.unique_id: incident.id})
-        bell.ring_deliveries(written.channels)
-        return self.named(incident, call.unique_id)
+                reject("user", "Nobody is left of whom to ask.")
+            effects = request_responders(found.incident, [call], found.config, get_actor(), now())
+            written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
+        bell.enqueue_deliveries(written.channels)
+        return self.find_by_id(incident, call.unique_id)
 
-    def checked(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
         if row is not None:
             return {name: values[name] for name in values if name == "response_status"}
-        named = [name for name in ("user", "escalation_policy") if values.get(name)]
-        if len(named) != 1:
-            bad("user", "Name a user or an escalation policy, one of the two.")
-        if named == ["user"]:
-            whom: Any = account_member(viewer().account, values["user"], "user")
+        given_fields = [name for name in ("user", "escalation_policy") if values.get(name)]
+        if len(given_fields) != 1:
+            reject("user", "Name a user or an escalation policy, one of the two.")
+        if given_fields == ["user"]:
+            target: Any = get_account_member(viewer().account, values["user"], "user")
         else:
-            whom = usable_policy(parent.team, values["escalation_policy"], "escalation_policy")
-        return {**values, "user": None, "escalation_policy": None, named[0]: whom}
+            target = get_usable_policy(parent.team, values["escalation_policy"], "escalation_policy")
+        return {**values, "user": None, "escalation_policy": None, given_fields[0]: target}
 
-    def _require_news(self, incident: Incident, values: dict[str, Any]) -> None:
+    def _require_new(self, incident: Incident, values: dict[str, Any]) -> None:
         """BadRequest where the same was asked already; to be called under the incident's lock."""
         for name in ("user", "escalation_policy"):
-            same = getattr(IncidentResponder, name) == values[name]
-            if values[name] and self.rows(incident).where(same).exists():
-                bad(name, "Was asked to help already.")
+            same_target = getattr(IncidentResponder, name) == values[name]
+            if values[name] and self.select_rows(incident).where(same_target).exists():
+                reject(name, "Was asked to help already.")
 
-    def _locked(self, row: IncidentResponder) -> Any:
+    def _lock_row(self, row: IncidentResponder) -> Any:
         """First the incident, as everybody locks them."""
         if lock_incident(row.incident_id) is None:
             raise NotFound
-        return super()._locked(row)
+        return super()._lock_row(row)
 
     def change(self, row: IncidentResponder, values: dict[str, Any]) -> None:
         """Who has answered is not asked again."""
@@ -123,22 +123,22 @@ class Responders(PartOfIncident):
         if status == row.response_status:
             return
         super().change(row, values)
-        self._leave(row, f"{_whom(row)} {ANSWERS[status]}")
+        self._cancel_pending(row, f"{_get_name(row)} {STATUS_TEXTS[status]}")
 
     def remove(self, row: IncidentResponder) -> None:
-        self._locked(row)
+        self._lock_row(row)
         super().remove(row)
-        self._leave(row, f"{_whom(row)} not asked to help any more")
+        self._cancel_pending(row, f"{_get_name(row)} not asked to help any more")
 
-    def _leave(self, row: IncidentResponder, why: str) -> None:
+    def _cancel_pending(self, row: IncidentResponder, reason: str) -> None:
         """What was still to be said to them is not said any more."""
-        void_notices(row.incident_id, owed_for(row.incident.unique_id, row.unique_id), now(), why)
-        note(row.incident, "called", why)
+        cancel_by_key(row.incident_id, build_key_prefix(row.incident.unique_id, row.unique_id), now(), reason)
+        log_change(row.incident, "called", reason)
 
 
-def _whom(row: IncidentResponder) -> str:
+def _get_name(row: IncidentResponder) -> str:
     if row.user:
-        return display_name(row.user)
+        return get_display_name(row.user)
     return f"policy {row.escalation_policy.name if row.escalation_policy else '(deleted)'}"
 
 

@@ -60,11 +60,11 @@ from web import (
     user_profile,
     users,
 )
-from web.at_once import AtOnce
+from web.at_once import ConcurrencyLimit
 from web.permissions import ADMIN, MANAGER, MEMBER, OWN
 from web.rate_limit import Limits
 from web.resource import Resource
-from web.shapes import Shape
+from web.shapes import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,35 +73,35 @@ class Route:
     path: str
     view: Callable[..., Any]
     name: str
-    says: str
+    summary: str
     status: int = 200
-    takes: Shape | None = None
-    gives: Shape | None = None
+    body: Schema | None = None
+    response: Schema | None = None
     many: bool = False
     # What the documentation says that a view gives which answers by itself.
-    shows: Shape | None = None
+    doc_response: Schema | None = None
     # And what such a view takes that reads the body by itself, in JSON.
-    reads: Shape | None = None
+    doc_body: Schema | None = None
     # What it reads of the query, beside the page.
-    asks: Shape | None = None
+    query: Schema | None = None
     # Whether a list comes page by page to who asks as published clients do (contract 1.6).
-    pages: bool = False
+    paged: bool = False
     # How often an account may ask for it.
-    limits: Limits = ()
+    rate_limits: Limits = ()
     # How much of it a web process does at a time.
-    at_once: AtOnce | None = None
+    concurrency_limit: ConcurrencyLimit | None = None
     # What it takes to be allowed: web/permissions.py. Nothing where nobody is asked for a token.
-    needs: str = ""
+    permission: str = ""
     auth: str | None = "token"
-    stored: bool = True
+    needs_store: bool = True
     deprecated: bool = False
     documented: bool = True
 
 
-def one(method: str, path: str, view: Callable[..., Any], **options: Any) -> Route:
+def route(method: str, path: str, view: Callable[..., Any], **options: Any) -> Route:
     """One operation; its name and its sentence in the documentation are those of the view."""
     options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
-    options.setdefault("says", (view.__doc__ or view.__name__).strip().partition("\n")[0])
+    options.setdefault("summary", (view.__doc__ or view.__name__).strip().partition("\n")[0])
     return Route(method, path, view, **options)
 
 
@@ -116,156 +116,156 @@ VERBS = {
 }
 
 
-def crud(path: str, resource: Resource, *, without: Collection[str] = (), called: str = "") -> list[Route]:
+def crud(path: str, resource: Resource, *, exclude: Collection[str] = (), alias: str = "") -> list[Route]:
     """The verbs of a resource; PUT and PATCH are both the update (contract 1.8).
 
     `called` is its noun where it is served at a second path.
     """
-    noun = called or resource.noun
-    return [_verb(path, resource, verb, noun) for verb in VERBS if verb not in without]
+    noun = alias or resource.noun
+    return [_verb(path, resource, verb, noun) for verb in VERBS if verb not in exclude]
 
 
 def _verb(path: str, resource: Resource, verb: str, noun: str) -> Route:
-    method, status, on_row, says = VERBS[verb]
+    method, status, on_row, summary = VERBS[verb]
     writes = method in ("POST", "PUT", "PATCH")
     page = resource.page if verb == "index" else None
-    shown = resource.answered if writes else page or resource.shown
+    response = resource.write_response if writes else page or resource.response
     return Route(
         method,
         f"{path}<{resource.id_arg}>/" if on_row else path,
         resource.update if verb == "change" else getattr(resource, verb),
         name=f"{verb}_{noun.replace(' ', '_')}",
-        says=f"{says} {noun}",
+        summary=f"{summary} {noun}",
         status=status,
-        takes=resource.schema if writes else None,
-        gives=None if verb == "destroy" else shown or resource.schema,
+        body=resource.schema if writes else None,
+        response=None if verb == "destroy" else response or resource.schema,
         many=verb == "index" and page is None,
-        pages=verb == "index" and resource.pages,
-        limits=resource.limits,
-        needs=resource.needs_of(verb),
+        paged=verb == "index" and resource.paged,
+        rate_limits=resource.rate_limits,
+        permission=resource.get_permission(verb),
     )
 
 
-T = "/api/account/teams/<team_id>"
-T2 = "/api/v2/account/teams/<team_id>"
-U = "/api/account/users/<username>"
-I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
-I2 = "/api/v2/incidents/<incident>"
-OURS = "/api/tocsin/incidents/<incident>"
-ROTA = "/api/tocsin/schedules/<schedule_id>"
+TEAM = "/api/account/teams/<team_id>"
+TEAM_V2 = "/api/v2/account/teams/<team_id>"
+USER = "/api/account/users/<username>"
+INCIDENT = "/api/incidents/<incident>"
+INCIDENT_V2 = "/api/v2/incidents/<incident>"
+OWN_INCIDENT = "/api/tocsin/incidents/<incident>"
+OWN_SCHEDULE = "/api/tocsin/schedules/<schedule_id>"
 
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
-    one("POST", "/api/account/api_invite/", invitations.invite, needs="member_write", status=201, takes=invitations.INVITATION, gives=teams.MEMBER),
-    *crud("/api/account/members/", accounts.MEMBERS, without=("create", "destroy")),
-    one("POST", "/api/account/deleteuser/", accounts.dismiss, needs="member_write", status=204, takes=accounts.DISMISSAL),
+    route("POST", "/api/account/api_invite/", invitations.invite, permission="member_write", status=201, body=invitations.INVITATION, response=teams.MEMBER),
+    *crud("/api/account/members/", accounts.MEMBERS, exclude=("create", "destroy")),
+    route("POST", "/api/account/deleteuser/", accounts.remove_member, permission="member_write", status=204, body=accounts.REMOVE_MEMBER),
     *crud("/api/account/customroles/", custom_roles.CUSTOM_ROLES),
-    one("POST", f"{U}/customroles/", custom_roles.assign, needs=ADMIN, status=201, takes=custom_roles.USER_ROLE, gives=custom_roles.USER_ROLE),
-    one("GET", f"{U}/customroles/", custom_roles.of_user, needs=OWN, gives=custom_roles.USER_ROLE),
+    route("POST", f"{USER}/customroles/", custom_roles.assign, permission=ADMIN, status=201, body=custom_roles.USER_ROLE, response=custom_roles.USER_ROLE),
+    route("GET", f"{USER}/customroles/", custom_roles.get_user_role, permission=OWN, response=custom_roles.USER_ROLE),
     # --- things of a user (contract 2.2) -------------------------------------------------------------
-    *crud(f"{U}/notification_rules/", users.NOTIFICATION_RULES),
-    *crud(f"{U}/forwarding_rules/", users.FORWARDING_RULES),
-    *crud(f"{U}/contacts/", users.CONTACTS),
+    *crud(f"{USER}/notification_rules/", users.NOTIFICATION_RULES),
+    *crud(f"{USER}/forwarding_rules/", users.FORWARDING_RULES),
+    *crud(f"{USER}/contacts/", users.CONTACTS),
     # --- teams (contract 2.3) ------------------------------------------------------------------------
     *crud("/api/account/teams/", teams.TEAMS),
-    *crud(f"{T}/members/", teams.MEMBERS),
-    one("GET", f"{T}/permissions/", team_permissions.retrieve, needs="team_read", gives=team_permissions.PERMISSION),
-    one("PUT", f"{T}/permissions/", team_permissions.update, needs=MANAGER, takes=team_permissions.PERMISSION, gives=team_permissions.PERMISSION),
-    one("PATCH", f"{T}/permissions/", team_permissions.update, needs=MANAGER, takes=team_permissions.PERMISSION, gives=team_permissions.PERMISSION, name="team_permissions_change"),
+    *crud(f"{TEAM}/members/", teams.MEMBERS),
+    route("GET", f"{TEAM}/permissions/", team_permissions.retrieve, permission="team_read", response=team_permissions.PERMISSION),
+    route("PUT", f"{TEAM}/permissions/", team_permissions.update, permission=MANAGER, body=team_permissions.PERMISSION, response=team_permissions.PERMISSION),
+    route("PATCH", f"{TEAM}/permissions/", team_permissions.update, permission=MANAGER, body=team_permissions.PERMISSION, response=team_permissions.PERMISSION, name="team_permissions_change"),
     # --- schedules, policies, services, integrations (contract 2.4) -----------------------------------
-    *crud(f"{T}/schedules/", schedules.SCHEDULES),
-    *crud(f"{T}/schedule/", schedules.SCHEDULES, called="schedule by its other path"),
-    *crud(f"{T2}/schedules/<schedule_id>/overrides/", overrides.OVERRIDES, without=("retrieve", "update", "change", "destroy")),
-    *crud(f"{T}/escalation_policies/", policies.POLICIES),
-    *crud(f"{T}/services/", services.SERVICES),
-    *crud(f"{T}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
-    one("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, needs="regenerate_integration_key", takes=integrations.KEY_OWNER, gives=integrations.INTEGRATIONS.schema),
+    *crud(f"{TEAM}/schedules/", schedules.SCHEDULES),
+    *crud(f"{TEAM}/schedule/", schedules.SCHEDULES, alias="schedule by its other path"),
+    *crud(f"{TEAM_V2}/schedules/<schedule_id>/overrides/", overrides.OVERRIDES, exclude=("retrieve", "update", "change", "destroy")),
+    *crud(f"{TEAM}/escalation_policies/", policies.POLICIES),
+    *crud(f"{TEAM}/services/", services.SERVICES),
+    *crud(f"{TEAM}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
+    route("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, permission="regenerate_integration_key", body=integrations.KEY_OWNER, response=integrations.INTEGRATIONS.schema),
     # --- incidents (contract 2.5) --------------------------------------------------------------------
-    one("POST", "/api/incidents/filter/", incident_lists.filtered, needs="incident_read", takes=incident_lists.FILTER, gives=incident_lists.PAGE),
-    one("POST", "/api/incidents/", incidents.create, needs="incident_write", status=201, takes=incidents.NEW, gives=incidents.INCIDENT),
-    one("GET", f"{I}/", incidents.retrieve, needs="incident_read", gives=incidents.INCIDENT),
-    one("PUT", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT),
-    one("PATCH", f"{I}/", incidents.update, needs="incident_write", takes=incidents.CHANGE, gives=incidents.INCIDENT, name="incidents_change"),
-    *crud(f"{I}/note/", incident_notes.INCIDENT_NOTES),
-    *crud(f"{I}/tags/", incident_tags.INCIDENT_TAGS),
-    *crud(f"{I2}/responders/", responders.RESPONDERS),
-    *crud(f"{I}/responders/", responders.RESPONDERS, called="responder"),
-    one("GET", f"{I}/alerts/", incident_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True, pages=True),
+    route("POST", "/api/incidents/filter/", incident_lists.filter_incidents, permission="incident_read", body=incident_lists.FILTER, response=incident_lists.PAGE),
+    route("POST", "/api/incidents/", incidents.create, permission="incident_write", status=201, body=incidents.NEW, response=incidents.INCIDENT),
+    route("GET", f"{INCIDENT}/", incidents.retrieve, permission="incident_read", response=incidents.INCIDENT),
+    route("PUT", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT),
+    route("PATCH", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT, name="incidents_change"),
+    *crud(f"{INCIDENT}/note/", incident_notes.INCIDENT_NOTES),
+    *crud(f"{INCIDENT}/tags/", incident_tags.INCIDENT_TAGS),
+    *crud(f"{INCIDENT_V2}/responders/", responders.RESPONDERS),
+    *crud(f"{INCIDENT}/responders/", responders.RESPONDERS, alias="responder"),
+    route("GET", f"{INCIDENT}/alerts/", incident_alerts.index, permission="incident_read", doc_response=incident_alerts.ALERT, many=True, paged=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
-    *crud(f"{T}/roles/", incident_roles.INCIDENT_ROLES),
-    *crud(f"{T}/tags/", elements.TAGS),
-    *crud(f"{T}/priority/", elements.PRIORITIES),
-    *crud(f"{T}/task_templates/", task_templates.TASK_TEMPLATES),
-    *crud(f"{T}/sla/", elements.SLAS),
-    *crud(f"{T}/maintenance/", maintenance.MAINTENANCES),
-    *crud(f"{T}/postmortem/", postmortems.POSTMORTEMS),
+    *crud(f"{TEAM}/roles/", incident_roles.INCIDENT_ROLES),
+    *crud(f"{TEAM}/tags/", elements.TAGS),
+    *crud(f"{TEAM}/priority/", elements.PRIORITIES),
+    *crud(f"{TEAM}/task_templates/", task_templates.TASK_TEMPLATES),
+    *crud(f"{TEAM}/sla/", elements.SLAS),
+    *crud(f"{TEAM}/maintenance/", maintenance.MAINTENANCES),
+    *crud(f"{TEAM}/postmortem/", postmortems.POSTMORTEMS),
     # --- who is on call (contract 2.7) ---------------------------------------------------------------
-    one("GET", f"{T}/oncall/", oncall.of_team, needs="escalation_policy_read", gives=oncall.FIRST, many=True),
-    one("GET", f"{T2}/oncall/", oncall.of_team_by_step, needs="escalation_policy_read", gives=oncall.SECOND, many=True),
-    one("GET", f"{T2}/escalation_policies/<escalation_policy_id>/oncall/", oncall.of_policy, needs="escalation_policy_read", gives=oncall.SECOND, many=True),
-    one("GET", f"{T2}/services/<service_id>/oncall/", oncall.of_service, needs="service_read", gives=oncall.SECOND, many=True),
+    route("GET", f"{TEAM}/oncall/", oncall.list_by_policy, permission="escalation_policy_read", response=oncall.BY_POLICY, many=True),
+    route("GET", f"{TEAM_V2}/oncall/", oncall.list_by_step, permission="escalation_policy_read", response=oncall.BY_STEP, many=True),
+    route("GET", f"{TEAM_V2}/escalation_policies/<escalation_policy_id>/oncall/", oncall.get_policy_on_call, permission="escalation_policy_read", response=oncall.BY_STEP, many=True),
+    route("GET", f"{TEAM_V2}/services/<service_id>/oncall/", oncall.get_service_on_call, permission="service_read", response=oncall.BY_STEP, many=True),
     # --- routing (contract 2.7) ----------------------------------------------------------------------
-    *crud(f"{T}/services/<service_id>/integrations/<integration_id>/transformers/", alert_rules.ALERT_RULES),
+    *crud(f"{TEAM}/services/<service_id>/integrations/<integration_id>/transformers/", alert_rules.ALERT_RULES),
     *crud("/api/v2/account/events/router/", routers.ROUTERS),
     *crud("/api/v2/account/events/router/<router_id>/rulesets/", routers.RULES),
-    one("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, needs=ADMIN, takes=routers.MOVE, gives=routers.RULES.schema, many=True),
+    route("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, permission=ADMIN, body=routers.MOVE, response=routers.RULES.schema, many=True),
     # --- extras (contract 2.8) -----------------------------------------------------------------------
-    one("GET", "/api/user/profile/", user_profile.show, needs=OWN, gives=user_profile.PROFILE),
-    *crud("/api/account/users/", accounts.USERS, without=("create", "destroy")),
-    one("POST", "/api/account/invite/", invitations.invite_many, needs="member_write", status=201, takes=invitations.INVITATIONS, gives=teams.MEMBER, many=True),
-    one("GET", "/api/account/integration-metadata/<integration_key>/", integration_alerts.metadata, needs="integration_read", gives=integration_alerts.METADATA),
-    one("GET", f"{T}/services/<service_id>/integrations/<integration_id>/alerts/", integration_alerts.index, needs="incident_read", shows=incident_alerts.ALERT, many=True, pages=True),
-    one("GET", "/api/incidents/", incident_lists.index, needs="incident_read", gives=incident_lists.PLAIN_PAGE),
-    one("GET", "/api/account/applications/", integrations.applications, needs=MEMBER, gives=integrations.APPLICATION, many=True),
-    *crud(f"{T2}/services/<service_id>/integrations/<integration_id>/outgoingrules/", outgoing_rules.OUTGOING_RULES),
-    *crud(f"{T}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
-    *crud(f"{T}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
-    *crud(f"{T}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
-    one("GET", f"{T}/schedules/<schedule_id>/get_schedule_ics/", calendars.of_schedule, needs="schedule_read", asks=calendars.ASKED, gives=calendars.ADDRESS),
+    route("GET", "/api/user/profile/", user_profile.show, permission=OWN, response=user_profile.PROFILE),
+    *crud("/api/account/users/", accounts.USERS, exclude=("create", "destroy")),
+    route("POST", "/api/account/invite/", invitations.invite_many, permission="member_write", status=201, body=invitations.INVITATIONS, response=teams.MEMBER, many=True),
+    route("GET", "/api/account/integration-metadata/<integration_key>/", integration_alerts.get_metadata, permission="integration_read", response=integration_alerts.METADATA),
+    route("GET", f"{TEAM}/services/<service_id>/integrations/<integration_id>/alerts/", integration_alerts.index, permission="incident_read", doc_response=incident_alerts.ALERT, many=True, paged=True),
+    route("GET", "/api/incidents/", incident_lists.index, permission="incident_read", response=incident_lists.PLAIN_PAGE),
+    route("GET", "/api/account/applications/", integrations.list_applications, permission=MEMBER, response=integrations.APPLICATION, many=True),
+    *crud(f"{TEAM_V2}/services/<service_id>/integrations/<integration_id>/outgoingrules/", outgoing_rules.OUTGOING_RULES),
+    *crud(f"{TEAM}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
+    *crud(f"{TEAM}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
+    *crud(f"{TEAM}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
+    route("GET", f"{TEAM}/schedules/<schedule_id>/get_schedule_ics/", calendars.get_schedule_address, permission="schedule_read", query=calendars.CALENDAR_QUERY, response=calendars.ADDRESS),
     # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
-    one("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, reads=events.ALERT_BODY, shows=events.EVENT, auth=None, stored=False, deprecated=True),
-    one("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, reads=events.ALERT_BODY, shows=events.ACCEPTED, auth=None, stored=False),
-    one("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, reads=events.ALERT_BODY, shows=events.ACCEPTED, auth=None, stored=False),
-    one("POST", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, shows=events.ACCEPTED, auth=None, stored=False, name="ping"),
-    one("GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, shows=events.ACCEPTED, auth=None, stored=False, name="ping_by_get"),
-    one("POST", "/api/integration/heartbeat/<integration_key>/", events.ping, shows=events.ACCEPTED, auth=None, stored=False, name="ping_by_application"),
-    one("GET", "/api/integration/heartbeat/<integration_key>/", events.ping, shows=events.ACCEPTED, auth=None, stored=False, name="ping_by_application_by_get"),
-    one("GET", "/api/alert/status/<trace_id>/", events.status_as_allowed, needs="incident_read", shows=events.STATUS, auth="view"),
-    one("GET", "/api/tocsin/alerts/<trace_id>/", events.story, needs="incident_read"),
+    route("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
+    route("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, doc_body=events.ALERT_BODY, doc_response=events.ACCEPTED, auth=None, needs_store=False),
+    route("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, doc_body=events.ALERT_BODY, doc_response=events.ACCEPTED, auth=None, needs_store=False),
+    route("POST", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping"),
+    route("GET", "/integration/<account_id>/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_get"),
+    route("POST", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application"),
+    route("GET", "/api/integration/heartbeat/<integration_key>/", events.ping, doc_response=events.ACCEPTED, auth=None, needs_store=False, name="ping_by_application_by_get"),
+    route("GET", "/api/alert/status/<trace_id>/", events.get_status, permission="incident_read", doc_response=events.ALERT_STATUS, auth="view"),
+    route("GET", "/api/tocsin/alerts/<trace_id>/", events.get_trace, permission="incident_read"),
     # --- our own operations, under /api/tocsin/ ------------------------------------------------------
-    one("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, needs=OWN, gives=contact_test.STARTED),
-    one("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, needs=OWN, gives=contact_test.TRIAL, many=True),
-    one("POST", "/api/tocsin/users/<username>/invitation/", invitations.again, needs="member_write", gives=contact_test.STARTED),
-    one("POST", "/api/tocsin/rules/try/", rules_try.attempt, needs="integration_read", takes=rules_try.TRY, gives=rules_try.TRIED),
-    one("POST", "/api/tocsin/simulate/", simulate.run, needs="incident_read", takes=simulate.SIMULATE, gives=simulate.SIMULATION, at_once=simulate.AT_ONCE),
-    *crud(f"{OURS}/roles/", assignments.ASSIGNMENTS, without=("retrieve", "update", "change")),
-    *crud(f"{OURS}/tasks/", incident_tasks.INCIDENT_TASKS),
-    one("POST", f"{OURS}/reassign/", incident_moves.reassign, needs="incident_write", takes=incident_moves.REASSIGN, gives=incidents.INCIDENT),
-    one("POST", f"{OURS}/snooze/", incident_moves.snooze, needs="incident_write", takes=incident_moves.SNOOZE, gives=incidents.INCIDENT),
-    one("DELETE", f"{OURS}/snooze/", incident_moves.wake, needs="incident_write", status=204),
-    one("POST", f"{OURS}/merge/", incident_moves.merge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
-    one("POST", f"{OURS}/unmerge/", incident_moves.unmerge, needs="incident_write", takes=incident_moves.NAMED, gives=incidents.INCIDENT),
-    one("GET", f"{OURS}/timeline/", timeline.index, needs="incident_read", gives=timeline.TIMELINE),
-    one("GET", "/api/tocsin/calendar/", calendars.of_person, needs=MEMBER, asks=calendars.AHEAD, gives=calendars.ADDRESS),
-    one("DELETE", "/api/tocsin/calendar/", calendars.renew, needs=MEMBER, status=204),
-    one("DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_of, needs=OWN, status=204),
-    one("GET", f"{ROTA}/timeline/", rotas.timeline, needs="schedule_read", asks=rotas.TIME, gives=rotas.TIMELINE),
-    one("GET", f"{ROTA}/oncall/", rotas.on_call, needs="schedule_read", asks=rotas.AT, gives=rotas.ON_CALL),
-    one("GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, needs="integration_read", gives=heartbeats.HEARTBEAT),
-    one("PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, needs="integration_write", takes=heartbeats.HEARTBEAT, gives=heartbeats.HEARTBEAT),
-    one("GET", "/api/tocsin/aside/", aside.index, needs="incident_read", gives=aside.PAGE),
-    one("GET", "/api/tocsin/aside/<aside_id>/", aside.retrieve, needs="incident_read", gives=aside.SET_ASIDE),
-    one("POST", "/api/tocsin/aside/<aside_id>/replay/", aside.replay, needs="incident_write", gives=aside.TAKEN_UP),
-    one("DELETE", "/api/tocsin/aside/<aside_id>/", aside.destroy, needs="incident_write", status=204),
+    route("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED),
+    route("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),
+    route("POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED),
+    route("POST", "/api/tocsin/rules/try/", rules_try.run, permission="integration_read", body=rules_try.DRY_RUN, response=rules_try.DRY_RUN_RESULT),
+    route("POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY),
+    *crud(f"{OWN_INCIDENT}/roles/", assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
+    *crud(f"{OWN_INCIDENT}/tasks/", incident_tasks.INCIDENT_TASKS),
+    route("POST", f"{OWN_INCIDENT}/reassign/", incident_moves.reassign, permission="incident_write", body=incident_moves.REASSIGN, response=incidents.INCIDENT),
+    route("POST", f"{OWN_INCIDENT}/snooze/", incident_moves.snooze, permission="incident_write", body=incident_moves.SNOOZE, response=incidents.INCIDENT),
+    route("DELETE", f"{OWN_INCIDENT}/snooze/", incident_moves.unsnooze, permission="incident_write", status=204),
+    route("POST", f"{OWN_INCIDENT}/merge/", incident_moves.merge, permission="incident_write", body=incident_moves.INCIDENT_REFS, response=incidents.INCIDENT),
+    route("POST", f"{OWN_INCIDENT}/unmerge/", incident_moves.unmerge, permission="incident_write", body=incident_moves.INCIDENT_REFS, response=incidents.INCIDENT),
+    route("GET", f"{OWN_INCIDENT}/timeline/", timeline.index, permission="incident_read", response=timeline.TIMELINE),
+    route("GET", "/api/tocsin/calendar/", calendars.get_own_address, permission=MEMBER, query=calendars.MONTHS_QUERY, response=calendars.ADDRESS),
+    route("DELETE", "/api/tocsin/calendar/", calendars.renew, permission=MEMBER, status=204),
+    route("DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_for_user, permission=OWN, status=204),
+    route("GET", f"{OWN_SCHEDULE}/timeline/", rotas.get_timeline, permission="schedule_read", query=rotas.PERIOD_QUERY, response=rotas.TIMELINE),
+    route("GET", f"{OWN_SCHEDULE}/oncall/", rotas.get_on_call, permission="schedule_read", query=rotas.MOMENT_QUERY, response=rotas.ON_CALL),
+    route("GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
+    route("PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
+    route("GET", "/api/tocsin/dead-letters/", aside.index, permission="incident_read", response=aside.PAGE),
+    route("GET", "/api/tocsin/dead-letters/<dead_letter_id>/", aside.retrieve, permission="incident_read", response=aside.DEAD_LETTER),
+    route("POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", aside.replay, permission="incident_write", response=aside.REPLAYED),
+    route("DELETE", "/api/tocsin/dead-letters/<dead_letter_id>/", aside.destroy, permission="incident_write", status=204),
     # --- the interface about itself ------------------------------------------------------------------
-    one("GET", openapi.PATH, openapi.view, auth=None, stored=False, documented=False),
+    route("GET", openapi.PATH, openapi.show, auth=None, needs_store=False, documented=False),
     # --- for whoever runs the installation ------------------------------------------------------------
-    one("GET", "/metrics", metrics.show, auth=None, documented=False),
+    route("GET", "/metrics", metrics.show, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
-    one("GET", "/i/<token>", page.show, auth=None, documented=False),
-    one("POST", "/i/<token>", page.act, auth=None, documented=False),
-    one("GET", "/join/<token>", join.show, auth=None, documented=False),
-    one("POST", "/join/<token>", join.join, auth=None, documented=False),
-    one("GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
-    one("HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
+    route("GET", "/i/<token>", page.show, auth=None, documented=False),
+    route("POST", "/i/<token>", page.act, auth=None, documented=False),
+    route("GET", "/join/<token>", join.show, auth=None, documented=False),
+    route("POST", "/join/<token>", join.join, auth=None, documented=False),
+    route("GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
+    route("HEAD", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
 )  # fmt: skip

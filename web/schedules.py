@@ -18,36 +18,36 @@ from models.ids import new_uuid
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import EscalationPolicy, Team
 from web.auth import now, viewer
-from web.permissions import named
-from web.policies import in_order
+from web.permissions import get_permissions
+from web.policies import sort_by_position
 from web.resource import Resource, attach
 from web.shapes import (
     LONG_TEXT,
+    Boolean,
     Choice,
-    Flag,
-    GivenMoment,
-    MaybeMoment,
-    MaybeNumber,
+    InputMoment,
+    List,
     Moment,
+    Nested,
     Number,
-    Part,
+    OptionalMoment,
+    OptionalNumber,
     Reference,
-    Several,
-    Shape,
+    Schema,
     Text,
     TimeZone,
     Username,
-    moment_text,
+    format_moment,
 )
-from web.teams import account_members
+from web.teams import get_account_members
 
 # Seconds: from an hour to a year, and a week (contract 3.4).
-SHORTEST_SHIFT_S, LONGEST_SHIFT_S = 3600, 31_536_000
-LONGEST_RESTRICTION_S = 604_800
+MIN_SHIFT_S, MAX_SHIFT_S = 3600, 31_536_000
+MAX_RESTRICTION_S = 604_800
 
 # All of them are read and written at once.
-MOST_LAYERS = 50
-MOST_OVERRIDES = 2000
+MAX_LAYERS = 50
+MAX_OVERRIDES = 2000
 
 # The day of a restriction that names none, as daily ones need not: published answers show it there.
 NO_DAY = 7
@@ -81,39 +81,39 @@ class TimeOfDay(Text):
             raise self.make_error("time") from None
 
 
-class TurnShape(Shape):
+class TurnSchema(Schema):
     """A place in a layer's rotation; somebody may have several."""
 
     user = Username(required=True, blank=False)
-    position = MaybeNumber(least=0)
+    position = OptionalNumber(min_value=0)
     unique_id = ChosenId()
 
 
-class RestrictionShape(Shape):
+class RestrictionSchema(Schema):
     """When a layer counts: for `duration` seconds from a time of day on, every day or every week."""
 
-    duration = Number(least=1, most=LONGEST_RESTRICTION_S, required=True)
-    start_day_of_week = MaybeNumber(least=0, most=7)
+    duration = Number(min_value=1, max_value=MAX_RESTRICTION_S, required=True)
+    start_day_of_week = OptionalNumber(min_value=0, max_value=7)
     start_time_of_day = TimeOfDay(required=True)
     unique_id = ChosenId()
 
 
-class LayerShape(Shape):
+class LayerSchema(Schema):
     """A rotation: each of `users` in turn for `shift_length` seconds."""
 
-    shift_length = Number(least=SHORTEST_SHIFT_S, most=LONGEST_SHIFT_S, required=True)
-    restrictions = Several(Part(RestrictionShape))
+    shift_length = Number(min_value=MIN_SHIFT_S, max_value=MAX_SHIFT_S, required=True)
+    restrictions = List(Nested(RestrictionSchema))
     name = Text()
-    users = Several(Part(TurnShape))
-    rotation_start_time = GivenMoment(required=True)
-    rotation_end_time = MaybeMoment()
+    users = List(Nested(TurnSchema))
+    rotation_start_time = InputMoment(required=True)
+    rotation_end_time = OptionalMoment()
     unique_id = ChosenId()
     last_edited = Moment(dump_only=True, allow_none=True)
     restriction_type = Choice(RestrictionType)
-    is_active = Flag()
+    is_active = Boolean()
 
     @validates_schema
-    def _require_sense(self, layer: dict[str, Any], **kwargs: Any) -> None:
+    def _check_times(self, layer: dict[str, Any], **kwargs: Any) -> None:
         end = layer.get("rotation_end_time")
         if end is not None and end <= layer["rotation_start_time"]:
             raise ValidationError("Must be after the start.", "rotation_end_time")
@@ -123,41 +123,41 @@ class LayerShape(Shape):
                 raise ValidationError("Weekly ones need a day from 1 (Monday) to 7 (Sunday).", "restrictions")
 
 
-class OverrideShape(Shape):
+class OverrideSchema(Schema):
     """One person on call from a moment until just before another, instead of whoever the layers name."""
 
     name = Text()
     user = Username(required=True, blank=False)
-    start_time = GivenMoment(required=True)
-    end_time = GivenMoment(required=True)
+    start_time = InputMoment(required=True)
+    end_time = InputMoment(required=True)
     unique_id = Text(dump_only=True)
 
     @validates_schema
-    def _require_sense(self, override: dict[str, Any], **kwargs: Any) -> None:
+    def _check_times(self, override: dict[str, Any], **kwargs: Any) -> None:
         if override["end_time"] <= override["start_time"]:
             raise ValidationError("Must be after the start.", "end_time")
 
 
-class ListedOverrideShape(OverrideShape):
+class ListedOverrideSchema(OverrideSchema):
     """An override within a schedule, which is sent back as it was received."""
 
     unique_id = ChosenId()
 
 
-class ScheduleShape(Shape):
+class ScheduleSchema(Schema):
     name = Text(required=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
     time_zone = TimeZone()
     team = Reference(dump_only=True)
-    layers = Several(Part(LayerShape), most=MOST_LAYERS)
-    overrides = Several(Part(ListedOverrideShape), most=MOST_OVERRIDES)
+    layers = List(Nested(LayerSchema), max_items=MAX_LAYERS)
+    overrides = List(Nested(ListedOverrideSchema), max_items=MAX_OVERRIDES)
     unique_id = Text(dump_only=True)
     connections = Number(dump_only=True)
-    shift_time_in_dst = Flag()
+    shift_time_in_dst = Boolean()
 
 
-LAYER = LayerShape()
+LAYER = LayerSchema()
 
 
 class Schedules(Resource):
@@ -165,13 +165,13 @@ class Schedules(Resource):
 
     model = Schedule
     noun = "schedule"
-    schema = ScheduleShape()
+    schema = ScheduleSchema()
     parent_field = Schedule.team
     id_arg = "schedule_id"
-    needs = named("schedule")
+    permissions = get_permissions("schedule")
 
-    def filled(self, rows: list[Any]) -> list[Any]:
-        connections = _connections(viewer().account)
+    def fill(self, rows: list[Any]) -> list[Any]:
+        connections = _count_connections(viewer().account)
         for row in rows:
             row.connections = connections[row.unique_id]
         # In the order in which they were given.
@@ -179,14 +179,14 @@ class Schedules(Resource):
         attach(rows, "overrides", people, ScheduleOverride.schedule)
         return rows
 
-    def checked(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, Any]:
         if "layers" in values:
             turns = (turn["user"] for layer in values["layers"] for turn in layer.get("users", []))
-            account_members(parent.account, turns, "layers")
-            values["layers"] = _layers(values["layers"], row.layers if row else [], now())
+            get_account_members(parent.account, turns, "layers")
+            values["layers"] = _build_layers(values["layers"], row.layers if row else [], now())
         if "overrides" in values:
             usernames = (override["user"] for override in values["overrides"])
-            people = account_members(parent.account, usernames, "overrides")
+            people = get_account_members(parent.account, usernames, "overrides")
             values["overrides"] = [{**each, "user": people[each["user"]]} for each in values["overrides"]]
         return values
 
@@ -203,98 +203,100 @@ class Schedules(Resource):
             _replace_overrides(row, overrides, now())
 
 
-def _connections(account: Account) -> Counter[str]:
+def _count_connections(account: Account) -> Counter[str]:
     """By schedule, how many policies name it: those of any team of the account may."""
-    naming = EscalationPolicy.rules.cast("TEXT").contains(f'"target_type":{TargetType.SCHEDULE:d}')
+    names_schedule = EscalationPolicy.rules.cast("TEXT").contains(f'"target_type":{TargetType.SCHEDULE:d}')
     policies = EscalationPolicy.select(EscalationPolicy.rules).join(Team)
-    counted: Counter[str] = Counter()
-    for policy in policies.where(Team.account == account, naming):
-        counted.update({target["target_id"] for rule in policy.rules for target in rule["targets"]})
-    return counted
+    counts: Counter[str] = Counter()
+    for policy in policies.where(Team.account == account, names_schedule):
+        counts.update({target["target_id"] for rule in policy.rules for target in rule["targets"]})
+    return counts
 
 
-class Ids:
+class IdAllocator:
     """Ids for what stands inside a schedule: those that a client chose, each once, and new ones."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
 
-    def own(self, given: Mapping[str, Any]) -> str:
-        chosen: str = given.get("unique_id", "")
+    def allocate(self, new: Mapping[str, Any]) -> str:
+        chosen: str = new.get("unique_id", "")
         found = new_uuid() if not chosen or chosen in self._taken else chosen
         self._taken.add(found)
         return found
 
 
-def _layers(given: list[dict[str, Any]], known: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
+def _build_layers(new: list[dict[str, Any]], old: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
     """The layers as they are kept; one that says what it said before is the one that it was."""
-    ids = Ids()
-    before = {layer["unique_id"]: layer for layer in known}
-    layers = [_layer(place, layer, ids) for place, layer in enumerate(given, start=1)]
-    return [_edited(layer, before.get(layer["unique_id"]), at) for layer in layers]
+    ids = IdAllocator()
+    before = {layer["unique_id"]: layer for layer in old}
+    layers = [_build_layer(place, layer, ids) for place, layer in enumerate(new, start=1)]
+    return [_mark_edited(layer, before.get(layer["unique_id"]), at) for layer in layers]
 
 
-def _layer(place: int, given: dict[str, Any], ids: Ids) -> dict[str, Any]:
-    turns = in_order(given.get("users", []))
-    kept: dict[str, Any] = LAYER.dump(
+def _build_layer(place: int, new: dict[str, Any], ids: IdAllocator) -> dict[str, Any]:
+    turns = sort_by_position(new.get("users", []))
+    dumped: dict[str, Any] = LAYER.dump(
         {
             "restriction_type": RestrictionType.NONE,
             "is_active": True,
             "rotation_end_time": None,
             "last_edited": None,
-            **given,
-            "name": given.get("name") or f"Layer-{place}",
-            "unique_id": ids.own(given),
+            **new,
+            "name": new.get("name") or f"Layer-{place}",
+            "unique_id": ids.allocate(new),
             "users": [
-                {"user": turn["user"], "position": position, "unique_id": ids.own(turn)}
+                {"user": turn["user"], "position": position, "unique_id": ids.allocate(turn)}
                 for position, turn in enumerate(turns, start=1)
             ],
             "restrictions": [
                 {
                     **each,
                     "start_day_of_week": NO_DAY if (day := each.get("start_day_of_week")) is None else day,
-                    "unique_id": ids.own(each),
+                    "unique_id": ids.allocate(each),
                 }
-                for each in given.get("restrictions", [])
+                for each in new.get("restrictions", [])
             ],
         }
     )
-    return kept
+    return dumped
 
 
-def _edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datetime) -> dict[str, Any]:
+def _mark_edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datetime) -> dict[str, Any]:
     if before is None:
         return layer
-    if _said(layer) == _said(before):
+    if _strip_ids(layer) == _strip_ids(before):
         return before
-    return {**layer, "last_edited": moment_text(at)}
+    return {**layer, "last_edited": format_moment(at)}
 
 
-def _said(layer: Any) -> Any:
+def _strip_ids(layer: Any) -> Any:
     """What a layer says, whatever the ids of its parts and when it came to say so."""
     if isinstance(layer, list):
-        return [_said(part) for part in layer]
+        return [_strip_ids(part) for part in layer]
     if isinstance(layer, dict):
-        return {name: _said(part) for name, part in layer.items() if name not in ("unique_id", "last_edited")}
+        return {
+            name: _strip_ids(part) for name, part in layer.items() if name not in ("unique_id", "last_edited")
+        }
     return layer
 
 
-def _replace_overrides(schedule: Schedule, given: list[dict[str, Any]], at: datetime) -> None:
+def _replace_overrides(schedule: Schedule, overrides: list[dict[str, Any]], at: datetime) -> None:
     """These and no others, in this order; those known by their ids are as old as they were."""
-    standing = ScheduleOverride.select().where(ScheduleOverride.schedule == schedule)
-    since = {override.unique_id: override.creation_date for override in standing}
-    chosen = {override.get("unique_id", "") for override in given} - since.keys()
-    others = ScheduleOverride.select(ScheduleOverride.unique_id).where(ScheduleOverride.unique_id.in_(chosen))
-    ids = Ids(override.unique_id for override in others)
+    existing = ScheduleOverride.select().where(ScheduleOverride.schedule == schedule)
+    since = {override.unique_id: override.creation_date for override in existing}
+    chosen = {override.get("unique_id", "") for override in overrides} - since.keys()
+    taken = ScheduleOverride.select(ScheduleOverride.unique_id).where(ScheduleOverride.unique_id.in_(chosen))
+    ids = IdAllocator(override.unique_id for override in taken)
     rows = [
         {
             **override,
             "schedule": schedule,
             "name": override.get("name") or f"Override-{place}",
-            "unique_id": (unique_id := ids.own(override)),
+            "unique_id": (unique_id := ids.allocate(override)),
             "creation_date": since.get(unique_id, at),
         }
-        for place, override in enumerate(given, start=1)
+        for place, override in enumerate(overrides, start=1)
     ]
     ScheduleOverride.delete().where(ScheduleOverride.schedule == schedule).execute()
     if rows:

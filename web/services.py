@@ -12,45 +12,45 @@ from models.enums import Collation, ServiceStatus
 from models.services import Service
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, Priority, Sla, Team
-from models.windows import windows_of
-from schedules.windows import held_since, in_force
+from models.windows import load_windows
+from schedules.windows import find_in_force, was_in_force
 from web.auth import now, viewer
-from web.errors import bad
-from web.permissions import named
+from web.errors import reject
+from web.permissions import get_permissions
 from web.resource import Resource
 from web.shapes import (
     LONG_TEXT,
     SECONDS_LIMIT,
+    Boolean,
     Choice,
-    Flag,
     Moment,
     Number,
     Reference,
-    Shape,
+    Schema,
     Text,
     Username,
 )
 
 
-class ServiceShape(Shape):
+class ServiceSchema(Schema):
     name = Text()
     creation_date = Moment(dump_only=True)
     summary = Text(limit=LONG_TEXT)
     description = Text(limit=LONG_TEXT)
     unique_id = Text(dump_only=True)
-    auto_resolve_timeout = Number(least=0, most=SECONDS_LIMIT)
+    auto_resolve_timeout = Number(min_value=0, max_value=SECONDS_LIMIT)
     created_by = Username(dump_only=True)
     team_priority = Reference(required=True)
     task_template = Reference()
-    acknowledgement_timeout_enabled = Flag()
-    acknowledgement_timeout = Number(least=0, most=SECONDS_LIMIT)
+    acknowledgement_timeout_enabled = Boolean()
+    acknowledgement_timeout = Number(min_value=0, max_value=SECONDS_LIMIT)
     status = Choice(ServiceStatus)
     escalation_policy = Reference(required=True, blank=False)
     team = Reference(dump_only=True)
     sla = Reference(required=True)
-    under_maintenance = Flag()
+    under_maintenance = Boolean()
     collation = Choice(Collation)
-    collation_time = Number(least=0)
+    collation_time = Number(min_value=0)
 
 
 # What a service may refer to of its own team.
@@ -62,29 +62,29 @@ class Services(Resource):
 
     model = Service
     noun = "service"
-    schema = ServiceShape()
+    schema = ServiceSchema()
     parent_field = Service.team
     id_arg = "service_id"
-    needs = named("service")
-    followed = "service"
+    permissions = get_permissions("service")
+    timer_column = "service"
     put_is_strict = True
 
-    def rows(self, parent: Team) -> Any:
-        return with_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
+    def select_rows(self, parent: Team) -> Any:
+        return join_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
 
-    def filled(self, rows: list[Any]) -> list[Any]:
-        return as_they_are_now(rows)
+    def fill(self, rows: list[Any]) -> list[Any]:
+        return apply_maintenance(rows)
 
-    def checked(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
         for name, model in REFERENCES:
             if values.get(name):
-                values[name] = team_row(model, parent, values[name], name)
+                values[name] = get_team_row(model, parent, values[name], name)
         if "escalation_policy" in values:
-            values["escalation_policy"] = usable_policy(
+            values["escalation_policy"] = get_usable_policy(
                 parent, values["escalation_policy"], "escalation_policy"
             )
-        _require_sense(values, row or Service())
-        return values if row is None else _without_echo(values, row)
+        _check_timeouts(values, row or Service())
+        return values if row is None else _drop_echo(values, row)
 
     def insert(self, parent: Team, values: dict[str, Any]) -> Any:
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
@@ -97,7 +97,7 @@ SERVICE_COLUMNS = (
 )  # fmt: skip
 
 
-def with_references(services: Any) -> Any:
+def join_references(services: Any) -> Any:
     return (
         services.join_from(Service, User, on=Service.created_by)
         .join_from(Service, EscalationPolicy, peewee.JOIN.LEFT_OUTER)
@@ -107,34 +107,34 @@ def with_references(services: Any) -> Any:
     )
 
 
-def as_they_are_now(services: list[Service]) -> list[Service]:
+def apply_maintenance(services: list[Service]) -> list[Service]:
     """Services for an answer: inside a maintenance window they are under maintenance, whatever is stored of
     them; disabled ones stay so. One query for all."""
-    inside = _inside([service.id for service in services])
+    inside = _find_in_maintenance([service.id for service in services])
     for service in services:
         if service.id in inside:
-            for name, value in _shown_inside(service).items():
+            for name, value in _get_maintenance_values(service).items():
                 setattr(service, name, value)
     return services
 
 
-def _shown_inside(service: Service) -> dict[str, Any]:
+def _get_maintenance_values(service: Service) -> dict[str, Any]:
     is_disabled = service.status == ServiceStatus.DISABLED
     status = service.status if is_disabled else ServiceStatus.UNDER_MAINTENANCE
     return {"under_maintenance": True, "status": status}
 
 
-def _inside(services: Collection[int]) -> set[int]:
+def _find_in_maintenance(services: Collection[int]) -> set[int]:
     """Those of these services, by row, that are inside a maintenance window."""
-    windows = windows_of(services, now())
-    return {row for row, some in windows.items() if in_force(some, now()) is not None}
+    windows = load_windows(services, now())
+    return {row for row, row_windows in windows.items() if find_in_force(row_windows, now()) is not None}
 
 
 # Who reads a service inside a window may write it back so much later.
-WRITTEN_BACK_WITHIN = timedelta(days=1)
+MAX_ECHO_AGE = timedelta(days=1)
 
 
-def _without_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
+def _drop_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
     """A PUT without what the service shows only because it is inside a window: who reads all of it, changes
     something and writes it back does not mean the maintenance to go on for ever.
 
@@ -142,43 +142,52 @@ def _without_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
     """
     if request.method != "PUT":
         return values
-    shown = _shown_inside(row)
-    is_whole = all(values.get(name) == value for name, value in shown.items())
-    since = now() - WRITTEN_BACK_WITHIN if is_whole else now()
-    if not held_since(windows_of([row.id], since).get(row.id, ()), since, now()):
+    maintenance_values = _get_maintenance_values(row)
+    is_whole = all(values.get(name) == value for name, value in maintenance_values.items())
+    since = now() - MAX_ECHO_AGE if is_whole else now()
+    if not was_in_force(load_windows([row.id], since).get(row.id, ()), since, now()):
         return values
-    return {name: value for name, value in values.items() if name not in shown or shown[name] != value}
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in maintenance_values or maintenance_values[name] != value
+    }
 
 
-def _require_sense(values: dict[str, Any], row: Service) -> None:
+def _check_timeouts(values: dict[str, Any], row: Service) -> None:
     """The rules between fields, on what the service would be after the change."""
-    after = {name: values.get(name, getattr(row, name)) for name in _RULED}
+    after = {name: values.get(name, getattr(row, name)) for name in _CHECKED_FIELDS}
     if after["acknowledgement_timeout_enabled"] and after["acknowledgement_timeout"] <= 600:
-        bad("acknowledgement_timeout", "Must be above 600 seconds while the timeout is enabled.")
+        reject("acknowledgement_timeout", "Must be above 600 seconds while the timeout is enabled.")
     if after["collation"] == Collation.TIME_BASED and not 1 < after["collation_time"] < 1440:
-        bad("collation_time", "Must be more than 1 and less than 1440 minutes while collation is on.")
+        reject("collation_time", "Must be more than 1 and less than 1440 minutes while collation is on.")
 
 
-_RULED = ("acknowledgement_timeout_enabled", "acknowledgement_timeout", "collation", "collation_time")
+_CHECKED_FIELDS = (
+    "acknowledgement_timeout_enabled",
+    "acknowledgement_timeout",
+    "collation",
+    "collation_time",
+)
 
 
-def team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
+def get_team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
     """The row of this team that a body names, or BadRequest for the field."""
     row = model.select().where(model.team == team, model.unique_id == unique_id).first()
     if row is None:
-        bad(field, "The team has no such object.")
+        reject(field, "The team has no such object.")
     return row
 
 
-def usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
+def get_usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
     """A policy that this team may use: its own, a global one, or one whose team lets others attach it."""
-    found = usable_policies(team, [unique_id])
+    found = find_usable_policies(team, [unique_id])
     if not found:
-        bad(field, "The team has no such escalation policy.")
+        reject(field, "The team has no such escalation policy.")
     return found[0]
 
 
-def usable_policies(team: Team, unique_ids: Collection[str]) -> list[EscalationPolicy]:
+def find_usable_policies(team: Team, unique_ids: Collection[str]) -> list[EscalationPolicy]:
     """Those of these policies that this team may use."""
     found = (
         EscalationPolicy.select(EscalationPolicy, Team)

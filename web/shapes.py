@@ -12,7 +12,8 @@ from functools import lru_cache
 from typing import Any
 from zoneinfo import available_timezones
 
-from marshmallow import EXCLUDE, Schema, ValidationError, fields, missing, validate
+import marshmallow
+from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 
 from pipeline.conditions import BadRule, compile_rule
 from schedules.coverage import EARLIEST, LATEST
@@ -20,17 +21,17 @@ from web import profile
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+@[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+")
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
 # The largest number of a column on both stores.
-LARGEST = 2**31 - 1
+MAX_INTEGER = 2**31 - 1
 # A year in minutes and ten years in seconds: moments counted from today stay moments.
 MINUTES_LIMIT = 365 * 24 * 60
 SECONDS_LIMIT = 10 * 365 * 24 * 3600
 LONG_TEXT = 16 * 1024
 
 
-class Shape(Schema):
+class Schema(marshmallow.Schema):
     """An object of the interface; its schema is its table of fields."""
 
     class Meta:
@@ -41,10 +42,10 @@ class Text(fields.String):
     """Text without NUL, at most `limit` characters; null counts as empty unless the field is required."""
 
     def __init__(self, *, limit: int = 255, **options: Any) -> None:
-        least = 1 if options.get("required") else None
+        min_length = 1 if options.get("required") else None
         # What is only given may be longer, and the description must not deny it.
         if not options.get("dump_only"):
-            options.setdefault("validate", validate.Length(min=least, max=limit))
+            options.setdefault("validate", validate.Length(min=min_length, max=limit))
         super().__init__(**options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
@@ -58,7 +59,7 @@ class Text(fields.String):
         return text.strip() if self.required else text
 
 
-class Said(Text):
+class TextOrNumber(Text):
     """Text that is kept as it came; a number counts as its digits."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
@@ -97,12 +98,14 @@ class Email(Text):
 class Number(fields.Integer):
     """A whole number, also as text or as an integral float; always a JSON integer in answers."""
 
-    def __init__(self, *, least: int = -LARGEST, most: int = LARGEST, **options: Any) -> None:
-        options.setdefault("validate", validate.Range(min=least, max=most))
+    def __init__(
+        self, *, min_value: int = -MAX_INTEGER, max_value: int = MAX_INTEGER, **options: Any
+    ) -> None:
+        options.setdefault("validate", validate.Range(min=min_value, max=max_value))
         super().__init__(**options)
 
     def _validated(self, value: Any) -> int:
-        if isinstance(value, str) and _WHOLE.fullmatch(value.strip()):
+        if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
             return int(value)
         if isinstance(value, float) and value.is_integer():
             return int(value)
@@ -114,26 +117,26 @@ class Number(fields.Integer):
 class Choice(Number):
     """One of the numbers of an enumeration."""
 
-    def __init__(self, words: type[IntEnum], **options: Any) -> None:
-        super().__init__(validate=validate.OneOf([int(word) for word in words]), **options)
+    def __init__(self, members: type[IntEnum], **options: Any) -> None:
+        super().__init__(validate=validate.OneOf([int(member) for member in members]), **options)
 
 
-def _or_nothing(value: Any) -> Any:
+def _blank_to_none(value: Any) -> Any:
     """Blank text is nothing where a reference or a number may be absent."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
-class MaybeNumber(Number):
+class OptionalNumber(Number):
     """A number or nothing; "" is nothing."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
 
-class Flag(fields.Boolean):
+class Boolean(fields.Boolean):
     """true or false, also as a number or as text."""
 
 
@@ -144,18 +147,18 @@ class Moment(fields.Field[datetime]):
 
     def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
         # What a table keeps as JSON holds the text itself.
-        return value if value is None or isinstance(value, str) else moment_text(value)
+        return value if value is None or isinstance(value, str) else format_moment(value)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
         if not isinstance(value, str):
             raise self.make_error("invalid")
         try:
-            return moment(value)
+            return parse_moment(value)
         except (ValueError, OverflowError):
             raise self.make_error("invalid") from None
 
 
-class GivenMoment(Moment):
+class InputMoment(Moment):
     """A moment that somebody gave: with a fraction only where it was given with one (contract 1.4)."""
 
     def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
@@ -164,21 +167,21 @@ class GivenMoment(Moment):
         return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
-class MaybeMoment(GivenMoment):
+class OptionalMoment(InputMoment):
     """The same, or nothing; "" is nothing."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
 
 # A plus sign that stood in an address as it is, and so was read as a blank.
 _BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
 
 
-class AskedMoment(MaybeMoment):
+class QueryMoment(OptionalMoment):
     """A moment of a question, in the years of which there is something to be told; "" is none."""
 
     default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
@@ -192,7 +195,7 @@ class AskedMoment(MaybeMoment):
 
 
 @lru_cache
-def _time_zones() -> frozenset[str]:
+def _load_time_zones() -> frozenset[str]:
     return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
@@ -203,23 +206,23 @@ class TimeZone(Text):
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         name = super()._deserialize(value, attr, data, **kwargs).strip() or "UTC"
-        if name not in _time_zones():
+        if name not in _load_time_zones():
             raise self.make_error("unknown")
         return name
 
 
-class Day(fields.Field[datetime]):
+class Date(fields.Field[datetime]):
     """The plain date of a moment, as some creation dates are given."""
 
     def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
         return None if value is None else value.date().isoformat()
 
 
-def moment_text(value: datetime) -> str:
+def format_moment(value: datetime) -> str:
     return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def moment(text: str) -> datetime:
+def parse_moment(text: str) -> datetime:
     """RFC 3339, ISO without a zone (UTC), or a plain date (its start, UTC)."""
     value = datetime.fromisoformat(text.strip())
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -243,7 +246,7 @@ class Reference(fields.Field[Any]):
         self.absent = absent
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        value = _or_nothing(value)
+        value = _blank_to_none(value)
         if value is None and not self.blank:
             raise self.make_error("blank")
         return super().deserialize(value, attr, data, **kwargs)
@@ -280,7 +283,7 @@ class Uuid(fields.Field[str]):
         super().__init__(allow_none=True, **options)
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         if not isinstance(value, str) or not UUID.fullmatch(value.strip().lower()):
@@ -288,34 +291,34 @@ class Uuid(fields.Field[str]):
         return value.strip().lower()
 
 
-class Several(fields.List):
+class List(fields.List):
     """A list; null and "" are the empty one. Of a request it has at most `most` elements.
 
     Who decides on what is listed may hold the store's lock meanwhile, so that no list may be endless.
     """
 
-    default_error_messages = {"long": "No more than {most}."}
+    default_error_messages = {"long": "No more than {max_items}."}
 
-    def __init__(self, *args: Any, most: int = 100, **options: Any) -> None:
+    def __init__(self, *args: Any, max_items: int = 100, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.most = most
+        self.max_items = max_items
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         if value is not missing and value in (None, ""):
             value = []
-        if isinstance(value, list) and len(value) > self.most:
-            raise self.make_error("long", most=self.most)
+        if isinstance(value, list) and len(value) > self.max_items:
+            raise self.make_error("long", max_items=self.max_items)
         return super().deserialize(value, attr, data, **kwargs)
 
 
-class Part(fields.Nested):
+class Nested(fields.Nested):
     """An object inside another; it is given whole, even where the other may be given in part.
 
     Where there may be none, "" is none.
     """
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
-        return super().deserialize(_or_nothing(value), attr, data, **kwargs)
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
     def _load(self, value: Any, partial: Any = None) -> Any:
         return super()._load(value, partial=False)
@@ -325,17 +328,17 @@ class TeamLabel(fields.Field[Any]):
     """The team of a tag or priority: a number or an id, see profile.team_label."""
 
     def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> int | str:
-        return profile.team_label(value)
+        return profile.get_team_label(value)
 
 
-class Itself(fields.Nested):
+class NestedSelf(fields.Nested):
     """A part of the answer made from the same row as the whole."""
 
     def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
         return obj
 
 
-class UserShape(Shape):
+class UserSchema(Schema):
     """A person inside another object."""
 
     username = Text(dump_only=True)

@@ -13,23 +13,23 @@ from marshmallow import fields
 
 from models.services import Integration, Service
 from models.teams import Team
-from pipeline.simulation import LONGEST
+from pipeline.simulation import MAX_DURATION
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody
 from tocsin import simulation
 from web import access, wire
-from web.at_once import AtOnce
+from web.at_once import ConcurrencyLimit
 from web.auth import now, viewer
-from web.errors import BadRequest, NotFound, bad
+from web.errors import BadRequest, NotFound, reject
 from web.rules_try import SOURCE
-from web.shapes import AskedMoment, Flag, MaybeNumber, Moment, Number, Reference, Several, Shape, Text
+from web.shapes import Boolean, List, Moment, Number, OptionalNumber, QueryMoment, Reference, Schema, Text
 
 # Whoever asks for very much is told as much as was found within so much of a processor's time.
-LONGEST_S = 2.0
-AT_ONCE = AtOnce(2)
+MAX_CPU_S = 2.0
+CONCURRENCY = ConcurrencyLimit(2)
 
 
-class SimulateShape(Shape):
+class SimulateSchema(Schema):
     """An alert: either `alert`, in the generic form, or `payload`, a body as `source` sends it (what the
     integration is for, unless it is said); where it comes in: `integration`, or a `service` that has only
     one for that source; and when: `at`, now if that is not said. Then nobody reacts `for` so many seconds,
@@ -38,39 +38,39 @@ class SimulateShape(Shape):
 
     service = Reference()
     integration = Reference()
-    at = AskedMoment()
-    lasts = MaybeNumber(data_key="for", least=0, most=int(LONGEST.total_seconds()))
+    at = QueryMoment()
+    duration = OptionalNumber(data_key="for", min_value=0, max_value=int(MAX_DURATION.total_seconds()))
     alert = fields.Dict(allow_none=True)
     payload = fields.Dict(allow_none=True)
     source = Text(limit=64, validate=SOURCE)
-    with_open = Flag()
+    with_open = Boolean()
 
 
-class NamedShape(Shape):
+class NameIdSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
 
 
-class StageShape(Shape):
+class StageSchema(Schema):
     stage = Text(dump_only=True)
     reason = Text(dump_only=True)
 
 
-class SimulatedAlertShape(Shape):
+class SimulatedAlertSchema(Schema):
     """As the recorder tells an alert: its `road` stage by stage, and what each of the `rules` that was looked
     at said. `incident` is a place among the incidents, from 1."""
 
     message = Text(dump_only=True)
     alert_type = Text(dump_only=True)
     entity_id = Text(dump_only=True)
-    suppressed = Flag(dump_only=True)
-    road = Several(fields.Nested(StageShape), dump_only=True)
-    rules = Several(fields.Dict(), dump_only=True)
+    suppressed = Boolean(dump_only=True)
+    stages = List(fields.Nested(StageSchema), dump_only=True)
+    rules = List(fields.Dict(), dump_only=True)
     incident = Number(dump_only=True, allow_none=True)
-    incident_created = Flag(dump_only=True)
+    incident_created = Boolean(dump_only=True)
 
 
-class HappeningShape(Shape):
+class SimulatedEventSchema(Schema):
     """`kind` is road (an alert has come to the end of its road), opened (an incident has), told (somebody
     is), log (an entry of the incident's) or timer (one is due); `what` says it more closely. `after` is in
     seconds. Where somebody is told, `person` and `username` say who, `channel` and `contact` by what."""
@@ -79,7 +79,7 @@ class HappeningShape(Shape):
     after = fields.Float(dump_only=True)
     kind = Text(dump_only=True)
     what = Text(dump_only=True)
-    why = Text(dump_only=True)
+    reason = Text(dump_only=True)
     incident = Number(dump_only=True, allow_none=True)
     person = Text(dump_only=True, allow_none=True)
     username = Text(dump_only=True, allow_none=True)
@@ -87,7 +87,7 @@ class HappeningShape(Shape):
     contact = Text(dump_only=True, allow_none=True)
 
 
-class SimulatedIncidentShape(Shape):
+class SimulatedIncidentSchema(Schema):
     """An incident as it is in the end; `incident_number` is null for one that is only imagined."""
 
     incident_number = Number(dump_only=True, allow_none=True)
@@ -99,7 +99,7 @@ class SimulatedIncidentShape(Shape):
     resolved_date = Moment(dump_only=True, allow_none=True)
 
 
-class FirstWordShape(Shape):
+class FirstNotificationSchema(Schema):
     username = Text(dump_only=True)
     person = Text(dump_only=True)
     email = Text(dump_only=True)
@@ -107,7 +107,7 @@ class FirstWordShape(Shape):
     after = fields.Float(dump_only=True)
 
 
-class SimulationShape(Shape):
+class SimulationSchema(Schema):
     """All that would happen to the alerts, and to the incidents that they lead to or are about, from `at`
     until `until`, in order; `told` is everybody who would be told, with the first word to each. `goes_on_at`
     is when more would happen later, null if nothing would; `is_cut` whether there was more than is told:
@@ -115,88 +115,88 @@ class SimulationShape(Shape):
 
     at = Moment(dump_only=True)
     until = Moment(dump_only=True)
-    service = fields.Nested(NamedShape, dump_only=True)
-    integration = fields.Nested(NamedShape, dump_only=True)
+    service = fields.Nested(NameIdSchema, dump_only=True)
+    integration = fields.Nested(NameIdSchema, dump_only=True)
     source = Text(dump_only=True)
-    alerts = Several(fields.Nested(SimulatedAlertShape), dump_only=True)
-    happenings = Several(fields.Nested(HappeningShape), dump_only=True)
-    incidents = Several(fields.Nested(SimulatedIncidentShape), dump_only=True)
-    told = Several(fields.Nested(FirstWordShape), dump_only=True)
-    goes_on_at = Moment(dump_only=True, allow_none=True)
-    is_cut = Flag(dump_only=True)
-    warnings = Several(Text(), dump_only=True)
+    alerts = List(fields.Nested(SimulatedAlertSchema), dump_only=True)
+    simulated_events = List(fields.Nested(SimulatedEventSchema), dump_only=True)
+    incidents = List(fields.Nested(SimulatedIncidentSchema), dump_only=True)
+    notified = List(fields.Nested(FirstNotificationSchema), dump_only=True)
+    continues_at = Moment(dump_only=True, allow_none=True)
+    is_truncated = Boolean(dump_only=True)
+    warnings = List(Text(), dump_only=True)
 
 
-SIMULATE = SimulateShape()
-SIMULATION = SimulationShape()
+SIMULATE = SimulateSchema()
+SIMULATION = SimulationSchema()
 
 
 def run() -> dict[str, Any]:
     """Tell who would be told of an alert at any moment, by what, when and why; nothing is written"""
-    asked = wire.body()
-    if (asked.get("alert") is None) == (asked.get("payload") is None):
-        bad("alert", "Give either an alert or a payload.")
-    given = "alert" if asked.get("alert") is not None else "payload"
-    if given == "alert" and asked.get("source") not in (None, "", generic.EXTENSION):
-        bad("source", "It says which tool sends a payload; an alert has the generic form.")
-    source = generic.EXTENSION if given == "alert" else asked.get("source") or None
-    integration = _integration(asked, source)
-    lasts = asked.get("lasts")
-    at, with_open = asked.get("at") or now(), asked.get("with_open", False)
-    if with_open and (at := simulation.of_present_minute(at, now())) < now():
-        bad("at", "What is open now was not open then: ask without with_open.")
-    question = simulation.Question(
+    values = wire.read_body()
+    if (values.get("alert") is None) == (values.get("payload") is None):
+        reject("alert", "Give either an alert or a payload.")
+    form = "alert" if values.get("alert") is not None else "payload"
+    if form == "alert" and values.get("source") not in (None, "", generic.EXTENSION):
+        reject("source", "It says which tool sends a payload; an alert has the generic form.")
+    source = generic.EXTENSION if form == "alert" else values.get("source") or None
+    integration = _find_integration(values, source)
+    duration = values.get("duration")
+    at, with_open = values.get("at") or now(), values.get("with_open", False)
+    if with_open and (at := simulation.adjust_to_now(at, now())) < now():
+        reject("at", "What is open now was not open then: ask without with_open.")
+    question = simulation.SimulationRequest(
         integration,
-        source or simulation.source_of(integration),
-        _body(given, asked[given]),
+        source or simulation.get_source(integration),
+        _encode(form, values[form]),
         at,
-        simulation.USUAL if lasts is None else timedelta(seconds=lasts),
+        simulation.DEFAULT_DURATION if duration is None else timedelta(seconds=duration),
         with_open,
     )
     try:
-        with AT_ONCE.one_of(viewer().account):
-            until = time.thread_time() + LONGEST_S
-            told = simulation.ask(question, lambda: time.thread_time() > until)
-        return {**told, "warnings": simulation.warnings(current_app.config["SETTINGS"])}
+        with CONCURRENCY.acquire(viewer().account):
+            until = time.thread_time() + MAX_CPU_S
+            result = simulation.run_simulation(question, lambda: time.thread_time() > until)
+        return {**result, "warnings": simulation.list_warnings(current_app.config["SETTINGS"])}
     except BadBody as error:
-        raise BadRequest({_within(given, field): why for field, why in error.errors.items()}) from None
+        raise BadRequest({_prefix(form, field): why for field, why in error.errors.items()}) from None
 
 
-def _body(given: str, value: Any) -> bytes:
+def _encode(form: str, value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except RecursionError:
-        bad(given, "is nested too deeply")
+        reject(form, "is nested too deeply")
 
 
-def _within(given: str, field: str) -> str:
-    return given if field == "body" else f"{given}.{field}"
+def _prefix(form: str, field: str) -> str:
+    return form if field == "body" else f"{form}.{field}"
 
 
-def _integration(asked: dict[str, Any], source: str | None) -> Integration:
+def _find_integration(values: dict[str, Any], source: str | None) -> Integration:
     """The integration that is named or, by its service and the source, meant; of a team in which the viewer
     may see what becomes of alerts."""
-    if asked.get("integration"):
+    if values.get("integration"):
         joined = Integration.select(Integration, Service, Team).join(Service).join(Team)
-        integration: Integration = _known("integration", joined, Integration, asked["integration"])
+        integration: Integration = _find("integration", joined, Integration, values["integration"])
         access.require(viewer(), integration.service.team_id)
-        if asked.get("service") not in (None, integration.service.unique_id):
-            bad("integration", "It is not of this service.")
+        if values.get("service") not in (None, integration.service.unique_id):
+            reject("integration", "It is not of this service.")
         return integration
-    if not asked.get("service"):
-        bad("service", "Give a service or an integration.")
-    service = _known("service", Service.select(Service, Team).join(Team), Service, asked["service"])
+    if not values.get("service"):
+        reject("service", "Give a service or an integration.")
+    service = _find("service", Service.select(Service, Team).join(Team), Service, values["service"])
     access.require(viewer(), service.team_id)
-    found = simulation.ways_in(service, source)
+    found = simulation.find_integrations(service, source)
     if len(found) != 1:
         names = ", ".join(row.name for row in found)
-        bad("integration", f"Say which one: {names}." if found else "The service takes no alerts.")
+        reject("integration", f"Say which one: {names}." if found else "The service takes no alerts.")
     found[0].service = service
     return found[0]
 
 
-def _known(field: str, joined: Any, table: Any, unique_id: str) -> Any:
+def _find(field: str, joined: Any, table: Any, unique_id: str) -> Any:
     try:
         return access.find(joined.where(Team.account == viewer().account), table.unique_id, unique_id)
     except NotFound:
-        bad(field, "There is none with this id.")
+        reject(field, "There is none with this id.")

@@ -7,17 +7,17 @@ from marshmallow import validate
 
 from models.tasks import TaskTemplate, TemplateTask
 from models.teams import IncidentRole
-from web.permissions import named
-from web.resource import Element, Ordered
-from web.services import team_row
-from web.shapes import LONG_TEXT, MaybeNumber, Moment, Number, Reference, Shape, Text
+from web.permissions import get_permissions
+from web.resource import OrderedResource, TeamElement
+from web.services import get_team_row
+from web.shapes import LONG_TEXT, Moment, Number, OptionalNumber, Reference, Schema, Text
 
 # A week, in minutes; -1 is never.
-LONGEST_MINUTES = 10_080
-MOST_TASKS = 100
+MAX_MINUTES = 10_080
+MAX_TASKS = 100
 
 
-class TaskTemplateShape(Shape):
+class TaskTemplateSchema(Schema):
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
     name = Text(required=True)
@@ -26,52 +26,52 @@ class TaskTemplateShape(Shape):
     due_immediately = Number(validate=validate.OneOf([0, 1]))
 
 
-class TaskTemplates(Element):
+class TaskTemplates(TeamElement):
     """The templates of a team. A write is answered without the team (contract 3.11)."""
 
     model = TaskTemplate
     noun = "task template"
-    schema = TaskTemplateShape(exclude=("team",))
-    shown = TaskTemplateShape()
+    schema = TaskTemplateSchema(exclude=("team",))
+    response = TaskTemplateSchema()
     parent_field = TaskTemplate.team
     id_arg = "task_template_id"
-    needs = named("task_template")
+    permissions = get_permissions("task_template")
 
 
-class TemplateTaskShape(Shape):
+class TemplateTaskSchema(Schema):
     unique_id = Text(dump_only=True)
     task_template = Reference(dump_only=True)
     title = Text(required=True)
     description = Text(limit=LONG_TEXT)
-    due_in = Number(least=-1, most=LONGEST_MINUTES)
+    due_in = Number(min_value=-1, max_value=MAX_MINUTES)
     creation_date = Moment(dump_only=True)
     role = Reference(absent="")
-    position = MaybeNumber(least=0)
+    position = OptionalNumber(min_value=0)
 
 
-class TemplateTasks(Ordered):
+class TemplateTasks(OrderedResource):
     """The tasks of a template, in order; `role` is the role of the team whose bearer is to do it."""
 
     model = TemplateTask
     noun = "template task"
-    schema = TemplateTaskShape()
+    schema = TemplateTaskSchema()
     parent_field = TemplateTask.task_template
     id_arg = "task_id"
-    needs = named("task_template")
-    most = MOST_TASKS
+    permissions = get_permissions("task_template")
+    max_rows = MAX_TASKS
 
-    def parent(self, **ids: str) -> TaskTemplate:
-        template: TaskTemplate = TASK_TEMPLATES.found(**ids)[1]
+    def get_parent(self, **ids: str) -> TaskTemplate:
+        template: TaskTemplate = TASK_TEMPLATES.find_row(**ids)[1]
         return template
 
-    def rows(self, parent: TaskTemplate) -> Any:
+    def select_rows(self, parent: TaskTemplate) -> Any:
         tasks = TemplateTask.select(TemplateTask, IncidentRole).join(IncidentRole, peewee.JOIN.LEFT_OUTER)
         return tasks.where(TemplateTask.task_template == parent)
 
-    def checked(self, values: dict[str, Any], parent: TaskTemplate, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: TaskTemplate, row: Any) -> dict[str, Any]:
         if values.get("role"):
-            values["role"] = team_row(IncidentRole, parent.team, values["role"], "role")
-        return super().checked(values, parent, row)
+            values["role"] = get_team_row(IncidentRole, parent.team, values["role"], "role")
+        return super().check_values(values, parent, row)
 
 
 TASK_TEMPLATES = TaskTemplates()

@@ -6,19 +6,19 @@ from marshmallow import validate
 from models.teams import Team
 from web import access, wire
 from web.auth import viewer
-from web.permissions import OF_TEAM
-from web.resource import configuring
-from web.shapes import Several, Shape, Text
+from web.permissions import TEAM_PERMISSIONS
+from web.resource import config_transaction
+from web.shapes import List, Schema, Text
 
 
-class TeamPermissionShape(Shape):
+class TeamPermissionSchema(Schema):
     """Named by the team's own id, as the published clients use it (contract 5, row 38)."""
 
     unique_id = Text(dump_only=True)
-    account_permissions = Several(Text(validate=validate.OneOf(OF_TEAM)), required=True)
+    account_permissions = List(Text(validate=validate.OneOf(TEAM_PERMISSIONS)), required=True)
 
 
-PERMISSION = TeamPermissionShape()
+PERMISSION = TeamPermissionSchema()
 
 
 def retrieve(team_id: str) -> Team:
@@ -29,9 +29,9 @@ def retrieve(team_id: str) -> Team:
 def update(team_id: str) -> Team:
     """Update what a team lets everybody do."""
     team = access.access_team(viewer(), team_id)
-    values = wire.read(PERMISSION, partial=request.method == "PATCH")
+    values = wire.read_as(PERMISSION, partial=request.method == "PATCH")
     if "account_permissions" in values:
         team.account_permissions = list(dict.fromkeys(values["account_permissions"]))
-        with configuring():
+        with config_transaction():
             team.save(only=[Team.account_permissions])
     return team

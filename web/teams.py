@@ -14,24 +14,24 @@ from models.services import Service
 from models.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web import access
 from web.auth import now, viewer
-from web.errors import bad
-from web.incident_roles import IncidentRoleShape
-from web.permissions import ADMIN, MANAGER, Needs, named
-from web.resource import Resource, attach, locked, of_account, wait_for_lanes
-from web.shapes import Choice, Day, Moment, Reference, Several, Shape, Text, Username, UserShape
+from web.errors import reject
+from web.incident_roles import IncidentRoleSchema
+from web.permissions import ADMIN, MANAGER, ReadWrite, get_permissions
+from web.resource import Resource, attach, is_in_account, lock_row, lock_services
+from web.shapes import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema
 
 
-class MemberShape(Shape):
+class MemberSchema(Schema):
     """A member as lists, retrieval and invitation give it: with the person as an object."""
 
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
-    user = fields.Nested(UserShape, dump_only=True)
+    user = fields.Nested(UserSchema, dump_only=True)
     joining_date = Moment(dump_only=True)
     role = Choice(TeamRole, dump_only=True)
 
 
-class MembershipShape(Shape):
+class MembershipSchema(Schema):
     """A member as it is written: the person by username."""
 
     unique_id = Text(dump_only=True)
@@ -41,16 +41,16 @@ class MembershipShape(Shape):
     role = Choice(TeamRole)
 
 
-class TeamShape(Shape):
+class TeamSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
     account = Reference(dump_only=True)
-    creation_date = Day(dump_only=True)
-    members = Several(fields.Nested(MemberShape), attribute="teammember_set", dump_only=True)
+    creation_date = Date(dump_only=True)
+    members = List(fields.Nested(MemberSchema), attribute="teammember_set", dump_only=True)
     owner = Username(dump_only=True)
-    roles = Several(fields.Nested(IncidentRoleShape), attribute="incidentrole_set", dump_only=True)
+    roles = List(fields.Nested(IncidentRoleSchema), attribute="incidentrole_set", dump_only=True)
     private = fields.Function(lambda team: not team.account_permissions)
-    account_permissions = Several(Text(), dump_only=True)
+    account_permissions = List(Text(), dump_only=True)
 
 
 class Teams(Resource):
@@ -58,22 +58,22 @@ class Teams(Resource):
 
     model = Team
     noun = "team"
-    schema = TeamShape()
+    schema = TeamSchema()
     parent_field = Team.account
     id_arg = "team_id"
-    needs = Needs("team_read", MANAGER)
+    permissions = ReadWrite("team_read", MANAGER)
 
-    def needs_of(self, verb: str) -> str:
-        return ADMIN if verb in ("create", "destroy") else super().needs_of(verb)
+    def get_permission(self, verb: str) -> str:
+        return ADMIN if verb in ("create", "destroy") else super().get_permission(verb)
 
-    def parent(self, **ids: str) -> Account:
-        return access.access_account(viewer()) if viewer().needs == ADMIN else viewer().account
+    def get_parent(self, **ids: str) -> Account:
+        return access.access_account(viewer()) if viewer().permission == ADMIN else viewer().account
 
-    def rows(self, parent: Account) -> Any:
-        seen = Team.id.in_(access.permitted_teams(viewer()))
-        return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, seen)
+    def select_rows(self, parent: Account) -> Any:
+        is_visible = Team.id.in_(access.select_permitted_teams(viewer()))
+        return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, is_visible)
 
-    def filled(self, rows: list[Any]) -> list[Any]:
+    def fill(self, rows: list[Any]) -> list[Any]:
         members = TeamMember.select(TeamMember, User).join(User)
         roles = IncidentRole.select()
         attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
@@ -81,22 +81,22 @@ class Teams(Resource):
         return rows
 
     def insert(self, parent: Account, values: dict[str, Any]) -> Team:
-        return founding.new_team(parent, values["name"], viewer().user, now())
+        return founding.create_team(parent, values["name"], viewer().user, now())
 
-    def found(self, **ids: str) -> tuple[Account, Team]:
+    def find_row(self, **ids: str) -> tuple[Account, Team]:
         team = access.access_team(viewer(), ids["team_id"])
-        return viewer().account, self.filled([self._under(viewer().account, team)])[0]
+        return viewer().account, self.fill([self._set_parent(viewer().account, team)])[0]
 
     def remove(self, row: Team) -> None:
         used = Service.select().join(EscalationPolicy).where(EscalationPolicy.team == row)
         if used.where(Service.team != row).exists():
-            bad("team", "A service of another team uses an escalation policy of this team.")
+            reject("team", "A service of another team uses an escalation policy of this team.")
         # Other teams' incidents lose what they have of it, a shared policy.
-        wait_for_lanes(of_account(row.account_id))
+        lock_services(is_in_account(row.account_id))
         parent = Incident.alias()
         merged = Incident.select().join(parent, on=Incident.parent == parent.id).where(parent.team == row)
         if merged.where(Incident.team != row, Incident.status < IncidentStatus.RESOLVED).exists():
-            bad("team", "Incidents of other teams are merged into some of this team: unmerge them first.")
+            reject("team", "Incidents of other teams are merged into some of this team: unmerge them first.")
         super().remove(row)
 
 
@@ -105,23 +105,23 @@ class Members(Resource):
 
     model = TeamMember
     noun = "team member"
-    schema = MembershipShape()
-    shown = MemberShape()
+    schema = MembershipSchema()
+    response = MemberSchema()
     parent_field = TeamMember.team
     id_arg = "member_id"
-    needs = named("member")
+    permissions = get_permissions("member")
     order = ("joining_date", "id")
 
-    def rows(self, parent: Team) -> Any:
+    def select_rows(self, parent: Team) -> Any:
         return TeamMember.select(TeamMember, User).join(User).where(TeamMember.team == parent)
 
-    def checked(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, Any]:
         if "user" in values:
-            values["user"] = account_member(parent.account, values["user"], "user")
+            values["user"] = get_account_member(parent.account, values["user"], "user")
         if row is not None and values.pop("user", row.user) != row.user:
-            bad("user", "A membership belongs to one person; add the other one to the team instead.")
-        if row is None and self.rows(parent).where(TeamMember.user == values["user"]).exists():
-            bad("user", "Already in the team.")
+            reject("user", "A membership belongs to one person; add the other one to the team instead.")
+        if row is None and self.select_rows(parent).where(TeamMember.user == values["user"]).exists():
+            reject("user", "Already in the team.")
         if row is None and values["user"].id == viewer().user.id:
             # Or a right to write members would be one to everything that members may do.
             access.require(viewer(), parent.id, MANAGER)
@@ -135,7 +135,7 @@ class Members(Resource):
         )
 
     def remove(self, row: TeamMember) -> None:
-        _require_rank(row.team, locked(row).role)
+        _require_rank(row.team, lock_row(row).role)
         super().remove(row)
 
 
@@ -145,24 +145,24 @@ def _require_rank(team: Team, *roles: int | None) -> None:
         access.require(viewer(), team.id, MANAGER)
 
 
-def account_member(account: Account, username: str, field: str) -> User:
+def get_account_member(account: Account, username: str, field: str) -> User:
     """The member of the account that a body names, or BadRequest for the field."""
-    user = access.member_named(account, username)
+    user = access.find_member(account, username)
     if user is None:
-        bad(field, "Nobody in this account has that username.")
+        reject(field, "Nobody in this account has that username.")
     return user
 
 
-def account_members(account: Account, usernames: Iterable[str], field: str) -> dict[str, User]:
+def get_account_members(account: Account, usernames: Iterable[str], field: str) -> dict[str, User]:
     """The members of the account that a body names, by username, or BadRequest for the field."""
-    named = set(usernames)
-    here = User.select().where(User.account == account, User.removed_at.is_null())
-    found = {user.username: user for user in here.where(User.username.in_(named))} if named else {}
-    if found.keys() != named:
-        bad(field, "Somebody named here is nobody of this account.")
+    names = set(usernames)
+    members = User.select().where(User.account == account, User.removed_at.is_null())
+    found = {user.username: user for user in members.where(User.username.in_(names))} if names else {}
+    if found.keys() != names:
+        reject(field, "Somebody named here is nobody of this account.")
     return found
 
 
 TEAMS = Teams()
 MEMBERS = Members()
-MEMBER = MemberShape()
+MEMBER = MemberSchema()

@@ -7,10 +7,10 @@ from marshmallow import fields
 from models import history
 from web import access, paging
 from web.auth import viewer
-from web.shapes import Moment, Number, Several, Shape, Text
+from web.shapes import List, Moment, Number, Schema, Text
 
 
-class ActorShape(Shape):
+class ActorSchema(Schema):
     """Who did it: `kind` is alert, timer, user or link; the names are those of a person."""
 
     kind = Text(dump_only=True)
@@ -18,7 +18,7 @@ class ActorShape(Shape):
     username = Text(dump_only=True, allow_none=True)
 
 
-class SendingShape(Shape):
+class DeliveryAttemptSchema(Schema):
     """One try to send: sent, retry or refused."""
 
     at = Moment(dump_only=True)
@@ -27,7 +27,7 @@ class SendingShape(Shape):
     milliseconds = Number(dump_only=True)
 
 
-class NoticeShape(Shape):
+class NotificationSchema(Schema):
     """Who was to be told, and what became of it. A contact is named; its value is nobody else's."""
 
     kind = Text(dump_only=True)
@@ -39,11 +39,11 @@ class NoticeShape(Shape):
     outcome = Text(dump_only=True, allow_none=True)
     not_before = Moment(dump_only=True)
     done_at = Moment(dump_only=True, allow_none=True)
-    next_try = Moment(dump_only=True, allow_none=True)
-    attempts = Several(fields.Nested(SendingShape), dump_only=True)
+    next_attempt_at = Moment(dump_only=True, allow_none=True)
+    attempts = List(fields.Nested(DeliveryAttemptSchema), dump_only=True)
 
 
-class EntryShape(Shape):
+class TimelineEntrySchema(Schema):
     """Something that happened. `kind` is log (somebody, or something, moved the incident), note (a rule's)
     or notice (somebody was told, or was not); `what` is a word for it, `reason` says why. `alert` is the
     unique_id of the alert behind it."""
@@ -52,29 +52,29 @@ class EntryShape(Shape):
     kind = Text(dump_only=True)
     what = Text(dump_only=True)
     reason = Text(dump_only=True)
-    actor = fields.Nested(ActorShape, dump_only=True, allow_none=True)
+    actor = fields.Nested(ActorSchema, dump_only=True, allow_none=True)
     alert = Text(dump_only=True, allow_none=True)
-    notice = fields.Nested(NoticeShape, dump_only=True, allow_none=True)
+    notification = fields.Nested(NotificationSchema, dump_only=True, allow_none=True)
 
 
-class TimelineShape(Shape):
+class TimelineSchema(Schema):
     """A page of it, oldest first."""
 
     count = Number(dump_only=True)
     next = Text(dump_only=True, allow_none=True)
     previous = Text(dump_only=True, allow_none=True)
-    results = Several(fields.Nested(EntryShape), dump_only=True)
+    results = List(fields.Nested(TimelineEntrySchema), dump_only=True)
 
 
-TIMELINE = TimelineShape()
+TIMELINE = TimelineSchema()
 
 
 def index(incident: str) -> dict[str, Any]:
     """Tell all that happened to an incident, oldest first, page by page."""
     row = access.access_incident(viewer(), incident)
-    keys = history.ordered(row)
+    keys = history.select_entries(row)
 
     def show(page: list[Any]) -> list[Any]:
-        return history.entries((kind, number) for kind, number, _ in page)
+        return history.load_entries((kind, number) for kind, number, _ in page)
 
-    return paging.envelope(keys, paging.asked(), show, count=keys.count())
+    return paging.build_page(keys, paging.read_page(), show, count=keys.count())

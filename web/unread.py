@@ -8,27 +8,27 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 # Who sends more than this in vain may connect again.
-MOST_BYTES = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 
-Application = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
-class Unread:
+class DrainBody:
     """A WSGI application around another one."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: WsgiApp) -> None:
         self._application = application
 
-    def __call__(self, environ: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
+    def __call__(self, environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
         body = environ["wsgi.input"]
-        answer = self._application(environ, start)
-        if _may_be_read(environ):
-            body.read(MOST_BYTES)
+        answer = self._application(environ, start_response)
+        if _should_drain(environ):
+            body.read(MAX_BYTES)
         return answer
 
 
-def _may_be_read(environ: dict[str, Any]) -> bool:
-    said = environ.get("CONTENT_LENGTH") or ""
-    if said.isascii() and said.isdecimal():
-        return 0 < int(said) <= MOST_BYTES
+def _should_drain(environ: dict[str, Any]) -> bool:
+    length = environ.get("CONTENT_LENGTH") or ""
+    if length.isascii() and length.isdecimal():
+        return 0 < int(length) <= MAX_BYTES
     return "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()

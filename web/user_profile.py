@@ -8,26 +8,26 @@ from models.enums import AccountRole
 from models.teams import Team
 from web import access
 from web.auth import viewer
-from web.permissions import OF_ACCOUNT
-from web.shapes import Choice, Shape, Text, Username
+from web.permissions import ACCOUNT_PERMISSIONS
+from web.shapes import Choice, Schema, Text, Username
 from web.users import (
     CONTACTS,
     FORWARDING_RULES,
     NOTIFICATION_RULES,
-    ContactShape,
-    ForwardingRuleShape,
-    NotificationRuleShape,
+    ContactSchema,
+    ForwardingRuleSchema,
+    NotificationRuleSchema,
 )
 
 
-class OwnRuleShape(NotificationRuleShape):
+class OwnRuleSchema(NotificationRuleSchema):
     """A notification rule as the profile gives it: it says what it is, and whose."""
 
     type = fields.Function(lambda rule: "notification_rule")
     user = Username(dump_only=True)
 
 
-class OwnTeamShape(Shape):
+class OwnTeamSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
     private = fields.Function(lambda team: not team.account_permissions)
@@ -35,20 +35,20 @@ class OwnTeamShape(Shape):
     members = fields.Function(lambda team: [])
 
 
-class ProfileShape(Shape):
+class ProfileSchema(Schema):
     username = Text()
     email = Text()
     first_name = Text()
     last_name = Text()
     role = Choice(AccountRole)
-    contacts = fields.List(fields.Nested(ContactShape()))
-    notification_rules = fields.List(fields.Nested(OwnRuleShape()))
-    forwarding_rules = fields.List(fields.Nested(ForwardingRuleShape()))
+    contacts = fields.List(fields.Nested(ContactSchema()))
+    notification_rules = fields.List(fields.Nested(OwnRuleSchema()))
+    forwarding_rules = fields.List(fields.Nested(ForwardingRuleSchema()))
     permissions = fields.List(Text())
-    teams = fields.List(fields.Nested(OwnTeamShape()))
+    teams = fields.List(fields.Nested(OwnTeamSchema()))
 
 
-PROFILE = ProfileShape()
+PROFILE = ProfileSchema()
 
 
 def show() -> dict[str, Any]:
@@ -59,11 +59,11 @@ def show() -> dict[str, Any]:
         "contacts": CONTACTS.index(username=user.username),
         "notification_rules": NOTIFICATION_RULES.index(username=user.username),
         "forwarding_rules": FORWARDING_RULES.index(username=user.username),
-        "permissions": OF_ACCOUNT if viewer().is_admin else sorted(viewer().role_gives),
-        "teams": _teams(),
+        "permissions": ACCOUNT_PERMISSIONS if viewer().is_admin else sorted(viewer().role_permissions),
+        "teams": _list_teams(),
     }
 
 
-def _teams() -> list[Team]:
-    own = Team.select().where(Team.id.in_(access.own_teams(viewer())))
+def _list_teams() -> list[Team]:
+    own = Team.select().where(Team.id.in_(access.select_own_teams(viewer())))
     return list(own.order_by(Team.creation_date, Team.id))

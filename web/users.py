@@ -14,58 +14,58 @@ from models.enums import ContactType, Urgency
 from models.users import ContactMethod, ForwardingRule, NotificationRule
 from web import access
 from web.auth import now, viewer
-from web.errors import bad
-from web.permissions import OWN, Needs
+from web.errors import reject
+from web.permissions import OWN, ReadWrite
 from web.resource import Resource
 from web.shapes import (
     MINUTES_LIMIT,
     Choice,
-    Day,
+    Date,
     Email,
-    GivenMoment,
+    InputMoment,
     Moment,
     Number,
     Reference,
-    Shape,
+    Schema,
     Text,
     TimeZone,
     Username,
 )
-from web.teams import account_member
+from web.teams import get_account_member
 
 
-class ContactShape(Shape):
+class ContactSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(required=True)
-    creation_date = Day(dump_only=True)
+    creation_date = Date(dump_only=True)
     contact_type = Choice(ContactType, required=True)
     value = Email(required=True, limit=254)
 
 
-class NotificationRuleShape(Shape):
+class NotificationRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     creation_date = Moment(dump_only=True)
-    start_delay = Number(least=0, most=MINUTES_LIMIT)
+    start_delay = Number(min_value=0, max_value=MINUTES_LIMIT)
     type = fields.Function(lambda rule: "")
     contact = Reference(required=True, blank=False)
     urgency = Choice(Urgency)
 
 
-class ForwardingRuleShape(Shape):
+class ForwardingRuleSchema(Schema):
     unique_id = Text(dump_only=True)
     creation_date = Moment(dump_only=True)
     time_zone = TimeZone()
-    from_date = GivenMoment(required=True)
-    to_date = GivenMoment(required=True)
+    from_date = InputMoment(required=True)
+    to_date = InputMoment(required=True)
     to_user = Username(required=True, blank=False)
     created_by = Username(dump_only=True)
     user = Username(dump_only=True)
 
 
-class OfUser(Resource):
+class UserResource(Resource):
     """What belongs to a person."""
 
-    def parent(self, **ids: str) -> User:
+    def get_parent(self, **ids: str) -> User:
         user = access.access_user(viewer(), ids["username"])
         if request.method != "GET":
             # How the owner is told is for the owner to say.
@@ -73,69 +73,69 @@ class OfUser(Resource):
         return user
 
 
-class Contacts(OfUser):
+class Contacts(UserResource):
     """Where a person can be reached. The first e-mail contact comes with its notification rules."""
 
     model = ContactMethod
     noun = "contact method"
-    schema = ContactShape()
+    schema = ContactSchema()
     parent_field = ContactMethod.user
     id_arg = "contact_id"
-    needs = Needs(OWN, OWN)
+    permissions = ReadWrite(OWN, OWN)
 
-    def checked(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
         if values.get("contact_type", ContactType.EMAIL) != ContactType.EMAIL:
-            bad("contact_type", "Only e-mail contacts can be made through the interface.")
+            reject("contact_type", "Only e-mail contacts can be made through the interface.")
         return values
 
     def insert(self, parent: User, values: dict[str, Any]) -> ContactMethod:
-        return founding.new_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
+        return founding.create_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
 
 
-class NotificationRules(OfUser):
+class NotificationRules(UserResource):
     """By which contact a person is told, and how long after being named."""
 
     model = NotificationRule
     noun = "notification rule"
-    schema = NotificationRuleShape()
+    schema = NotificationRuleSchema()
     parent_field = NotificationRule.user
     id_arg = "notification_rule_id"
-    needs = Needs(OWN, OWN)
+    permissions = ReadWrite(OWN, OWN)
 
-    def rows(self, parent: User) -> Any:
+    def select_rows(self, parent: User) -> Any:
         rules = NotificationRule.select(NotificationRule, ContactMethod).join(ContactMethod)
         return rules.where(NotificationRule.user == parent)
 
-    def checked(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+    def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
         if "contact" in values:
-            values["contact"] = _own_contact(parent, values["contact"])
+            values["contact"] = _find_contact(parent, values["contact"])
         if row is None:
             values.setdefault("urgency", Urgency.HIGH)
         return values
 
 
-def _own_contact(user: User, contact_id: str) -> ContactMethod:
+def _find_contact(user: User, contact_id: str) -> ContactMethod:
     contact: ContactMethod | None = (
         ContactMethod.select()
         .where(ContactMethod.user == user, ContactMethod.unique_id == contact_id)
         .first()
     )
     if contact is None:
-        bad("contact", "This person has no such contact method.")
+        reject("contact", "This person has no such contact method.")
     return contact
 
 
-class ForwardingRules(OfUser):
+class ForwardingRules(UserResource):
     """Who is told instead of this person, from when until when (contract 4.4)."""
 
     model = ForwardingRule
     noun = "forwarding rule"
-    schema = ForwardingRuleShape()
+    schema = ForwardingRuleSchema()
     parent_field = ForwardingRule.user
     id_arg = "forwarding_rule_id"
-    needs = Needs(OWN, OWN)
+    permissions = ReadWrite(OWN, OWN)
 
-    def rows(self, parent: User) -> Any:
+    def select_rows(self, parent: User) -> Any:
         to, by = User.alias(), User.alias()
         rules = (
             ForwardingRule.select(ForwardingRule, to, by)
@@ -144,14 +144,16 @@ class ForwardingRules(OfUser):
         )
         return rules.where(ForwardingRule.user == parent)
 
-    def checked(self, values: dict[str, Any], parent: User, row: ForwardingRule | None) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: User, row: ForwardingRule | None
+    ) -> dict[str, Any]:
         if "to_user" in values:
-            values["to_user"] = account_member(viewer().account, values["to_user"], "to_user")
+            values["to_user"] = get_account_member(viewer().account, values["to_user"], "to_user")
             if values["to_user"] == parent:
-                bad("to_user", "This is the person whose messages are to be forwarded.")
+                reject("to_user", "This is the person whose messages are to be forwarded.")
         begins, ends = (values.get(name) or getattr(row, name) for name in ("from_date", "to_date"))
         if ends <= begins:
-            bad("to_date", "Must be later than from_date.")
+            reject("to_date", "Must be later than from_date.")
         return values
 
     def insert(self, parent: User, values: dict[str, Any]) -> ForwardingRule:

@@ -12,7 +12,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 # What XML 1.0 cannot hold, not even escaped.
-_UNFIT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 # A line's end is read as \n, however it was written, unless it is escaped.
 _ESCAPES = {"\r": "&#13;"}
@@ -22,31 +22,31 @@ ITEM = "list-item"
 # A key that is no XML name stands in an attribute of this element.
 ENTRY = "entry"
 # How many levels an element of a request may be deep; ours have six.
-DEEPEST = 64
+MAX_DEPTH = 64
 
 
 def render(value: Any) -> bytes:
     parts = ['<?xml version="1.0" encoding="utf-8"?>\n']
-    _element("root", value, parts)
+    _write_element("root", value, parts)
     return "".join(parts).encode()
 
 
-def _element(name: str, value: Any, parts: list[str]) -> None:
+def _write_element(name: str, value: Any, parts: list[str]) -> None:
     opening = name
     if not _NAME.fullmatch(name):
-        name, opening = ENTRY, f"{ENTRY} name={quoteattr(_UNFIT.sub('', name))}"
-    inside = _inside(value)
-    text = _text(value) if inside is None else ""
+        name, opening = ENTRY, f"{ENTRY} name={quoteattr(_INVALID.sub('', name))}"
+    children = _get_children(value)
+    text = _format(value) if children is None else ""
     if text != text.strip():
         # Blanks at the ends of a text are otherwise its layout.
         opening += ' xml:space="preserve"'
     parts.append(f"<{opening}>{escape(text, _ESCAPES)}")
-    for key, inner in inside or ():
-        _element(key, inner, parts)
+    for key, inner in children or ():
+        _write_element(key, inner, parts)
     parts.append(f"</{name}>")
 
 
-def _inside(value: Any) -> list[tuple[str, Any]] | None:
+def _get_children(value: Any) -> list[tuple[str, Any]] | None:
     """What stands in a list or an object; None for what is neither."""
     if isinstance(value, dict):
         return [(str(key), inner) for key, inner in value.items()]
@@ -55,14 +55,14 @@ def _inside(value: Any) -> list[tuple[str, Any]] | None:
     return None
 
 
-def _text(value: Any) -> str:
+def _format(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    return _UNFIT.sub("", str(value))
+    return _INVALID.sub("", str(value))
 
 
 def parse(data: bytes, encoding: str | None = None) -> Any:
@@ -93,7 +93,7 @@ class _Reader:
         raise ValueError("a document type is not taken")
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
-        if len(self._open) == DEEPEST:
+        if len(self._open) == MAX_DEPTH:
             raise ValueError("too deep")
         key = attributes.get("name", name) if name == ENTRY else name
         self._open.append(_Element(key, attributes.get("xml:space") == "preserve"))
@@ -105,22 +105,22 @@ class _Reader:
         ended = self._open.pop()
         self.value = ended.value()
         if self._open:
-            self._open[-1].inside.setdefault(ended.key, []).append(self.value)
+            self._open[-1].children.setdefault(ended.key, []).append(self.value)
 
 
 class _Element:
     def __init__(self, key: str, keeps_blanks: bool) -> None:
         self.key = key
         self.texts: list[str] = []
-        self.inside: dict[str, list[Any]] = {}
+        self.children: dict[str, list[Any]] = {}
         self._keeps_blanks = keeps_blanks
 
     def value(self) -> Any:
         text = "".join(self.texts)
-        if not self.inside:
+        if not self.children:
             return (text if self._keeps_blanks else text.strip()) or None
         if text.strip():
             raise ValueError("text between elements")
-        if set(self.inside) == {ITEM}:
-            return self.inside[ITEM]
-        return {key: values if len(values) > 1 else values[0] for key, values in self.inside.items()}
+        if set(self.children) == {ITEM}:
+            return self.children[ITEM]
+        return {key: values if len(values) > 1 else values[0] for key, values in self.children.items()}

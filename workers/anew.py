@@ -14,18 +14,18 @@ from typing import TypeVar
 
 import peewee
 
-from models.apply import Overtaken
+from models.apply import Conflict
 from models.base import db
 
 # More in a row are no coincidence: then something is wrong with the alert itself.
-TRIES = 5
+MAX_ATTEMPTS = 5
 
 T = TypeVar("T")
 
 
-def within(work: Callable[[], T]) -> T:
+def run_in_savepoint(work: Callable[[], T]) -> T:
     """The result of work in a transaction within the caller's, which is undone when it fails."""
-    for _ in range(TRIES - 1):
+    for _ in range(MAX_ATTEMPTS - 1):
         try:
             with db.atomic():
                 return work()
@@ -35,7 +35,7 @@ def within(work: Callable[[], T]) -> T:
         return work()
 
 
-class Unlocked(Exception):
+class LocksMissing(Exception):
     """Incidents of these services too are to be moved, which are not locked."""
 
     def __init__(self, services: Collection[int]) -> None:
@@ -44,17 +44,17 @@ class Unlocked(Exception):
 
 
 # What ends a transaction so that the work is done in another one, whatever else it would be taken for.
-ANOTHER_TRANSACTION = (Unlocked, Overtaken)
+RETRY_ERRORS = (LocksMissing, Conflict)
 
 
-def with_locks(work: Callable[[frozenset[int]], T]) -> T:
+def run_with_locks(work: Callable[[frozenset[int]], T]) -> T:
     """The result of work, a transaction that begins with locking these services beside its own."""
-    beside: frozenset[int] = frozenset()
+    extra_locks: frozenset[int] = frozenset()
     while True:
         try:
-            return work(beside)
-        except Unlocked as found:
-            beside |= found.services
-        except Overtaken:
+            return work(extra_locks)
+        except LocksMissing as error:
+            extra_locks |= error.services
+        except Conflict:
             # Whoever was faster is done, so that somebody gets on each time.
             continue

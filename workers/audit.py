@@ -13,53 +13,53 @@ import structlog
 from models.base import STORE_ERRORS, connection, store
 from models.effects import Actor
 from models.enums import ActorKind, IncidentStatus
-from models.incident_states import open_incidents_after, over_with_timers_after
+from models.incident_states import list_open_incidents, list_resolved_with_timers
 from models.incidents import Incident
 from tocsin import metrics
-from workers.planning import Difference, Walk, Why, counted, pages, reconciled
+from workers.planning import Cause, Difference, PageLoader, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()
 
-AUDIT = Why(Actor(ActorKind.TIMER, "audit"), "timers_mended", "planned anew by the audit")
+CAUSE = Cause(Actor(ActorKind.TIMER, "audit"), "timers_repaired", "timers reconciled by the audit")
 
 
 def audit(now: datetime | None = None) -> int:
     """Look at all open incidents; returns how many. An incident that fails keeps none of the others from it,
     nor does a service whose incidents the store cannot read. Raises what the store said where nothing could
     be read, and at once where nobody can use it."""
-    looked_at, mended = 0, Counter[str]()
-    unread: list[Exception] = []
+    checked, repaired = 0, Counter[str]()
+    errors: list[Exception] = []
     with connection():
-        for service, walk in _walks():
+        for service, load_page in _list_page_loaders():
             try:
-                for page in pages(walk):
-                    looked_at += len(page)
-                    mended += _told(reconciled(page, AUDIT, now))
+                for page in load_pages(load_page):
+                    checked += len(page)
+                    repaired += _report(reconcile(page, CAUSE, now))
             except STORE_ERRORS as error:
-                if store().is_away(error):
+                if store().is_unavailable(error):
                     raise
-                unread.append(error)
+                errors.append(error)
                 log.warning("incidents cannot be audited", service=service, error=type(error).__name__)
-    if mended:
-        log.warning("the audit found timers that were not as they should be", **mended)
-    if unread and not looked_at:
-        raise unread[0]
-    return looked_at
+    if repaired:
+        log.warning("the audit found timers that were not as they should be", **repaired)
+    if errors and not checked:
+        raise errors[0]
+    return checked
 
 
-def _walks() -> Iterator[tuple[int | None, Walk]]:
+def _list_page_loaders() -> Iterator[tuple[int | None, PageLoader]]:
     """All open incidents by their service, and others for which timers wait."""
-    open_ones = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
-    for (service_row,) in list(open_ones.distinct().tuples()):
-        yield service_row, partial(open_incidents_after, service_row)
-    yield None, over_with_timers_after
+    query = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
+    for (service_row,) in list(query.distinct().tuples()):
+        yield service_row, partial(list_open_incidents, service_row)
+    yield None, list_resolved_with_timers
 
 
-def _told(mended: Sequence[Difference]) -> Counter[str]:
-    counts = counted(mended)
-    timers = {each.incident.row: each.told for each in mended if each.timers}
+def _report(repaired: Sequence[Difference]) -> Counter[str]:
+    counts = count_timers(repaired)
+    timers = {difference.incident.row: difference.description for difference in repaired if difference.timers}
     if timers:
         log.warning("timers mended", **counts, incidents=timers)
     for what, count in counts.items():
-        metrics.count_mended(what, count)
+        metrics.count_repaired(what, count)
     return counts

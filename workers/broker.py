@@ -40,60 +40,60 @@ class Broker(dramatiq.Broker):
         """Ring; a bell cannot be delayed, due work is found by the clock."""
         if delay is not None:
             raise ValueError("a bell cannot be delayed")
-        bell.ring(message.queue_name, *message.args)
+        bell.enqueue(message.queue_name, *message.args)
         return message
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 1000) -> Consumer:
-        return BellConsumer(self.url, queue_name, prefetch=prefetch, timeout=timeout)
+        return QueueConsumer(self.url, queue_name, prefetch=prefetch, timeout=timeout)
 
 
-class BellConsumer(Consumer):
+class QueueConsumer(Consumer):
     """One queue's bells. Takes no more than `prefetch` that are not worked off; `timeout` in ms."""
 
-    def __init__(self, url: str, queue: str, *, prefetch: int, timeout: int) -> None:
-        self._queue = queue
-        self._wait_s = timeout / 1000
+    def __init__(self, url: str, queue_name: str, *, prefetch: int, timeout: int) -> None:
+        self._queue = queue_name
+        self._timeout_s = timeout / 1000
         # The server answers after `timeout` at the latest; what takes longer is an outage.
-        self._client = bell.client_for(url, self._wait_s + bell.ANSWER_S)
-        self._room = threading.Semaphore(prefetch)
+        self._client = bell.create_client(url, self._timeout_s + bell.TIMEOUT_S)
+        self._capacity = threading.Semaphore(prefetch)
         self._closed = threading.Event()
 
     def __next__(self) -> MessageProxy | None:
-        if not self._room.acquire(timeout=self._wait_s):
+        if not self._capacity.acquire(timeout=self._timeout_s):
             return None
         found = self._pop()
         if found is None:
-            self._room.release()
+            self._capacity.release()
         return found
 
     def _pop(self) -> MessageProxy | None:
         try:
-            found = self._client.bzpopmin(bell.key_of(self._queue), self._wait_s)
+            found = self._client.bzpopmin(bell.get_key(self._queue), self._timeout_s)
         except (redis.RedisError, OSError) as error:
-            bell.line.lost(error)
+            bell.redis_status.report_down(error)
             self._closed.wait(RETRY_S)
             return None
-        bell.line.found()
+        bell.redis_status.report_up()
         return _message(self._queue, found[1]) if found else None
 
     def ack(self, message: MessageProxy) -> None:
-        self._room.release()
+        self._capacity.release()
 
     nack = ack
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         for message in messages:
-            bell.ring(message.queue_name, *message.args)
+            bell.enqueue(message.queue_name, *message.args)
 
     def close(self) -> None:
         self._closed.set()
         self._client.close()
 
 
-def _message(queue: str, member: bytes) -> MessageProxy | None:
+def _message(queue_name: str, member: bytes) -> MessageProxy | None:
     try:
         args = tuple(json.loads(member))
     except (ValueError, TypeError):
-        log.warning("a bell that cannot be read is dropped", queue=queue)
+        log.warning("a bell that cannot be read is dropped", queue_name=queue_name)
         return None
-    return MessageProxy(dramatiq.Message(queue, queue, args, {}, {}))
+    return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}))

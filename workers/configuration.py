@@ -12,37 +12,37 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 from models.effects import IncidentState
-from models.facts import Directory, LaneFacts
+from models.facts import LaneFacts, OnCallConfig
 from models.loading import (
-    Needed,
-    directory_for,
-    lane_facts,
-    router_facts,
-    service_facts,
-    version_for_router,
-    version_for_team,
+    ConfigKeys,
+    build_service,
+    get_router_version,
+    get_team_version,
+    load_incident_config,
+    load_lane,
+    load_router,
 )
 from models.routers import GlobalRouter
 from models.services import Service
-from pipeline.routing import Routing
+from pipeline.routing import CompiledRouter
 from pipeline.rulesets import RuleSet
 
 # Lanes whose configuration is kept; a lane that was not heard of for long is read again.
-LANES_KEPT = 2_000
+CACHE_SIZE = 2_000
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class LaneKnowledge:
+class LaneConfig:
     """A service's facts, the rules of its integrations, compiled, and the types of all their actions."""
 
     facts: LaneFacts
     rulesets: Mapping[int, RuleSet]
-    acts: frozenset[int] = frozenset()
+    action_types: frozenset[int] = frozenset()
 
 
-class Kept(Generic[T]):
+class Cache(Generic[T]):
     """The latest of each row, by the version at which it was read. Shared between threads."""
 
     def __init__(self) -> None:
@@ -51,64 +51,70 @@ class Kept(Generic[T]):
 
     def get(self, row: Hashable, version: int, read: Callable[[], T]) -> T:
         with self._lock:
-            kept = self._by_row.get(row)
-            if kept is not None and kept[0] == version:
+            cached = self._by_row.get(row)
+            if cached is not None and cached[0] == version:
                 self._by_row.move_to_end(row)
-                return kept[1]
+                return cached[1]
         # What is read now is of this version or a later one, and then it is read again next time.
         value = read()
         with self._lock:
             self._by_row[row] = (version, value)
             self._by_row.move_to_end(row)
-            if len(self._by_row) > LANES_KEPT:
+            if len(self._by_row) > CACHE_SIZE:
                 self._by_row.popitem(last=False)
         return value
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         with self._lock:
             self._by_row.clear()
 
 
-_lanes: Kept[LaneKnowledge] = Kept()
-_routers: Kept[Routing] = Kept()
-_directories: Kept[Directory] = Kept()
+_lane_cache: Cache[LaneConfig] = Cache()
+_router_cache: Cache[CompiledRouter] = Cache()
+_config_cache: Cache[OnCallConfig] = Cache()
 
 
-def of_service(service: Service, at: datetime | None = None) -> LaneKnowledge:
+def get_lane_config(service: Service, at: datetime | None = None) -> LaneConfig:
     """What a locked service's lane knows, for alerts of this moment (None: now) and later ones; the service
     itself is told anew each time."""
-    known = _lanes.get(service.id, version_for_team(service.team_id), lambda: _read(service, at))
-    fresh = service_facts(service, known.facts.service.account)
-    return replace(known, facts=replace(known.facts, service=fresh))
+    cached = _lane_cache.get(
+        service.id, get_team_version(service.team_id), lambda: _load_lane_config(service, at)
+    )
+    service_now = build_service(service, cached.facts.service.account)
+    return replace(cached, facts=replace(cached.facts, service=service_now))
 
 
-def _read(service: Service, at: datetime | None) -> LaneKnowledge:
-    facts = lane_facts(service, at)
-    rules = [rule for some in facts.rules.values() for rule in some]
-    acts = frozenset(action["action_type"] for rule in rules for action in rule.actions)
-    return LaneKnowledge(facts, {row: RuleSet(rules) for row, rules in facts.rules.items()}, acts)
+def _load_lane_config(service: Service, at: datetime | None) -> LaneConfig:
+    facts = load_lane(service, at)
+    rules = [rule for group in facts.rules.values() for rule in group]
+    action_types = frozenset(action["action_type"] for rule in rules for action in rule.actions)
+    return LaneConfig(facts, {row: RuleSet(rules) for row, rules in facts.rules.items()}, action_types)
 
 
-def of_router(router: GlobalRouter) -> Routing:
+def get_routing(router: GlobalRouter) -> CompiledRouter:
     """What a locked router's lane knows."""
-    return _routers.get(router.id, version_for_router(router), lambda: Routing(router_facts(router)))
+    return _router_cache.get(
+        router.id, get_router_version(router), lambda: CompiledRouter(load_router(router))
+    )
 
 
-def of_incidents(incidents: Iterable[IncidentState], at: datetime | None = None) -> dict[int, Directory]:
+def get_oncall_configs(
+    incidents: Iterable[IncidentState], at: datetime | None = None
+) -> dict[int, OnCallConfig]:
     """Whom these incidents may name, by their team, for decisions about this moment (None: now) and later
     ones. Incidents of one service are of one team, unless it went to another."""
     by_team: dict[int, list[IncidentState]] = {}
-    for one in incidents:
-        by_team.setdefault(one.team, []).append(one)
-    return {team: _directory(Needed.by(own), at) for team, own in by_team.items()}
+    for incident in incidents:
+        by_team.setdefault(incident.team, []).append(incident)
+    return {team: _get_oncall_config(ConfigKeys.from_incidents(group), at) for team, group in by_team.items()}
 
 
-def _directory(needed: Needed, at: datetime | None) -> Directory:
-    return _directories.get(needed, version_for_team(needed.team), lambda: directory_for(needed, at))
+def _get_oncall_config(needed: ConfigKeys, at: datetime | None) -> OnCallConfig:
+    return _config_cache.get(needed, get_team_version(needed.team), lambda: load_incident_config(needed, at))
 
 
-def forget() -> None:
+def clear() -> None:
     """Read everything anew; for a process that turns to another store."""
-    _lanes.forget()
-    _routers.forget()
-    _directories.forget()
+    _lane_cache.clear()
+    _router_cache.clear()
+    _config_cache.clear()

@@ -17,11 +17,20 @@ from models.enums import ContactType
 from models.notices import Message
 from tocsin import metrics
 from tocsin.settings import Settings
-from workers.channels.base import Channel, Line, NotNow, Refused, RelayTrouble
+from workers.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError
 from workers.channels.email import Email
 from workers.channels.relay import Relay
-from workers.letters import Contents, contents
-from workers.outbox import ATTEMPTS, Claimed, Ended, Ending, Try, claim, is_due, settle
+from workers.letters import RenderedMessage, render_message
+from workers.outbox import (
+    RECORDED_OUTCOMES,
+    Claimed,
+    DeliveryAttempt,
+    DeliveryOutcome,
+    NotificationCounts,
+    claim,
+    is_due,
+    record_attempt,
+)
 
 log = structlog.get_logger()
 
@@ -30,7 +39,7 @@ CHANNELS: Mapping[ContactType, Callable[[Settings], Channel]] = {ContactType.EMA
 
 
 @dataclass(slots=True)
-class Post:
+class ChannelRuntime:
     """A channel as this process uses it."""
 
     channel: Channel
@@ -38,136 +47,140 @@ class Post:
     relay: Relay = field(default_factory=Relay)
 
 
-_posts: dict[int, Post] = {}
+_runtimes: dict[int, ChannelRuntime] = {}
 
 # The message that each thread of this process is sending. A clock that is set ahead ends all claims.
-_in_hand: dict[int, int] = {}
+_in_flight: dict[int, int] = {}
 
 
 def configure(settings: Settings) -> None:
     """Send by these settings from now on; once, when a process starts."""
-    for kind, make in CHANNELS.items():
-        _posts[kind] = Post(make(settings), settings.public_url)
+    for kind, create in CHANNELS.items():
+        _runtimes[kind] = ChannelRuntime(create(settings), settings.public_url)
 
 
-def drain(channel: int, now: datetime | None = None) -> int:
+def send_due(channel: int, now: datetime | None = None) -> int:
     """Send every message of a channel that is due; returns how many were worked on.
 
     Comes back at once when enough threads are at it, or when the relay is down and it is not the
     time to try it again. `now` stands still for tests; otherwise it is the store's clock.
     """
-    post = _posts[channel]
-    worked_on = 0
-    while post.relay.enter():
+    runtime = _runtimes[channel]
+    handled = 0
+    while runtime.relay.enter():
         try:
             with connection():
-                worked_on += _send_due(post, channel, now)
+                handled += _send_batch(runtime, channel, now)
         finally:
-            again = post.relay.leave()
-        if not again:
+            look_again = runtime.relay.leave()
+        if not look_again:
             break
-    return worked_on
+    return handled
 
 
-def send_now(message: Message) -> Try:
+def send_now(message: Message) -> DeliveryAttempt:
     """Send a message that the caller has claimed, whatever the slots; it is written down, and returned."""
-    post = _posts[message.channel]
-    line = post.channel.line()
+    runtime = _runtimes[message.channel]
+    conn = runtime.channel.create_connection()
     try:
-        done = _deliver(post, line, Claimed(message.id), None)
+        attempt = _deliver(runtime, conn, Claimed(message.id), None)
     finally:
-        line.close()
-    _write(message.channel, done)
-    return done
+        conn.close()
+    _record(message.channel, attempt)
+    return attempt
 
 
-def _send_due(post: Post, channel: int, now: datetime | None) -> int:
+def _send_batch(runtime: ChannelRuntime, channel: int, now: datetime | None) -> int:
     """One message after another over one line, until none is due or the relay fails."""
-    line = post.channel.line()
-    worked_on = 0
-    done: Try | None = None
+    conn = runtime.channel.create_connection()
+    handled = 0
+    attempt: DeliveryAttempt | None = None
     try:
-        while (taken := _next(channel, done, now)) is not None:
-            done = _deliver(post, line, taken, now)
-            worked_on += 1
-            if done.ending is Ending.TROUBLE:
-                _write(channel, done)
+        while (claimed := _record_and_claim(channel, attempt, now)) is not None:
+            attempt = _deliver(runtime, conn, claimed, now)
+            handled += 1
+            if attempt.outcome is DeliveryOutcome.RELAY_DOWN:
+                _record(channel, attempt)
                 break
     finally:
-        _in_hand.pop(get_ident(), None)
-        line.close()
-    return worked_on
+        _in_flight.pop(get_ident(), None)
+        conn.close()
+    return handled
 
 
-def _next(channel: int, done: Try | None, now: datetime | None) -> Claimed | None:
+def _record_and_claim(channel: int, attempt: DeliveryAttempt | None, now: datetime | None) -> Claimed | None:
     """Write down how the last one went and claim the next, in one short transaction."""
-    if done is None and not is_due(channel, now or store().now()):
+    if attempt is None and not is_due(channel, now or store().now()):
         return None
-    with store().writing():
-        ended = settle(done) if done is not None else {}
-        claimed = claim(channel, now or store().now(), list(_in_hand.values()))
+    with store().write_transaction():
+        counts = record_attempt(attempt) if attempt is not None else {}
+        claimed = claim(channel, now or store().now(), list(_in_flight.values()))
         if claimed is not None:
-            _in_hand[get_ident()] = claimed.row
-    if done is not None:
-        _count(channel, done, ended)
+            _in_flight[get_ident()] = claimed.row
+    if attempt is not None:
+        _count(channel, attempt, counts)
     return claimed
 
 
-def _write(channel: int, done: Try) -> None:
-    with store().writing():
-        ended = settle(done)
-    _count(channel, done, ended)
+def _record(channel: int, attempt: DeliveryAttempt) -> None:
+    with store().write_transaction():
+        counts = record_attempt(attempt)
+    _count(channel, attempt, counts)
 
 
-def _count(channel: int, done: Try, ended: Ended) -> None:
+def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -> None:
     name = ContactType(channel).name.lower()
-    if done.ending in ATTEMPTS:
-        metrics.count_attempt(name, ATTEMPTS[done.ending].value)
-    for state, count in ended.items():
-        metrics.count_notices(name, state.name.lower(), count)
+    if attempt.outcome in RECORDED_OUTCOMES:
+        metrics.count_attempt(name, RECORDED_OUTCOMES[attempt.outcome].value)
+    for state, count in counts.items():
+        metrics.count_notifications(name, state.name.lower(), count)
 
 
-def _deliver(post: Post, line: Line, taken: Claimed, now: datetime | None) -> Try:
+def _deliver(
+    runtime: ChannelRuntime, conn: RelayConnection, claimed: Claimed, now: datetime | None
+) -> DeliveryAttempt:
     """Try once. Only the store's errors are raised: the claim then runs out, and it is tried again."""
     at = now or store().now()
     began = time.monotonic()
-    said = Contents(None)
+    rendered = RenderedMessage(None)
     try:
-        said = contents(taken.row, post.public_url, at)
-        if said.letter is not None and not post.channel.lacks() and line.open():
+        rendered = render_message(claimed.row, runtime.public_url, at)
+        if rendered.message is not None and not runtime.channel.find_missing_setting() and conn.open():
             # Connecting can take seconds, in which the incident may have moved on.
-            said = contents(taken.row, post.public_url, at)
-        ending, detail = _said(post, line, said)
+            rendered = render_message(claimed.row, runtime.public_url, at)
+        outcome, detail = _send(runtime, conn, rendered)
     except STORE_ERRORS:
         raise
     except Exception as error:
-        ending, detail = _failure(post, error)
+        outcome, detail = _classify_error(runtime, error)
     milliseconds = round((time.monotonic() - began) * 1000)
-    log.info("delivery", message=taken.row, outcome=ending.value, detail=detail, milliseconds=milliseconds)
-    return Try(taken, at, ending, detail, milliseconds, said.told, said.void)
+    log.info("delivery", message=claimed.row, outcome=outcome.value, detail=detail, milliseconds=milliseconds)
+    return DeliveryAttempt(claimed, at, outcome, detail, milliseconds, rendered.included, rendered.cancelled)
 
 
-def _said(post: Post, line: Line, said: Contents) -> tuple[Ending, str]:
-    if said.letter is None:
-        return Ending.VOID, "nothing is left to say"
-    if lacking := post.channel.lacks():
-        return Ending.UNSENDABLE, f"not sent: {lacking}"
-    detail = line.send(said.letter)
-    post.relay.worked()
-    return Ending.SENT, detail
+def _send(
+    runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage
+) -> tuple[DeliveryOutcome, str]:
+    if rendered.message is None:
+        return DeliveryOutcome.CANCELLED, "nothing is left to say"
+    if missing_setting := runtime.channel.find_missing_setting():
+        return DeliveryOutcome.NOT_CONFIGURED, f"not sent: {missing_setting}"
+    detail = conn.send(rendered.message)
+    runtime.relay.record_success()
+    return DeliveryOutcome.SENT, detail
 
 
-def _failure(post: Post, error: Exception) -> tuple[Ending, str]:
+def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[DeliveryOutcome, str]:
     match error:
         case Refused():
-            post.relay.worked()
-            return Ending.REFUSED, str(error)
-        case NotNow():
-            post.relay.worked()
-            return Ending.NOT_NOW, str(error)
-        case RelayTrouble():
-            if post.relay.failed():
+            runtime.relay.record_success()
+            return DeliveryOutcome.REFUSED, str(error)
+        case TemporaryError():
+            runtime.relay.record_success()
+            return DeliveryOutcome.TEMPORARY, str(error)
+        case RelayError():
+            if runtime.relay.record_failure():
                 log.warning("the relay counts as down; one at a time tries it", detail=str(error))
-            return Ending.TROUBLE, str(error)
+            return DeliveryOutcome.RELAY_DOWN, str(error)
     log.exception("a message could not be made")
-    return Ending.NOT_NOW, f"our own failure: {type(error).__name__}"
+    return DeliveryOutcome.TEMPORARY, f"our own failure: {type(error).__name__}"

@@ -10,19 +10,19 @@ import peewee
 
 from models.enums import TimerKind
 from models.incidents import Incident
-from models.prepared import Prepared, among, given
+from models.prepared import Prepared, bind, in_bound
 from models.timers import Timer
 
 # Due timers that a look takes, the oldest first.
-LOOKED_AT = 5_000
+MAX_TIMERS = 5_000
 # Where these are of fewer lanes that have not had their turn, it looks for lanes whose timers are all behind
 # them; for so many.
-LANES_SEEN = 50
-LANES_BEHIND = 500
+MIN_LANES = 50
+MAX_MORE_LANES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Lane:
+class TimerLane:
     """Whose timers are taken together: a service's or, where that was deleted, those left to its team."""
 
     service: int | None
@@ -30,18 +30,18 @@ class Lane:
 
 
 @dataclass(slots=True)
-class Due:
+class DueLane:
     """Incidents of a lane with due timers, the one that is due for longest first; `more` where there may be
     others than these."""
 
-    lane: Lane
+    lane: TimerLane
     since: datetime
     more: bool
     incidents: dict[int, None] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Wait:
+class DueTimer:
     """A timer as it waits."""
 
     row: int
@@ -51,60 +51,60 @@ class Wait:
     due_at: datetime
 
 
-def _due(*columns: Any) -> Any:
-    """`without` are rows of timers."""
+def _select_due(*columns: Any) -> Any:
+    """`excluded` are rows of timers."""
     return (
         Timer.select(*columns)
         .join(Incident)
-        .where(Timer.done_at.is_null(), Timer.due_at <= given("now"), ~among(Timer.id, "without"))
+        .where(Timer.done_at.is_null(), Timer.due_at <= bind("now"), ~in_bound(Timer.id, "excluded"))
     )
 
 
 _OLDEST = Prepared(
     lambda: (
-        _due(Timer.incident, Timer.due_at, Incident.service, Incident.team)
+        _select_due(Timer.incident, Timer.due_at, Incident.service, Incident.team)
         .order_by(Timer.due_at)
-        .limit(given("limit"))
+        .limit(bind("limit"))
     )
 )
 _SINCE = peewee.fn.MIN(Timer.due_at)
 _LANES = Prepared(
     lambda: (
-        _due(Incident.service, Incident.team, _SINCE, peewee.fn.MIN(Timer.incident))
-        .where(Incident.service.is_null() | ~among(Incident.service, "known"))
+        _select_due(Incident.service, Incident.team, _SINCE, peewee.fn.MIN(Timer.incident))
+        .where(Incident.service.is_null() | ~in_bound(Incident.service, "known"))
         .group_by(Incident.service, Incident.team)
         .order_by(_SINCE)
-        .limit(given("limit"))
+        .limit(bind("limit"))
     )
 )
 
 
-def due_lanes(now: datetime, without: Collection[int], turns: Mapping[Lane, int]) -> list[Due]:
+def list_due_lanes(now: datetime, excluded: Collection[int], turns: Mapping[TimerLane, int]) -> list[DueLane]:
     """What is due, by lane: first those that had no turn yet, then those whose last one (`turns` says which)
     is longest ago; of these the oldest first.
 
     Those that are due within the same second come in an order of each worker's own, so that several of them
     begin at different ends.
     """
-    rows = _OLDEST.rows(now=now, without=without, limit=LOOKED_AT)
-    lanes: dict[Lane, Due] = {}
+    rows = _OLDEST.rows(now=now, excluded=excluded, limit=MAX_TIMERS)
+    lanes: dict[TimerLane, DueLane] = {}
     for incident, due_at, service, team in rows:
-        lane = Lane(service, team)
-        known = lanes.setdefault(lane, Due(lane, due_at, more=len(rows) == LOOKED_AT))
+        lane = TimerLane(service, team)
+        known = lanes.setdefault(lane, DueLane(lane, due_at, more=len(rows) == MAX_TIMERS))
         known.incidents[incident] = None
-    if len(rows) == LOOKED_AT and len(lanes.keys() - turns.keys()) < LANES_SEEN:
-        for each in _behind(lanes, now, without):
-            lanes.setdefault(each.lane, each)
-    mixed = random.sample(list(lanes.values()), len(lanes))
-    return sorted(mixed, key=lambda each: (turns.get(each.lane, 0), each.since.replace(microsecond=0)))
+    if len(rows) == MAX_TIMERS and len(lanes.keys() - turns.keys()) < MIN_LANES:
+        for due in _list_more_lanes(lanes, now, excluded):
+            lanes.setdefault(due.lane, due)
+    shuffled = random.sample(list(lanes.values()), len(lanes))
+    return sorted(shuffled, key=lambda due: (turns.get(due.lane, 0), due.since.replace(microsecond=0)))
 
 
-def _behind(lanes: Collection[Lane], now: datetime, without: Collection[int]) -> list[Due]:
+def _list_more_lanes(lanes: Collection[TimerLane], now: datetime, excluded: Collection[int]) -> list[DueLane]:
     """Other lanes than these, each with one incident. Reads all that is due, but gives little of it away."""
     known = [lane.service for lane in lanes if lane.service is not None]
-    rows = _LANES.rows(now=now, without=without, known=known, limit=LANES_BEHIND)
+    rows = _LANES.rows(now=now, excluded=excluded, known=known, limit=MAX_MORE_LANES)
     return [
-        Due(Lane(service, team), Timer.due_at.python_value(since) or now, True, {incident: None})
+        DueLane(TimerLane(service, team), Timer.due_at.python_value(since) or now, True, {incident: None})
         for service, team, since, incident in rows
     ]
 
@@ -112,53 +112,55 @@ def _behind(lanes: Collection[Lane], now: datetime, without: Collection[int]) ->
 # In no order: the oldest are known.
 _MORE_OF_SERVICE = Prepared(
     lambda: (
-        _due(Timer.incident)
-        .where(Incident.service == given("service"), Incident.team == given("team"))
-        .limit(given("limit"))
+        _select_due(Timer.incident)
+        .where(Incident.service == bind("service"), Incident.team == bind("team"))
+        .limit(bind("limit"))
     )
 )
-_MORE_OF_NONE = Prepared(
+_MORE_WITHOUT_SERVICE = Prepared(
     lambda: (
-        _due(Timer.incident)
-        .where(Incident.service.is_null(), Incident.team == given("team"))
-        .limit(given("limit"))
+        _select_due(Timer.incident)
+        .where(Incident.service.is_null(), Incident.team == bind("team"))
+        .limit(bind("limit"))
     )
 )
 
 
-def filled(each: Due, most: int, now: datetime, without: Collection[int]) -> list[int]:
+def fill_batch(due: DueLane, limit: int, now: datetime, excluded: Collection[int]) -> list[int]:
     """The incidents of a batch: what was seen to be due, and what else is of the same lane."""
-    if each.more and len(each.incidents) < most:
-        asked = {"team": each.lane.team, "now": now, "without": without, "limit": most}
-        if each.lane.service is None:
-            others = _MORE_OF_NONE.rows(**asked)
+    if due.more and len(due.incidents) < limit:
+        params = {"team": due.lane.team, "now": now, "excluded": excluded, "limit": limit}
+        if due.lane.service is None:
+            rows = _MORE_WITHOUT_SERVICE.rows(**params)
         else:
-            others = _MORE_OF_SERVICE.rows(service=each.lane.service, **asked)
-        each.incidents.update(dict.fromkeys(row for (row,) in others))
-    return list(each.incidents)[:most]
+            rows = _MORE_OF_SERVICE.rows(service=due.lane.service, **params)
+        due.incidents.update(dict.fromkeys(row for (row,) in rows))
+    return list(due.incidents)[:limit]
 
 
-def _waits(which: Any) -> Any:
+def _select_timers(condition: Any) -> Any:
     return (
         Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at)
-        .where(which, Timer.done_at.is_null(), Timer.due_at <= given("now"))
+        .where(condition, Timer.done_at.is_null(), Timer.due_at <= bind("now"))
         .order_by(Timer.due_at, Timer.id)
     )
 
 
-_OF_INCIDENTS = Prepared(lambda: _waits(among(Timer.incident, "incidents")))
-_OF_ROWS = Prepared(lambda: _waits(among(Timer.id, "rows")))
+_BY_INCIDENT = Prepared(lambda: _select_timers(in_bound(Timer.incident, "incidents")))
+_BY_ROW = Prepared(lambda: _select_timers(in_bound(Timer.id, "rows")))
 
 
-def due_of(incidents: Collection[int], now: datetime) -> list[Wait]:
+def load_due_timers(incidents: Collection[int], now: datetime) -> list[DueTimer]:
     """What is due for these incidents, in due order."""
-    return _as_waits(_OF_INCIDENTS.rows(incidents=incidents, now=now)) if incidents else []
+    return _build_timers(_BY_INCIDENT.rows(incidents=incidents, now=now)) if incidents else []
 
 
-def due_among(rows: Collection[int], now: datetime) -> list[Wait]:
+def reload_due_timers(rows: Collection[int], now: datetime) -> list[DueTimer]:
     """Those of these timers that are due, in due order."""
-    return _as_waits(_OF_ROWS.rows(rows=rows, now=now)) if rows else []
+    return _build_timers(_BY_ROW.rows(rows=rows, now=now)) if rows else []
 
 
-def _as_waits(rows: list[tuple[Any, ...]]) -> list[Wait]:
-    return [Wait(row, incident, TimerKind(kind), key, due_at) for row, incident, kind, key, due_at in rows]
+def _build_timers(rows: list[tuple[Any, ...]]) -> list[DueTimer]:
+    return [
+        DueTimer(row, incident, TimerKind(kind), key, due_at) for row, incident, kind, key, due_at in rows
+    ]

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
 # So many are remembered; beyond that the one that began to fail first is forgotten, and tried at each look.
-REMEMBERED = 1_000
+MAX_KEYS = 1_000
 
 K = TypeVar("K", bound=Hashable)
 
@@ -18,33 +18,33 @@ class Failure:
     """`is_news` when it did not fail before, or not so."""
 
     error: str
-    rest: timedelta
-    until: datetime
-    is_news: bool
+    delay: timedelta
+    retry_at: datetime
+    is_new: bool
 
 
 class Failures(Generic[K]):
     """Of one process, and shared between its threads: others may try it meanwhile."""
 
-    def __init__(self, first: timedelta, longest: timedelta) -> None:
-        self._first = first
-        self._longest = longest
+    def __init__(self, min_delay: timedelta, max_delay: timedelta) -> None:
+        self._min_delay = min_delay
+        self._max_delay = max_delay
         self._lock = threading.Lock()
         self._by_key: OrderedDict[K, Failure] = OrderedDict()
 
-    def add(self, key: K, error: BaseException, at: datetime, *, again_soon: bool = False) -> Failure:
+    def add(self, key: K, error: BaseException, at: datetime, *, retry_soon: bool = False) -> Failure:
         """It failed: rests twice as long as before or, where it is to be tried again soon, as at first."""
         name = type(error).__name__
         with self._lock:
             last = self._by_key.get(key)
-            rest = self._first if last is None or again_soon else min(2 * last.rest, self._longest)
-            failure = Failure(name, rest, at + rest, is_news=last is None or last.error != name)
+            delay = self._min_delay if last is None or retry_soon else min(2 * last.delay, self._max_delay)
+            failure = Failure(name, delay, at + delay, is_new=last is None or last.error != name)
             self._by_key[key] = failure
-            while len(self._by_key) > REMEMBERED:
+            while len(self._by_key) > MAX_KEYS:
                 self._by_key.popitem(last=False)
         return failure
 
-    def forget(self, key: K) -> None:
+    def remove(self, key: K) -> None:
         """It did not fail, or is not there any more."""
         with self._lock:
             self._by_key.pop(key, None)
@@ -53,18 +53,18 @@ class Failures(Generic[K]):
         with self._lock:
             return key in self._by_key
 
-    def known(self) -> frozenset[K]:
+    def list_keys(self) -> frozenset[K]:
         """All that failed and did not succeed since."""
         with self._lock:
             return frozenset(self._by_key)
 
-    def rests(self, key: K, at: datetime) -> bool:
+    def is_backing_off(self, key: K, at: datetime) -> bool:
         """Whether it is not to be tried yet."""
         with self._lock:
             found = self._by_key.get(key)
-            return found is not None and at < found.until
+            return found is not None and at < found.retry_at
 
-    def rested(self, at: datetime) -> list[K]:
+    def list_retryable(self, at: datetime) -> list[K]:
         """What is to be tried again."""
         with self._lock:
-            return [key for key, failure in self._by_key.items() if failure.until <= at]
+            return [key for key, failure in self._by_key.items() if failure.retry_at <= at]

@@ -5,25 +5,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from models.base import store
-from models.directories import turns_of
+from models.directories import load_next_targets
 from models.enums import Collation, RuleAction
 from models.incident_states import (
-    assigned_roles,
-    called_responders,
-    entity_states,
-    firing_counts,
-    open_children,
-    open_incidents,
+    count_firing,
+    load_entities,
+    load_open_children,
+    load_open_incidents,
+    load_responders,
+    load_roles,
 )
 from models.services import Service
-from pipeline.state import Key, LaneState, Past
-from schedules.notices import LATE
+from pipeline.state import EntityKey, LaneState, PastIncident
+from schedules.notices import LATE_AFTER
 from workers import configuration
 
 
 def load(
     service: Service,
-    keys: set[Key],
+    keys: set[EntityKey],
     locked: Collection[int] = (),
     *,
     accepted_at: datetime | None = None,
@@ -34,13 +34,13 @@ def load(
     `accepted_at` is the earliest moment that is decided about, None for now; `now` is the store's clock,
     unless it is given.
     """
-    known = configuration.of_service(service, accepted_at)
-    facts = known.facts
-    worked_at = None if accepted_at is None else _worked_at(accepted_at, now)
-    if worked_at is not None:
-        facts = replace(facts, directory=replace(facts.directory, worked_at=worked_at))
-    entities, ended = entity_states(keys)
-    incidents = open_incidents(
+    config = configuration.get_lane_config(service, accepted_at)
+    facts = config.facts
+    processed_at = None if accepted_at is None else _get_work_time(accepted_at, now)
+    if processed_at is not None:
+        facts = replace(facts, config=replace(facts.config, processed_at=processed_at))
+    entities, ended = load_entities(keys)
+    incidents = load_open_incidents(
         service.id,
         {entity.incident for entity in entities if entity.incident},
         collecting=service.collation == Collation.TIME_BASED,
@@ -48,29 +48,31 @@ def load(
     return LaneState(
         facts,
         entities,
-        [*open_children(incidents), *incidents],
-        firing_counts(incidents),
-        rulesets=known.rulesets,
-        past={one.unique_id: Past(one.row, one.ended_at) for one in ended},
-        asked=keys,
-        called=called_responders(incidents) if RuleAction.ADD_RESPONDER in known.acts else (),
-        roles=assigned_roles(incidents) if RuleAction.ASSIGN_ROLE in known.acts else {},
+        [*load_open_children(incidents), *incidents],
+        count_firing(incidents),
+        rulesets=config.rulesets,
+        past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended},
+        loaded_keys=keys,
+        responders=load_responders(incidents) if RuleAction.ADD_RESPONDER in config.action_types else (),
+        roles=load_roles(incidents) if RuleAction.ASSIGN_ROLE in config.action_types else {},
         locked=locked,
-        turns=turns_of(facts.directory),
+        next_targets=load_next_targets(facts.config),
     )
 
 
-def rows_of(state: LaneState) -> dict[str, int]:
+def get_rows(state: LaneState) -> dict[str, int]:
     """Row numbers of the incidents that a decision on this state may refer to, by unique_id."""
-    known = {i.unique_id: i.row for i in state.incidents.values() if i.row is not None}
-    return known | {unique_id: past.row for unique_id, past in state.past.items()}
+    config = {
+        incident.unique_id: incident.row for incident in state.incidents.values() if incident.row is not None
+    }
+    return config | {unique_id: past.row for unique_id, past in state.past_incidents.items()}
 
 
-def _worked_at(accepted_at: datetime, now: datetime | None) -> datetime | None:
+def _get_work_time(accepted_at: datetime, now: datetime | None) -> datetime | None:
     """The moment of the work; None where all that is decided about is new. The store is asked for its clock
     where this host's does not show that it is."""
     if now is None:
-        if abs(datetime.now(UTC) - accepted_at) <= LATE:
+        if abs(datetime.now(UTC) - accepted_at) <= LATE_AFTER:
             return None
         now = store().now()
     return now

@@ -11,41 +11,49 @@ from typing import Any, NamedTuple, cast
 import peewee
 
 from models import links
-from models.accounts import Account, User, display_name
-from models.enums import AlertType, IncidentStatus, MessageKind, NoticeKind, NoticeState, Urgency
+from models.accounts import Account, User, get_display_name
+from models.enums import AlertType, IncidentStatus, MessageKind, NotificationKind, NotificationStatus, Urgency
 from models.events import Event
 from models.incidents import Incident
 from models.links import Invitation, Link
-from models.notices import Message, Notice
-from models.prepared import Prepared, given
+from models.notices import Message, Notification
+from models.prepared import Prepared, bind
 from models.services import Service
 from models.teams import Team, TeamMember
 from models.users import ContactMethod
-from pipeline.wording import Invited, Reader, Told, Words, invitation_wording, trial_wording, wording
-from schedules.notices import why_void
-from workers.channels.base import Letter
+from pipeline.wording import (
+    IncidentSummary,
+    InvitationDetails,
+    MessageText,
+    Recipient,
+    build_invitation_text,
+    build_message_text,
+    build_test_text,
+)
+from schedules.notices import get_cancel_reason
+from workers.channels.base import OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class RenderedMessage:
     """A message as it would be sent now. `letter` is None when nothing is left to say.
 
     `told` are the rows of the notices that the letter speaks of, `void` the reasons why others are
     told no more.
     """
 
-    letter: Letter | None
-    told: tuple[int, ...] = ()
-    void: Mapping[int, str] = field(default_factory=dict)
+    message: OutgoingMessage | None
+    included: tuple[int, ...] = ()
+    cancelled: Mapping[int, str] = field(default_factory=dict)
 
 
-class _Addressee(NamedTuple):
+class _Recipient(NamedTuple):
     """A message and whom it is for, by the account's address if the contact is gone."""
 
     message_id: str
     kind: str | None
     # Who asked for a message that carries no notice.
-    asked: str | None
+    requested_by: str | None
     user: int
     first_name: str
     last_name: str
@@ -59,11 +67,11 @@ class _Addressee(NamedTuple):
         return self.contact if self.contact is not None else self.email
 
     @property
-    def reader(self) -> Reader:
-        return Reader(display_name(cast(Any, self)), self.time_zone)
+    def reader(self) -> Recipient:
+        return Recipient(get_display_name(cast(Any, self)), self.time_zone)
 
 
-_ADDRESSEE = Prepared(
+_RECIPIENT = Prepared(
     lambda: (
         Message.select(
             Message.message_id, Message.kind, Message.reason, Message.user, User.first_name, User.last_name,
@@ -72,15 +80,15 @@ _ADDRESSEE = Prepared(
         .join(User)
         .switch(Message)
         .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
-        .where(Message.id == given("message"))
+        .where(Message.id == bind("message"))
     )
 )  # fmt: skip
 
 
-class _Owed(NamedTuple):
+class _PendingNotification(NamedTuple):
     """A pending notice with its incident as it is now."""
 
-    notice: int
+    notification: int
     kind: str
     reason: str
     user: int
@@ -94,17 +102,18 @@ class _Owed(NamedTuple):
     service: str | None
 
 
-_OWED = Prepared(
+_PENDING = Prepared(
     lambda: (
-        Notice.select(
-            Notice.id, Notice.kind, Notice.reason, Notice.user, Incident.id, Incident.incident_number,
+        Notification.select(
+            Notification.id, Notification.kind, Notification.reason, Notification.user, Incident.id,
+            Incident.incident_number,
             Incident.title, Incident.summary, Incident.status, Incident.urgency, Incident.creation_date,
             Service.name,
         )
         .join(Incident)
         .join(Service, peewee.JOIN.LEFT_OUTER)
-        .where(Notice.message == given("message"), Notice.state == NoticeState.PENDING)
-        .order_by(Incident.incident_number, Notice.id)
+        .where(Notification.message == bind("message"), Notification.state == NotificationStatus.PENDING)
+        .order_by(Incident.incident_number, Notification.id)
     )
 )  # fmt: skip
 
@@ -112,79 +121,94 @@ _OWED = Prepared(
 _LEVELS = Prepared(
     lambda: (
         Event.select(Event.incident, Event.alert_type)
-        .join(Notice, on=(Notice.incident == Event.incident))
-        .where(Notice.message == given("message"), Event.incident_created)
+        .join(Notification, on=(Notification.incident == Event.incident))
+        .where(Notification.message == bind("message"), Event.incident_created)
     )
 )
 
 
-def contents(message_row: int, public_url: str, now: datetime) -> Contents:
+def render_message(message_row: int, public_url: str, now: datetime) -> RenderedMessage:
     """Read a message with its notices; needs a connection, no transaction."""
-    found = _ADDRESSEE.first(message=message_row)
+    found = _RECIPIENT.first(message=message_row)
     if found is None:
-        return Contents(None)
-    whom = _Addressee(*found)
-    if whom.asked is not None:
-        return _noticeless(whom, whom.asked, public_url, now)
-    owed = [_Owed(*row) for row in _OWED.rows(message=message_row)]
-    void = {one.notice: why for one in owed if (why := _why_void(one, whom))}
-    living = [one for one in owed if one.notice not in void]
-    if not living:
-        return Contents(None, void=void)
-    words = wording(_told(living, message_row, public_url, now), whom.reader)
-    letter = Letter(whom.message_id, whom.address, words.subject, words.text, now)
-    return Contents(letter, tuple(one.notice for one in living), void)
+        return RenderedMessage(None)
+    recipient = _Recipient(*found)
+    if recipient.requested_by is not None:
+        return _render_without_notifications(recipient, recipient.requested_by, public_url, now)
+    pending = [_PendingNotification(*row) for row in _PENDING.rows(message=message_row)]
+    cancelled = {
+        notification.notification: reason
+        for notification in pending
+        if (reason := _get_cancel_reason(notification, recipient))
+    }
+    valid = [notification for notification in pending if notification.notification not in cancelled]
+    if not valid:
+        return RenderedMessage(None, cancelled=cancelled)
+    text = build_message_text(_build_lines(valid, message_row, public_url, now), recipient.reader)
+    message = OutgoingMessage(recipient.message_id, recipient.address, text.subject, text.text, now)
+    return RenderedMessage(message, tuple(notification.notification for notification in valid), cancelled)
 
 
-def _noticeless(whom: _Addressee, asked: str, public_url: str, now: datetime) -> Contents:
+def _render_without_notifications(
+    recipient: _Recipient, requested_by: str, public_url: str, now: datetime
+) -> RenderedMessage:
     """A message that carries no notice: an invitation, or a trial of a contact."""
-    if whom.removed_at is not None:
-        return Contents(None)
-    if whom.kind == MessageKind.INVITATION:
-        return _invitation(whom, asked, public_url, now)
-    return _letter(whom, trial_wording(asked, whom.reader, now), now)
+    if recipient.removed_at is not None:
+        return RenderedMessage(None)
+    if recipient.kind == MessageKind.INVITATION:
+        return _render_invitation(recipient, requested_by, public_url, now)
+    return _render(recipient, build_test_text(requested_by, recipient.reader, now), now)
 
 
-def _invitation(whom: _Addressee, inviter: str, public_url: str, now: datetime) -> Contents:
+def _render_invitation(
+    recipient: _Recipient, inviter: str, public_url: str, now: datetime
+) -> RenderedMessage:
     """Nothing to say to who has joined meanwhile."""
-    user = User.select(User, Account).join(Account).where(User.id == whom.user).get()
+    user = User.select(User, Account).join(Account).where(User.id == recipient.user).get()
     if user.is_verified:
-        return Contents(None)
+        return RenderedMessage(None)
     teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
-    link = f"{public_url}/join/{links.signer().sign_invitation(Invitation.to(user), now)}"
-    invited = Invited(user.account.name, [team.name for team in teams], inviter, link)
-    return _letter(whom, invitation_wording(invited, whom.reader), now)
+    link = f"{public_url}/join/{links.get_signer().sign_invitation(Invitation.for_user(user), now)}"
+    invited = InvitationDetails(user.account.name, [team.name for team in teams], inviter, link)
+    return _render(recipient, build_invitation_text(invited, recipient.reader), now)
 
 
-def _letter(whom: _Addressee, words: Words, now: datetime) -> Contents:
-    return Contents(Letter(whom.message_id, whom.address, words.subject, words.text, now))
+def _render(recipient: _Recipient, text: MessageText, now: datetime) -> RenderedMessage:
+    return RenderedMessage(
+        OutgoingMessage(recipient.message_id, recipient.address, text.subject, text.text, now)
+    )
 
 
-def _why_void(one: _Owed, whom: _Addressee) -> str | None:
-    if whom.removed_at is not None:
+def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient) -> str | None:
+    if recipient.removed_at is not None:
         return "the person is no member any more"
-    return why_void(NoticeKind(one.kind), IncidentStatus(one.status))
+    return get_cancel_reason(NotificationKind(notification.kind), IncidentStatus(notification.status))
 
 
-def _told(owed: Iterable[_Owed], message_row: int, public_url: str, now: datetime) -> list[Told]:
+def _build_lines(
+    pending: Iterable[_PendingNotification], message_row: int, public_url: str, now: datetime
+) -> list[IncidentSummary]:
     """Each incident once, though two rules of a person may lead to the same contact."""
-    firsts = {one.incident: one for one in reversed(list(owed))}
-    levels, signer = dict(_LEVELS.rows(message=message_row)), links.signer()
+    first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
+    levels, signer = dict(_LEVELS.rows(message=message_row)), links.get_signer()
     return [
-        Told(
-            number=one.number,
-            title=one.title,
-            service=one.service,
-            urgency=Urgency(one.urgency),
-            level=AlertType(levels[one.incident]) if one.incident in levels else None,
-            since=one.since,
-            reason=one.reason,
-            link=_link(signer, one, public_url, now),
-            summary=one.summary,
+        IncidentSummary(
+            number=notification.number,
+            title=notification.title,
+            service=notification.service,
+            urgency=Urgency(notification.urgency),
+            level=AlertType(levels[notification.incident]) if notification.incident in levels else None,
+            since=notification.since,
+            reason=notification.reason,
+            link=_build_link(signer, notification, public_url, now),
+            summary=notification.summary,
         )
-        for one in sorted(firsts.values(), key=lambda one: one.number)
+        for notification in sorted(first_by_incident.values(), key=lambda notification: notification.number)
     ]
 
 
-def _link(signer: links.Signer, one: _Owed, public_url: str, now: datetime) -> str:
-    return f"{public_url}/i/{signer.sign(Link(one.incident, one.user, one.notice), now)}"
+def _build_link(
+    signer: links.Signer, notification: _PendingNotification, public_url: str, now: datetime
+) -> str:
+    link = Link(notification.incident, notification.user, notification.notification)
+    return f"{public_url}/i/{signer.sign(link, now)}"

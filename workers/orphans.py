@@ -1,7 +1,7 @@
 """What waited for a service, an integration or a router that was deleted meanwhile: set aside, and told.
 
 Nobody says any more whom it should reach, or what it means. Where its service is left, that service's people
-are told; what has lost even that is listed (`tocsin aside`), counted and logged.
+are told; what has lost even that is listed (`tocsin dead-letters`), counted and logged.
 """
 
 from dataclasses import dataclass
@@ -20,54 +20,63 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LostOwner:
     """`lost` picks the rows of a table that have lost `owner`; `told` when their service is left."""
 
     table: Any
     owner: str
-    lost: Any
-    told: bool = False
+    condition: Any
+    has_service: bool = False
 
 
-LOSSES = (
-    Loss(
+LOST_OWNERS = (
+    LostOwner(
         Receipt,
         "service or router",
         Receipt.router.is_null() & Receipt.service.is_null() & Receipt.integration.is_null(),
     ),
-    Loss(Receipt, "integration", Receipt.service.is_null(False) & Receipt.integration.is_null(), told=True),
-    Loss(Event, "service", Event.service.is_null()),
-    Loss(Event, "integration", Event.service.is_null(False) & Event.integration.is_null(), told=True),
+    LostOwner(
+        Receipt,
+        "integration",
+        Receipt.service.is_null(False) & Receipt.integration.is_null(),
+        has_service=True,
+    ),
+    LostOwner(Event, "service", Event.service.is_null()),
+    LostOwner(
+        Event, "integration", Event.service.is_null(False) & Event.integration.is_null(), has_service=True
+    ),
 )
 
 
-def abandon() -> None:
+def collect_dead_letters() -> None:
     """Set aside all of it, and tell whom there is to tell."""
-    for loss in LOSSES:
-        waiting = (loss.table.state == WorkState.WAITING) & loss.lost
-        if not loss.table.select().where(waiting).exists():
+    for owner_lost in LOST_OWNERS:
+        pending = (owner_lost.table.state == WorkState.PENDING) & owner_lost.condition
+        if not owner_lost.table.select().where(pending).exists():
             continue
-        if loss.told:
-            for (service,) in loss.table.select(loss.table.service).where(waiting).distinct().tuples():
-                _abandon_of(service, loss, waiting & (loss.table.service == service))
+        if owner_lost.has_service:
+            for (service,) in (
+                owner_lost.table.select(owner_lost.table.service).where(pending).distinct().tuples()
+            ):
+                _collect_of_service(service, owner_lost, pending & (owner_lost.table.service == service))
         else:
-            with store().writing():
-                count = _set_aside(loss, waiting)
-            log.error("alerts are set aside, and nobody is left to tell", lost=loss.owner, count=count)
+            with store().write_transaction():
+                count = _mark_dead_letters(owner_lost, pending)
+            log.error("alerts are set aside, and nobody is left to tell", owner=owner_lost.owner, count=count)
 
 
-def _set_aside(loss: Loss, waiting: Any) -> int:
-    gone = loss.table.update(state=WorkState.ASIDE, error=f"its {loss.owner} was deleted")
-    return int(gone.where(waiting).execute())
+def _mark_dead_letters(owner_lost: LostOwner, pending: Any) -> int:
+    query = owner_lost.table.update(state=WorkState.DEAD_LETTER, error=f"its {owner_lost.owner} was deleted")
+    return int(query.where(pending).execute())
 
 
-def _abandon_of(service_row: int, loss: Loss, waiting: Any) -> None:
-    with store().writing():
+def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: Any) -> None:
+    with store().write_transaction():
         service = lock_service(service_row)
-        first = loss.table.select(peewee.fn.MIN(loss.table.id)).where(waiting).scalar()
-        count = _set_aside(loss, waiting)
+        first = owner_lost.table.select(peewee.fn.MIN(owner_lost.table.id)).where(pending).scalar()
+        count = _mark_dead_letters(owner_lost, pending)
         if service is None or not count:
             return
-        name = f"{loss.table._meta.table_name} {first}"
-        channels = telling.tell_lost(service, name, count, store().now())
-    bell.ring_deliveries(channels)
+        name = f"{owner_lost.table._meta.table_name} {first}"
+        channels = telling.report_deleted_integration(service, name, count, store().now())
+    bell.enqueue_deliveries(channels)

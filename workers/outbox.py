@@ -8,34 +8,34 @@ from typing import Any
 
 from models import bulk
 from models.base import store
-from models.enums import AttemptOutcome, MessageState, NoticeState
-from models.notices import Attempt, Message, Notice
-from models.prepared import Prepared, among, given
-from schedules.retries import next_try
-from workers.fallback import tell_account
+from models.enums import AttemptOutcome, MessageStatus, NotificationStatus
+from models.notices import Attempt, Message, Notification
+from models.prepared import Prepared, bind, in_bound
+from schedules.retries import get_next_attempt
+from workers.fallback import notify_account
 
 # Longer than a letter can take (channels/email.py), so that nobody sends what is being sent. A
 # message whose worker was killed is sent again after this time.
 CLAIM = timedelta(seconds=20)
 
 
-class Ending(Enum):
+class DeliveryOutcome(Enum):
     """How it went with a message that was claimed."""
 
     SENT = "sent"
     REFUSED = "refused"  # by this contact, for good
-    NOT_NOW = "not now"  # the relay answers, and may take it later
-    TROUBLE = "trouble"  # the relay takes nothing at all
-    UNSENDABLE = "unsendable"  # a setting is missing
-    VOID = "void"  # nothing is left to say
+    TEMPORARY = "temporary failure"  # the relay answers, and may take it later
+    RELAY_DOWN = "relay down"  # the relay takes nothing at all
+    NOT_CONFIGURED = "not configured"  # a setting is missing
+    CANCELLED = "cancelled"  # nothing is left to say
 
 
 # What is recorded as an attempt; the others never came to a relay.
-ATTEMPTS = {
-    Ending.SENT: AttemptOutcome.SENT,
-    Ending.REFUSED: AttemptOutcome.REFUSED,
-    Ending.NOT_NOW: AttemptOutcome.RETRY,
-    Ending.TROUBLE: AttemptOutcome.RETRY,
+RECORDED_OUTCOMES = {
+    DeliveryOutcome.SENT: AttemptOutcome.SENT,
+    DeliveryOutcome.REFUSED: AttemptOutcome.REFUSED,
+    DeliveryOutcome.TEMPORARY: AttemptOutcome.RETRY,
+    DeliveryOutcome.RELAY_DOWN: AttemptOutcome.RETRY,
 }
 
 
@@ -44,36 +44,36 @@ class Claimed:
     """A message that is ours to send until the claim runs out."""
 
     row: int
-    tries: int = 0
-    first_tried_at: datetime | None = None
+    attempts: int = 0
+    first_attempt_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Try:
+class DeliveryAttempt:
     """How it went, and why in words. `told` are the notices in the letter, `void` those told no more."""
 
     message: Claimed
     at: datetime
-    ending: Ending
+    outcome: DeliveryOutcome
     detail: str
     milliseconds: int = 0
-    told: tuple[int, ...] = ()
-    void: Mapping[int, str] = field(default_factory=dict)
+    included: tuple[int, ...] = ()
+    cancelled: Mapping[int, str] = field(default_factory=dict)
 
 
 # How many notices came to which end.
-Ended = Mapping[NoticeState, int]
+NotificationCounts = Mapping[NotificationStatus, int]
 
 
-def set_back(shown: datetime, now: datetime) -> None:
+def handle_clock_set_back(clock_was: datetime, now: datetime) -> None:
     """The clock had shown a moment that is to come again: what was due by then is due now, and claims run out
     in their time. Inside a write transaction.
     """
-    pending = Message.state == MessageState.PENDING
+    pending = Message.state == MessageStatus.PENDING
     claimed = Message.update(claimed_until=now + CLAIM)
     claimed.where(pending, Message.claimed_until > now + CLAIM).execute()
-    was_due = (Message.next_at > now) & (Message.next_at <= shown)
-    Message.update(next_at=now).where(pending, was_due).execute()
+    was_due = (Message.next_attempt_at > now) & (Message.next_attempt_at <= clock_was)
+    Message.update(next_attempt_at=now).where(pending, was_due).execute()
 
 
 def is_due(channel: int, now: datetime) -> bool:
@@ -81,128 +81,137 @@ def is_due(channel: int, now: datetime) -> bool:
     return _FIRST_DUE.first(channel=channel, now=now) is not None
 
 
-def claim(channel: int, now: datetime, in_hand: Collection[int] = ()) -> Claimed | None:
-    """The message that has been due for longest, or None; none of those `in_hand`, whatever became of their
+def claim(channel: int, now: datetime, in_flight: Collection[int] = ()) -> Claimed | None:
+    """The message that has been due for longest, or None; none of those `in_flight`, whatever became of their
     claims. Inside a write transaction."""
-    found = _CLAIMABLE.first(channel=channel, now=now, in_hand=in_hand)
+    found = _CLAIMABLE.first(channel=channel, now=now, in_flight=in_flight)
     if found is None:
         return None
-    row, tries, first_tried_at = found
+    row, attempts, first_attempt_at = found
     _CLAIM.run(until=now + CLAIM, message=row)
-    return Claimed(row, tries, first_tried_at)
+    return Claimed(row, attempts, first_attempt_at)
 
 
-def _due() -> Any:
-    due = Message.select(Message.id, Message.tries, Message.first_tried_at).where(
-        Message.state == MessageState.PENDING,
-        Message.channel == given("channel"),
-        Message.next_at <= given("now"),
-        Message.claimed_until.is_null() | (Message.claimed_until <= given("now")),
+def _select_due() -> Any:
+    due = Message.select(Message.id, Message.attempts, Message.first_attempt_at).where(
+        Message.state == MessageStatus.PENDING,
+        Message.channel == bind("channel"),
+        Message.next_attempt_at <= bind("now"),
+        Message.claimed_until.is_null() | (Message.claimed_until <= bind("now")),
     )
     return due.limit(1)
 
 
-_FIRST_DUE = Prepared(_due)
+_FIRST_DUE = Prepared(_select_due)
 _CLAIMABLE = Prepared(
     lambda: store().for_update(
-        _due().where(~among(Message.id, "in_hand")).order_by(Message.next_at), skip_locked=True
+        _select_due().where(~in_bound(Message.id, "in_flight")).order_by(Message.next_attempt_at),
+        skip_locked=True,
     )
 )
-_CLAIM = Prepared(lambda: Message.update(claimed_until=given("until")).where(Message.id == given("message")))
+_CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
 
 
 # In the order in which a lane takes notices back, or each would wait for the other.
-_OF_MESSAGE = Prepared(
+_LOCK_NOTIFICATIONS = Prepared(
     lambda: store().for_update(
-        Notice.select(Notice.id).where(Notice.message == given("message")).order_by(Notice.id)
+        Notification.select(Notification.id)
+        .where(Notification.message == bind("message"))
+        .order_by(Notification.id)
     )
 )
 
 
-def settle(done: Try) -> Ended:
+def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
     """Write down a try, and what it means for the message and its notices, which is returned. Inside a write
     transaction.
     """
-    if done.ending in ATTEMPTS:
-        attempt = {
-            "message": done.message.row,
-            "at": done.at,
-            "outcome": ATTEMPTS[done.ending].value,
-            "detail": done.detail,
-            "milliseconds": done.milliseconds,
+    if attempt.outcome in RECORDED_OUTCOMES:
+        columns = {
+            "message": attempt.message.row,
+            "at": attempt.at,
+            "outcome": RECORDED_OUTCOMES[attempt.outcome].value,
+            "detail": attempt.detail,
+            "milliseconds": attempt.milliseconds,
         }
-        bulk.insert(Attempt, [attempt])
-    if len(done.told) + len(done.void) != 1:
-        _OF_MESSAGE.rows(message=done.message.row)
-    void = sum(
-        _end_notices(Notice.id == notice, NoticeState.VOID, why, done.at) for notice, why in done.void.items()
+        bulk.insert(Attempt, [columns])
+    if len(attempt.included) + len(attempt.cancelled) != 1:
+        _LOCK_NOTIFICATIONS.rows(message=attempt.message.row)
+    cancelled = sum(
+        _finish_notifications(
+            Notification.id == notification, NotificationStatus.CANCELLED, reason, attempt.at
+        )
+        for notification, reason in attempt.cancelled.items()
     )
-    return {NoticeState.VOID: void, **_MEANING[done.ending](done)}
+    return {NotificationStatus.CANCELLED: cancelled, **_RECORDERS[attempt.outcome](attempt)}
 
 
-def _sent(done: Try) -> Ended:
-    _end(done, MessageState.SENT, done.detail)
+def _record_sent(attempt: DeliveryAttempt) -> NotificationCounts:
+    _finish_message(attempt, MessageStatus.SENT, attempt.detail)
     # Also those that were taken back while the letter was on its way: it tells of them.
-    sent = {"state": NoticeState.SENT, "outcome": done.detail, "done_at": done.at}
-    bulk.update(Notice, [{"id": notice, **sent} for notice in done.told])
-    return {NoticeState.SENT: len(done.told)}
+    sent = {"state": NotificationStatus.SENT, "outcome": attempt.detail, "done_at": attempt.at}
+    bulk.update(Notification, [{"id": notification, **sent} for notification in attempt.included])
+    return {NotificationStatus.SENT: len(attempt.included)}
 
 
-def _retry(done: Try) -> Ended:
-    tries = done.message.tries + 1
-    again = next_try(tries, done.message.first_tried_at or done.at, done.at)
-    if again is None:
-        return _failed(done, f"given up after {tries} tries: {done.detail}")
-    _update(done, next_at=again, outcome=f"not sent yet: {done.detail}")
+def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
+    attempts = attempt.message.attempts + 1
+    next_at = get_next_attempt(attempts, attempt.message.first_attempt_at or attempt.at, attempt.at)
+    if next_at is None:
+        return _record_failed(attempt, f"given up after {attempts} tries: {attempt.detail}")
+    _update_message(attempt, next_attempt_at=next_at, outcome=f"not sent yet: {attempt.detail}")
     return {}
 
 
-def _refused(done: Try) -> Ended:
-    told_instead = tell_account(done.message.row, done.at)
-    return _failed(
-        done, f"{done.detail}; the account's address is told instead" if told_instead else done.detail
+def _record_refused(attempt: DeliveryAttempt) -> NotificationCounts:
+    notified_account = notify_account(attempt.message.row, attempt.at)
+    return _record_failed(
+        attempt,
+        f"{attempt.detail}; the account's address is told instead" if notified_account else attempt.detail,
     )
 
 
-def _unsendable(done: Try) -> Ended:
-    return _failed(done, done.detail)
+def _record_unsendable(attempt: DeliveryAttempt) -> NotificationCounts:
+    return _record_failed(attempt, attempt.detail)
 
 
-def _failed(done: Try, why: str) -> Ended:
-    _end(done, MessageState.FAILED, why)
-    failed = _end_notices(Notice.message == done.message.row, NoticeState.FAILED, why, done.at)
-    return {NoticeState.FAILED: failed}
+def _record_failed(attempt: DeliveryAttempt, reason: str) -> NotificationCounts:
+    _finish_message(attempt, MessageStatus.FAILED, reason)
+    count = _finish_notifications(
+        Notification.message == attempt.message.row, NotificationStatus.FAILED, reason, attempt.at
+    )
+    return {NotificationStatus.FAILED: count}
 
 
-def _void(done: Try) -> Ended:
-    _end(done, MessageState.VOID, done.detail)
+def _record_cancelled(attempt: DeliveryAttempt) -> NotificationCounts:
+    _finish_message(attempt, MessageStatus.CANCELLED, attempt.detail)
     return {}
 
 
-_MEANING = {
-    Ending.SENT: _sent,
-    Ending.REFUSED: _refused,
-    Ending.NOT_NOW: _retry,
-    Ending.TROUBLE: _retry,
-    Ending.UNSENDABLE: _unsendable,
-    Ending.VOID: _void,
+_RECORDERS = {
+    DeliveryOutcome.SENT: _record_sent,
+    DeliveryOutcome.REFUSED: _record_refused,
+    DeliveryOutcome.TEMPORARY: _record_retry,
+    DeliveryOutcome.RELAY_DOWN: _record_retry,
+    DeliveryOutcome.NOT_CONFIGURED: _record_unsendable,
+    DeliveryOutcome.CANCELLED: _record_cancelled,
 }
 
 
-def _end(done: Try, state: MessageState, outcome: str) -> None:
-    _update(done, state=state, outcome=outcome, done_at=done.at)
+def _finish_message(attempt: DeliveryAttempt, state: MessageStatus, outcome: str) -> None:
+    _update_message(attempt, state=state, outcome=outcome, done_at=attempt.at)
 
 
-def _update(done: Try, **columns: Any) -> None:
+def _update_message(attempt: DeliveryAttempt, **columns: Any) -> None:
     """Only a message that nobody ended meanwhile: a claim may have run out."""
-    if done.ending in ATTEMPTS:
-        columns["tries"] = done.message.tries + 1
-        columns["first_tried_at"] = done.message.first_tried_at or done.at
+    if attempt.outcome in RECORDED_OUTCOMES:
+        columns["attempts"] = attempt.message.attempts + 1
+        columns["first_attempt_at"] = attempt.message.first_attempt_at or attempt.at
     query = Message.update(claimed_until=None, **columns)
-    query.where(Message.id == done.message.row, Message.state == MessageState.PENDING).execute()
+    query.where(Message.id == attempt.message.row, Message.state == MessageStatus.PENDING).execute()
 
 
-def _end_notices(which: Any, state: NoticeState, outcome: str, at: datetime) -> int:
-    query = Notice.update(state=state, outcome=outcome, done_at=at)
-    ended: int = query.where(which, Notice.state == NoticeState.PENDING).execute()
-    return ended
+def _finish_notifications(condition: Any, state: NotificationStatus, outcome: str, at: datetime) -> int:
+    query = Notification.update(state=state, outcome=outcome, done_at=at)
+    count: int = query.where(condition, Notification.state == NotificationStatus.PENDING).execute()
+    return count

@@ -9,70 +9,70 @@ from typing import Any
 import structlog
 
 from models import metrics
-from models.accounts import Heartbeat
+from models.accounts import Liveness
 from models.base import store
-from schedules.absences import Absence, Watch, Web, look
+from schedules.absences import Observation, Outage, WebProcess, observe
 
 log = structlog.get_logger()
 
 # Where it is kept.
-WATCHED = "pings"
+PROCESS = "pings"
 # How often it is written; each absence is at once.
-NOTE_EVERY = timedelta(seconds=5)
+SAVE_EVERY = timedelta(seconds=5)
 
 
-def watched(now: datetime) -> Watch | None:
+def check_availability(now: datetime) -> Observation | None:
     """Look, and note it; None while it is not certain that pings can come. Waits for no lane."""
-    row = Heartbeat.get_or_none(Heartbeat.process == WATCHED)
-    noted = None if row is None else _read(row)
-    webs = [Web(life.started_at, life.beat_at or now) for life in metrics.known("web")]
-    seen, is_certain = look(noted, webs, now)
-    if seen is None:
+    row = Liveness.get_or_none(Liveness.process == PROCESS)
+    saved = None if row is None else _parse(row)
+    web_processes = [
+        WebProcess(process.started_at, process.seen_at or now) for process in metrics.list_recent("web")
+    ]
+    current, is_certain = observe(saved, web_processes, now)
+    if current is None:
         return None
     # Of several who see something new at once, one notes it; the others look again.
-    if _is_worth_a_note(noted, seen) and not _note(row, seen):
+    if _should_save(saved, current) and not _save(row, current):
         return None
-    if noted is not None and seen.absences != noted.absences:
-        log.info("pings may have been lost", since=str(seen.absences[-1].began_at))
-    return seen if is_certain else None
+    if saved is not None and current.outages != saved.outages:
+        log.info("pings may have been lost", since=str(current.outages[-1].began_at))
+    return current if is_certain else None
 
 
-def _is_worth_a_note(noted: Watch | None, seen: Watch) -> bool:
-    return noted is None or seen.absences != noted.absences or seen.at - noted.at >= NOTE_EVERY
+def _should_save(saved: Observation | None, current: Observation) -> bool:
+    return saved is None or current.outages != saved.outages or current.at - saved.at >= SAVE_EVERY
 
 
-def stop() -> None:
+def stop_watching() -> None:
     """Nobody looks while nothing is expected: that must not pass for an absence afterwards."""
-    noted = Heartbeat.process == WATCHED
-    if Heartbeat.select().where(noted).exists():
-        with store().writing():
-            Heartbeat.delete().where(noted).execute()
+    saved = Liveness.process == PROCESS
+    if Liveness.select().where(saved).exists():
+        with store().write_transaction():
+            Liveness.delete().where(saved).execute()
 
 
-def _read(row: Heartbeat) -> Watch:
+def _parse(row: Liveness) -> Observation:
     """A note in the words of another version tells when somebody looked, and no more."""
     try:
-        absences = tuple(
-            Absence(
-                datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=longest_s)
-            )
+        outages = tuple(
+            Outage(datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=longest_s))
             for began, ended, longest_s in row.detail["absences"]
         )
-        return Watch(row.at, datetime.fromisoformat(row.detail["until"]), absences)
+        return Observation(row.at, datetime.fromisoformat(row.detail["until"]), outages)
     except (KeyError, TypeError, ValueError):
-        return Watch(row.at, row.at)
+        return Observation(row.at, row.at)
 
 
-def _note(row: Heartbeat | None, seen: Watch) -> bool:
+def _save(row: Liveness | None, current: Observation) -> bool:
     """Whether nobody else did meanwhile. Goes back in time with a clock that was set."""
-    absences = [
-        (one.began_at.isoformat(), one.ended_at.isoformat(), one.longest.total_seconds())
-        for one in seen.absences
+    outages = [
+        (outage.began_at.isoformat(), outage.ended_at.isoformat(), outage.longest.total_seconds())
+        for outage in current.outages
     ]
-    detail = {"until": seen.until.isoformat(), "absences": absences}
-    with store().writing():
+    detail = {"until": current.until.isoformat(), "absences": outages}
+    with store().write_transaction():
         if row is None:
-            query: Any = Heartbeat.insert(process=WATCHED, at=seen.at, detail=detail)
+            query: Any = Liveness.insert(process=PROCESS, at=current.at, detail=detail)
             return bool(query.on_conflict_ignore().as_rowcount().execute())
-        query = Heartbeat.update(at=seen.at, detail=detail)
-        return bool(query.where(Heartbeat.process == WATCHED, Heartbeat.at == row.at).execute())
+        query = Liveness.update(at=current.at, detail=detail)
+        return bool(query.where(Liveness.process == PROCESS, Liveness.at == row.at).execute())

@@ -12,29 +12,29 @@ import structlog
 from models.base import connection
 from models.effects import Actor
 from models.enums import ActorKind
-from models.incident_states import open_incidents_of
-from workers.planning import Why, counted, pages, reconciled
+from models.incident_states import list_open_incidents_with
+from workers.planning import Cause, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()
 
 # What is said of a change, by the column of incidents that names what was changed. Incidents do not name any
 # more what was deleted, and are found by their service.
-CHANGES = {
+REASONS = {
     "escalation_policy": "the escalation policy changed",
     "service": "the service changed, or its policy or SLA is gone",
     "sla": "the SLA changed",
 }
 
 
-def plan_anew(column: str, row: int, now: datetime | None = None) -> int:
+def reconcile_after_change(column: str, row: int, now: datetime | None = None) -> int:
     """Have the timers wait that follow from a row now, for all open incidents that have it in this column;
     returns how many timers that changed."""
-    change = CHANGES[column]
-    why = Why(Actor(ActorKind.TIMER, "configuration"), "planned_anew", f"planned anew: {change}")
+    reason = REASONS[column]
+    cause = Cause(Actor(ActorKind.TIMER, "configuration"), "timers_reconciled", f"planned anew: {reason}")
     changed = 0
     with connection():
-        for page in pages(partial(open_incidents_of, column, row)):
-            changed += counted(reconciled(page, why, now)).total()
+        for page in load_pages(partial(list_open_incidents_with, column, row)):
+            changed += count_timers(reconcile(page, cause, now)).total()
     if changed:
-        log.info("timers planned anew", since=change, row=row, timers=changed)
+        log.info("timers planned anew", reason=reason, row=row, timers=changed)
     return changed

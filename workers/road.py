@@ -16,42 +16,42 @@ import structlog
 
 from models.apply import apply
 from models.base import STORE_ERRORS, connection, db, store
-from models.effects import Outcome
+from models.effects import ChangeSet
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.loading import lock_services
-from models.prepared import Prepared, among
+from models.prepared import Prepared, in_bound
 from models.services import Service
-from pipeline.road import Traveller, entities_of, event_of, walk
-from pipeline.stages.normalize import alerts_of
+from pipeline.road import AlertInProgress, build_segment_event, list_entities, run_stages
+from pipeline.stages.normalize import parse_alerts
 from pipeline.state import LaneState
-from pipeline.topology import Segment, covering, segments
+from pipeline.topology import Segment, build_segments, find_segment
 from tocsin import metrics
 from workers import anew, bell, configuration, lane_state, orphans, telling
-from workers.lanes import Ran, run_batches
-from workers.pace import RELEASED_TOGETHER, Pace
+from workers.lanes import TurnResult, run_batches
+from workers.pace import RELEASED_FACTOR, BatchSize
 from workers.waiting import (
-    Waiting,
-    in_order,
-    waiting_events,
-    waiting_lanes,
-    waiting_receipts,
+    PendingWork,
+    list_pending_lanes,
+    load_pending_events,
+    load_pending_receipts,
+    merge_in_order,
 )
 
 log = structlog.get_logger()
 
-_road: tuple[Segment, ...] = segments()
+_segments: tuple[Segment, ...] = build_segments()
 
 
-def configure(cuts: Sequence[str]) -> None:
-    """Cut the road after these stages (TOCSIN_ROAD_CUTS); once, when a process starts."""
-    global _road
-    _road = segments(cuts)
+def configure(splits: Sequence[str]) -> None:
+    """Cut the road after these stages (TOCSIN_PIPELINE_QUEUES); once, when a process starts."""
+    global _segments
+    _segments = build_segments(splits)
 
 
-def segment_of(stage: str) -> Segment:
+def get_segment(stage: str) -> Segment:
     """The segment of the road, as it is cut, that a stage belongs to."""
-    return covering(_road, stage)
+    return find_segment(_segments, stage)
 
 
 def run(
@@ -60,18 +60,18 @@ def run(
     seconds: float | None = None,
     is_enough: Callable[[int], bool] | None = None,
     now: datetime | None = None,
-) -> Ran:
+) -> TurnResult:
     """Work until nothing waits in a service's lane at this stage's segment, the time is over, or a batch of
     so many was enough. `now` is the store's clock, unless it is given.
 
     Between batches the lane is free, so that others get their turn. Rings the next segment, and the
     channels that have messages to send.
     """
-    segment = segment_of(stage)
+    segment = get_segment(stage)
     with connection():
-        ran = run_batches(lambda: _batch(service_row, segment, now), seconds, is_enough)
-    if ran.taken and segment.then:
-        bell.ring_road(service_row, segment.then)
+        ran = run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_enough)
+    if ran.taken and segment.next_segment:
+        bell.enqueue_lane(service_row, segment.next_segment)
     return ran
 
 
@@ -82,9 +82,9 @@ def sweep() -> int:
     """
     taken = 0
     with connection():
-        lanes = waiting_lanes(_road[0].name)
-        orphans.abandon()
-    for service_row, name in sorted({(row, segment_of(stage).name) for row, stage in lanes}):
+        lanes = list_pending_lanes(_segments[0].name)
+        orphans.collect_dead_letters()
+    for service_row, name in sorted({(row, get_segment(stage).name) for row, stage in lanes}):
         try:
             taken += run(service_row, name).taken
         except Exception:
@@ -92,216 +92,229 @@ def sweep() -> int:
     return taken
 
 
-_pace = Pace()
+_batch_size = BatchSize()
 
 
-def _batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
+def _process_batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
     """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
     try:
-        return anew.with_locks(partial(_transaction, service_row, segment, _pace.most(), now))
+        return anew.run_with_locks(
+            partial(_run_transaction, service_row, segment, _batch_size.get_limit(), now)
+        )
     except STORE_ERRORS:
-        _pace.failed()
+        _batch_size.reduce()
         raise
     except Exception:
         log.exception("a batch failed and is taken one by one", service=service_row, segment=segment.name)
-        return _one_by_one(service_row, segment, _pace.most(), now)
+        return _process_one_by_one(service_row, segment, _batch_size.get_limit(), now)
 
 
-def _one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
-    dealt = 0
-    while dealt < limit and anew.with_locks(partial(_next_one, service_row, segment, now)):
-        dealt += 1
-    return dealt
+def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
+    processed = 0
+    while processed < limit and anew.run_with_locks(partial(_process_next, service_row, segment, now)):
+        processed += 1
+    return processed
 
 
-def _next_one(service_row: int, segment: Segment, now: datetime | None, beside: frozenset[int]) -> bool:
+def _process_next(
+    service_row: int, segment: Segment, now: datetime | None, extra_locks: frozenset[int]
+) -> bool:
     """The first that waits, by itself; whether there was one."""
-    with store().writing():
-        locked = lock_services({service_row, *beside})
+    with store().write_transaction():
+        locked = lock_services({service_row, *extra_locks})
         service = locked.get(service_row)
-        waiting = _take(service_row, segment, 1) if service else []
-        if service is None or not waiting:
+        pending = _take(service_row, segment, 1) if service else []
+        if service is None or not pending:
             return False
         tally = metrics.Tally()
-        channels = _apart(service, segment, waiting[0], tally, locked, now)
-    bell.ring_deliveries(channels)
-    _count(tally, segment)
+        channels = _process_alone(service, segment, pending[0], tally, locked, now)
+    bell.enqueue_deliveries(channels)
+    _count_batch(tally, segment)
     return True
 
 
-def _apart(
+def _process_alone(
     service: Service,
     segment: Segment,
-    one: Waiting,
+    work: PendingWork,
     tally: metrics.Tally,
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
     """Each alert of one receipt by itself; what fails is set aside with its error, and told (law 9)."""
-    _finish([one])
+    _mark_done([work])
     channels: frozenset[int] = frozenset()
     try:
-        travellers = _travellers(one)
+        items = _build_items(work)
     except Exception as error:
-        _set_receipt_aside(one, segment, error)
-        tally.aside += 1
-        return _tell(service, one, error, segment, now)
-    made = _made(one)
-    for traveller in travellers:
-        if traveller.alert.event_id in made:
+        _mark_receipt(work, segment, error)
+        tally.dead_letters += 1
+        return _report(service, work, error, segment, now)
+    written = _list_written(work)
+    for item in items:
+        if item.alert.event_id in written:
             continue
         try:
-            channels |= anew.within(partial(_walk, service, segment, [traveller], tally, locked, now))
-        except (*STORE_ERRORS, *anew.ANOTHER_TRANSACTION):
+            channels |= anew.run_in_savepoint(
+                partial(_run_stages, service, segment, [item], tally, locked, now)
+            )
+        except (*STORE_ERRORS, *anew.RETRY_ERRORS):
             raise
         except Exception as error:
-            _set_aside(traveller, service, segment, one, error)
-            tally.aside += 1
-            channels |= _tell(service, one, error, segment, now)
+            _store_dead_letter(item, service, segment, work, error)
+            tally.dead_letters += 1
+            channels |= _report(service, work, error, segment, now)
     return channels
 
 
-def _made(one: Waiting) -> set[str]:
+def _list_written(work: PendingWork) -> set[str]:
     """Alerts of a receipt that were written before it was set aside as a whole, and taken up again."""
-    return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == one.receipt).tuples()}
+    return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == work.receipt).tuples()}
 
 
-def _set_aside(
-    traveller: Traveller, service: Service, segment: Segment, one: Waiting, error: Exception
+def _store_dead_letter(
+    item: AlertInProgress, service: Service, segment: Segment, work: PendingWork, error: Exception
 ) -> None:
     """One alert, or what it came in when not even that can be written."""
     try:
         with db.atomic():
-            _insert_aside(traveller, service, segment, error)
+            _insert_dead_letter(item, service, segment, error)
     except STORE_ERRORS:
         raise
     except Exception:
-        log.exception("an alert cannot be set aside by itself", trace_id=one.trace_id)
-        _set_receipt_aside(one, segment, error)
+        log.exception("an alert cannot be set aside by itself", trace_id=work.trace_id)
+        _mark_receipt(work, segment, error)
 
 
-def _set_receipt_aside(one: Waiting, segment: Segment, error: Exception) -> None:
-    receipt = Receipt.update(state=WorkState.ASIDE, error=telling.name_of(error, segment.name))
-    receipt.where(Receipt.id == one.receipt).execute()
+def _mark_receipt(work: PendingWork, segment: Segment, error: Exception) -> None:
+    receipt = Receipt.update(state=WorkState.DEAD_LETTER, error=telling.describe_error(error, segment.name))
+    receipt.where(Receipt.id == work.receipt).execute()
 
 
-def _insert_aside(traveller: Traveller, service: Service, segment: Segment, error: Exception) -> None:
-    state = LaneState(configuration.of_service(service).facts)
-    event = event_of(traveller, segment, state)
+def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segment, error: Exception) -> None:
+    state = LaneState(configuration.get_lane_config(service).facts)
+    event = build_segment_event(item, segment, state)
     event = replace(
-        event, state=WorkState.ASIDE, stage=segment.name, error=telling.name_of(error, segment.name)
+        event,
+        state=WorkState.DEAD_LETTER,
+        stage=segment.name,
+        error=telling.describe_error(error, segment.name),
     )
-    apply(Outcome(events=[replace(event, incident=None, incident_created=False)]))
+    apply(ChangeSet(events=[replace(event, incident=None, incident_created=False)]))
 
 
-def _tell(
-    service: Service, one: Waiting, error: Exception, segment: Segment, now: datetime | None
+def _report(
+    service: Service, work: PendingWork, error: Exception, segment: Segment, now: datetime | None
 ) -> frozenset[int]:
-    what = telling.name_of(error, segment.name)
-    return telling.tell(service, one.integration, one.trace_id, one.receipt, one.accepted_at, what, now)
+    description = telling.describe_error(error, segment.name)
+    return telling.report_dead_letter(
+        service, work.integration, work.trace_id, work.receipt, work.accepted_at, description, now
+    )
 
 
-def _transaction(
+def _run_transaction(
     service_row: int,
     segment: Segment,
     limit: int,
     now: datetime | None = None,
-    beside: frozenset[int] = frozenset(),
+    extra_locks: frozenset[int] = frozenset(),
 ) -> int:
-    with store().writing():
+    with store().write_transaction():
         # Not before: waiting for others must not make our batches small.
-        held_from = thread_time()
-        locked = lock_services({service_row, *beside})
+        started = thread_time()
+        locked = lock_services({service_row, *extra_locks})
         service = locked.get(service_row)
-        waiting = _take_together(service_row, segment, limit) if service else []
-        if service is None or not waiting:
+        pending = _take_batch(service_row, segment, limit) if service else []
+        if service is None or not pending:
             return 0
-        _finish(waiting)
-        travellers = [each for one in waiting for each in _travellers(one)]
+        _mark_done(pending)
+        items = [item for work in pending for item in _build_items(work)]
         tally = metrics.Tally()
-        channels = _walk(service, segment, travellers, tally, locked, now)
-    _pace.took(len(travellers), thread_time() - held_from)
-    bell.ring_deliveries(channels)
-    _count(tally, segment)
-    return len(waiting)
+        channels = _run_stages(service, segment, items, tally, locked, now)
+    _batch_size.adjust(len(items), thread_time() - started)
+    bell.enqueue_deliveries(channels)
+    _count_batch(tally, segment)
+    return len(pending)
 
 
-def _count(tally: metrics.Tally, segment: Segment) -> None:
-    metrics.count_batch(tally, segment.covers, is_last=segment.then is None)
+def _count_batch(tally: metrics.Tally, segment: Segment) -> None:
+    metrics.count_batch(tally, segment.stage_names, is_last=segment.next_segment is None)
 
 
-def _take_together(service_row: int, segment: Segment, limit: int) -> list[Waiting]:
+def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
     """About `limit` of what waits; more where all that is what maintenance kept back (pace.py)."""
-    waiting = _take(service_row, segment, limit)
-    if len(waiting) < limit or not all(one.is_released for one in waiting):
-        return waiting
-    more = _take(service_row, segment, limit * RELEASED_TOGETHER)
-    return list(takewhile(lambda one: one.is_released, more))
+    pending = _take(service_row, segment, limit)
+    if len(pending) < limit or not all(work.is_released for work in pending):
+        return pending
+    more = _take(service_row, segment, limit * RELEASED_FACTOR)
+    return list(takewhile(lambda work: work.is_released, more))
 
 
-def _take(service_row: int, segment: Segment, limit: int) -> list[Waiting]:
-    events = waiting_events(service_row, segment, _road, limit)
-    receipts = waiting_receipts(service_row, limit) if segment is _road[0] else []
-    return in_order(receipts, events, limit)
+def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
+    events = load_pending_events(service_row, segment, _segments, limit)
+    receipts = load_pending_receipts(service_row, limit) if segment is _segments[0] else []
+    return merge_in_order(receipts, events, limit)
 
 
 # Alerts that are decided and written together: a group of 8 MiB holds more than a statement can name
 # (65,535 values on PostgreSQL, 32,766 on some builds of SQLite).
-PIECE = 2_000
+CHUNK_SIZE = 2_000
 
 
-def _walk(
+def _run_stages(
     service: Service,
     segment: Segment,
-    travellers: Sequence[Traveller],
+    items: Sequence[AlertInProgress],
     tally: metrics.Tally,
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
     channels: frozenset[int] = frozenset()
-    for start in range(0, len(travellers), PIECE):
-        channels |= _walk_piece(service, segment, travellers[start : start + PIECE], tally, locked, now)
+    for start in range(0, len(items), CHUNK_SIZE):
+        channels |= _run_chunk(service, segment, items[start : start + CHUNK_SIZE], tally, locked, now)
     return channels
 
 
-def _walk_piece(
+def _run_chunk(
     service: Service,
     segment: Segment,
-    piece: Sequence[Traveller],
+    chunk: Sequence[AlertInProgress],
     tally: metrics.Tally,
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
     """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
-    asked = set(entities_of([traveller.alert for traveller in piece]))
-    accepted_at = min(traveller.alert.moment for traveller in piece)
+    keys = set(list_entities([item.alert for item in chunk]))
+    accepted_at = min(item.alert.effective_at for item in chunk)
     while True:
-        state = lane_state.load(service, asked, locked, accepted_at=accepted_at, now=now)
-        outcome = walk(piece, segment, state)
-        if state.unlocked:
-            raise anew.Unlocked(state.unlocked)
+        state = lane_state.load(service, keys, locked, accepted_at=accepted_at, now=now)
+        outcome = run_stages(chunk, segment, state)
+        if state.locks_missing:
+            raise anew.LocksMissing(state.locks_missing)
         if not state.missing:
-            channels = apply(outcome, lane_state.rows_of(state)).channels
-            tally.saw(outcome.events)
+            channels = apply(outcome, lane_state.get_rows(state)).channels
+            tally.add_events(outcome.events)
             return channels
-        asked |= state.missing
+        keys |= state.missing
 
 
-def _travellers(one: Waiting) -> Sequence[Traveller]:
-    if one.traveller is not None:
-        return (one.traveller,)
-    alerts = alerts_of(one.trace_id, one.receipt, one.integration, one.source, one.body, one.accepted_at)
-    return [Traveller(alert) for alert in alerts]
+def _build_items(work: PendingWork) -> Sequence[AlertInProgress]:
+    if work.item is not None:
+        return (work.item,)
+    alerts = parse_alerts(
+        work.trace_id, work.receipt, work.integration, work.source, work.body, work.accepted_at
+    )
+    return [AlertInProgress(alert) for alert in alerts]
 
 
-_DONE = Prepared(lambda: Receipt.update(state=WorkState.DONE).where(among(Receipt.id, "receipts")))
+_DONE = Prepared(lambda: Receipt.update(state=WorkState.DONE).where(in_bound(Receipt.id, "receipts")))
 
 
-def _finish(waiting: list[Waiting]) -> None:
+def _mark_done(pending: list[PendingWork]) -> None:
     """What was taken is done: receipts are marked; waiting events are replaced by what they become."""
-    receipts = [one.receipt for one in waiting if one.event is None]
+    receipts = [work.receipt for work in pending if work.event is None]
     if receipts:
         _DONE.run(receipts=receipts)
-    events = [one.event for one in waiting if one.event is not None]
+    events = [work.event for work in pending if work.event is not None]
     if events:
         Event.delete().where(Event.id.in_(events)).execute()

@@ -11,38 +11,38 @@ import structlog
 
 from models.apply import apply
 from models.base import STORE_ERRORS, connection, store
-from models.effects import EventState, Outcome
+from models.effects import ChangeSet, EventState
 from models.enums import WorkState
 from models.events import Receipt
 from models.loading import lock_router, lock_service
 from models.routers import GlobalRouter
-from pipeline.routing import Incoming, Routing
+from pipeline.routing import CompiledRouter, RouterRequest
 from pipeline.topology import AFTER_ROUTING
 from tocsin import metrics
 from workers import anew, bell, configuration, telling
-from workers.lanes import Ran, run_batches
-from workers.pace import Pace
-from workers.waiting import waiting_routers, waiting_to_route
+from workers.lanes import TurnResult, run_batches
+from workers.pace import BatchSize
+from workers.waiting import list_pending_routers, load_pending_for_router
 
 log = structlog.get_logger()
 
 # The alerts at their targets after which a transaction ends.
-MOST_WRITTEN = 10_000
+MAX_EVENTS = 10_000
 
-_pace = Pace()
+_batch_size = BatchSize()
 
 
-def run(router_row: int, seconds: float | None = None) -> Ran:
+def run(router_row: int, seconds: float | None = None) -> TurnResult:
     """Work until nothing waits in a router's lane, or until the time is over; None is no limit."""
     with connection():
-        return run_batches(lambda: _batch(router_row), seconds)
+        return run_batches(lambda: _process_batch(router_row), seconds)
 
 
 def sweep() -> int:
     """Every router with something waiting; one that fails keeps none of the others waiting."""
     taken = 0
     with connection():
-        routers = waiting_routers()
+        routers = list_pending_routers()
     for router_row in routers:
         try:
             taken += run(router_row).taken
@@ -51,97 +51,108 @@ def sweep() -> int:
     return taken
 
 
-def _batch(router_row: int) -> int:
+def _process_batch(router_row: int) -> int:
     try:
-        return _transaction(router_row, _pace.most())
+        return _run_transaction(router_row, _batch_size.get_limit())
     except STORE_ERRORS:
-        _pace.failed()
+        _batch_size.reduce()
         raise
     except Exception:
         log.exception("a batch failed and is taken one by one", router=router_row)
-        return _one_by_one(router_row)
+        return _process_one_by_one(router_row)
 
 
-def _transaction(router_row: int, limit: int) -> int:
-    with store().writing():
-        held_from = thread_time()
+def _run_transaction(router_row: int, limit: int) -> int:
+    with store().write_transaction():
+        started = thread_time()
         router = lock_router(router_row)
-        waiting = waiting_to_route(router_row, limit) if router else []
-        if router is None or not waiting:
+        pending = load_pending_for_router(router_row, limit) if router else []
+        if router is None or not pending:
             return 0
-        taken, events = _chosen(configuration.of_router(router), waiting)
+        taken, events = _route_batch(configuration.get_routing(router), pending)
         _write(taken, events)
-    _pace.took(len(taken), thread_time() - held_from)
-    _told(events)
+    _batch_size.adjust(len(taken), thread_time() - started)
+    _report_written(events)
     return len(taken)
 
 
-def _chosen(routing: Routing, waiting: Sequence[Incoming]) -> tuple[Sequence[Incoming], list[EventState]]:
+def _route_batch(
+    routing: CompiledRouter, pending: Sequence[RouterRequest]
+) -> tuple[Sequence[RouterRequest], list[EventState]]:
     """As many of the bodies as make a batch of fair size, one at least, and their alerts."""
     events: list[EventState] = []
-    for place, one in enumerate(waiting, start=1):
-        events += routing.routed(one)
-        if len(events) >= MOST_WRITTEN:
-            return waiting[:place], events
-    return waiting, events
+    for count, incoming in enumerate(pending, start=1):
+        events += routing.route(incoming)
+        if len(events) >= MAX_EVENTS:
+            return pending[:count], events
+    return pending, events
 
 
-def _write(taken: Sequence[Incoming], events: list[EventState]) -> None:
+def _write(taken: Sequence[RouterRequest], events: list[EventState]) -> None:
     done = Receipt.update(state=WorkState.DONE)
-    done.where(Receipt.id.in_([one.receipt for one in taken])).execute()
-    apply(Outcome(events=events))
+    done.where(Receipt.id.in_([incoming.receipt for incoming in taken])).execute()
+    apply(ChangeSet(events=events))
 
 
-def _told(events: Sequence[EventState]) -> None:
+def _report_written(events: Sequence[EventState]) -> None:
     """Say that they were written: to the lanes of their services, and for those whose road ends here."""
     ended = sum(event.service is None for event in events)
     if ended:
         metrics.count_outcome("route", "ended", ended)
     for service in dict.fromkeys(event.service for event in events if event.service is not None):
-        bell.ring_road(service, AFTER_ROUTING)
+        bell.enqueue_lane(service, AFTER_ROUTING)
 
 
-def _one_by_one(router_row: int) -> int:
-    dealt = 0
-    while dealt < _pace.most():
-        with store().writing():
+def _process_one_by_one(router_row: int) -> int:
+    processed = 0
+    while processed < _batch_size.get_limit():
+        with store().write_transaction():
             router = lock_router(router_row)
-            waiting = waiting_to_route(router_row, 1) if router else []
-            if router is None or not waiting:
+            pending = load_pending_for_router(router_row, 1) if router else []
+            if router is None or not pending:
                 break
-            events, channels = _apart(router, waiting[0])
-        _told(events)
-        bell.ring_deliveries(channels)
-        dealt += 1
-    return dealt
+            events, channels = _process_alone(router, pending[0])
+        _report_written(events)
+        bell.enqueue_deliveries(channels)
+        processed += 1
+    return processed
 
 
-def _apart(router: GlobalRouter, one: Incoming) -> tuple[list[EventState], frozenset[int]]:
+def _process_alone(router: GlobalRouter, incoming: RouterRequest) -> tuple[list[EventState], frozenset[int]]:
     """One body by itself; when it fails it is set aside, and told."""
     try:
-        return anew.within(lambda: _routed(router, one)), frozenset()
+        return anew.run_in_savepoint(lambda: _route_one(router, incoming)), frozenset()
     except STORE_ERRORS:
         raise
     except Exception as error:
-        what = telling.name_of(error, "route")
-        aside = Receipt.update(state=WorkState.ASIDE, error=what)
-        aside.where(Receipt.id == one.receipt).execute()
-        return [], _tell(configuration.of_router(router), one, what)
+        description = telling.describe_error(error, "route")
+        query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
+        query.where(Receipt.id == incoming.receipt).execute()
+        return [], _report(configuration.get_routing(router), incoming, description)
 
 
-def _routed(router: GlobalRouter, one: Incoming) -> list[EventState]:
-    events = configuration.of_router(router).routed(one)
-    _write([one], events)
+def _route_one(router: GlobalRouter, incoming: RouterRequest) -> list[EventState]:
+    events = configuration.get_routing(router).route(incoming)
+    _write([incoming], events)
     return events
 
 
-def _tell(routing: Routing, one: Incoming, what: str) -> frozenset[int]:
+def _report(routing: CompiledRouter, incoming: RouterRequest, description: str) -> frozenset[int]:
     """By the first integration that the router's rules name: a router has no people of its own."""
     facts = routing.facts
-    named = dict.fromkeys(action["integration"] for rule in facts.rules for action in rule.actions)
-    for target in (facts.targets[unique_id] for unique_id in named if unique_id in facts.targets):
+    names = dict.fromkeys(action["integration"] for rule in facts.rules for action in rule.actions)
+    for target in (facts.targets[unique_id] for unique_id in names if unique_id in facts.targets):
         service = lock_service(target.service)
         if service is not None:
-            return telling.tell(service, target.integration, one.trace_id, one.receipt, one.accepted_at, what)
-    log.error("an alert is set aside, and its router leads to nobody", trace_id=one.trace_id, error=what)
+            return telling.report_dead_letter(
+                service,
+                target.integration,
+                incoming.trace_id,
+                incoming.receipt,
+                incoming.accepted_at,
+                description,
+            )
+    log.error(
+        "an alert is set aside, and its router leads to nobody", trace_id=incoming.trace_id, error=description
+    )
     return frozenset()

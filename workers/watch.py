@@ -17,20 +17,22 @@ log = structlog.get_logger()
 
 # Design, section 6: every 5 s while bells are heard; sooner while they are not, so that a page goes
 # out within 10 s.
-PASS_S = 5.0
-PASS_WITHOUT_REDIS_S = 2.0
+INTERVAL_S = 5.0
+INTERVAL_WITHOUT_REDIS_S = 2.0
 
 
-class Watch:
+class Poller:
     """One per worker process."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._wanted = {int(channel): threading.Event() for channel in sorted(DELIVERABLE)}
-        self._threads = [threading.Thread(target=self._passes, name="watch", daemon=True)]
-        for channel in self._wanted:
+        self._requested = {int(channel): threading.Event() for channel in sorted(DELIVERABLE)}
+        self._threads = [threading.Thread(target=self._poll, name="poller", daemon=True)]
+        for channel in self._requested:
             self._threads.append(
-                threading.Thread(target=self._deliveries, args=(channel,), name="watch channel", daemon=True)
+                threading.Thread(
+                    target=self._poll_channel, args=(channel,), name="poller channel", daemon=True
+                )
             )
 
     def start(self) -> None:
@@ -40,38 +42,38 @@ class Watch:
     def stop(self) -> None:
         """Begin no further look."""
         self._stopping.set()
-        for wanted in self._wanted.values():
-            wanted.set()
+        for requested in self._requested.values():
+            requested.set()
 
     def join(self) -> None:
         """Wait for the looks that are going on."""
         for thread in self._threads:
             thread.join()
 
-    def _passes(self) -> None:
-        while not self._stopping.wait(PASS_S if bell.line.up else PASS_WITHOUT_REDIS_S):
-            attempt("routers", routing.sweep)
-            attempt("road", road.sweep)
-            attempt("timers", timers.run_due)
-            attempt("maintenance", maintenance.release)
-            attempt("heartbeats", heartbeats.raise_missing)
-            for wanted in self._wanted.values():
-                wanted.set()
+    def _poll(self) -> None:
+        while not self._stopping.wait(INTERVAL_S if bell.redis_status.up else INTERVAL_WITHOUT_REDIS_S):
+            run_safely("routers", routing.sweep)
+            run_safely("pipeline", road.sweep)
+            run_safely("timers", timers.fire_due)
+            run_safely("maintenance", maintenance.release_deferred)
+            run_safely("heartbeats", heartbeats.report_missing)
+            for requested in self._requested.values():
+                requested.set()
 
-    def _deliveries(self, channel: int) -> None:
-        wanted = self._wanted[channel]
+    def _poll_channel(self, channel: int) -> None:
+        requested = self._requested[channel]
         while not self._stopping.is_set():
-            wanted.wait()
-            wanted.clear()
+            requested.wait()
+            requested.clear()
             if not self._stopping.is_set():
-                attempt("deliver", lambda: deliver.drain(channel))
+                run_safely("deliver", lambda: deliver.send_due(channel))
 
 
-def attempt(what: str, look: Callable[[], object]) -> None:
+def run_safely(name: str, job: Callable[[], object]) -> None:
     """Look, whatever comes of it: the next pass looks again."""
     try:
-        look()
+        job()
     except STORE_ERRORS as error:
-        log.warning("the database cannot be used", look=what, error=type(error).__name__)
+        log.warning("the database cannot be used", job=name, error=type(error).__name__)
     except Exception:
-        log.exception("a look into the database failed", look=what)
+        log.exception("a look into the database failed", job=name)

@@ -6,40 +6,40 @@ import dramatiq
 import structlog
 
 from tocsin.settings import Settings
-from tocsin.signals import Signals, end_within
+from tocsin.signals import Signals, exit_after
 from workers import actors, bell, deliver, road
 from workers.broker import Broker
-from workers.watch import Watch
+from workers.watch import Poller
 
 log = structlog.get_logger()
 
 # Threads look that often whether they should stop; also how long a consumer blocks.
-WAKE_MS = 1000
+POLL_MS = 1000
 # Longer than a delivery may take; what is still running then is done again by another worker.
-LONGEST_STOP_S = 11.0
+STOP_TIMEOUT_S = 11.0
 
 
 def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     """Work until the process is asked to stop. `queues` are the only ones to listen to; empty: all."""
     signals = Signals()
-    road.configure(settings.road_cuts)
+    road.configure(settings.pipeline_queues)
     deliver.configure(settings)
-    bell.connect(redis_url, settings.road_cuts)
+    bell.connect(redis_url, settings.pipeline_queues)
     broker = Broker(redis_url)
     dramatiq.set_broker(broker)
-    actors.declare(broker, settings)
+    actors.declare_actors(broker, settings)
     worker = dramatiq.Worker(
         broker,
         queues=set(queues) or None,
-        worker_timeout=WAKE_MS,
+        worker_timeout=POLL_MS,
         worker_threads=settings.worker_threads,
     )
-    watch = Watch()
+    poller = Poller()
     worker.start()
-    watch.start()
+    poller.start()
     log.info("working", queues=sorted(queues) or sorted(broker.queues), threads=settings.worker_threads)
     signals.wait_for_stop()
-    end_within(LONGEST_STOP_S)
-    watch.stop()
+    exit_after(STOP_TIMEOUT_S)
+    poller.stop()
     worker.stop()
-    watch.join()
+    poller.join()

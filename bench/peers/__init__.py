@@ -4,13 +4,13 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from bench.peers import alerta, alertmanager
-from bench.peers.child import Absent
+from bench.peers.child import PeerUnavailable
 from bench.run import Target
 
 # Name -> starts it, with the address of a PostgreSQL server for those who need one.
 PEERS: dict[str, Callable[[str], AbstractContextManager[Target]]] = {
-    "Alerta": alerta.started,
-    "Alertmanager": alertmanager.started,
+    "Alerta": alerta.start,
+    "Alertmanager": alertmanager.start,
 }
 
-__all__ = ["PEERS", "Absent"]
+__all__ = ["PEERS", "PeerUnavailable"]

@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
-from bench.instance import free_port
+from bench.instance import find_free_port
 from bench.load import Sent
-from bench.peers.child import Absent, Child, child
+from bench.peers.child import ChildProcess, PeerUnavailable, child
 from bench.peers.webhooks import WebhookSink
 from bench.processes import Process
-from bench.run import Lost, Told
+from bench.run import AlertsLost, RunOutcome
 from bench.traffic import ENTITY, GENERIC, Traffic
 
 # Debian's name, and its own.
@@ -27,8 +27,8 @@ receivers:
   [{{name: sink, webhook_configs: [{{url: "http://127.0.0.1:{port}/", send_resolved: false}}]}}]
 """
 
-_OURS = json.loads(GENERIC)
-ALONE = json.dumps(
+_GENERIC_BODY = json.loads(GENERIC)
+SINGLE_BODY = json.dumps(
     [
         {
             "labels": {
@@ -36,14 +36,14 @@ ALONE = json.dumps(
                 "disk": ENTITY.decode(),
                 "host": "db1.example.org",
                 "mountpoint": "/var/lib/postgresql",
-                **_OURS["payload"]["labels"],
+                **_GENERIC_BODY["payload"]["labels"],
             },
             "annotations": {
-                "summary": _OURS["message"],
-                "description": _OURS["summary"],
-                "runbook_url": _OURS["payload"]["runbook"],
-                "query": _OURS["payload"]["query"],
-                "values": json.dumps(_OURS["payload"]["values"]),
+                "summary": _GENERIC_BODY["message"],
+                "description": _GENERIC_BODY["summary"],
+                "runbook_url": _GENERIC_BODY["payload"]["runbook"],
+                "query": _GENERIC_BODY["payload"]["query"],
+                "values": json.dumps(_GENERIC_BODY["payload"]["values"]),
             },
             "generatorURL": "http://prometheus.example.org/graph?g0.expr=node_filesystem_avail_bytes&g0.tab=1",
         }
@@ -51,62 +51,62 @@ ALONE = json.dumps(
 ).encode()
 
 
-def program() -> str | None:
+def find_program() -> str | None:
     return next(filter(None, map(shutil.which, PROGRAMS)), None)
 
 
 class Alertmanager:
     name = "Alertmanager"
-    alone = ALONE
+    single_body = SINGLE_BODY
 
-    def __init__(self, server: Child, sink: WebhookSink) -> None:
+    def __init__(self, server: ChildProcess, sink: WebhookSink) -> None:
         self._server = server
         self._sink = sink
-        self._before = 0
+        self._count_before = 0
 
     def urls(self, batch: int) -> Sequence[str]:
         return [f"{self._server.url}/api/v2/alerts"]
 
-    def name_of(self, answer: bytes) -> str:
+    def get_alert_id(self, answer: bytes) -> str:
         return ""
 
     def processes(self) -> list[Process]:
         return self._server.processes()
 
-    def begin(self) -> None:
-        self._before = self._sink.count()
+    def start_run(self) -> None:
+        self._count_before = self._sink.count()
 
-    def settled(self, traffic: Traffic) -> bool:
-        return self._sink.count() - self._before >= traffic.entities
+    def is_done(self, traffic: Traffic) -> bool:
+        return self._sink.count() - self._count_before >= traffic.entities
 
-    def told(self, traffic: Traffic, sent: Sent) -> Told:
+    def reconcile(self, traffic: Traffic, sent: Sent) -> RunOutcome:
         first: dict[str, float] = {}
         for request in sent.accepted:
             first.setdefault(request.entities[0], request.at)
-        told = [(name, at) for name, at in self._sink.arrivals() if name.startswith(f"{traffic.run}-")]
-        times = Counter(name for name, _ in told)
-        wrong = [name for name in first if times[name] != 1]
-        if wrong:
-            raise Lost([f"{len(wrong)} entities were not told of by one webhook, such as {wrong[0]}"])
+        webhooks = [(name, at) for name, at in self._sink.arrivals() if name.startswith(f"{traffic.run}-")]
+        times = Counter(name for name, _ in webhooks)
+        faulty = [name for name in first if times[name] != 1]
+        if faulty:
+            raise AlertsLost([f"{len(faulty)} entities were not told of by one webhook, such as {faulty[0]}"])
         with urlopen(f"{self._server.url}/api/v2/alerts") as answer:
-            kept = Counter(alert["labels"]["disk"] for alert in json.load(answer))
-        wrong = [name for name in first if kept[name] != 1]
-        if wrong:
-            raise Lost([f"{len(wrong)} entities are not kept as one alert, such as {wrong[0]}"])
-        waits = [max(at - first[name], 0.0) * 1000 for name, at in told]
-        return Told(len(told), len(told), waits)
+            stored = Counter(alert["labels"]["disk"] for alert in json.load(answer))
+        faulty = [name for name in first if stored[name] != 1]
+        if faulty:
+            raise AlertsLost([f"{len(faulty)} entities are not kept as one alert, such as {faulty[0]}"])
+        latencies = [max(at - first[name], 0.0) * 1000 for name, at in webhooks]
+        return RunOutcome(len(webhooks), len(webhooks), latencies)
 
 
 @contextmanager
-def started(server: str) -> Iterator[Alertmanager]:
+def start(server: str) -> Iterator[Alertmanager]:
     """Alertmanager, started. Raises Absent."""
-    found = program()
+    found = find_program()
     if found is None:
-        raise Absent("not installed: Debian's package is prometheus-alertmanager")
+        raise PeerUnavailable("not installed: Debian's package is prometheus-alertmanager")
     with TemporaryDirectory(prefix="tocsin-bench-") as folder, WebhookSink() as sink:
         settings = Path(folder) / "alertmanager.yml"
         settings.write_text(CONFIGURATION.format(port=sink.port))
-        port = free_port()
+        port = find_free_port()
         command = [
             found, f"--config.file={settings}", f"--storage.path={folder}/data", "--cluster.listen-address=",
             f"--web.listen-address=127.0.0.1:{port}", "--log.level=warn",

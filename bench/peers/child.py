@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bench.instance import until
-from bench.processes import Process, family
+from bench.instance import wait_until
+from bench.processes import Process, list_tree
 
 START_S = 20.0
 STOP_S = 5.0
@@ -19,11 +19,11 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class Absent(RuntimeError):
+class PeerUnavailable(RuntimeError):
     """A peer that cannot be measured here; the text says why."""
 
 
-class Child:
+class ChildProcess:
     """A program that listens on a port of 127.0.0.1."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
@@ -32,25 +32,25 @@ class Child:
         self.url = f"http://127.0.0.1:{port}"
 
     def processes(self) -> list[Process]:
-        return family(self._process.pid)
+        return list_tree(self._process.pid)
 
-    def listens(self) -> bool:
+    def is_listening(self) -> bool:
         try:
             socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
         except OSError:
             return False
         return True
 
-    def ended(self) -> bool:
+    def has_ended(self) -> bool:
         return self._process.poll() is not None
 
     def stop(self) -> None:
         """Ask all of its processes to stop; kill what does not."""
-        started = self.processes()
+        running = self.processes()
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(STOP_S)
-        for one in started:
+        for one in running:
             with suppress(ProcessLookupError):
                 os.kill(one.pid, signal.SIGKILL)
         self._process.wait()
@@ -59,33 +59,36 @@ class Child:
 @contextmanager
 def child(
     name: str, command: Sequence[str], port: int, folder: Path, environment: Mapping[str, str] | None = None
-) -> Iterator[Child]:
+) -> Iterator[ChildProcess]:
     """The running program, once it takes connections. Raises Absent."""
     log = folder / f"{name}.log"
     try:
-        with log.open("wb") as told:
+        with log.open("wb") as output:
             process = subprocess.Popen(
                 command,
                 env={**os.environ, **(environment or {})},
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
-                stdout=told,
-                stderr=told,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
                 preexec_fn=_end_with_parent,
             )
     except OSError as error:
-        raise Absent(f"{name} cannot be started: {error.strerror}") from None
-    started = Child(process, port)
+        raise PeerUnavailable(f"{name} cannot be started: {error.strerror}") from None
+    running = ChildProcess(process, port)
     try:
-        if not until(lambda: started.ended() or started.listens(), START_S) or started.ended():
-            raise Absent(f"{name} did not start: {last_line(log)}")
-        yield started
+        if (
+            not wait_until(lambda: running.has_ended() or running.is_listening(), START_S)
+            or running.has_ended()
+        ):
+            raise PeerUnavailable(f"{name} did not start: {read_last_line(log)}")
+        yield running
     finally:
-        started.stop()
+        running.stop()
 
 
-def last_line(log: Path) -> str:
+def read_last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
     return lines[-1][:200] if lines else "it said nothing"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
 # What stands before and after the name of an entity in the group that a webhook is about.
-BEFORE, AFTER = b'"groupLabels":{"alertname":"DiskAlmostFull","disk":"', b'"'
+PREFIX, SUFFIX = b'"groupLabels":{"alertname":"DiskAlmostFull","disk":"', b'"'
 
 Arrival = tuple[str, float]
 
@@ -23,11 +23,11 @@ class WebhookSink:
     def __init__(self) -> None:
         spawn = multiprocessing.get_context("spawn")
         self._count: Any = spawn.Value("L", 0)
-        self._ours, theirs = spawn.Pipe()
+        self._pipe, child_pipe = spawn.Pipe()
         self._listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
         self.port: int = self._listening.getsockname()[1]
         self._process = spawn.Process(
-            target=_serve, args=(self._listening, theirs, self._count), name="webhook sink", daemon=True
+            target=_serve, args=(self._listening, child_pipe, self._count), name="webhook sink", daemon=True
         )
 
     def __enter__(self) -> "WebhookSink":
@@ -46,50 +46,50 @@ class WebhookSink:
 
     def arrivals(self) -> list[Arrival]:
         """Entity and moment of every webhook so far."""
-        self._ours.send("arrivals")
-        found: list[Arrival] = self._ours.recv()
+        self._pipe.send("arrivals")
+        found: list[Arrival] = self._pipe.recv()
         return found
 
 
 class _Session(asyncio.Protocol):
     """One connection; requests come one after the other, each with its length."""
 
-    def __init__(self, keep: Callable[[bytes], None]) -> None:
-        self._keep = keep
-        self._got = b""
+    def __init__(self, store: Callable[[bytes], None]) -> None:
+        self._store = store
+        self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport: Any = transport
 
     def data_received(self, data: bytes) -> None:
-        self._got += data
-        while (end := self._got.find(b"\r\n\r\n")) >= 0:
-            head = self._got[:end].lower()
+        self._received += data
+        while (end := self._received.find(b"\r\n\r\n")) >= 0:
+            head = self._received[:end].lower()
             length = int(head.partition(b"\r\ncontent-length:")[2].partition(b"\r\n")[0])
-            if len(self._got) < end + 4 + length:
+            if len(self._received) < end + 4 + length:
                 return
-            self._keep(self._got[end + 4 : end + 4 + length])
-            self._got = self._got[end + 4 + length :]
+            self._store(self._received[end + 4 : end + 4 + length])
+            self._received = self._received[end + 4 + length :]
             self._transport.write(ANSWER)
 
 
 def _serve(listening: socket.socket, pipe: "Connection[Any, Any]", count: Any) -> None:
     # Ctrl-C is for the one who started this process, and ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    kept: list[tuple[bytes, float]] = []
+    stored: list[tuple[bytes, float]] = []
 
-    def keep(body: bytes) -> None:
-        kept.append((body.partition(BEFORE)[2].partition(AFTER)[0], time()))
-        count.value = len(kept)
+    def store(body: bytes) -> None:
+        stored.append((body.partition(PREFIX)[2].partition(SUFFIX)[0], time()))
+        count.value = len(stored)
 
     def answer() -> None:
         pipe.recv()
-        pipe.send([(name.decode(), at) for name, at in kept])
+        pipe.send([(name.decode(), at) for name, at in stored])
 
     async def serve() -> None:
         loop = asyncio.get_running_loop()
         loop.add_reader(pipe.fileno(), answer)
-        server = await loop.create_server(lambda: _Session(keep), sock=listening)
+        server = await loop.create_server(lambda: _Session(store), sock=listening)
         await server.serve_forever()
 
     asyncio.run(serve())

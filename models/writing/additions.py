@@ -6,7 +6,7 @@ from typing import Any
 
 from models import bulk
 from models.effects import AddNote, AddResponder, AddTag, AddTask, ApplyTaskTemplate, AssignRole, RecordLog
-from models.ids import derived_uuid
+from models.ids import derive_uuid
 from models.incidents import (
     IncidentAssignment,
     IncidentNote,
@@ -14,17 +14,17 @@ from models.incidents import (
     IncidentTag,
     IncidentTask,
 )
-from models.prepared import Prepared, among
+from models.prepared import Prepared, in_bound
 from models.tasks import TaskTemplate, TemplateTask
 
 
-def write_notes(notes: Iterable[AddNote], known: Mapping[str, int]) -> None:
+def write_notes(notes: Iterable[AddNote], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentNote,
         [
             {
                 "unique_id": note.unique_id,
-                "incident": known[note.incident],
+                "incident": incident_rows[note.incident],
                 "user": None,
                 "note": note.text,
                 "creation_date": note.at,
@@ -34,13 +34,13 @@ def write_notes(notes: Iterable[AddNote], known: Mapping[str, int]) -> None:
     )
 
 
-def write_tags(tags: Iterable[AddTag], known: Mapping[str, int]) -> None:
+def write_tags(tags: Iterable[AddTag], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentTag,
         [
             {
                 "unique_id": tag.unique_id,
-                "incident": known[tag.incident],
+                "incident": incident_rows[tag.incident],
                 "team_tag": tag.tag,
                 "creation_date": tag.at,
             }
@@ -50,14 +50,14 @@ def write_tags(tags: Iterable[AddTag], known: Mapping[str, int]) -> None:
     )
 
 
-def write_responders(responders: Collection[AddResponder], known: Mapping[str, int]) -> None:
+def write_responders(responders: Collection[AddResponder], incident_rows: Mapping[str, int]) -> None:
     for kind in ("user", "escalation_policy"):
         bulk.insert(
             IncidentResponder,
             [
                 {
                     "unique_id": responder.unique_id,
-                    "incident": known[responder.incident],
+                    "incident": incident_rows[responder.incident],
                     "user": responder.user,
                     "escalation_policy": responder.escalation_policy,
                     "subject": responder.subject,
@@ -71,13 +71,13 @@ def write_responders(responders: Collection[AddResponder], known: Mapping[str, i
         )
 
 
-def write_roles(roles: Iterable[AssignRole], known: Mapping[str, int]) -> None:
+def write_roles(roles: Iterable[AssignRole], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentAssignment,
         [
             {
                 "unique_id": role.unique_id,
-                "incident": known[role.incident],
+                "incident": incident_rows[role.incident],
                 "role": role.role,
                 "user": role.user,
                 "creation_date": role.at,
@@ -89,13 +89,13 @@ def write_roles(roles: Iterable[AssignRole], known: Mapping[str, int]) -> None:
     )
 
 
-def write_tasks(tasks: Iterable[AddTask], known: Mapping[str, int]) -> None:
+def write_tasks(tasks: Iterable[AddTask], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(
         IncidentTask,
         [
             {
                 "unique_id": task.unique_id,
-                "incident": known[task.incident],
+                "incident": incident_rows[task.incident],
                 "title": task.title,
                 "description": task.description,
                 "due_at": task.due_at,
@@ -108,7 +108,7 @@ def write_tasks(tasks: Iterable[AddTask], known: Mapping[str, int]) -> None:
     )
 
 
-def filled_in(
+def expand_templates(
     templates: Mapping[tuple[str, int], ApplyTaskTemplate],
 ) -> tuple[list[AddTask], list[RecordLog]]:
     """The tasks that templates stand for, in their order, and a word of each template for the log.
@@ -121,16 +121,16 @@ def filled_in(
     found: dict[int, list[tuple[Any, ...]]] = {}
     for template, *task in _TEMPLATE_TASKS.rows(templates={template for _, template in templates}):
         found.setdefault(template, []).append(tuple(task))
-    for (incident, template), wanted in templates.items():
-        for _, at_once, unique_id, title, description, minutes, role in found.get(template, ()):
+    for (incident, template), effect in templates.items():
+        for _, is_immediate, unique_id, title, description, minutes, role in found.get(template, ()):
             # A task's own time counts; where it has none, the template may say that it is due at once.
-            in_minutes = minutes if minutes >= 0 else 0 if at_once else None
-            due_at = None if in_minutes is None else wanted.at + timedelta(minutes=in_minutes)
-            name = derived_uuid("task of a template", incident, unique_id)
-            tasks.append(AddTask(incident, name, title, description, wanted.at, due_at, role))
+            in_minutes = minutes if minutes >= 0 else 0 if is_immediate else None
+            due_at = None if in_minutes is None else effect.at + timedelta(minutes=in_minutes)
+            name = derive_uuid("task of a template", incident, unique_id)
+            tasks.append(AddTask(incident, name, title, description, effect.at, due_at, role))
         if template in found:
             reason = f"the tasks of template {found[template][0][0]}"
-            logs.append(RecordLog(incident, wanted.at, "tasks_added", reason, wanted.actor))
+            logs.append(RecordLog(incident, effect.at, "tasks_added", reason, effect.actor))
     return tasks, logs
 
 
@@ -142,7 +142,7 @@ _TEMPLATE_TASKS = Prepared(
             TemplateTask.role,
         )
         .join(TaskTemplate)
-        .where(among(TemplateTask.task_template, "templates"))
+        .where(in_bound(TemplateTask.task_template, "templates"))
         .order_by(TemplateTask.position, TemplateTask.id)
     )
 )  # fmt: skip

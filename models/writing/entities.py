@@ -9,17 +9,19 @@ from models.enums import AlertType
 from models.events import Entity, Event
 
 
-def release_entities(releases: Collection[ReleaseEntities], known: Mapping[str, int]) -> None:
+def release_entities(releases: Collection[ReleaseEntities], incident_rows: Mapping[str, int]) -> None:
     """These incidents hold nothing any more, and nothing of what they held fires."""
-    free: dict[str, Any] = {"firing": False, "incident": None}
-    known_ones = [one for one in releases if one.incident in known]
-    for is_seen, written in ((False, free), (True, {**free, "kept_back": None})):
-        released = [known[one.incident] for one in known_ones if one.is_seen is is_seen]
+    values: dict[str, Any] = {"firing": False, "incident": None}
+    known_releases = [release for release in releases if release.incident in incident_rows]
+    for by_person, written in ((False, values), (True, {**values, "deferred_alert": None})):
+        released = [
+            incident_rows[release.incident] for release in known_releases if release.by_person is by_person
+        ]
         if released:
             Entity.update(written).where(Entity.incident.in_(released)).execute()
 
 
-def write_entities(entities: Iterable[EntityState], known: Mapping[str, int]) -> None:
+def write_entities(entities: Iterable[EntityState], incident_rows: Mapping[str, int]) -> None:
     """In the order of their keys, in which all lock them."""
     bulk.insert(
         Entity,
@@ -28,16 +30,23 @@ def write_entities(entities: Iterable[EntityState], known: Mapping[str, int]) ->
                 "integration": entity.integration,
                 "entity_id": entity.entity_id,
                 "firing": entity.firing,
-                "incident": known[entity.incident] if entity.incident else None,
-                "last_incident": known[entity.last_incident] if entity.last_incident else None,
+                "incident": incident_rows[entity.incident] if entity.incident else None,
+                "last_incident": incident_rows[entity.last_incident] if entity.last_incident else None,
                 "resolved_source_at": entity.resolved_source_at,
                 "resolved_at": entity.resolved_at,
-                "kept_back": entity.kept_back,
+                "deferred_alert": entity.deferred_alert,
             }
-            for entity in sorted(entities, key=lambda each: each.key)
+            for entity in sorted(entities, key=lambda item: item.key)
         ],
         conflict=["integration", "entity_id"],
-        replacing=["firing", "incident", "last_incident", "resolved_source_at", "resolved_at", "kept_back"],
+        replacing=[
+            "firing",
+            "incident",
+            "last_incident",
+            "resolved_source_at",
+            "resolved_at",
+            "deferred_alert",
+        ],
     )
 
 
@@ -54,19 +63,19 @@ def reclaim_entities(incident: int) -> None:
         .order_by(Event.id)
     )
     firing: dict[int, bool] = {}
-    for entity, resolved_at, alert_type, said_at in query.tuples():
-        silent = alert_type == AlertType.RESOLVED or (resolved_at is not None and resolved_at > said_at)
-        firing[entity] = not silent
+    for entity, resolved_at, alert_type, event_at in query.tuples():
+        is_resolved = alert_type == AlertType.RESOLVED or (resolved_at is not None and resolved_at > event_at)
+        firing[entity] = not is_resolved
     bulk.update(
         Entity,
         [
-            {"id": entity, "incident": incident, "last_incident": incident, "firing": fires}
-            for entity, fires in firing.items()
+            {"id": entity, "incident": incident, "last_incident": incident, "firing": is_firing}
+            for entity, is_firing in firing.items()
         ],
     )
 
 
-def insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
+def insert_events(events: list[EventState], incident_rows: Mapping[str, int]) -> None:
     bulk.insert(
         Event,
         [
@@ -76,7 +85,7 @@ def insert_events(events: list[EventState], known: Mapping[str, int]) -> None:
                 "position": event.position,
                 "integration": event.integration,
                 "service": event.service,
-                "incident": known[event.incident] if event.incident else None,
+                "incident": incident_rows[event.incident] if event.incident else None,
                 "incident_created": event.incident_created,
                 "message": event.message,
                 "summary": event.summary,

@@ -5,34 +5,34 @@ candidate and alert. Everything here is pure; only engine.py and patterns.py kno
 """
 
 from pipeline.conditions.bad import BadRule
-from pipeline.conditions.index import Equality, Index, required_equalities
+from pipeline.conditions.index import Equality, Index, find_required_equalities
 from pipeline.conditions.rule import (
-    Compiled,
-    Step,
+    CompiledCondition,
+    TraceStep,
     Verdict,
     compile_rule,
     evaluate,
     reads_history,
     trace,
-    translated,
+    translate_rule,
 )
-from pipeline.conditions.subject import HISTORY, NEVER, Subject, subject_of
+from pipeline.conditions.subject import HISTORY, NEVER, Subject, build_subject
 
 __all__ = [
     "HISTORY",
     "NEVER",
     "BadRule",
-    "Compiled",
+    "CompiledCondition",
     "Equality",
     "Index",
-    "Step",
     "Subject",
+    "TraceStep",
     "Verdict",
+    "build_subject",
     "compile_rule",
     "evaluate",
+    "find_required_equalities",
     "reads_history",
-    "required_equalities",
-    "subject_of",
     "trace",
-    "translated",
+    "translate_rule",
 ]

@@ -12,14 +12,14 @@ class BadRule(ValueError):
         self.problem = problem
 
 
-LONGEST_SHOWN = 100
+MAX_SHOWN_LENGTH = 100
 
 
-def shown(value: Any) -> str:
+def quote(value: Any) -> str:
     """A value from a stranger as an error may quote it: short, and never the inside of a list or object."""
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):
         return "an object"
-    text = repr(value[: LONGEST_SHOWN + 1]) if isinstance(value, str) else repr(value)
-    return text if len(text) <= LONGEST_SHOWN else text[:LONGEST_SHOWN] + "..."
+    text = repr(value[: MAX_SHOWN_LENGTH + 1]) if isinstance(value, str) else repr(value)
+    return text if len(text) <= MAX_SHOWN_LENGTH else text[:MAX_SHOWN_LENGTH] + "..."

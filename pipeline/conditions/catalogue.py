@@ -20,15 +20,15 @@ class Operator:
     """`takes` is how many values it needs; None means one or more."""
 
     build: Build
-    takes: int | None = 1
+    value_count: int | None = 1
     negated: bool = False
 
-    def logic(self, read: Logic, values: Sequence[Any]) -> Logic:
-        made = self.build(read, values)
-        return {"!": [made]} if self.negated else made
+    def build_logic(self, read: Logic, values: Sequence[Any]) -> Logic:
+        logic = self.build(read, values)
+        return {"!": [logic]} if self.negated else logic
 
-    def no(self) -> "Operator":
-        return Operator(self.build, self.takes, not self.negated)
+    def negate(self) -> "Operator":
+        return Operator(self.build, self.value_count, not self.negated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,78 +40,78 @@ class Field:
     coded: bool = False
 
 
-def _compared(sign: str) -> Operator:
+def _build_comparison(sign: str) -> Operator:
     return Operator(lambda read, values: {sign: [read, values[0]]})
 
 
-def _both(read: Logic, values: Sequence[Any]) -> Logic:
+def _build_between(read: Logic, values: Sequence[Any]) -> Logic:
     return {"<=": [values[0], read, values[1]]}
 
 
-def _around_midnight(read: Logic, values: Sequence[Any]) -> Logic:
+def _build_time_between(read: Logic, values: Sequence[Any]) -> Logic:
     """From 22:00 to 06:00 is the night, not nothing."""
     first, last = values
     if first <= last:
-        return _both(read, values)
+        return _build_between(read, values)
     return {"or": [{">=": [read, first]}, {"<=": [read, last]}]}
 
 
-EQUAL = _compared("===")
-ANY_IN = Operator(lambda read, values: {"in": [read, list(values)]}, takes=None)
+EQUAL = _build_comparison("===")
+ANY_IN = Operator(lambda read, values: {"in": [read, list(values)]}, value_count=None)
 LIKE = Operator(lambda read, values: {"in": [{"lower": [values[0]]}, {"lower": [read]}]})
 STARTS = Operator(lambda read, values: {"starts_with": [read, values[0]]})
 ENDS = Operator(lambda read, values: {"ends_with": [read, values[0]]})
 MATCHES = Operator(lambda read, values: {"matches": [read, values[0]]})
-NOT_EMPTY = Operator(lambda read, values: {"!==": [read, ""]}, takes=0)
-BETWEEN = Operator(_both, takes=2)
-TIME_BETWEEN = Operator(_around_midnight, takes=2)
+NOT_EMPTY = Operator(lambda read, values: {"!==": [read, ""]}, value_count=0)
+BETWEEN = Operator(_build_between, value_count=2)
+TIME_BETWEEN = Operator(_build_time_between, value_count=2)
 
 EQUALITY = {
     "equal": EQUAL,
     "select_equals": EQUAL,
-    "not_equal": EQUAL.no(),
-    "select_not_equals": EQUAL.no(),
+    "not_equal": EQUAL.negate(),
+    "select_not_equals": EQUAL.negate(),
 }
-CHOICE = EQUALITY | {"select_any_in": ANY_IN, "select_not_any_in": ANY_IN.no()}
+CHOICE = EQUALITY | {"select_any_in": ANY_IN, "select_not_any_in": ANY_IN.negate()}
 ORDER = EQUALITY | {
-    "less": _compared("<"),
-    "less_or_equal": _compared("<="),
-    "greater": _compared(">"),
-    "greater_or_equal": _compared(">="),
+    "less": _build_comparison("<"),
+    "less_or_equal": _build_comparison("<="),
+    "greater": _build_comparison(">"),
+    "greater_or_equal": _build_comparison(">="),
     "between": BETWEEN,
-    "not_between": BETWEEN.no(),
+    "not_between": BETWEEN.negate(),
 }
-CLOCK = ORDER | {"between": TIME_BETWEEN, "not_between": TIME_BETWEEN.no()}
+TIME = ORDER | {"between": TIME_BETWEEN, "not_between": TIME_BETWEEN.negate()}
 TEXT = EQUALITY | {
     "like": LIKE,
     "contains": LIKE,
-    "not_like": LIKE.no(),
-    "not_contains": LIKE.no(),
+    "not_like": LIKE.negate(),
+    "not_contains": LIKE.negate(),
     "starts_with": STARTS,
-    "not_starts_with": STARTS.no(),
+    "not_starts_with": STARTS.negate(),
     "ends_with": ENDS,
-    "not_ends_with": ENDS.no(),
+    "not_ends_with": ENDS.negate(),
     "regex": MATCHES,
     "regex_match": MATCHES,
     "regexp": MATCHES,
     "matches": MATCHES,
-    "not_regex": MATCHES.no(),
-    "not_regex_match": MATCHES.no(),
-    "regex_not_match": MATCHES.no(),
-    "not_regexp": MATCHES.no(),
-    "not_matches": MATCHES.no(),
+    "not_regex": MATCHES.negate(),
+    "not_regex_match": MATCHES.negate(),
+    "regex_not_match": MATCHES.negate(),
+    "not_regexp": MATCHES.negate(),
+    "not_matches": MATCHES.negate(),
     "is_not_empty": NOT_EMPTY,
     "is_not_null": NOT_EMPTY,
-    "is_empty": NOT_EMPTY.no(),
-    "is_null": NOT_EMPTY.no(),
+    "is_empty": NOT_EMPTY.negate(),
+    "is_null": NOT_EMPTY.negate(),
 }
 
 # Names as a subject has them; the query builder writes `alert.` before each.
 FIELDS: dict[str, Field] = {
-    "alert_type": Field(CHOICE, literals.code_of(literals.ALERT_TYPES), coded=True),
-    "urgency": Field(CHOICE, literals.code_of(literals.URGENCIES), coded=True),
-    "day_of_week": Field(CHOICE, literals.code_of(literals.WEEKDAYS), coded=True),
-    "alert_time": Field(CLOCK, literals.read_time, coded=True),
+    "alert_type": Field(CHOICE, literals.build_code_reader(literals.ALERT_TYPES), coded=True),
+    "urgency": Field(CHOICE, literals.build_code_reader(literals.URGENCIES), coded=True),
+    "day_of_week": Field(CHOICE, literals.build_code_reader(literals.WEEKDAYS), coded=True),
+    "alert_time": Field(TIME, literals.read_time, coded=True),
     "alert_date": Field(ORDER, literals.read_date, coded=True),
     "message": Field(TEXT),
     "summary": Field(TEXT),
@@ -126,7 +126,7 @@ PAYLOAD_SEARCH = "payloadsearch"
 PAYLOAD_OPERATORS = TEXT | CHOICE
 
 
-def canonical(field: str) -> str:
+def normalize_field(field: str) -> str:
     """A field's name as FIELDS has it; names that it does not know stay as they are."""
     name = field.strip().removeprefix("alert.")
     # The full name differs between clients: seconds_since_last_similar_incident and the like.

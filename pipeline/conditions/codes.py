@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 from pipeline.conditions import catalogue, engine
 from pipeline.conditions.catalogue import Field, Logic
-from pipeline.conditions.subject import Variable, own_name
+from pipeline.conditions.subject import Variable, get_canonical_name
 
 _COMPARISONS = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">=", "in"})
 
 
-def variable_of(node: Logic) -> Variable | None:
+def get_variable(node: Logic) -> Variable | None:
     """The variable that a node reads, if it is a plain read of one: its name is written out."""
     if not isinstance(node, Mapping) or len(node) != 1:
         return None
@@ -27,44 +27,44 @@ def variable_of(node: Logic) -> Variable | None:
     return tuple(steps) if steps and all(isinstance(step, str) for step in steps) else None
 
 
-def understood(logic: Logic) -> Logic:
+def convert_codes(logic: Logic) -> Logic:
     """The same logic with coded values in the form of the subject; what cannot be read stays as it is."""
     if isinstance(logic, list):
-        return [understood(each) for each in logic]
+        return [convert_codes(each) for each in logic]
     if not isinstance(logic, Mapping):
         return logic
-    return {operator: _arguments(operator, arguments) for operator, arguments in logic.items()}
+    return {operator: _convert_arguments(operator, arguments) for operator, arguments in logic.items()}
 
 
-def _of_iterator(arguments: Logic) -> Logic:
+def _convert_iterator(arguments: Logic) -> Logic:
     """What runs for each item reads the item's variables, not the alert's: it is left alone."""
     if not isinstance(arguments, list):
         return arguments
-    return [each if at == 1 else understood(each) for at, each in enumerate(arguments)]
+    return [each if index == 1 else convert_codes(each) for index, each in enumerate(arguments)]
 
 
-def _arguments(operator: str, arguments: Logic) -> Logic:
+def _convert_arguments(operator: str, arguments: Logic) -> Logic:
     if operator in engine.ITERATORS:
-        return _of_iterator(arguments)
-    inner = understood(arguments)
+        return _convert_iterator(arguments)
+    inner = convert_codes(arguments)
     if operator not in _COMPARISONS or not isinstance(inner, list):
         return inner
-    field = next((found for found in map(_coded_field, inner) if found is not None), None)
-    return inner if field is None else [_coded(each, field) for each in inner]
+    field = next((found for found in map(_find_coded_field, inner) if found is not None), None)
+    return inner if field is None else [_convert_value(each, field) for each in inner]
 
 
-def _coded_field(node: Logic) -> Field | None:
-    variable = variable_of(node)
+def _find_coded_field(node: Logic) -> Field | None:
+    variable = get_variable(node)
     if variable is None:
         return None
-    name = own_name(variable)
+    name = get_canonical_name(variable)
     field = catalogue.FIELDS.get(name[0]) if len(name) == 1 else None
     return field if field is not None and field.coded else None
 
 
-def _coded(value: Logic, field: Field) -> Logic:
+def _convert_value(value: Logic, field: Field) -> Logic:
     if isinstance(value, list):
-        return [_coded(each, field) for each in value]
+        return [_convert_value(each, field) for each in value]
     if isinstance(value, Mapping):
         return value
     try:

@@ -25,11 +25,11 @@ _VERDICT = "!!"
 PATTERN_WORK = 80_000_000
 
 
-class Refused(ValueError):
+class InvalidLogic(ValueError):
     """Logic that the engine will not run, and why."""
 
 
-class Failed(Exception):
+class EvaluationError(Exception):
     """An evaluation that came to no value: types that cannot be compared, or too much work."""
 
 
@@ -39,12 +39,12 @@ _work = threading.local()
 def _matches(arguments: str) -> str:
     """Our operator `matches`: whether a text contains a pattern. Gets and gives JSON text."""
     text, pattern = msgspec.json.decode(arguments)
-    text = paths.text_of(text)
-    regexp = patterns.compiled(pattern)
-    _work.left -= (len(text) + 1) * regexp.size
-    if _work.left < 0:
+    text = paths.to_text(text)
+    regexp = patterns.compile_pattern(pattern)
+    _work.remaining -= (len(text) + 1) * regexp.size
+    if _work.remaining < 0:
         raise patterns.BadPattern("the patterns had too much text to search")
-    return "true" if regexp.found_in(text) else "false"
+    return "true" if regexp.is_found_in(text) else "false"
 
 
 CUSTOM: dict[str, Callable[[str], str]] = {"matches": _matches}
@@ -70,50 +70,50 @@ class Program:
     reads: tuple[tuple[str, ...], ...] | None
 
 
-def program(logic: Any) -> Program:
+def compile_logic(logic: Any) -> Program:
     """Compile any JSON value as logic. Raises Refused, for unknown operators and wrong arguments too."""
     try:
         rule = _ENGINE.compile_checked(msgspec.json.encode(logic).decode())
     except datalogic_py.CompileError as error:
-        raise Refused(_diagnosis(error)) from None
+        raise InvalidLogic(_format_diagnosis(error)) from None
     except datalogic_py.DataLogicError as error:
-        raise Refused(str(error)) from None
+        raise InvalidLogic(str(error)) from None
     facts = rule.facts()
     known = not facts["computed_reads"] and [] not in facts["reads"]
     return Program(rule, tuple(tuple(path) for path in facts["reads"]) if known else None)
 
 
-def verdict_program(logic: Any) -> Program:
+def compile_verdict(logic: Any) -> Program:
     """The same, to be asked by `holds`."""
-    return program({_VERDICT: [logic]})
+    return compile_logic({_VERDICT: [logic]})
 
 
-def _diagnosis(error: datalogic_py.CompileError) -> str:
-    worst = [each for each in error.diagnostics if each["severity"] == "error"]
-    return "; ".join(f"{each['message']} (at {_where(each['pointer'])})" for each in worst[:3])
+def _format_diagnosis(error: datalogic_py.CompileError) -> str:
+    errors = [each for each in error.diagnostics if each["severity"] == "error"]
+    return "; ".join(f"{each['message']} (at {_format_location(each['pointer'])})" for each in errors[:3])
 
 
-def _where(pointer: str) -> str:
+def _format_location(pointer: str) -> str:
     return pointer.removeprefix(f"/{_VERDICT}/0") or "the top"
 
 
 def run(compiled: Program, data: Any) -> str:
     """The value of the logic for these data, as JSON text. Raises Failed, and nothing else for what a
     rule or an alert can hold."""
-    _work.left = PATTERN_WORK
+    _work.remaining = PATTERN_WORK
     try:
         result, _ = compiled.rule.evaluate_metered(data, BUDGET)
     except datalogic_py.DataLogicError as error:
-        raise Failed(_reason(error)) from None
+        raise EvaluationError(_get_reason(error)) from None
     except BaseException as error:
         # A panic of the engine is no Exception; an interrupt is none either, and goes on.
         if type(error).__name__ != "PanicException":
             raise
-        raise Failed("the engine gave up") from None
+        raise EvaluationError("the engine gave up") from None
     return str(result)
 
 
-def holds(compiled: Program, data: Any) -> bool:
+def is_true(compiled: Program, data: Any) -> bool:
     """Whether a `verdict_program` comes to true. Raises Failed."""
     return run(compiled, data) == "true"
 
@@ -124,7 +124,7 @@ _REASONS = {
 }
 
 
-def _reason(error: datalogic_py.DataLogicError) -> str:
+def _get_reason(error: datalogic_py.DataLogicError) -> str:
     known = _REASONS.get(error.error_type)
     if known:
         return known

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pipeline.conditions.catalogue import FIELDS, Logic
-from pipeline.conditions.codes import variable_of
-from pipeline.conditions.rule import Compiled
-from pipeline.conditions.subject import Subject, Variable, is_search, look, own_name
+from pipeline.conditions.codes import get_variable
+from pipeline.conditions.rule import CompiledCondition
+from pipeline.conditions.subject import Subject, Variable, get_canonical_name, is_search, read_variable
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Equality:
     texts: frozenset[str]
 
 
-def required_equalities(logic: Logic) -> list[Equality]:
+def find_required_equalities(logic: Logic) -> list[Equality]:
     """What a condition demands in any case: the equalities of its top-level `and`."""
     if not isinstance(logic, Mapping) or len(logic) != 1:
         return []
@@ -32,16 +32,18 @@ def required_equalities(logic: Logic) -> list[Equality]:
     if not isinstance(arguments, list):
         return []
     if operator == "and":
-        return [equality for each in arguments for equality in required_equalities(each)]
+        return [equality for each in arguments for equality in find_required_equalities(each)]
     if operator in ("or", "!!"):
-        return _alternatives(arguments) if operator == "or" or len(arguments) == 1 else []
-    equality = _equality(operator, arguments)
+        return _combine_branches(arguments) if operator == "or" or len(arguments) == 1 else []
+    equality = _find_equality(operator, arguments)
     return [] if equality is None else [equality]
 
 
-def _alternatives(branches: list[Logic]) -> list[Equality]:
+def _combine_branches(branches: list[Logic]) -> list[Equality]:
     """What every branch demands of the same variable, taken together."""
-    demands = [{each.variable: each.texts for each in required_equalities(branch)} for branch in branches]
+    demands = [
+        {each.variable: each.texts for each in find_required_equalities(branch)} for branch in branches
+    ]
     shared = set.intersection(*(set(each) for each in demands)) if demands else set()
     return [
         Equality(variable, frozenset[str]().union(*(each[variable] for each in demands)))
@@ -49,23 +51,23 @@ def _alternatives(branches: list[Logic]) -> list[Equality]:
     ]
 
 
-def _equality(operator: str, arguments: list[Logic]) -> Equality | None:
+def _find_equality(operator: str, arguments: list[Logic]) -> Equality | None:
     if len(arguments) != 2:
         return None
     first, second = arguments
     if operator in ("==", "==="):
         read, value = (second, first) if isinstance(first, str) else (first, second)
-        return _known(read, [value], strict=operator == "===")
+        return _build_equality(read, [value], strict=operator == "===")
     if operator == "in" and isinstance(second, list):
-        return _known(first, second, strict=True)
+        return _build_equality(first, second, strict=True)
     if operator == "some":
-        return _of_any_item(first, second)
+        return _find_item_equality(first, second)
     return None
 
 
-def _of_any_item(found: Logic, test: Logic) -> Equality | None:
+def _find_item_equality(found: Logic, test: Logic) -> Equality | None:
     """`some` of the texts at a path equals a text, as the query builder's payload search has it."""
-    variable = variable_of(found)
+    variable = get_variable(found)
     if variable is None or not is_search(variable) or not isinstance(test, Mapping) or len(test) != 1:
         return None
     operator, arguments = next(iter(test.items()))
@@ -73,14 +75,14 @@ def _of_any_item(found: Logic, test: Logic) -> Equality | None:
         return None
     value = arguments[1]
     texts = [value] if operator == "===" else value if operator == "in" else None
-    return _texts(variable, texts)
+    return _build_text_equality(variable, texts)
 
 
-def _known(read: Logic, values: list[Any], *, strict: bool) -> Equality | None:
-    variable = variable_of(read)
+def _build_equality(read: Logic, values: list[Any], *, strict: bool) -> Equality | None:
+    variable = get_variable(read)
     if variable is None or is_search(variable) or _has_default(read):
         return None
-    equality = _texts(own_name(variable), values)
+    equality = _build_text_equality(get_canonical_name(variable), values)
     if equality is None or strict or _is_plain(equality):
         return equality
     return None
@@ -91,7 +93,7 @@ def _has_default(read: Logic) -> bool:
     return isinstance(name, list) and len(name) > 1
 
 
-def _texts(variable: Variable, values: Any) -> Equality | None:
+def _build_text_equality(variable: Variable, values: Any) -> Equality | None:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         return None
     return Equality(variable, frozenset(values))
@@ -112,29 +114,31 @@ def _is_plain(equality: Equality) -> bool:
 class Index:
     """The conditions of one list, in its order; to be made once per version of the list."""
 
-    def __init__(self, conditions: Sequence[Compiled]) -> None:
-        demands = [required_equalities(each.logic) for each in conditions]
-        crowd = Counter((each.variable, text) for some in demands for each in some for text in each.texts)
+    def __init__(self, conditions: Sequence[CompiledCondition]) -> None:
+        demands = [find_required_equalities(each.logic) for each in conditions]
+        counts = Counter(
+            (each.variable, text) for equalities in demands for each in equalities for text in each.texts
+        )
         self._tables: dict[Variable, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
-        self._others: list[int] = []
-        for position, some in enumerate(demands):
-            if not some:
-                self._others.append(position)
+        self._unindexed: list[int] = []
+        for position, equalities in enumerate(demands):
+            if not equalities:
+                self._unindexed.append(position)
                 continue
-            rarest = min(some, key=lambda each: sum(crowd[each.variable, text] for text in each.texts))
+            rarest = min(equalities, key=lambda each: sum(counts[each.variable, text] for text in each.texts))
             for text in rarest.texts:
                 self._tables[rarest.variable][text].append(position)
 
-    def candidates(self, subject: Subject) -> list[int]:
+    def find_candidates(self, subject: Subject) -> list[int]:
         """The positions of those that may match, ascending."""
-        found = set(self._others)
+        found = set(self._unindexed)
         for variable, table in self._tables.items():
-            for positions in _rows(table, look(subject, variable)):
+            for positions in _find_rows(table, read_variable(subject, variable)):
                 found.update(positions)
         return sorted(found)
 
 
-def _rows(table: dict[str, list[int]], value: Any) -> Iterator[list[int]]:
+def _find_rows(table: dict[str, list[int]], value: Any) -> Iterator[list[int]]:
     if isinstance(value, str):
         if value in table:
             yield table[value]

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from models.enums import AlertType, Urgency
-from pipeline.conditions.bad import shown
+from pipeline.conditions.bad import quote
 
 Reader = Callable[[Any], Any]
 
@@ -18,28 +18,28 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})(?::([0-9]{2})(?:\.[0-9]+)?)?Z?")
 _DATE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})(?:[T ].*)?")
 _SECONDS_A_DAY = 24 * 60 * 60
-_HUGE = 1e15
+_MAX_NUMBER = 1e15
 
 
-def _code_names() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
+def _build_codes() -> tuple[dict[str, str], dict[str, str], dict[str, str]]:
     types = {each.name.lower(): str(each.value) for each in AlertType}
     urgencies = {each.name.lower(): str(each.value) for each in Urgency}
     days = {name: str(number) for number, name in enumerate(DAYS, start=1)}
     return types, urgencies, days | {name[:3]: number for name, number in days.items()}
 
 
-ALERT_TYPES, URGENCIES, WEEKDAYS = _code_names()
+ALERT_TYPES, URGENCIES, WEEKDAYS = _build_codes()
 
 
-def code_of(names: Mapping[str, str]) -> Reader:
+def build_code_reader(names: Mapping[str, str]) -> Reader:
     """Reads "3", 3, 3.0 or a name of the table as the code "3"."""
     codes = frozenset(names.values())
 
     def read(value: Any) -> str:
-        text = str(int(_number(value))) if _is_number(value) else _text(value).strip().lower()
+        text = str(int(_check_number(value))) if _is_number(value) else _check_text(value).strip().lower()
         code = names.get(text, text)
         if code not in codes:
-            raise ValueError(f"{shown(value)} is none of {', '.join(names)}")
+            raise ValueError(f"{quote(value)} is none of {', '.join(names)}")
         return code
 
     return read
@@ -48,26 +48,26 @@ def code_of(names: Mapping[str, str]) -> Reader:
 def read_time(value: Any) -> str:
     """A time of day as "HH:MM:SS", from the same with or without seconds, or from seconds since midnight."""
     if _is_number(value):
-        return _from_seconds(_number(value))
-    text = _text(value).strip()
+        return _format_seconds(_check_number(value))
+    text = _check_text(value).strip()
     match = _TIME.fullmatch(text)
     if match is None:
-        return _from_seconds(_seconds(text))
+        return _format_seconds(_parse_seconds(text))
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     # 24:00 is the end of a day.
     if minutes > 59 or seconds > 59 or hours * 3600 + minutes * 60 + seconds > _SECONDS_A_DAY:
-        raise ValueError(f"{shown(value)} is no time of day")
+        raise ValueError(f"{quote(value)} is no time of day")
     return f"{hours:02}:{minutes:02}:{seconds:02}"
 
 
-def _seconds(text: str) -> float:
+def _parse_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{shown(text)} is no time of day: write HH:MM, HH:MM:SS or seconds") from None
+        raise ValueError(f"{quote(text)} is no time of day: write HH:MM, HH:MM:SS or seconds") from None
 
 
-def _from_seconds(seconds: float) -> str:
+def _format_seconds(seconds: float) -> str:
     if not 0 <= seconds <= _SECONDS_A_DAY:
         raise ValueError(f"{seconds} seconds are no time of day")
     whole = int(seconds)
@@ -76,20 +76,20 @@ def _from_seconds(seconds: float) -> str:
 
 def read_date(value: Any) -> str:
     """A day as "YYYY-MM-DD"; a time after it is left out."""
-    match = _DATE.fullmatch(_text(value).strip())
+    match = _DATE.fullmatch(_check_text(value).strip())
     if match is None:
-        raise ValueError(f"{shown(value)} is no date: write YYYY-MM-DD")
+        raise ValueError(f"{quote(value)} is no date: write YYYY-MM-DD")
     return date.fromisoformat(match[1]).isoformat()
 
 
 def read_number(value: Any) -> float | int:
     """A number, from itself or its text."""
     if _is_number(value):
-        return _plain(_number(value))
+        return _simplify_number(_check_number(value))
     try:
-        return _plain(float(_text(value)))
+        return _simplify_number(float(_check_text(value)))
     except ValueError:
-        raise ValueError(f"{shown(value)} is no number") from None
+        raise ValueError(f"{quote(value)} is no number") from None
 
 
 def read_text(value: Any) -> str:
@@ -97,27 +97,27 @@ def read_text(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if _is_number(value):
-        return str(_plain(_number(value)))
-    return _text(value)
+        return str(_simplify_number(_check_number(value)))
+    return _check_text(value)
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _number(value: float) -> float:
-    if not -_HUGE < value < _HUGE:
+def _check_number(value: float) -> float:
+    if not -_MAX_NUMBER < value < _MAX_NUMBER:
         raise ValueError("a number is too large")
     return value
 
 
-def _plain(value: float) -> float | int:
+def _simplify_number(value: float) -> float | int:
     """Refuses nan and infinity, and writes 5.0 as 5."""
-    number = _number(value)
+    number = _check_number(value)
     return int(number) if number == int(number) else number
 
 
-def _text(value: Any) -> str:
+def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a value is missing" if value is None else f"{shown(value)} is no text")
+        raise ValueError("a value is missing" if value is None else f"{quote(value)} is no text")
     return value

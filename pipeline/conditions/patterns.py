@@ -7,14 +7,14 @@ from functools import lru_cache
 
 import re2
 
-from pipeline.conditions.bad import shown
+from pipeline.conditions.bad import quote
 
-LONGEST_PATTERN = 1_000
+MAX_PATTERN_LENGTH = 1_000
 # Steps of the compiled pattern. Measured: the slowest patterns cost about 4 ns for each step and
 # character of the text, so 5,000 steps on a text of 16k characters stay under half a second.
-LARGEST_PROGRAM = 5_000
+MAX_PROGRAM_SIZE = 5_000
 # Bytes for one compiled pattern and its caches; 512 of them are kept.
-MAX_MEM = 1 << 20
+MAX_MEMORY = 1 << 20
 
 
 class BadPattern(ValueError):
@@ -28,30 +28,30 @@ class Pattern:
 
     def __init__(self, text: str) -> None:
         options = re2.Options()
-        options.max_mem = MAX_MEM
+        options.max_mem = MAX_MEMORY
         options.log_errors = False
         options.never_capture = True
         self._regexp = re2.compile(text, options)
         self.size: int = self._regexp.programsize
 
-    def found_in(self, text: str) -> bool:
+    def is_found_in(self, text: str) -> bool:
         return self._regexp.search(text) is not None
 
 
 @lru_cache(maxsize=512)
-def compiled(text: str) -> Pattern:
+def compile_pattern(text: str) -> Pattern:
     """The pattern, ready to use. Raises BadPattern."""
-    if len(text) > LONGEST_PATTERN:
-        raise BadPattern(f"a pattern may have {LONGEST_PATTERN} characters")
+    if len(text) > MAX_PATTERN_LENGTH:
+        raise BadPattern(f"a pattern may have {MAX_PATTERN_LENGTH} characters")
     try:
         pattern = Pattern(text)
     except re2.error as error:
-        raise BadPattern(f"the pattern {shown(text)} cannot be used: {_words(error)}") from None
-    if pattern.size > LARGEST_PROGRAM:
-        raise BadPattern(f"the pattern {shown(text)} is too large")
+        raise BadPattern(f"the pattern {quote(text)} cannot be used: {_get_message(error)}") from None
+    if pattern.size > MAX_PROGRAM_SIZE:
+        raise BadPattern(f"the pattern {quote(text)} is too large")
     return pattern
 
 
-def _words(error: Exception) -> str:
-    said = error.args[0] if error.args else "unknown error"
-    return said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+def _get_message(error: Exception) -> str:
+    message = error.args[0] if error.args else "unknown error"
+    return message.decode(errors="replace") if isinstance(message, bytes) else str(message)

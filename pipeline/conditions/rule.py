@@ -10,10 +10,10 @@ from pipeline import paths
 from pipeline.conditions import codes, engine, guards, tree
 from pipeline.conditions.bad import BadRule
 from pipeline.conditions.catalogue import Logic
-from pipeline.conditions.subject import HISTORY, Picker, Subject, own_name
+from pipeline.conditions.subject import HISTORY, Picker, Subject, get_canonical_name
 
 # Each may walk the whole payload: measured 3 ms for one that makes text of half a megabyte.
-MOST_SEARCHES = 100
+MAX_SEARCHES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledCondition:
     """A condition ready for any number of alerts. `logic` is what is evaluated, for people and for the
     index; `notes` what a tree says that we do not know. To be kept and shared, also between threads."""
 
@@ -38,68 +38,68 @@ class Compiled:
     picker: Picker
 
     @property
-    def always(self) -> bool:
+    def matches_all(self) -> bool:
         """Whether it has no condition: it matches everything."""
         return self.logic is True
 
 
-def compile_rule(*rule_jsons: str) -> Compiled:
+def compile_rule(*rule_jsons: str) -> CompiledCondition:
     """Compile stored conditions of either syntax, which must all hold; "" and {} are always true.
 
     Raises BadRule.
     """
-    parts = [translated(text) for text in rule_jsons]
+    parts = [translate_rule(text) for text in rule_jsons]
     logics = [logic for logic, _ in parts if logic is not True]
-    notes = tuple(note for _, some in parts for note in some)
-    whole: Logic = {"and": logics} if len(logics) > 1 else logics[0] if logics else True
-    return _compiled("".join(rule_jsons), whole, notes)
+    notes = tuple(note for _, part_notes in parts for note in part_notes)
+    combined: Logic = {"and": logics} if len(logics) > 1 else logics[0] if logics else True
+    return _compile("".join(rule_jsons), combined, notes)
 
 
-def reads_history(compiled: Compiled) -> bool:
+def reads_history(compiled: CompiledCondition) -> bool:
     """Whether a verdict depends on what became of earlier alerts (seconds since the last incident)."""
     reads = compiled.program.reads
     if reads is None:
         return True
-    return any(not each or each == ("alert",) or own_name(each)[0] == HISTORY for each in reads)
+    return any(not each or each == ("alert",) or get_canonical_name(each)[0] == HISTORY for each in reads)
 
 
-def translated(rule_json: str) -> tuple[Logic, tuple[str, ...]]:
+def translate_rule(rule_json: str) -> tuple[Logic, tuple[str, ...]]:
     """The JSON Logic of a stored condition, checked, and notes on what was not understood."""
-    value = guards.decoded(rule_json) if rule_json.strip() else ""
+    value = guards.decode_rule(rule_json) if rule_json.strip() else ""
     if value in ("", {}):
         return True, ()
     if not isinstance(value, dict):
         raise BadRule("must be a JSON object")
     if tree.is_tree(value):
-        translation = tree.Translation()
-        return translation.logic(value), tuple(translation.notes)
+        translation = tree.Translator()
+        return translation.translate(value), tuple(translation.notes)
     guards.check_logic(value)
-    return codes.understood(value), ()
+    return codes.convert_codes(value), ()
 
 
-def _compiled(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> Compiled:
+def _compile(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> CompiledCondition:
     try:
-        program = engine.verdict_program(logic)
+        program = engine.compile_verdict(logic)
         picker = Picker(program.reads)
-    except (engine.Refused, paths.BadPath) as error:
+    except (engine.InvalidLogic, paths.BadPath) as error:
         raise BadRule(str(error)) from None
-    if picker.searches > MOST_SEARCHES:
-        raise BadRule(f"may look at {MOST_SEARCHES} paths of the payload")
-    return Compiled(rule_json, logic, notes, program, picker)
+    if picker.searches > MAX_SEARCHES:
+        raise BadRule(f"may look at {MAX_SEARCHES} paths of the payload")
+    return CompiledCondition(rule_json, logic, notes, program, picker)
 
 
-def evaluate(compiled: Compiled, subject: Subject) -> Verdict:
+def evaluate(compiled: CompiledCondition, subject: Subject) -> Verdict:
     """The verdict on one alert. Raises nothing for what a rule or an alert can hold."""
     data, read = compiled.picker.pick(subject)
     note = "; ".join(compiled.notes) or None
     try:
-        return Verdict(engine.holds(compiled.program, data), note, read)
-    except engine.Failed as failed:
+        return Verdict(engine.is_true(compiled.program, data), note, read)
+    except engine.EvaluationError as failed:
         return Verdict(False, str(failed), read)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TraceStep:
     """One node of a condition and its verdict: `depth` below the whole, `logic` its text, cut if long."""
 
     depth: int
@@ -107,31 +107,31 @@ class Step:
     verdict: Verdict
 
 
-LONGEST_TEXT = 300
+MAX_TEXT_LENGTH = 300
 # What combines verdicts, and how many arguments of it are looked at.
 _GROUPS = {"and": None, "or": None, "!": 1, "!!": 1}
 
 
-def trace(compiled: Compiled, subject: Subject) -> Iterator[Step]:
+def trace(compiled: CompiledCondition, subject: Subject) -> Iterator[TraceStep]:
     """Every group and every comparison of a condition with its own verdict, for people who try it.
 
     Each is evaluated by itself, also those that the whole would not have looked at: who has no more time
     for them takes no more of them.
     """
-    for depth, logic in _nodes(compiled.logic, 0):
-        yield Step(depth, _shown(logic), evaluate(_compiled("", logic), subject))
+    for depth, logic in _iterate_nodes(compiled.logic, 0):
+        yield TraceStep(depth, _format_logic(logic), evaluate(_compile("", logic), subject))
 
 
-def _nodes(logic: Logic, depth: int) -> Iterator[tuple[int, Logic]]:
+def _iterate_nodes(logic: Logic, depth: int) -> Iterator[tuple[int, Logic]]:
     yield depth, logic
     if not isinstance(logic, Mapping) or len(logic) != 1:
         return
     operator, arguments = next(iter(logic.items()))
-    most = _GROUPS.get(operator, 0)
-    for each in (arguments if isinstance(arguments, list) else [arguments])[:most]:
-        yield from _nodes(each, depth + 1)
+    limit = _GROUPS.get(operator, 0)
+    for each in (arguments if isinstance(arguments, list) else [arguments])[:limit]:
+        yield from _iterate_nodes(each, depth + 1)
 
 
-def _shown(logic: Logic) -> str:
+def _format_logic(logic: Logic) -> str:
     text = msgspec.json.encode(logic).decode()
-    return text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + "..."
+    return text if len(text) <= MAX_TEXT_LENGTH else text[:MAX_TEXT_LENGTH] + "..."

@@ -24,7 +24,7 @@ class Missing:
 MISSING = Missing()
 
 
-def subject_of(alert: Alert, urgency: Urgency, now: datetime, seconds_since_last: float | None) -> Subject:
+def build_subject(alert: Alert, urgency: Urgency, now: datetime, seconds_since_last: float | None) -> Subject:
     """The variables of an alert, by their plain names and under `alert.`.
 
     Alert type ("0" to "5"), urgency ("0", "1") and day of the week ("1" is Monday) are text; time
@@ -47,9 +47,9 @@ def subject_of(alert: Alert, urgency: Urgency, now: datetime, seconds_since_last
     return fields | {"alert": fields}
 
 
-def texts_at(subject: Subject, path: paths.Path) -> list[str]:
+def find_texts(subject: Subject, path: paths.Path) -> list[str]:
     """The values in the payload at a path, as text."""
-    return [paths.text_of(value) for value in paths.find(subject.get("payload"), path)]
+    return [paths.to_text(value) for value in paths.find(subject.get("payload"), path)]
 
 
 Variable = tuple[str, ...]
@@ -60,22 +60,22 @@ def is_search(variable: Variable) -> bool:
     return len(variable) == 2 and variable[0] == "found"
 
 
-def own_name(variable: Variable) -> Variable:
+def get_canonical_name(variable: Variable) -> Variable:
     """The variable as the catalogue has it: without `alert.`, and under the one name it has here."""
     plain = variable[1:] if variable[0] == "alert" and len(variable) > 1 else variable
-    return (catalogue.canonical(plain[0]), *plain[1:])
+    return (catalogue.normalize_field(plain[0]), *plain[1:])
 
 
-def label(variable: Variable) -> str:
+def format_variable(variable: Variable) -> str:
     """How people write the variable."""
-    return variable[1] if is_search(variable) else ".".join(own_name(variable))
+    return variable[1] if is_search(variable) else ".".join(get_canonical_name(variable))
 
 
-def look(subject: Subject, variable: Variable) -> Any:
+def read_variable(subject: Subject, variable: Variable) -> Any:
     """A variable's value, or MISSING."""
     if is_search(variable):
-        return texts_at(subject, paths.parse(variable[1]))
-    return _follow(subject, own_name(variable))[0]
+        return find_texts(subject, paths.parse(variable[1]))
+    return _follow(subject, get_canonical_name(variable))[0]
 
 
 def _follow(subject: Subject, steps: Variable) -> tuple[Any, int, Any]:
@@ -84,19 +84,19 @@ def _follow(subject: Subject, steps: Variable) -> tuple[Any, int, Any]:
     The two differ where a list is on the way: it is handed over whole.
     """
     value: Any = subject
-    taken: int = len(steps)
+    used: int = len(steps)
     outer: Any = MISSING
-    for at, step in enumerate(steps):
+    for position, step in enumerate(steps):
         if isinstance(value, dict):
             value = value.get(step, MISSING)
         elif isinstance(value, list):
             if outer is MISSING:
-                taken, outer = at, value
+                used, outer = position, value
             index = int(step) if step.isascii() and step.isdigit() and len(step) < 10 else len(value)
             value = value[index] if index < len(value) else MISSING
         else:
-            return MISSING, taken, outer
-    return value, taken, value if outer is MISSING else outer
+            return MISSING, used, outer
+    return value, used, value if outer is MISSING else outer
 
 
 class Picker:
@@ -110,9 +110,13 @@ class Picker:
 
     def __init__(self, variables: tuple[Variable, ...] | None) -> None:
         self._everything = variables is None
-        outermost = _outermost(variables or ())
+        outermost = _find_outermost(variables or ())
         self._searches = [(each[1], paths.parse(each[1])) for each in outermost if is_search(each)]
-        self._variables = [(each, own_name(each), label(each)) for each in outermost if not is_search(each)]
+        self._variables = [
+            (each, get_canonical_name(each), format_variable(each))
+            for each in outermost
+            if not is_search(each)
+        ]
 
     @property
     def searches(self) -> int:
@@ -126,24 +130,28 @@ class Picker:
         data: dict[str, Any] = {}
         read: dict[str, Any] = {}
         for variable, steps, name in self._variables:
-            value, taken, handed = _follow(subject, steps)
+            value, used, passed = _follow(subject, steps)
             read[name] = None if value is MISSING else value
             if value is not MISSING:
-                _place(data, variable[: taken + len(variable) - len(steps)], handed)
+                _set_value(data, variable[: used + len(variable) - len(steps)], passed)
         if self._searches:
-            found = {text: texts_at(subject, path) for text, path in self._searches}
+            found = {text: find_texts(subject, path) for text, path in self._searches}
             data["found"] = found
             read.update(found)
         return data, read
 
 
-def _outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
+def _find_outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
     """Without those that are inside another one."""
-    every = set(variables)
-    return tuple(each for each in sorted(every) if not any(each[:n] in every for n in range(1, len(each))))
+    all_variables = set(variables)
+    return tuple(
+        each
+        for each in sorted(all_variables)
+        if not any(each[:n] in all_variables for n in range(1, len(each)))
+    )
 
 
-def _place(data: dict[str, Any], variable: Variable, value: Any) -> None:
+def _set_value(data: dict[str, Any], variable: Variable, value: Any) -> None:
     *above, last = variable
     for step in above:
         data = data.setdefault(step, {})

@@ -10,12 +10,12 @@ from typing import Any
 
 from pipeline import paths
 from pipeline.conditions import catalogue, literals, patterns
-from pipeline.conditions.bad import BadRule, shown
+from pipeline.conditions.bad import BadRule, quote
 from pipeline.conditions.catalogue import Logic, Operator
 
 GROUP, RULE = "group", "rule"
-DEEPEST = 32
-MOST_NODES = 1_000
+MAX_DEPTH = 32
+MAX_NODES = 1_000
 
 # The builder knows two and a `not`; its menu shows the others by name.
 CONJUNCTIONS = {
@@ -27,7 +27,7 @@ CONJUNCTIONS = {
 }
 
 
-class Unknown(ValueError):
+class UnknownElement(ValueError):
     """What a rule of the tree says and we do not know."""
 
 
@@ -36,14 +36,14 @@ def is_tree(value: Mapping[str, Any]) -> bool:
     return "children1" in value or value.get("type") in (GROUP, RULE)
 
 
-class Translation:
+class Translator:
     """One tree on its way to JSON Logic; `notes` gathers what it says that we do not know."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self._nodes = 0
 
-    def logic(self, node: Any, depth: int = 1, negated: bool = False) -> Logic:
+    def translate(self, node: Any, depth: int = 1, negated: bool = False) -> Logic:
         """Raises BadRule for a tree too large, one that is none, and a pattern that cannot be used.
 
         `negated` tells whether a `not` around the node turns its verdict round.
@@ -54,34 +54,34 @@ class Translation:
         kind = node.get("type")
         try:
             if kind == RULE:
-                return _leaf(_properties(node))
+                return _translate_leaf(_get_properties(node))
             if kind == GROUP or (kind is None and "children1" in node):
-                return self._group(node, depth, negated)
-            raise Unknown(f"a node of type {shown(kind)} is not known")
-        except Unknown as unknown:
+                return self._translate_group(node, depth, negated)
+            raise UnknownElement(f"a node of type {quote(kind)} is not known")
+        except UnknownElement as unknown:
             self.notes.append(str(unknown))
             return negated
 
     def _count(self, depth: int) -> None:
         self._nodes += 1
-        if depth > DEEPEST:
-            raise BadRule(f"groups may be nested {DEEPEST} deep")
-        if self._nodes > MOST_NODES:
-            raise BadRule(f"a condition may have {MOST_NODES} groups and rules")
+        if depth > MAX_DEPTH:
+            raise BadRule(f"groups may be nested {MAX_DEPTH} deep")
+        if self._nodes > MAX_NODES:
+            raise BadRule(f"a condition may have {MAX_NODES} groups and rules")
 
-    def _group(self, node: Mapping[str, Any], depth: int, negated: bool) -> Logic:
-        operator, turned = _conjunction(_properties(node))
+    def _translate_group(self, node: Mapping[str, Any], depth: int, negated: bool) -> Logic:
+        operator, is_negated = _get_conjunction(_get_properties(node))
         inner = [
-            self.logic(child, depth + 1, negated != turned)
-            for child in _children(node)
+            self.translate(child, depth + 1, negated != is_negated)
+            for child in _get_children(node)
             if not _is_blank(child)
         ]
         if not inner:
             return True
-        return {"!": [{operator: inner}]} if turned else {operator: inner}
+        return {"!": [{operator: inner}]} if is_negated else {operator: inner}
 
 
-def _properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
+def _get_properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
     properties = node.get("properties")
     if properties is None:
         return {}
@@ -90,7 +90,7 @@ def _properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return properties
 
 
-def _children(node: Mapping[str, Any]) -> Iterator[Any]:
+def _get_children(node: Mapping[str, Any]) -> Iterator[Any]:
     children = node.get("children1")
     if isinstance(children, Mapping):
         return iter(children.values())
@@ -99,96 +99,100 @@ def _children(node: Mapping[str, Any]) -> Iterator[Any]:
     raise BadRule("children1 must be an object or an array")
 
 
-def _conjunction(properties: Mapping[str, Any]) -> tuple[str, bool]:
+def _get_conjunction(properties: Mapping[str, Any]) -> tuple[str, bool]:
     name = properties.get("conjunction")
     known = CONJUNCTIONS.get(str(name or "AND").strip().upper())
     if known is None:
-        raise Unknown(f"the conjunction {shown(name)} is not known")
-    operator, turned = known
-    return operator, turned != (properties.get("not") is True)
+        raise UnknownElement(f"the conjunction {quote(name)} is not known")
+    operator, is_negated = known
+    return operator, is_negated != (properties.get("not") is True)
 
 
 def _is_blank(node: Any) -> bool:
     """The builder's empty line: a rule with neither field nor operator."""
     if not isinstance(node, Mapping) or node.get("type") != RULE:
         return False
-    properties = _properties(node)
+    properties = _get_properties(node)
     return not properties.get("field") and not properties.get("operator")
 
 
-def _leaf(properties: Mapping[str, Any]) -> Logic:
+def _translate_leaf(properties: Mapping[str, Any]) -> Logic:
     field = properties.get("field")
     operator = properties.get("operator")
     if not isinstance(field, str):
-        raise Unknown(f"the field {shown(field)} is not known")
+        raise UnknownElement(f"the field {quote(field)} is not known")
     if not isinstance(operator, str):
-        raise Unknown(f"the operator {shown(operator)} of {shown(field)} is not known")
+        raise UnknownElement(f"the operator {quote(operator)} of {quote(field)} is not known")
     sources = properties.get("valueSrc") or []
     if any(source not in ("value", None) for source in (sources if isinstance(sources, list) else [sources])):
-        raise Unknown(f"{shown(field)}: only plain values can be compared")
-    name, values = catalogue.canonical(field), _flat(properties.get("value"))
+        raise UnknownElement(f"{quote(field)}: only plain values can be compared")
+    name, values = catalogue.normalize_field(field), _flatten(properties.get("value"))
     if name == catalogue.PAYLOAD:
-        return _payload(operator.strip().lower(), values, properties.get("operatorOptions"))
+        return _translate_payload(operator.strip().lower(), values, properties.get("operatorOptions"))
     known = catalogue.FIELDS.get(name)
     if known is None:
-        raise Unknown(f"the field {shown(field)} is not known")
-    return _compare(field, _operator(known.operators, operator, field), {"var": name}, values, known.read)
+        raise UnknownElement(f"the field {quote(field)} is not known")
+    return _build_comparison(
+        field, _find_operator(known.operators, operator, field), {"var": name}, values, known.read
+    )
 
 
-def _flat(value: Any) -> list[Any]:
+def _flatten(value: Any) -> list[Any]:
     """Choices of several come as a list within the list of values."""
     items = value if isinstance(value, list) else [value]
     return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
 
 
-def _operator(operators: Mapping[str, Operator], name: str, field: str) -> Operator:
+def _find_operator(operators: Mapping[str, Operator], name: str, field: str) -> Operator:
     known = operators.get(name.strip().lower())
     if known is None:
-        raise Unknown(f"the operator {shown(name)} of {shown(field)} is not known")
+        raise UnknownElement(f"the operator {quote(name)} of {quote(field)} is not known")
     return known
 
 
-def _compare(field: str, operator: Operator, read: Logic, values: list[Any], reader: Any) -> Logic:
-    wanted = values if operator.takes is None else values[: operator.takes]
-    if len(wanted) < (operator.takes or 0) or (operator.takes is None and not wanted):
-        raise Unknown(f"{shown(field)}: a value is missing")
+def _build_comparison(field: str, operator: Operator, read: Logic, values: list[Any], reader: Any) -> Logic:
+    needed = values if operator.value_count is None else values[: operator.value_count]
+    if len(needed) < (operator.value_count or 0) or (operator.value_count is None and not needed):
+        raise UnknownElement(f"{quote(field)}: a value is missing")
     try:
-        understood = [reader(value) for value in wanted]
+        parsed = [reader(value) for value in needed]
     except ValueError as error:
-        raise Unknown(f"{shown(field)}: {error}") from None
+        raise UnknownElement(f"{quote(field)}: {error}") from None
     if operator.build is catalogue.MATCHES.build:
-        _check_pattern(understood[0])
-    return operator.logic(read, understood)
+        _check_pattern(parsed[0])
+    return operator.build_logic(read, parsed)
 
 
 def _check_pattern(text: str) -> None:
     try:
-        patterns.compiled(text)
+        patterns.compile_pattern(text)
     except patterns.BadPattern as error:
         raise BadRule(str(error)) from None
 
 
-def _payload(operator: str, values: list[Any], options: Any) -> Logic:
-    found = {"val": ["found", _path(values)]}
+def _translate_payload(operator: str, values: list[Any], options: Any) -> Logic:
+    found = {"val": ["found", _get_path(values)]}
     if "key" in operator:
         return {"!": [found]} if "not" in operator else {"!!": [found]}
-    named = options.get("ploperator") if isinstance(options, Mapping) else None
-    if named is None:
-        named = "equal" if operator == catalogue.PAYLOAD_SEARCH else operator
-    known = _operator(catalogue.PAYLOAD_OPERATORS, str(named), catalogue.PAYLOAD)
+    operator_name = options.get("ploperator") if isinstance(options, Mapping) else None
+    if operator_name is None:
+        operator_name = "equal" if operator == catalogue.PAYLOAD_SEARCH else operator
+    known = _find_operator(catalogue.PAYLOAD_OPERATORS, str(operator_name), catalogue.PAYLOAD)
     # Any value at the path may be the one; a negative operator wants none of them to be.
-    positive = Operator(known.build, known.takes)
+    positive = Operator(known.build, known.value_count)
     reader = literals.read_text
-    some = {"some": [found, _compare(catalogue.PAYLOAD, positive, {"var": ""}, values[1:], reader)]}
-    return {"!": [some]} if known.negated else some
+    any_match = {
+        "some": [found, _build_comparison(catalogue.PAYLOAD, positive, {"var": ""}, values[1:], reader)]
+    }
+    return {"!": [any_match]} if known.negated else any_match
 
 
-def _path(values: list[Any]) -> str:
+def _get_path(values: list[Any]) -> str:
     path = values[0] if values else None
     if not isinstance(path, str) or not path.strip():
-        raise Unknown("payload: a path is missing")
+        raise UnknownElement("payload: a path is missing")
     try:
         paths.parse(path)
     except paths.BadPath as error:
-        raise Unknown(f"payload: {error}") from None
+        raise UnknownElement(f"payload: {error}") from None
     return path

@@ -4,27 +4,33 @@ Used alike by alerts, timers, the HTTP interface and signed links. Each function
 whole change; nothing here looks at a clock or a table. Contract sections 4.3 and 4.4.
 """
 
-from pipeline.moves.answers import against_snoozing, move, snooze, wake
-from pipeline.moves.chain import after, open_incident, rearm, start, start_assigned
-from pipeline.moves.families import against_merging, merge, unmerge
-from pipeline.moves.handing import assign, change_policy, change_sla, change_urgency, give_role
+from pipeline.moves.answers import change_status, check_snooze, snooze, unsnooze
+from pipeline.moves.chain import (
+    get_saved,
+    open_incident,
+    save_with_timers,
+    start_escalation,
+    start_for_assignee,
+)
+from pipeline.moves.families import check_merge, merge, unmerge
+from pipeline.moves.handing import assign, assign_role, change_policy, change_sla, change_urgency
 
 __all__ = [
-    "after",
-    "against_merging",
-    "against_snoozing",
     "assign",
+    "assign_role",
     "change_policy",
     "change_sla",
+    "change_status",
     "change_urgency",
-    "give_role",
+    "check_merge",
+    "check_snooze",
+    "get_saved",
     "merge",
-    "move",
     "open_incident",
-    "rearm",
+    "save_with_timers",
     "snooze",
-    "start",
-    "start_assigned",
+    "start_escalation",
+    "start_for_assignee",
     "unmerge",
-    "wake",
+    "unsnooze",
 ]

@@ -5,27 +5,36 @@ from datetime import datetime
 
 from models.effects import (
     Actor,
+    CancelNotifications,
     Effect,
     IncidentState,
     ReclaimEntities,
     RecordLog,
     ReleaseEntities,
-    VoidNotices,
 )
-from models.enums import PROMISED, IncidentStatus, NoticeKind
-from models.facts import Directory, ServiceFacts
-from pipeline.moves.chain import NOBODY, awake, called, new_chain, rearm, reopened, start, woken
+from models.enums import SLA_KINDS, IncidentStatus, NotificationKind
+from models.facts import OnCallConfig, ServiceFacts
+from pipeline.moves.chain import (
+    EMPTY_CONFIG,
+    clear_snooze,
+    end_snooze,
+    format_number,
+    reopen,
+    restart_escalation,
+    save_with_timers,
+    start_escalation,
+)
 
 # What an SLA promises about an end is no matter of an answer, and a sleep silences the chain, not a promise.
-_ANSWERED = frozenset(NoticeKind) - {NoticeKind.SLA_RESOLVE}
-_ASLEEP = frozenset(NoticeKind) - PROMISED
+_ACKNOWLEDGED_KINDS = frozenset(NotificationKind) - {NotificationKind.SLA_RESOLVE}
+_SNOOZED_KINDS = frozenset(NotificationKind) - SLA_KINDS
 
 
-def move(
+def change_status(
     incident: IncidentState,
-    to: IncidentStatus,
+    status: IncidentStatus,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
     reason: str,
@@ -36,59 +45,61 @@ def move(
     Resolved, it takes with it those of its `children` that are open. Triggered again or reopened, it is
     awake and stands alone.
     """
-    if incident.status is to:
+    if incident.status is status:
         return ()
-    if to is IncidentStatus.TRIGGERED:
-        return _trigger_again(incident, service, directory, actor, now, reason)
-    back = () if incident.is_open else _back(incident, actor, now)
-    if to is IncidentStatus.ACKNOWLEDGED:
+    if status is IncidentStatus.TRIGGERED:
+        return _retrigger(incident, service, config, actor, now, reason)
+    reclaimed = () if incident.is_open else _reclaim(incident, actor, now)
+    if status is IncidentStatus.ACKNOWLEDGED:
         # A reopened one has its whole time again, or its time-outs would be over at once.
-        before = incident if incident.is_open else reopened(incident, now).but(acknowledged_date=None)
-        moved = before.but(
-            status=to,
+        before = incident if incident.is_open else reopen(incident, now).with_changes(acknowledged_date=None)
+        changed = before.with_changes(
+            status=status,
             acknowledged_date=before.acknowledged_date or now,
-            answered_at=before.answered_at or now,
+            sla_acknowledged_at=before.sla_acknowledged_at or now,
             resolved_date=None,
             assigned_to=before.assigned_to or actor.user,
         )
-        word, over = "acknowledged", _ANSWERED
-        freed: tuple[Effect, ...] = ()
+        action, cancelled_kinds = "acknowledged", _ACKNOWLEDGED_KINDS
+        released: tuple[Effect, ...] = ()
     else:
-        moved = awake(incident).but(status=to, resolved_date=now, collecting=False)
-        word, over = "resolved", frozenset(NoticeKind)
-        freed = (
+        changed = clear_snooze(incident).with_changes(status=status, resolved_date=now, collecting=False)
+        action, cancelled_kinds = "resolved", frozenset(NotificationKind)
+        released = (
             ReleaseEntities(incident.unique_id, actor.is_person),
-            *_children_resolved(incident, children, actor, now),
+            *_resolve_children(incident, children, actor, now),
         )
-    why = f"{word} by {actor.name}"
+    why = f"{action} by {actor.name}"
     return (
-        *rearm(moved, service, directory, now, why),
-        *freed,
-        *back,
-        VoidNotices(incident.unique_id, now, why, over),
-        RecordLog(incident.unique_id, now, word, reason, actor),
+        *save_with_timers(changed, service, config, now, why),
+        *released,
+        *reclaimed,
+        CancelNotifications(incident.unique_id, now, why, cancelled_kinds),
+        RecordLog(incident.unique_id, now, action, reason, actor),
     )
 
 
-def _trigger_again(
+def _retrigger(
     incident: IncidentState,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
     reason: str,
 ) -> tuple[Effect, ...]:
-    back = _back(incident, actor, now)
-    begun = new_chain(incident, now) if incident.is_open else reopened(incident, now)
-    again = begun.but(status=IncidentStatus.TRIGGERED, acknowledged_date=None, resolved_date=None)
+    reclaimed = _reclaim(incident, actor, now)
+    restarted = restart_escalation(incident, now) if incident.is_open else reopen(incident, now)
+    triggered = restarted.with_changes(
+        status=IncidentStatus.TRIGGERED, acknowledged_date=None, resolved_date=None
+    )
     return (
-        *back,
+        *reclaimed,
         RecordLog(incident.unique_id, now, "triggered", reason, actor),
-        *start(again, service, directory, actor, now),
+        *start_escalation(triggered, service, config, actor, now),
     )
 
 
-def _back(incident: IncidentState, actor: Actor, now: datetime) -> tuple[Effect, ...]:
+def _reclaim(incident: IncidentState, actor: Actor, now: datetime) -> tuple[Effect, ...]:
     """What an incident takes back that needs somebody again, and that it does so by itself."""
     entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
     if incident.parent is None:
@@ -99,15 +110,18 @@ def _back(incident: IncidentState, actor: Actor, now: datetime) -> tuple[Effect,
     )
 
 
-def _children_resolved(
+def _resolve_children(
     incident: IncidentState, children: Iterable[IncidentState], actor: Actor, now: datetime
 ) -> tuple[Effect, ...]:
-    reason = f"merged into {called(incident)}, which is resolved"
-    over = [move(child, IncidentStatus.RESOLVED, None, NOBODY, actor, now, reason) for child in children]
-    return tuple(effect for effects in over for effect in effects)
+    reason = f"merged into {format_number(incident)}, which is resolved"
+    resolved = [
+        change_status(child, IncidentStatus.RESOLVED, None, EMPTY_CONFIG, actor, now, reason)
+        for child in children
+    ]
+    return tuple(effect for effects in resolved for effect in effects)
 
 
-def against_snoozing(incident: IncidentState) -> str | None:
+def check_snooze(incident: IncidentState) -> str | None:
     """Why it cannot be put to sleep, in words."""
     if incident.status is not IncidentStatus.ACKNOWLEDGED:
         return "Only an acknowledged incident can be snoozed."
@@ -118,24 +132,24 @@ def snooze(
     incident: IncidentState,
     until: datetime,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
     """Nothing more is heard of an acknowledged incident until then, when it is triggered again."""
     why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {actor.name}"
-    asleep = incident.but(snoozed_at=now, snoozed_till=until)
+    snoozed = incident.with_changes(snoozed_at=now, snoozed_till=until)
     return (
-        VoidNotices(incident.unique_id, now, f"snoozed {why}", _ASLEEP),
+        CancelNotifications(incident.unique_id, now, f"snoozed {why}", _SNOOZED_KINDS),
         RecordLog(incident.unique_id, now, "snoozed", why, actor),
-        *rearm(asleep, service, directory, now, f"snoozed {why}"),
+        *save_with_timers(snoozed, service, config, now, f"snoozed {why}"),
     )
 
 
-def wake(
+def unsnooze(
     incident: IncidentState,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
@@ -143,5 +157,5 @@ def wake(
     if incident.snoozed_till is None:
         return ()
     why = f"woken by {actor.name}"
-    log = RecordLog(incident.unique_id, now, "woken", why, actor)
-    return (log, *rearm(woken(incident, now), service, directory, now, why))
+    log = RecordLog(incident.unique_id, now, "unsnoozed", why, actor)
+    return (log, *save_with_timers(end_snooze(incident, now), service, config, now, why))

@@ -7,33 +7,35 @@ from datetime import datetime
 from models.effects import (
     Actor,
     ApplyTaskTemplate,
-    ArmTimers,
+    CreateNotification,
     Effect,
     IncidentState,
-    OweNotice,
+    ReconcileTimers,
     RecordLog,
     SaveIncident,
-    begun_anew,
+    restarted_escalation,
 )
-from models.enums import NoticeKind
-from models.facts import Directory, PersonFacts, ServiceFacts
+from models.enums import NotificationKind
+from models.facts import OnCallConfig, PersonFacts, ServiceFacts
 from schedules import escalation, timers
-from schedules.notices import notices_for, recipient, told_at
+from schedules.notices import build_notifications, get_recipient, get_routing_time
 
 # Whom a chain may name that does not go on.
-NOBODY = Directory()
+EMPTY_CONFIG = OnCallConfig()
 
 
-def rearm(
+def save_with_timers(
     incident: IncidentState,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     now: datetime,
     why: str = "planned anew",
 ) -> tuple[Effect, ...]:
     """The incident as it is now, and exactly the timers that follow from it."""
-    armed = ArmTimers(incident.unique_id, timers.wanted(incident, service, directory), now, why)
-    return (SaveIncident(incident), armed)
+    reconcile = ReconcileTimers(
+        incident.unique_id, timers.get_expected_timers(incident, service, config), now, why
+    )
+    return (SaveIncident(incident), reconcile)
 
 
 def open_incident(
@@ -51,74 +53,80 @@ def open_incident(
     return (SaveIncident(incident), RecordLog(name, now, "opened", reason, actor), *tasks)
 
 
-def start(
+def start_escalation(
     incident: IncidentState,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
     """Begin the chain: the steps that are due at once, and the timer of the next."""
-    incident, effects = escalation.advance(incident, directory, actor, now)
-    return (*effects, *rearm(incident, service, directory, now, "first step taken"))
+    incident, effects = escalation.advance(incident, config, actor, now)
+    return (*effects, *save_with_timers(incident, service, config, now, "first step taken"))
 
 
-def start_assigned(
+def start_for_assignee(
     incident: IncidentState,
     person: PersonFacts | None,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
     """Begin the chain of a new incident that somebody was chosen for: they are told, by it or besides it."""
-    effects = start(incident, service, directory, actor, now)
+    effects = start_escalation(incident, service, config, actor, now)
     if person is None:
         return effects
     # A chain that begins later tells its first people then: who is on call by then is not known.
-    at = max(now, incident.chain_started_at)
-    known = directory if at == now else replace(directory, schedules={})
+    at = max(now, incident.run_started_at)
+    known = config if at == now else replace(config, schedules={})
     _, first = escalation.advance(incident, known, actor, at)
-    told = recipient(person, told_at(directory, at))
-    if any(effect.notice.user == told.row for effect in first if isinstance(effect, OweNotice)):
+    receiver = get_recipient(person, get_routing_time(config, at))
+    if any(
+        effect.notification.user == receiver.row for effect in first if isinstance(effect, CreateNotification)
+    ):
         return effects
     reason = f"assigned by {actor.name}"
-    notices = notices_for(incident, person, NoticeKind.ASSIGNMENT, "0", reason, directory, at)
-    return (*effects, *(OweNotice(notice) for notice in notices))
+    notifications = build_notifications(
+        incident, person, NotificationKind.ASSIGNMENT, "0", reason, config, at
+    )
+    return (*effects, *(CreateNotification(notification) for notification in notifications))
 
 
-def after(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:
+def get_saved(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:
     """The incident as these effects leave it."""
-    said = [effect.incident for effect in effects if isinstance(effect, SaveIncident)]
-    return next((one for one in reversed(said) if one.unique_id == incident.unique_id), incident)
+    saved = [effect.incident for effect in effects if isinstance(effect, SaveIncident)]
+    return next((one for one in reversed(saved) if one.unique_id == incident.unique_id), incident)
 
 
-def called(incident: IncidentState) -> str:
+def format_number(incident: IncidentState) -> str:
     """As people call it; they know of no other before they can ask for anything."""
     return f"#{incident.number}"
 
 
-def awake(incident: IncidentState) -> IncidentState:
-    return incident.but(snoozed_at=None, snoozed_till=None)
+def clear_snooze(incident: IncidentState) -> IncidentState:
+    return incident.with_changes(snoozed_at=None, snoozed_till=None)
 
 
-def alone(incident: IncidentState, now: datetime) -> IncidentState:
+def detach(incident: IncidentState, now: datetime) -> IncidentState:
     """Awake and by itself: what a sleep or a parent kept back must not all be over at once."""
     if incident.snoozed_till is None and incident.parent is None:
         return incident
-    return awake(incident).but(parent=None, timeouts_from=now)
+    return clear_snooze(incident).with_changes(parent=None, timeouts_started_at=now)
 
 
-def woken(incident: IncidentState, now: datetime) -> IncidentState:
+def end_snooze(incident: IncidentState, now: datetime) -> IncidentState:
     """Awake, a child as before."""
-    return incident if incident.snoozed_till is None else alone(incident, now)
+    return incident if incident.snoozed_till is None else detach(incident, now)
 
 
-def new_chain(incident: IncidentState, now: datetime) -> IncidentState:
+def restart_escalation(incident: IncidentState, now: datetime) -> IncidentState:
     """Awake, by itself, and its chain begins anew; its time-outs go on."""
-    return alone(incident, now).but(**begun_anew(incident.chain, now))
+    return detach(incident, now).with_changes(**restarted_escalation(incident.escalation_run, now))
 
 
-def reopened(incident: IncidentState, now: datetime) -> IncidentState:
+def reopen(incident: IncidentState, now: datetime) -> IncidentState:
     """Open again: its promises and its time-outs begin anew too."""
-    return new_chain(incident, now).but(promised_from=now, answered_at=None, timeouts_from=now)
+    return restart_escalation(incident, now).with_changes(
+        sla_started_at=now, sla_acknowledged_at=None, timeouts_started_at=now
+    )

@@ -3,24 +3,32 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from models.effects import Actor, Effect, IncidentState, RecordLog, SaveIncident, VoidNotices
+from models.effects import Actor, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
 from models.enums import IncidentStatus
-from models.facts import Directory, ServiceFacts
-from pipeline.moves.answers import move
-from pipeline.moves.chain import NOBODY, after, alone, awake, called, rearm
+from models.facts import OnCallConfig, ServiceFacts
+from pipeline.moves.answers import change_status
+from pipeline.moves.chain import (
+    EMPTY_CONFIG,
+    clear_snooze,
+    detach,
+    format_number,
+    get_saved,
+    save_with_timers,
+)
 
 
-def against_merging(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:
+def check_merge(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:
     """Why these cannot be merged into that one, in words that name them."""
     if not parent.is_open or parent.parent is not None:
-        return f"{called(parent)} is {'resolved' if parent.parent is None else 'merged into another one'}."
+        state = "resolved" if parent.parent is None else "merged into another one"
+        return f"{format_number(parent)} is {state}."
     for child in children:
         if child.row == parent.row:
             return "An incident cannot be merged into itself."
         if not child.is_open:
-            return f"{called(child)} is resolved."
+            return f"{format_number(child)} is resolved."
         if child.parent is not None:
-            return f"{called(child)} is merged into another one, or into this, already."
+            return f"{format_number(child)} is merged into another one, or into this, already."
     return None
 
 
@@ -36,40 +44,40 @@ def merge(
     `grandchildren`, all that is merged into them, become its children too: families have two generations.
     Nothing may be against it, see `against_merging`.
     """
-    names = ", ".join(map(called, children))
-    said = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {actor.name}", actor)
-    why = f"merged into {called(parent)} by {actor.name}"
-    taken = [_taken_in(child, parent, actor, now, why) for child in children]
-    moved = [_moved_over(child, parent, actor, now, why) for child in grandchildren]
-    return (said, *(effect for effects in (*taken, *moved) for effect in effects))
+    names = ", ".join(map(format_number, children))
+    merge_log = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {actor.name}", actor)
+    why = f"merged into {format_number(parent)} by {actor.name}"
+    child_effects = [_merge_child(child, parent, actor, now, why) for child in children]
+    grandchild_effects = [_move_grandchild(child, parent, actor, now, why) for child in grandchildren]
+    return (merge_log, *(effect for effects in (*child_effects, *grandchild_effects) for effect in effects))
 
 
-def _taken_in(
+def _merge_child(
     child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
 ) -> tuple[Effect, ...]:
     # What its service is told from here on must not be gathered where nobody hears of it.
-    merged = awake(child).but(parent=parent.row, collecting=False)
-    acknowledged = move(merged, IncidentStatus.ACKNOWLEDGED, None, NOBODY, actor, now, why)
+    merged = clear_snooze(child).with_changes(parent=parent.row, collecting=False)
+    acknowledged = change_status(merged, IncidentStatus.ACKNOWLEDGED, None, EMPTY_CONFIG, actor, now, why)
     return (
         *acknowledged,
         RecordLog(child.unique_id, now, "merged", why, actor),
-        VoidNotices(child.unique_id, now, why),
-        *rearm(after(merged, acknowledged), None, NOBODY, now, why),
+        CancelNotifications(child.unique_id, now, why),
+        *save_with_timers(get_saved(merged, acknowledged), None, EMPTY_CONFIG, now, why),
     )
 
 
-def _moved_over(
+def _move_grandchild(
     child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
 ) -> tuple[Effect, ...]:
     log = RecordLog(child.unique_id, now, "merged", f"its parent is {why}", actor)
-    return (SaveIncident(child.but(parent=parent.row)), log)
+    return (SaveIncident(child.with_changes(parent=parent.row)), log)
 
 
 def unmerge(
     child: IncidentState,
     parent: IncidentState,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
@@ -77,7 +85,7 @@ def unmerge(
 
     Who is acknowledged or resolved has no chain: of the directory, only what SLAs promise is asked for.
     """
-    why = f"no longer merged into {called(parent)}, said {actor.name}"
-    freed = alone(child, now) if child.is_open else child.but(parent=None)
+    why = f"no longer merged into {format_number(parent)}, said {actor.name}"
+    detached = detach(child, now) if child.is_open else child.with_changes(parent=None)
     log = RecordLog(child.unique_id, now, "unmerged", why, actor)
-    return (log, *rearm(freed, service, directory, now, why))
+    return (log, *save_with_timers(detached, service, config, now, why))

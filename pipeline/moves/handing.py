@@ -6,30 +6,30 @@ from datetime import datetime
 from models.effects import (
     Actor,
     AssignRole,
+    CancelNotifications,
+    CreateNotification,
     Effect,
     IncidentState,
-    OweNotice,
     RecordLog,
     SaveIncident,
-    VoidNotices,
 )
-from models.enums import BY_RULES, PROMISED, IncidentStatus, NoticeKind, Urgency
-from models.facts import Directory, Named, PersonFacts, ServiceFacts, TellingFacts
-from pipeline.moves.chain import new_chain, rearm, start, woken
-from schedules.notices import notices_anew, notices_for, recipient, told_at
-from schedules.targets import assignee
+from models.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
+from models.facts import NotificationFacts, OnCallConfig, PersonFacts, Reference, ServiceFacts
+from pipeline.moves.chain import end_snooze, restart_escalation, save_with_timers, start_escalation
+from schedules.notices import build_notifications, get_recipient, get_routing_time, rebuild_notifications
+from schedules.targets import choose_assignee
 
 # Who has an incident, and where it goes, is no concern of what its SLA promises, nor of those who were asked
 # to help.
-_HANDED_ON = frozenset(NoticeKind) - PROMISED - {NoticeKind.RESPONDER}
-_ASSIGNED = frozenset({NoticeKind.ASSIGNMENT})
+_REASSIGNED_KINDS = frozenset(NotificationKind) - SLA_KINDS - {NotificationKind.RESPONDER}
+_ASSIGNMENT_KINDS = frozenset({NotificationKind.ASSIGNMENT})
 
 
 def assign(
     incident: IncidentState,
     person: PersonFacts | None,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
     reason: str = "",
@@ -42,32 +42,42 @@ def assign(
     if incident.assigned_to == row:
         return ()
     name = person.name if person else "nobody"
-    why = _because(f"assigned to {name} by {actor.name}", reason)
+    why = _add_reason(f"assigned to {name} by {actor.name}", reason)
     log = RecordLog(incident.unique_id, now, "assigned", why, actor)
-    awake = woken(incident, now).but(assigned_to=row)
+    unsnoozed = end_snooze(incident, now).with_changes(assigned_to=row)
     if not incident.is_open:
-        return (log, *rearm(awake, service, directory, now, why))
+        return (log, *save_with_timers(unsnoozed, service, config, now, why))
     if person is None:
-        void = VoidNotices(incident.unique_id, now, why, _ASSIGNED)
+        cancelled = CancelNotifications(incident.unique_id, now, why, _ASSIGNMENT_KINDS)
         if incident.status is IncidentStatus.TRIGGERED and not incident.escalating:
-            return (void, log, *start(new_chain(awake, now), service, directory, actor, now))
-        return (void, log, *rearm(awake, service, directory, now, why))
+            return (
+                cancelled,
+                log,
+                *start_escalation(restart_escalation(unsnoozed, now), service, config, actor, now),
+            )
+        return (cancelled, log, *save_with_timers(unsnoozed, service, config, now, why))
     # Each assignment is a reason of its own, so it gets a chain number of its own.
-    taken = awake.but(escalating=False, chain=awake.chain + 1)
-    notices = notices_for(
-        taken, person, NoticeKind.ASSIGNMENT, str(taken.chain), f"assigned by {actor.name}", directory, now
+    assigned = unsnoozed.with_changes(escalating=False, escalation_run=unsnoozed.escalation_run + 1)
+    notifications = build_notifications(
+        assigned,
+        person,
+        NotificationKind.ASSIGNMENT,
+        str(assigned.escalation_run),
+        f"assigned by {actor.name}",
+        config,
+        now,
     )
-    owed = [OweNotice(notice) for notice in notices]
+    created = [CreateNotification(notification) for notification in notifications]
     return (
-        VoidNotices(incident.unique_id, now, why, _HANDED_ON),
+        CancelNotifications(incident.unique_id, now, why, _REASSIGNED_KINDS),
         log,
-        *owed,
-        *rearm(taken, service, directory, now, why),
+        *created,
+        *save_with_timers(assigned, service, config, now, why),
     )
 
 
-def give_role(
-    incident: str, unique_id: str, role: Named, person: Named, actor: Actor, now: datetime
+def assign_role(
+    incident: str, unique_id: str, role: Reference, person: Reference, actor: Actor, now: datetime
 ) -> tuple[Effect, ...]:
     """A person has a role in an incident from now on, in the place of whoever had it."""
     reason = f"{role.name} is {person.name} by {actor.name}"
@@ -79,12 +89,12 @@ def change_policy(
     incident: IncidentState,
     policy: int | None,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     actor: Actor,
     now: datetime,
     reason: str = "",
     *,
-    keeps_assignee: bool = False,
+    keep_assignee: bool = False,
 ) -> tuple[Effect, ...]:
     """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3).
 
@@ -93,39 +103,51 @@ def change_policy(
     """
     if incident.escalation_policy == policy:
         return ()
-    found = directory.policies.get(policy or 0)
-    why = _because(f"escalation policy changed to {found.name if found else 'none'} by {actor.name}", reason)
+    found = config.policies.get(policy or 0)
+    why = _add_reason(
+        f"escalation policy changed to {found.name if found else 'none'} by {actor.name}", reason
+    )
     log = RecordLog(incident.unique_id, now, "rerouted", why, actor)
-    changed = woken(incident, now).but(escalation_policy=policy)
+    changed = end_snooze(incident, now).with_changes(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
-        return (log, *rearm(changed, service, directory, now, why))
-    begun = new_chain(changed, now)
+        return (log, *save_with_timers(changed, service, config, now, why))
+    restarted = restart_escalation(changed, now)
     turn: tuple[Effect, ...] = ()
-    if not keeps_assignee:
-        person, turn = assignee(found, directory, directory.turns.get(policy or 0, 0), now)
-        begun = begun.but(assigned_to=person.row if person else None)
-    started = start(begun, service, directory, actor, now)
-    told = {effect.notice.user for effect in started if isinstance(effect, OweNotice)}
-    at = told_at(directory, now)
+    if not keep_assignee:
+        person, turn = choose_assignee(found, config, config.next_targets.get(policy or 0, 0), now)
+        restarted = restarted.with_changes(assigned_to=person.row if person else None)
+    started = start_escalation(restarted, service, config, actor, now)
+    notified = {effect.notification.user for effect in started if isinstance(effect, CreateNotification)}
+    at = get_routing_time(config, now)
     # Whoever has it, and is named by the chain, is known; or somebody is told in their place.
-    keeper = {recipient(one, at).row for one in directory.people.values() if one.row == begun.assigned_to}
-    over = _HANDED_ON - _ASSIGNED if keeps_assignee and not keeper & told else _HANDED_ON
-    return (VoidNotices(incident.unique_id, now, why, over), log, *turn, *started)
+    assignee_rows = {
+        get_recipient(one, at).row for one in config.people.values() if one.row == restarted.assigned_to
+    }
+    cancelled_kinds = (
+        _REASSIGNED_KINDS - _ASSIGNMENT_KINDS
+        if keep_assignee and not assignee_rows & notified
+        else _REASSIGNED_KINDS
+    )
+    return (CancelNotifications(incident.unique_id, now, why, cancelled_kinds), log, *turn, *started)
 
 
 def change_urgency(
-    incident: IncidentState, urgency: Urgency, tellings: Iterable[TellingFacts], actor: Actor, now: datetime
+    incident: IncidentState,
+    urgency: Urgency,
+    history: Iterable[NotificationFacts],
+    actor: Actor,
+    now: datetime,
 ) -> tuple[Effect, ...]:
     """Another urgency: by its rules people are told from now on. `tellings` are what they were told so far,
     and are to be told."""
     raised = urgency > incident.urgency
     why = f"urgency {'raised' if raised else 'lowered'} by {actor.name}"
-    changed = incident.but(urgency=urgency)
-    owed = notices_anew(changed, tellings, raised=raised, why=why, now=now)
+    changed = incident.with_changes(urgency=urgency)
+    created = rebuild_notifications(changed, history, raised=raised, why=why, now=now)
     return (
         SaveIncident(changed),
-        VoidNotices(incident.unique_id, now, why, BY_RULES),
-        *(OweNotice(notice) for notice in owed),
+        CancelNotifications(incident.unique_id, now, why, RULE_BASED),
+        *(CreateNotification(notification) for notification in created),
     )
 
 
@@ -133,17 +155,17 @@ def change_sla(
     incident: IncidentState,
     sla: int | None,
     service: ServiceFacts | None,
-    directory: Directory,
+    config: OnCallConfig,
     now: datetime,
     why: str,
 ) -> tuple[Effect, ...]:
     """Another SLA, or none: what it promises is counted from when this one's was; what this one still owed is
     owed no more."""
     return (
-        VoidNotices(incident.unique_id, now, why, PROMISED),
-        *rearm(incident.but(sla=sla), service, directory, now, why),
+        CancelNotifications(incident.unique_id, now, why, SLA_KINDS),
+        *save_with_timers(incident.with_changes(sla=sla), service, config, now, why),
     )
 
 
-def _because(what: str, reason: str) -> str:
+def _add_reason(what: str, reason: str) -> str:
     return f"{what}: {reason}" if reason else what

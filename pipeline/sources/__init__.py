@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pipeline.alert import Parsed
+from pipeline.alert import ParsedAlert
 from pipeline.sources import generic, heartbeat, prometheus
 
 KIB = 1024
@@ -14,7 +14,7 @@ class Source:
     """`parse` reads a body into its alerts, in order, or raises BadBody. `max_bytes` bounds the body."""
 
     extension: str
-    parse: Callable[[bytes], list[Parsed]]
+    parse: Callable[[bytes], list[ParsedAlert]]
     max_bytes: int
 
 

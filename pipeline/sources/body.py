@@ -31,40 +31,43 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
         return decoder.decode(body)
     except msgspec.ValidationError as error:
         if "out of range" not in str(error):
-            raise BadBody(*_where(error)) from error
+            raise BadBody(*_split_error(error)) from error
     except (msgspec.DecodeError, UnicodeDecodeError):
         pass
     except RecursionError as error:
         raise BadBody("", "is nested too deeply") from error
     try:
         plain = json.loads(
-            body.decode("utf-8", "replace"), strict=False, parse_constant=_no_constant, parse_int=_integer
+            body.decode("utf-8", "replace"),
+            strict=False,
+            parse_constant=_reject_constant,
+            parse_int=_parse_integer,
         )
         return msgspec.convert(plain, decoder.type, strict=decoder.strict)
     except msgspec.ValidationError as error:
-        raise BadBody(*_where(error)) from error
+        raise BadBody(*_split_error(error)) from error
     except RecursionError as error:
         raise BadBody("", "is nested too deeply") from error
     except ValueError as error:
         raise BadBody("", "is not JSON") from error
 
 
-def _integer(digits: str) -> int | str:
+def _parse_integer(digits: str) -> int | str:
     """A number that no reader takes (Python stops at 4,300 digits) stays as its digits."""
     return int(digits) if len(digits) < 1_000 else digits
 
 
-def _no_constant(name: str) -> NoReturn:
+def _reject_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
 
 
-def _where(error: msgspec.ValidationError) -> tuple[str, str]:
+def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
     """msgspec says "Expected `str`, got `int` - at `$.message`": the field, and the rest."""
     problem, _, path = str(error).partition(" - at `")
     return path.rstrip("`").removeprefix("$").lstrip("."), problem
 
 
-def payload_of(value: Any, field: str = "payload") -> Any:
+def check_payload(value: Any, field: str = "payload") -> Any:
     """A payload made fit to keep; BadBody when it is nested too deeply."""
     try:
         return clean_payload(value)
@@ -77,13 +80,13 @@ def payload_of(value: Any, field: str = "payload") -> Any:
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
-def as_moment(text: Any) -> datetime | None:
+def parse_time(text: Any) -> datetime | None:
     """An RFC 3339 moment as aware UTC (naive means UTC); None for anything else."""
     if not isinstance(text, str):
         return None
     try:
-        said = datetime.fromisoformat(text)
-        moment = (said if said.tzinfo else said.replace(tzinfo=UTC)).astimezone(UTC)
+        parsed = datetime.fromisoformat(text)
+        moment = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
     return moment if _EARLIEST <= moment < _LATEST else None

@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 
 from models.enums import AlertType
-from pipeline.alert import Parsed
-from pipeline.sources.body import BadBody, decode, payload_of
+from pipeline.alert import ParsedAlert
+from pipeline.sources.body import BadBody, check_payload, decode
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 EXTENSION = "generic"
 
-WISHES = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
+OPTION_FIELDS = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
 
 
 class Body(msgspec.Struct):
@@ -39,37 +39,37 @@ class Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Body, strict=False)
 
 
-def parse(body: bytes) -> list[Parsed]:
+def parse(body: bytes) -> list[ParsedAlert]:
     """One alert a body. A missing level is info (contract 4.1, row 10); a blank message is refused."""
-    said = decode(body, _DECODER)
-    message = clean_line(said.message)
+    data = decode(body, _DECODER)
+    message = clean_line(data.message)
     if not message:
         raise BadBody("message", "may not be blank")
-    entity_id = clean_entity_id("" if said.entity_id is None else str(said.entity_id))
+    entity_id = clean_entity_id("" if data.entity_id is None else str(data.entity_id))
     return [
-        Parsed(
+        ParsedAlert(
             message=message,
-            summary=clean_text(said.summary or ""),
-            alert_type=level(said.alert_type),
+            summary=clean_text(data.summary or ""),
+            alert_type=parse_level(data.alert_type),
             entity_id=entity_id or None,
-            payload=payload_of(_whole("payload", said.payload) or {}),
-            urls=tuple(link for link in map(_url, _several("urls", said.urls)) if link),
-            images=tuple(link for link in map(_image, _several("images", said.images)) if link),
-            notes=tuple(map(_note, _several("notes", said.notes))),
-            suppressed=bool(said.suppressed),
-            wishes=_wishes(said),
+            payload=check_payload(_check_not_text("payload", data.payload) or {}),
+            urls=tuple(link for link in map(_parse_url, _list_items("urls", data.urls)) if link),
+            images=tuple(link for link in map(_parse_image, _list_items("images", data.images)) if link),
+            notes=tuple(map(_parse_note, _list_items("notes", data.notes))),
+            suppressed=bool(data.suppressed),
+            requested_options=_get_options(data),
         )
     ]
 
 
-def _whole(field: str, said: Any) -> Any:
-    if isinstance(said, str) and said.strip():
+def _check_not_text(field: str, data: Any) -> Any:
+    if isinstance(data, str) and data.strip():
         raise BadBody(field, "may not be text")
-    return None if isinstance(said, str) else said
+    return None if isinstance(data, str) else data
 
 
-def _several(field: str, said: Any) -> list[Any]:
-    return [one for one in _whole(field, said) or [] if one is not None]
+def _list_items(field: str, data: Any) -> list[Any]:
+    return [one for one in _check_not_text(field, data) or [] if one is not None]
 
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any], strict=False)
@@ -77,50 +77,50 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any], strict=False)
 NO_MESSAGE = "alert without a message"
 
 
-def posted(body: bytes) -> Mapping[str, Any]:
+def decode_object(body: bytes) -> Mapping[str, Any]:
     """Any JSON object, made fit to keep. BadBody for anything else."""
-    return dict(payload_of(decode(body, _OBJECT), "body"))
+    return dict(check_payload(decode(body, _OBJECT), "body"))
 
 
-def any_form(body: bytes) -> Parsed:
+def parse_any(body: bytes) -> ParsedAlert:
     """Any JSON object as an alert: as `parse` reads it, else by the names that most tools use.
 
     The payload is the whole body, unless it has one in it, so that rules can make more of it. BadBody for
     what is no object.
     """
-    said = posted(body)
+    data = decode_object(body)
     try:
         parsed = parse(body)[0]
     except BadBody:
-        return _guessed(said)
-    return parsed if parsed.payload else replace(parsed, payload=said)
+        return _guess_alert(data)
+    return parsed if parsed.payload else replace(parsed, payload=data)
 
 
-def _guessed(said: Mapping[str, Any]) -> Parsed:
-    entity_id = said.get("entity_id")
+def _guess_alert(data: Mapping[str, Any]) -> ParsedAlert:
+    entity_id = data.get("entity_id")
     known = isinstance(entity_id, str | int) and not isinstance(entity_id, bool)
-    return Parsed(
-        message=_text(said, "message", "title", "subject", "name") or NO_MESSAGE,
-        summary=clean_text(_text(said, "summary", "description", "text", "body")),
-        alert_type=_level_or_info(said.get("alert_type")),
+    return ParsedAlert(
+        message=_find_text(data, "message", "title", "subject", "name") or NO_MESSAGE,
+        summary=clean_text(_find_text(data, "summary", "description", "text", "body")),
+        alert_type=_parse_level_or_info(data.get("alert_type")),
         entity_id=(clean_entity_id(str(entity_id)) or None) if known else None,
-        payload=said,
-        suppressed=said.get("suppressed") is True,
+        payload=data,
+        suppressed=data.get("suppressed") is True,
     )
 
 
-def _level_or_info(said: Any) -> AlertType:
+def _parse_level_or_info(data: Any) -> AlertType:
     try:
-        return level(said if isinstance(said, str | int) else None)
+        return parse_level(data if isinstance(data, str | int) else None)
     except BadBody:
         return AlertType.INFO
 
 
-def level(said: str | int | None) -> AlertType:
+def parse_level(data: str | int | None) -> AlertType:
     """Names in any case, or the digits of responses; nothing means info."""
-    if said is None or said == "":
+    if data is None or data == "":
         return AlertType.INFO
-    text = str(said).strip()
+    text = str(data).strip()
     try:
         return AlertType(int(text)) if text.isdecimal() else AlertType[text.upper()]
     except (KeyError, ValueError):
@@ -128,32 +128,32 @@ def level(said: str | int | None) -> AlertType:
         raise BadBody("alert_type", f"must be one of {names}") from None
 
 
-def _text(said: Mapping[str, Any], *names: str) -> str:
-    return next((clean_line(said[name]) for name in names if isinstance(said.get(name), str)), "")
+def _find_text(data: Mapping[str, Any], *names: str) -> str:
+    return next((clean_line(data[name]) for name in names if isinstance(data.get(name), str)), "")
 
 
-def _url(said: str | dict[str, Any]) -> dict[str, str] | None:
-    given = {"link_url": said, "link_text": said} if isinstance(said, str) else said
-    url = clean_url(str(given.get("link_url") or ""))
-    return (url and {"link_url": url, "link_text": _text(given, "link_text") or url}) or None
+def _parse_url(data: str | dict[str, Any]) -> dict[str, str] | None:
+    item = {"link_url": data, "link_text": data} if isinstance(data, str) else data
+    url = clean_url(str(item.get("link_url") or ""))
+    return (url and {"link_url": url, "link_text": _find_text(item, "link_text") or url}) or None
 
 
-def _image(said: str | dict[str, Any]) -> dict[str, str] | None:
-    given = {"image_src": said} if isinstance(said, str) else said
-    source = clean_url(str(given.get("image_src") or given.get("image_url") or ""))
+def _parse_image(data: str | dict[str, Any]) -> dict[str, str] | None:
+    item = {"image_src": data} if isinstance(data, str) else data
+    source = clean_url(str(item.get("image_src") or item.get("image_url") or ""))
     if not source:
         return None
-    target = clean_url(str(given.get("image_url") or "")) or source
-    return {"image_src": source, "image_url": target, "image_text": _text(given, "image_text")}
+    target = clean_url(str(item.get("image_url") or "")) or source
+    return {"image_src": source, "image_url": target, "image_text": _find_text(item, "image_text")}
 
 
-def _note(said: str | dict[str, Any]) -> dict[str, str]:
-    given = {"note_text": said} if isinstance(said, str) else said
-    return {"note_title": _text(given, "note_title"), "note_text": _text(given, "note_text")}
+def _parse_note(data: str | dict[str, Any]) -> dict[str, str]:
+    item = {"note_text": data} if isinstance(data, str) else data
+    return {"note_title": _find_text(item, "note_title"), "note_text": _find_text(item, "note_text")}
 
 
-def _wishes(said: Body) -> dict[str, Any]:
-    wishes = {name: getattr(said, name) for name in WISHES}
-    wishes["stakeholder_comms"] = said.stakeholder_comms or said.stakeholders_comms
-    wanted = {name: value for name, value in wishes.items() if value not in (None, "", [], {})}
-    return dict(payload_of(wanted, "wishes"))
+def _get_options(data: Body) -> dict[str, Any]:
+    options = {name: getattr(data, name) for name in OPTION_FIELDS}
+    options["stakeholder_comms"] = data.stakeholder_comms or data.stakeholders_comms
+    present = {name: value for name, value in options.items() if value not in (None, "", [], {})}
+    return dict(check_payload(present, "requested_options"))

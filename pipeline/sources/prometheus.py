@@ -5,8 +5,8 @@ from typing import Annotated, Any
 import msgspec
 
 from models.enums import AlertType
-from pipeline.alert import Parsed
-from pipeline.sources.body import BadBody, as_moment, decode, payload_of
+from pipeline.alert import ParsedAlert
+from pipeline.sources.body import BadBody, check_payload, decode, parse_time
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 # What people write into the severity label. Absent means critical: an alert that nobody graded is
@@ -25,11 +25,11 @@ SEVERITIES = {
 Labels = dict[str, Any]
 
 # More than fit into 8 MiB of real alerts; empty ones would be millions.
-MOST_ALERTS = 40_000
+MAX_ALERTS = 40_000
 
 # What a group says of all its alerts is kept with each of them: so many bytes in all. Alertmanager only
 # repeats there what stands in every alert, and sends less than that by far.
-MOST_SHARED = 16 * 1024 * 1024
+MAX_SHARED_BYTES = 16 * 1024 * 1024
 
 
 class Item(msgspec.Struct):
@@ -43,7 +43,7 @@ class Item(msgspec.Struct):
 
 
 class Group(msgspec.Struct):
-    alerts: Annotated[list[Item], msgspec.Meta(max_length=MOST_ALERTS)]
+    alerts: Annotated[list[Item], msgspec.Meta(max_length=MAX_ALERTS)]
     status: str | None = None
     receiver: Any = None
     groupLabels: Labels | None = None  # noqa: N815
@@ -55,18 +55,18 @@ class Group(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Group, strict=False)
 
 
-def parse(body: bytes) -> list[Parsed]:
+def parse(body: bytes) -> list[ParsedAlert]:
     """The group's alerts in its order; entity_id is the fingerprint, or the labels when there is none."""
     group = decode(body, _DECODER)
     if not group.alerts:
         raise BadBody("alerts", "may not be empty")
-    shared = _shared(group)
-    return [_alert(item, group, shared) for item in group.alerts]
+    shared = _build_shared(group)
+    return [_parse_alert(item, group, shared) for item in group.alerts]
 
 
-def _shared(group: Group) -> Labels:
+def _build_shared(group: Group) -> Labels:
     """What each alert's payload has of the group. BadBody when that would swell beyond all measure."""
-    shared: Labels = payload_of(
+    shared: Labels = check_payload(
         {
             "externalURL": group.externalURL,
             "receiver": group.receiver,
@@ -76,21 +76,21 @@ def _shared(group: Group) -> Labels:
         },
         "alerts",
     )
-    if len(msgspec.json.encode(shared)) * len(group.alerts) > MOST_SHARED:
+    if len(msgspec.json.encode(shared)) * len(group.alerts) > MAX_SHARED_BYTES:
         raise BadBody("alerts", "are too many for all that the group says of each of them")
     return shared
 
 
-def _alert(item: Item, group: Group, shared: Labels) -> Parsed:
+def _parse_alert(item: Item, group: Group, shared: Labels) -> ParsedAlert:
     labels, annotations = item.labels or {}, item.annotations or {}
-    name = _text(labels, "alertname")
+    name = _get_text(labels, "alertname")
     resolved = (item.status or group.status) == "resolved"
-    return Parsed(
-        message=clean_line(_text(annotations, "summary") or name) or "alert without a name",
-        summary=clean_text(_text(annotations, "description", "message")),
-        alert_type=AlertType.RESOLVED if resolved else _severity(labels),
-        entity_id=clean_entity_id(item.fingerprint or _labels_as_id(labels)) or None,
-        payload=payload_of(
+    return ParsedAlert(
+        message=clean_line(_get_text(annotations, "summary") or name) or "alert without a name",
+        summary=clean_text(_get_text(annotations, "description", "message")),
+        alert_type=AlertType.RESOLVED if resolved else _get_severity(labels),
+        entity_id=clean_entity_id(item.fingerprint or _format_labels(labels)) or None,
+        payload=check_payload(
             {
                 "labels": labels,
                 "annotations": annotations,
@@ -103,30 +103,30 @@ def _alert(item: Item, group: Group, shared: Labels) -> Parsed:
             "alerts",
         )
         | shared,
-        urls=tuple(_urls(item, annotations)),
+        urls=tuple(_list_urls(item, annotations)),
         # A repeated firing keeps its startsAt; a resolve says when it ended.
-        source_at=as_moment(item.endsAt if resolved else item.startsAt),
+        source_at=parse_time(item.endsAt if resolved else item.startsAt),
     )
 
 
-def _severity(labels: Labels) -> AlertType:
-    said = _text(labels, "severity").strip().lower()
-    return SEVERITIES.get(said, AlertType.CRITICAL)
+def _get_severity(labels: Labels) -> AlertType:
+    severity = _get_text(labels, "severity").strip().lower()
+    return SEVERITIES.get(severity, AlertType.CRITICAL)
 
 
-def _text(values: Labels, *names: str) -> str:
+def _get_text(values: Labels, *names: str) -> str:
     return next((str(values[name]) for name in names if values.get(name)), "")
 
 
-def _labels_as_id(labels: Labels) -> str:
+def _format_labels(labels: Labels) -> str:
     return ",".join(f"{name}={labels[name]}" for name in sorted(labels))
 
 
-def _urls(item: Item, annotations: Labels) -> list[dict[str, str]]:
-    given = (
+def _list_urls(item: Item, annotations: Labels) -> list[dict[str, str]]:
+    candidates = (
         ("Runbook", annotations.get("runbook_url")),
         ("Dashboard", annotations.get("dashboard_url")),
         ("Source", item.generatorURL),
     )
-    links = [(text, clean_url(url)) for text, url in given if isinstance(url, str)]
+    links = [(text, clean_url(url)) for text, url in candidates if isinstance(url, str)]
     return [{"link_url": url, "link_text": text} for text, url in links if url]

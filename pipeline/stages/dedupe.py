@@ -9,143 +9,151 @@ from models.effects import (
     EntityState,
     IncidentState,
     SaveEntity,
-    go_on,
+    proceed,
     stop,
 )
 from models.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from pipeline import moves
-from pipeline.additions import additions
-from pipeline.alert import Alert, actor_of
-from pipeline.coverage import covers
+from pipeline.additions import build_details
+from pipeline.alert import Alert, get_actor
+from pipeline.coverage import opens_incident
 from pipeline.state import LaneState
-from schedules.notices import told_at
-from schedules.windows import in_force
+from schedules.notices import get_routing_time
+from schedules.windows import find_in_force
 
 # For how long after its acceptance a resolve still mutes triggers that are older than it (law 4).
-RESOLVE_REMEMBERED = timedelta(hours=1)
+RESOLVE_MEMORY = timedelta(hours=1)
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Suppress it, move the open incident of its entity, attach it there, or let it go on as new."""
     if alert.suppressed:
         return stop("suppressed: stored, no incident")
-    entity = state.entity(alert.integration, alert.entity_id)
+    entity = state.get_entity(alert.integration, alert.entity_id)
     if state.facts.service.status is ServiceStatus.DISABLED:
-        return _while_disabled(alert, entity, state, now)
+        return _decide_disabled(alert, entity, state, now)
     if alert.alert_type is AlertType.RESOLVED:
-        return _resolved(alert, entity, state, now)
-    held = state.holder(entity)
+        return _decide_resolved(alert, entity, state, now)
+    incident = state.get_open_incident(entity)
     if alert.alert_type is AlertType.ACKNOWLEDGED:
-        return _acknowledged(alert, held, state, now)
-    maintenance = _maintenance(state, now)
+        return _decide_acknowledged(alert, incident, state, now)
+    maintenance = _find_maintenance(state, now)
     if maintenance is not None:
-        return stop(maintenance, *_remembered(alert, entity, state, now), alert=alert.but(suppressed=True))
-    if _older_than_resolve(alert, entity, now):
+        return stop(
+            maintenance, *_defer(alert, entity, state, now), alert=alert.with_changes(suppressed=True)
+        )
+    if _is_older_than_resolve(alert, entity, now):
         return stop("older than the last resolve of its entity, by its source's own time")
-    if held is not None:
-        fires = () if entity.firing else (SaveEntity(entity.held_by(held.unique_id)),)
-        added = additions(alert, held, state, now)
-        return stop("its entity has an open incident", *fires, *added, incident=held.unique_id)
-    return _collated(alert, entity, state, now) or go_on("its entity has no open incident")
+    if incident is not None:
+        saved = () if entity.firing else (SaveEntity(entity.with_incident(incident.unique_id)),)
+        added = build_details(alert, incident, state, now)
+        return stop("its entity has an open incident", *saved, *added, incident=incident.unique_id)
+    return _collate(alert, entity, state, now) or proceed("its entity has no open incident")
 
 
-def released(at: datetime) -> tuple[str, str]:
+def build_release_reason(at: datetime) -> tuple[str, str]:
     """What the road says of an alert that was kept back until then."""
     return (
-        "release",
+        "maintenance_end",
         f"kept back no more, and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC",
     )
 
 
-def _while_disabled(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
+def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
     """Stored only. What is kept back is not told any more once it is resolved. What was released before the
     service was disabled, or said by Tocsin itself, which asks first whether it is, waits until it is enabled.
     """
     effects: tuple[Effect, ...] = ()
-    if alert.alert_type is AlertType.RESOLVED and entity.kept_back is not None:
-        effects = (SaveEntity(replace(entity, kept_back=None)),)
+    if alert.alert_type is AlertType.RESOLVED and entity.deferred_alert is not None:
+        effects = (SaveEntity(replace(entity, deferred_alert=None)),)
     elif alert.released_at is not None or alert.parsed.is_own:
-        effects = _remembered(alert, entity, state, now)
+        effects = _defer(alert, entity, state, now)
         if effects:
             return stop("the service is disabled: to be told when it is enabled again", *effects)
     return stop("the service is disabled: stored, no incident", *effects)
 
 
-def _remembered(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
+def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
     """What people would have been told of is remembered until they may be, if it still burns then
     (workers/maintenance.py)."""
-    burns = covers(state.facts.integrations[alert.integration], alert.alert_type)
-    if not burns or _older_than_resolve(alert, entity, now):
+    is_firing = opens_incident(state.facts.integrations[alert.integration], alert.alert_type)
+    if not is_firing or _is_older_than_resolve(alert, entity, now):
         return ()
-    return (SaveEntity(replace(entity, kept_back=alert.event_id)),)
+    return (SaveEntity(replace(entity, deferred_alert=alert.event_id)),)
 
 
-def _maintenance(state: LaneState, now: datetime) -> str | None:
+def _find_maintenance(state: LaneState, now: datetime) -> str | None:
     """By what the service is under maintenance, None when it is not: at the alert's own moment or, where that
     has waited, at the one at which it is worked on."""
     if state.facts.service.under_maintenance:
         return "the service is under maintenance"
-    moments = dict.fromkeys((now, told_at(state.facts.directory, now)))
-    found = (in_force(state.facts.windows, moment) for moment in moments)
-    return next((str(one) for one in found if one is not None), None)
+    moments = dict.fromkeys((now, get_routing_time(state.facts.config, now)))
+    found = (find_in_force(state.facts.windows, moment) for moment in moments)
+    return next((str(window) for window in found if window is not None), None)
 
 
-def _resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
-    said_at = min(alert.parsed.source_at, now) if alert.parsed.source_at else None
-    cleared = replace(entity.released(is_seen=True), resolved_source_at=said_at, resolved_at=now)
-    held = state.holder(entity)
-    if held is None:
+def _decide_resolved(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
+    source_at = min(alert.parsed.source_at, now) if alert.parsed.source_at else None
+    cleared = replace(entity.without_incident(by_person=True), resolved_source_at=source_at, resolved_at=now)
+    incident = state.get_open_incident(entity)
+    if incident is None:
         return stop("nothing open to resolve", SaveEntity(cleared))
-    others = state.others_firing(held, entity)
-    if others > 0:
-        added = additions(alert, held, state, now)
-        reason = f"its entity is resolved, {others} more of the incident still fire{'s' * (others == 1)}"
-        return stop(reason, SaveEntity(cleared), *added, incident=held.unique_id)
-    moved = _move(alert, held, IncidentStatus.RESOLVED, state, now)
-    added = additions(alert, held.but(status=IncidentStatus.RESOLVED), state, now)
-    return stop("resolves the incident", SaveEntity(cleared), *moved, *added, incident=held.unique_id)
+    other_count = state.count_others_firing(incident, entity)
+    if other_count > 0:
+        added = build_details(alert, incident, state, now)
+        reason = (
+            f"its entity is resolved, {other_count} more of the incident still fire{'s' * (other_count == 1)}"
+        )
+        return stop(reason, SaveEntity(cleared), *added, incident=incident.unique_id)
+    effects = _change_status(alert, incident, IncidentStatus.RESOLVED, state, now)
+    added = build_details(alert, incident.with_changes(status=IncidentStatus.RESOLVED), state, now)
+    return stop("resolves the incident", SaveEntity(cleared), *effects, *added, incident=incident.unique_id)
 
 
-def _acknowledged(alert: Alert, held: IncidentState | None, state: LaneState, now: datetime) -> Decision:
-    if held is None:
+def _decide_acknowledged(
+    alert: Alert, incident: IncidentState | None, state: LaneState, now: datetime
+) -> Decision:
+    if incident is None:
         return stop("nothing open to acknowledge")
-    moved = _move(alert, held, IncidentStatus.ACKNOWLEDGED, state, now)
-    reason = "acknowledges the incident" if moved else "the incident is acknowledged already"
-    return stop(reason, *moved, *additions(alert, held, state, now), incident=held.unique_id)
+    effects = _change_status(alert, incident, IncidentStatus.ACKNOWLEDGED, state, now)
+    reason = "acknowledges the incident" if effects else "the incident is acknowledged already"
+    return stop(reason, *effects, *build_details(alert, incident, state, now), incident=incident.unique_id)
 
 
-def _move(
-    alert: Alert, held: IncidentState, to: IncidentStatus, state: LaneState, now: datetime
+def _change_status(
+    alert: Alert, incident: IncidentState, status: IncidentStatus, state: LaneState, now: datetime
 ) -> tuple[Effect, ...]:
     facts = state.facts
     reason = f"an alert said {alert.alert_type.name.lower()}"
-    children = state.children_of(held) if to is IncidentStatus.RESOLVED else ()
-    return moves.move(held, to, facts.service, facts.directory, actor_of(alert), now, reason, children)
+    children = state.get_children(incident) if status is IncidentStatus.RESOLVED else ()
+    return moves.change_status(
+        incident, status, facts.service, facts.config, get_actor(alert), now, reason, children
+    )
 
 
-def _older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:
+def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:
     """Law 4: only the sources' own times are compared, and only for an hour; equal times page."""
-    said_at, resolved_said_at = alert.parsed.source_at, entity.resolved_source_at
-    if said_at is None or resolved_said_at is None or entity.resolved_at is None:
+    source_at, resolved_source_at = alert.parsed.source_at, entity.resolved_source_at
+    if source_at is None or resolved_source_at is None or entity.resolved_at is None:
         return False
-    return said_at < resolved_said_at and now - entity.resolved_at <= RESOLVE_REMEMBERED
+    return source_at < resolved_source_at and now - entity.resolved_at <= RESOLVE_MEMORY
 
 
-def _collated(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
+def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
     """Time-based collation: into the incident that still collects, counted from its creation."""
     service = state.facts.service
     if service.collation is not Collation.TIME_BASED:
         return None
-    latest = state.collecting()
+    latest = state.get_collecting()
     if latest is None:
         return None
-    if not covers(state.facts.integrations[alert.integration], alert.alert_type):
+    if not opens_incident(state.facts.integrations[alert.integration], alert.alert_type):
         return None
     if now - latest.creation_date > timedelta(minutes=service.collation_minutes):
         return None
     return stop(
         "joins the incident that the service is collecting into",
-        SaveEntity(entity.held_by(latest.unique_id)),
-        *additions(alert, latest, state, now),
+        SaveEntity(entity.with_incident(latest.unique_id)),
+        *build_details(alert, latest, state, now),
         incident=latest.unique_id,
     )

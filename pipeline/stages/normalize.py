@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from models.effects import Decision, go_on
+from models.effects import Decision, proceed
 from pipeline import identity
-from pipeline.alert import Alert, Parsed
+from pipeline.alert import Alert, ParsedAlert
 from pipeline.sources import SOURCES
 from pipeline.state import LaneState
 
 
-def alerts_of(
+def parse_alerts(
     trace_id: str, receipt: int, integration: int, source: str, body: bytes, accepted_at: datetime
 ) -> Iterator[Alert]:
     """Every alert of a receipt's body, in its order; ids follow from the trace_id.
@@ -18,31 +18,31 @@ def alerts_of(
     Raises BadBody if the body cannot be read, which acceptance has already ruled out.
     """
     for position, parsed in enumerate(SOURCES[source].parse(body)):
-        yield identified(trace_id, receipt, position, integration, accepted_at, parsed)
+        yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed)
 
 
-def identified(
-    trace_id: str, receipt: int, position: int, integration: int, accepted_at: datetime, parsed: Parsed
+def build_alert(
+    trace_id: str, receipt: int, position: int, integration: int, accepted_at: datetime, parsed: ParsedAlert
 ) -> Alert:
     """What was parsed at a place of a receipt's body, as an alert of this integration."""
-    generated = identity.generated_entity_id(trace_id, position)
+    generated = identity.make_entity_id(trace_id, position)
     return Alert(
-        event_id=identity.event_id(trace_id, position, integration),
+        event_id=identity.make_event_id(trace_id, position, integration),
         trace_id=trace_id,
         receipt=receipt,
         position=position,
         integration=integration,
         accepted_at=accepted_at,
-        entity_id=identity.fitting_entity_id(parsed.entity_id or generated),
+        entity_id=identity.limit_entity_id(parsed.entity_id or generated),
         parsed=parsed,
     )
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Say what was understood; the reading itself is `alerts_of`."""
-    return go_on(understood(alert))
+    return proceed(describe_alert(alert))
 
 
-def understood(alert: Alert) -> str:
-    given = "given" if alert.parsed.entity_id else "generated"
-    return f"{alert.alert_type.name.lower()}, entity_id {given}"
+def describe_alert(alert: Alert) -> str:
+    origin = "given" if alert.parsed.entity_id else "generated"
+    return f"{alert.alert_type.name.lower()}, entity_id {origin}"

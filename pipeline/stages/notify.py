@@ -2,23 +2,23 @@
 
 from datetime import datetime
 
-from models.effects import Decision, OweNotice, stop
+from models.effects import CreateNotification, Decision, stop
 from pipeline import identity, moves
-from pipeline.alert import Alert, actor_of
+from pipeline.alert import Alert, get_actor
 from pipeline.state import LaneState
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     """Take the steps that are due at once; the later ones are timers."""
-    incident = state.incidents[identity.incident_id(alert.event_id)]
+    incident = state.incidents[identity.make_incident_id(alert.event_id)]
     facts = state.facts
-    chosen = facts.directory.people.get(alert.plan.assigned_to or "")
-    actor = actor_of(alert)
-    effects = moves.start_assigned(incident, chosen, facts.service, facts.directory, actor, now)
-    owed = [effect.notice for effect in effects if isinstance(effect, OweNotice)]
-    people = facts.directory.people.values()
-    told = (one for person in people for one in (person, *(each.to for each in person.forwarding)))
-    names = {person.row: person.name for person in told}
-    listed = ", ".join(dict.fromkeys(names[notice.user] for notice in owed))
-    when = f"in {alert.plan.delay_s} s" if alert.plan.delay_s else "now"
-    return stop(f"to be told {when}: {listed}" if owed else "nobody is to be told yet", *effects)
+    assignee = facts.config.people.get(alert.options.assigned_to or "")
+    actor = get_actor(alert)
+    effects = moves.start_for_assignee(incident, assignee, facts.service, facts.config, actor, now)
+    created = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
+    people = facts.config.people.values()
+    receivers = (one for person in people for one in (person, *(each.to for each in person.forwarding)))
+    names = {person.row: person.name for person in receivers}
+    names_text = ", ".join(dict.fromkeys(names[notification.user] for notification in created))
+    when = f"in {alert.options.delay_s} s" if alert.options.delay_s else "now"
+    return stop(f"to be told {when}: {names_text}" if created else "nobody is to be told yet", *effects)

@@ -6,10 +6,10 @@ was looked at, in a transaction of their own (pipeline/routing.py), and go on be
 
 from datetime import datetime
 
-from models.effects import Decision, go_on
+from models.effects import Decision, proceed
 from pipeline.alert import Alert
 from pipeline.state import LaneState
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    return go_on("sent to an integration's own key: no router asked")
+    return proceed("sent to an integration's own key: no router asked")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bench.budgets import BUDGETS, verdicts
-from bench.report import as_json, everything
+from bench.budgets import BUDGETS, list_verdicts
+from bench.report import build_json, format_report
 from bench.run import Figures
-from bench.suite import OURS, POSTGRES, STORM, THEIRS, Results
+from bench.suite import OWN_RUNS, PEER_RUNS, POSTGRES, STORM, Results
 
 
 def figures(target: str, run: str, full_rate: float) -> Figures:
@@ -17,7 +17,7 @@ def figures(target: str, run: str, full_rate: float) -> Figures:
 
 
 def verdict(what: str, results: Results):
-    return next(one for one in verdicts(results) if one.what == what)
+    return next(one for one in list_verdicts(results) if one.what == what)
 
 
 @pytest.mark.parametrize(
@@ -37,18 +37,18 @@ def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, said):
 
 
 def test_what_was_not_measured_is_neither_met_nor_missed():
-    results = Results(absent={"Alerta": "not installed"})
+    results = Results(unavailable={"Alerta": "not installed"})
 
-    assert {one.verdict for one in verdicts(results)} == {"not measured"}
-    assert "Alerta: not measured: not installed" in everything(results, {})
-    assert as_json(results, {})["not_measured"] == {"Alerta": "not installed"}
+    assert {one.verdict for one in list_verdicts(results)} == {"not measured"}
+    assert "Alerta: not measured: not installed" in format_report(results, {})
+    assert build_json(results, {})["not_measured"] == {"Alerta": "not installed"}
 
 
 def test_every_budget_that_names_a_run_names_one_that_is_run():
-    plans = {**OURS, **THEIRS}
-    results = Results([figures(target, plan.name, 1) for target, runs in plans.items() for plan in runs])
+    specs = {**OWN_RUNS, **PEER_RUNS}
+    results = Results([figures(target, spec.name, 1) for target, runs in specs.items() for spec in runs])
 
-    unmeasured = {one.what for one in verdicts(results) if one.verdict == "not measured"}
+    unmeasured = {one.what for one in list_verdicts(results) if one.verdict == "not measured"}
 
     assert unmeasured == {one.what for one in BUDGETS if "quiet key" in one.what or "idle" in one.what}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.lists import QUESTIONS
-from bench.past import ALERTS, NOTES, written
+from bench.past import ALERTS, NOTES, write_sample_data
 from models.events import Event
 from models.incidents import Incident, IncidentNote
 from tocsin.settings import load
@@ -13,17 +13,17 @@ INCIDENTS = 600
 
 
 @pytest.fixture
-def past(world):
-    return written(INCIDENTS, world.account.account_identifier)
+def data(world):
+    return write_sample_data(INCIDENTS, world.account.account_identifier)
 
 
-def test_each_is_answered_with_what_it_is_about(world, past, home):
+def test_each_is_answered_with_what_it_is_about(world, data, home):
     client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
     found = {}
     for question in QUESTIONS:
-        path, body = question.asks(past, 0)
+        path, body = question.build_request(data, 0)
         word, token = ("Token" if question.client else "Bearer"), world.tokens["alice"]
-        headers = {"Authorization": f"{word} {past.member if question.as_member else token}"}
+        headers = {"Authorization": f"{word} {data.member_token if question.as_member else token}"}
         answer = client.open(path, method="GET" if body is None else "POST", json=body, headers=headers)
         assert answer.status_code == 200, question.name
         found[question.name] = answer.json.get("results") if isinstance(answer.json, dict) else answer.json
@@ -32,11 +32,11 @@ def test_each_is_answered_with_what_it_is_about(world, past, home):
     assert {"filter: with a postmortem", "filter: finds nothing"} <= nothing
     assert len(found["filter: all, last page of 100"]) == 100
     assert {row["service_object"]["team"] for row in found["member: all"]} <= {
-        team.unique_id for team in past.teams[::10]
+        team.unique_id for team in data.teams[::10]
     }
 
 
-def test_the_past_is_as_long_as_was_asked_for(world, past):
+def test_the_past_is_as_long_as_was_asked_for(world, data):
     assert Incident.select().count() == INCIDENTS
     assert Event.select().count() == INCIDENTS + ALERTS
     assert IncidentNote.select().count() == NOTES

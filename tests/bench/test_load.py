@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from bench.load import Loader, NobodyAnswers
+from bench.load import Loader, NoAnswer
 from bench.traffic import Traffic
 
 KEPT = (200, b'{"message":"success","trace_id":"t"}', {})
@@ -83,7 +83,7 @@ def test_a_connection_that_its_server_closes_after_the_answer_loses_nothing(serv
 
 
 def test_it_gives_up_when_nobody_ever_answers(served):
-    with pytest.raises(NobodyAnswers):
+    with pytest.raises(NoAnswer):
         sent(served(None))
 
 

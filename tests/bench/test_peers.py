@@ -5,19 +5,21 @@ from http.client import HTTPConnection
 
 import pytest
 
-from bench.peers import PEERS, Absent, alerta, alertmanager
+from bench.peers import PEERS, PeerUnavailable, alerta, alertmanager
 from bench.peers.child import child
 from bench.peers.webhooks import WebhookSink
 from bench.traffic import GENERIC, Traffic
 
 
 def one(body: bytes) -> bytes:
-    return next(Traffic("bench1234abcd", 1, 1, 1, body).requests("http://127.0.0.1/")).wire.partition(
+    return next(Traffic("bench1234abcd", 1, 1, 1, body).requests("http://127.0.0.1/")).raw.partition(
         b"\r\n\r\n"
     )[2]
 
 
-@pytest.mark.parametrize("body", [GENERIC, alerta.ALONE, alertmanager.ALONE], ids=["ours", *PEERS])
+@pytest.mark.parametrize(
+    "body", [GENERIC, alerta.SINGLE_BODY, alertmanager.SINGLE_BODY], ids=["ours", *PEERS]
+)
 def test_everybody_is_sent_alerts_of_about_the_same_size(body):
     sent = one(body)
 
@@ -28,9 +30,7 @@ def test_everybody_is_sent_alerts_of_about_the_same_size(body):
 def test_an_entity_keeps_to_one_of_several_addresses():
     urls = [f"http://127.0.0.1/{number}" for number in range(3)]
 
-    paths = {
-        (request.entities[0], request.wire.split()[1]) for request in Traffic("r", 70, 7).requests(*urls)
-    }
+    paths = {(request.entities[0], request.raw.split()[1]) for request in Traffic("r", 70, 7).requests(*urls)}
 
     assert len(paths) == 7
     assert {path for _, path in paths} == {b"/0", b"/1", b"/2"}
@@ -51,12 +51,15 @@ def test_a_webhook_is_kept_with_the_entity_that_it_is_about():
 
 def test_a_program_that_ends_at_once_is_absent_with_its_last_words(tmp_path):
     with (
-        pytest.raises(Absent, match="peer did not start: no luck"),
+        pytest.raises(PeerUnavailable, match="peer did not start: no luck"),
         child("peer", ["/bin/sh", "-c", "echo no luck"], 1, tmp_path),
     ):
         pass
 
 
 def test_a_program_that_is_not_there_is_absent(tmp_path):
-    with pytest.raises(Absent, match="cannot be started"), child("peer", ["/nowhere/at/all"], 1, tmp_path):
+    with (
+        pytest.raises(PeerUnavailable, match="cannot be started"),
+        child("peer", ["/nowhere/at/all"], 1, tmp_path),
+    ):
         pass

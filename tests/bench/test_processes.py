@@ -4,8 +4,8 @@ import os
 import subprocess
 import sys
 
-from bench.processes import Elsewhere, Meter, Process, cpu_seconds, family
-from tests.waiting import until
+from bench.processes import Meter, OtherLoad, Process, get_cpu_seconds, list_tree
+from tests.waiting import wait_until
 
 # Works until it is killed.
 BUSY = [sys.executable, "-c", "while True: pass"]
@@ -14,9 +14,9 @@ BUSY = [sys.executable, "-c", "while True: pass"]
 def test_what_a_process_used_counts_though_it_has_ended():
     busy = subprocess.Popen(BUSY)
     try:
-        meter = Meter(lambda: [one for one in family(os.getpid()) if one.pid == busy.pid]).start()
-        until(lambda: cpu_seconds(busy.pid) > 0.1)
-        meter._look()
+        meter = Meter(lambda: [one for one in list_tree(os.getpid()) if one.pid == busy.pid]).start()
+        wait_until(lambda: get_cpu_seconds(busy.pid) > 0.1)
+        meter._sample()
     finally:
         busy.kill()
         busy.wait()
@@ -28,12 +28,12 @@ def test_what_a_process_used_counts_though_it_has_ended():
 def test_our_own_work_and_that_of_the_target_is_not_elsewhere():
     busy = subprocess.Popen(BUSY)
     try:
-        elsewhere = Elsewhere(lambda: [Process(busy.pid, "busy")])
-        until(lambda: cpu_seconds(busy.pid) > 0.3)
-        ours = elsewhere._of_ours() - elsewhere._ours
+        elsewhere = OtherLoad(lambda: [Process(busy.pid, "busy")])
+        wait_until(lambda: get_cpu_seconds(busy.pid) > 0.3)
+        ours = elsewhere._get_own_seconds() - elsewhere._own
     finally:
         busy.kill()
         busy.wait()
 
     assert ours > 0.2
-    assert 0 <= elsewhere.percent() <= 100
+    assert 0 <= elsewhere.get_percent() <= 100

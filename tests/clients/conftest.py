@@ -9,19 +9,19 @@ from zenduty.apiV2.authentication.zenduty_credential import ZendutyCredential
 from zenduty.apiV2.client import ZendutyClient
 
 from tests import stores
-from tests.clients.scene import Scene
-from tests.processes import Running, running
-from tests.waiting import until
+from tests.clients.scene import ClientTeam
+from tests.processes import Running, start_tocsin
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """One `tocsin up` for all of these tests: nothing of theirs is shared but the account and its owner."""
     home = tmp_path_factory.mktemp("clients") / "home"
-    with running(home, "up") as up:
-        until(lambda: up.ready() and set(up.children()) >= {"web", "worker", "clock"}, 30)
+    with start_tocsin(home, "up") as up:
+        wait_until(lambda: up.is_ready() and set(up.list_children()) >= {"web", "worker", "clock"}, 30)
         yield up
-    stores.forget(home)
+    stores.drop_store(home)
 
 
 @pytest.fixture
@@ -35,5 +35,5 @@ def client(instance: Running, monkeypatch: pytest.MonkeyPatch) -> ZendutyClient:
 
 
 @pytest.fixture
-def scene(client: ZendutyClient, request: pytest.FixtureRequest) -> Scene:
-    return Scene(client, request.node.name)
+def client_team(client: ZendutyClient, request: pytest.FixtureRequest) -> ClientTeam:
+    return ClientTeam(client, request.node.name)

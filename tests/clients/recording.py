@@ -10,50 +10,54 @@ from typing import Any
 
 import pytest
 
-ENDINGS = ("Client", "Builder")
+SUFFIXES = ("Client", "Builder")
 
 
-def classes_of(package: ModuleType) -> list[type]:
+def list_classes(package: ModuleType) -> list[type]:
     """Whatever in this package asks for something, or helps to ask for it."""
     return sorted(
         {
-            found
-            for module in _modules(package)
-            for name, found in inspect.getmembers(module, inspect.isclass)
-            if found.__module__ == module.__name__ and name.endswith(ENDINGS)
+            client_class
+            for module in _list_modules(package)
+            for name, client_class in inspect.getmembers(module, inspect.isclass)
+            if client_class.__module__ == module.__name__ and name.endswith(SUFFIXES)
         },
-        key=lambda found: found.__name__,
+        key=lambda client_class: client_class.__name__,
     )
 
 
-def _modules(package: ModuleType) -> Iterator[ModuleType]:
+def _list_modules(package: ModuleType) -> Iterator[ModuleType]:
     yield package
-    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-        yield importlib.import_module(found.name)
+    for client_class in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        yield importlib.import_module(client_class.name)
 
 
-def methods_of(found: type) -> set[str]:
+def list_methods(client_class: type) -> set[str]:
     """Those that are the class's own: all builders inherit one that shows them."""
-    return {name for name, _ in inspect.getmembers(found, inspect.isfunction) if _is_own(found, name)}
+    return {
+        name
+        for name, _ in inspect.getmembers(client_class, inspect.isfunction)
+        if _is_own(client_class, name)
+    }
 
 
-def _is_own(found: type, name: str) -> bool:
-    return name in vars(found) and not name.startswith("_")
+def _is_own(client_class: type, name: str) -> bool:
+    return name in vars(client_class) and not name.startswith("_")
 
 
-def record(found: type, monkeypatch: pytest.MonkeyPatch) -> set[str]:
+def record_calls(client_class: type, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The names of the methods of this class that from now on were called, and returned."""
     returned: set[str] = set()
-    for name in methods_of(found):
-        monkeypatch.setattr(found, name, _noting(getattr(found, name), name, returned))
+    for name in list_methods(client_class):
+        monkeypatch.setattr(client_class, name, _wrap_method(getattr(client_class, name), name, returned))
     return returned
 
 
-def _noting(method: Callable[..., Any], name: str, returned: set[str]) -> Callable[..., Any]:
+def _wrap_method(method: Callable[..., Any], name: str, returned: set[str]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def noting(*arguments: Any, **named: Any) -> Any:
-        answer = method(*arguments, **named)
+    def wrapper(*arguments: Any, **keywords: Any) -> Any:
+        answer = method(*arguments, **keywords)
         returned.add(name)
         return answer
 
-    return noting
+    return wrapper

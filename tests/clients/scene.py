@@ -18,10 +18,10 @@ from zenduty.apiV2.teams.services.models import Service
 from zenduty.apiV2.teams.sla.models import SLA
 
 from models.applications import GENERIC
-from tests.waiting import until
+from tests.waiting import wait_until
 
 
-class Scene:
+class ClientTeam:
     """Each thing is made when it is first asked for; the team has the name of the test."""
 
     def __init__(self, client: ZendutyClient, name: str) -> None:
@@ -72,17 +72,17 @@ class Scene:
         address = f"{name}@{self.team.unique_id}.example.org"
         return members.invite(self.team.unique_id, address, name.title(), "Doe", 3)
 
-    def alerted(self, message: str) -> dict[str, Any]:
+    def open_by_alert(self, message: str) -> dict[str, Any]:
         """The incident that a critical alert opened, as the list of incidents shows it."""
         EventClient(self.client).create_event("", message, "critical", self.integration.integration_key)
         mine = {"service_ids": [str(self.service.unique_id)], "status": 0, "page_size": 100}
-        (found,) = until(
+        (client_class,) = wait_until(
             lambda: [one for one in self.incidents.get_all_incidents(**mine) if one["title"] == message]
         )
-        return dict(found)
+        return dict(client_class)
 
 
-def refusal(attempt: Any, *arguments: Any) -> tuple[int, str]:
+def get_refusal(attempt: Any, *arguments: Any) -> tuple[int, str]:
     """How the client tells that it was refused something."""
     try:
         attempt(*arguments)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from models.enums import AccountRole, TeamRole
-from tests.parts import absent
+from tests.parts import skip_or_fail
 from web import permissions
-from web.permissions import OF_ACCOUNT, OF_TEAM, Standing, allows
+from web.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "api.md").read_text()
@@ -19,7 +19,7 @@ TEXT = (DOCS / "api.md").read_text()
 
 def test_its_commands_work_one_after_another(instance, tmp_path):
     if shutil.which("curl") is None:
-        absent("curl is not installed")
+        skip_or_fail("curl is not installed")
     (tmp_path / "var").symlink_to(instance.home)
     script = "\n".join(re.findall("```sh\n(.*?)```", TEXT, re.DOTALL))
     script = script.replace("http://127.0.0.1:8080", f"http://127.0.0.1:{instance.port}")
@@ -34,20 +34,20 @@ def test_its_commands_work_one_after_another(instance, tmp_path):
     assert '"name":"Search"' in run.stdout
 
 
-def has(name: str) -> tuple[bool, bool, bool]:
+def list_rights(name: str) -> tuple[bool, bool, bool]:
     """Whether members of a team have it, all of the account by the team's leave, and by a custom role."""
-    member = Standing(AccountRole.USER, team=TeamRole.USER)
-    return allows(member, name), name in OF_TEAM, name in OF_ACCOUNT
+    member = Grants(AccountRole.USER, team=TeamRole.USER)
+    return is_allowed(member, name), name in TEAM_PERMISSIONS, name in ACCOUNT_PERMISSIONS
 
 
 def test_its_table_of_permissions_is_the_codes():
     rows = re.findall(r"^\| `(\w+)` \| (yes)? ?\| (yes)? ?\| (yes)? ?\|$", TEXT, re.MULTILINE)
 
-    told = {name: tuple(bool(mark) for mark in marks) for name, *marks in rows}
-    assert told == {name: has(name) for name in {*OF_ACCOUNT, *OF_TEAM}}
+    documented = {name: tuple(bool(mark) for mark in marks) for name, *marks in rows}
+    assert documented == {name: list_rights(name) for name in {*ACCOUNT_PERMISSIONS, *TEAM_PERMISSIONS}}
 
 
-@pytest.mark.parametrize("word", sorted(permissions.ALONE))
+@pytest.mark.parametrize("word", sorted(permissions.ROLE_NEEDS))
 def test_it_explains_what_else_an_operation_can_need(word):
     assert f"`{word}`" in TEXT
 

@@ -26,18 +26,20 @@ from zenduty.apiV2.teams.schedules.overrides import OverrideBuilder
 from zenduty.apiV2.teams.services.integrations.models import IntegrationAlert
 
 from models.applications import GENERIC, PROMETHEUS
-from tests.clients.recording import classes_of, methods_of, record
-from tests.clients.scene import Scene, refusal
-from tests.waiting import until
+from tests.clients.recording import list_classes, list_methods, record_calls
+from tests.clients.scene import ClientTeam, get_refusal
+from tests.waiting import wait_until
 
 NOT_FOUND = (404, "Not Found.")
 MONDAY = datetime(2026, 3, 2, 9)  # noqa: DTZ001 - as most users of the client have it: without a zone
 HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(weeks=1)
 
 
-def account_members(scene: Scene) -> None:
-    members = AccountMemberClient(scene.client)
-    dora = members.invite(scene.team.unique_id, f"{scene.team.unique_id}@example.org", "Dora", "Doe", 3)
+def use_account_members(client_team: ClientTeam) -> None:
+    members = AccountMemberClient(client_team.client)
+    dora = members.invite(
+        client_team.team.unique_id, f"{client_team.team.unique_id}@example.org", "Dora", "Doe", 3
+    )
     assert (dora.user.first_name, dora.role, dora.is_verified) == ("Dora", 3, False)
 
     changed = members.update_account_member(dora, first_name="Dorothy", role=2)
@@ -46,12 +48,14 @@ def account_members(scene: Scene) -> None:
     assert dora.user.username in [member.user.username for member in members.get_all_members()]
 
     members.delete_account_member(dora)
-    assert refusal(members.get_account_member, dora.user.username) == NOT_FOUND
+    assert get_refusal(members.get_account_member, dora.user.username) == NOT_FOUND
 
 
-def account_roles(scene: Scene) -> None:
-    roles = AccountRoleClient(scene.client)
-    made = roles.create_account_role(str(scene.team.unique_id), "May look", ["sla_read", "service_read"])
+def use_account_roles(client_team: ClientTeam) -> None:
+    roles = AccountRoleClient(client_team.client)
+    made = roles.create_account_role(
+        str(client_team.team.unique_id), "May look", ["sla_read", "service_read"]
+    )
     assert (made.description, made.permissions) == ("May look", ["sla_read", "service_read"])
 
     changed = roles.update_account_role(made, ["sla_read"], description="May look at promises")
@@ -60,57 +64,57 @@ def account_roles(scene: Scene) -> None:
     assert made.unique_id in [role.unique_id for role in roles.list_account_roles()]
 
     roles.delete_account_role(made)
-    assert refusal(roles.get_account_role, made.unique_id) == NOT_FOUND
+    assert get_refusal(roles.get_account_role, made.unique_id) == NOT_FOUND
 
 
-def teams(scene: Scene) -> None:
-    made = scene.teams.create_team("Payments")
+def teams(client_team: ClientTeam) -> None:
+    made = client_team.teams.create_team("Payments")
     assert (made.name, [member.role for member in made.members]) == ("Payments", [1])
     assert [role.title for role in made.roles] == ["Incident Commander"]
-    assert scene.teams.update_team(made, "Money").name == "Money"
-    assert scene.teams.find_team_by_id(made.unique_id).name == "Money"
-    assert made.unique_id in [team.unique_id for team in scene.teams.list_teams()]
+    assert client_team.teams.update_team(made, "Money").name == "Money"
+    assert client_team.teams.find_team_by_id(made.unique_id).name == "Money"
+    assert made.unique_id in [team.unique_id for team in client_team.teams.list_teams()]
 
-    dora = scene.colleague("dora").user
-    member = scene.teams.add_team_member(made, dora.username)
+    dora = client_team.colleague("dora").user
+    member = client_team.teams.add_team_member(made, dora.username)
     assert (member.user.email, member.role) == (dora.email, 2)
-    assert scene.teams.update_team_member(made, member.unique_id, 1).role == 1
-    assert scene.teams.find_team_member(made, member.unique_id).role == 1
-    assert len(scene.teams.list_team_members(made)) == 2
-    scene.teams.delete_team_member(made, member.unique_id)
-    assert refusal(scene.teams.find_team_member, made, member.unique_id) == NOT_FOUND
+    assert client_team.teams.update_team_member(made, member.unique_id, 1).role == 1
+    assert client_team.teams.find_team_member(made, member.unique_id).role == 1
+    assert len(client_team.teams.list_team_members(made)) == 2
+    client_team.teams.delete_team_member(made, member.unique_id)
+    assert get_refusal(client_team.teams.find_team_member, made, member.unique_id) == NOT_FOUND
 
-    assert scene.teams.update_team_permissions(made, ["sla_read"]) == ["sla_read"]
-    assert scene.teams.fetch_team_permissions(made) == ["sla_read"]
+    assert client_team.teams.update_team_permissions(made, ["sla_read"]) == ["sla_read"]
+    assert client_team.teams.fetch_team_permissions(made) == ["sla_read"]
 
-    (oncall,) = scene.teams.get_all_oncall(made)
+    (oncall,) = client_team.teams.get_all_oncall(made)
     assert (oncall.team.name, oncall.escalation_policy.name) == ("Money", "Default Escalation Policy")
     assert [user.username for user in oncall.users] == [made.owner]
 
-    for name in methods_of(type(scene.teams)):
+    for name in list_methods(type(client_team.teams)):
         if name.endswith("_client"):
-            assert getattr(scene.teams, name)(made)._team is made
+            assert getattr(client_team.teams, name)(made)._team is made
 
-    scene.teams.delete_team(made)
-    assert refusal(scene.teams.find_team_by_id, made.unique_id) == NOT_FOUND
+    client_team.teams.delete_team(made)
+    assert get_refusal(client_team.teams.find_team_by_id, made.unique_id) == NOT_FOUND
 
 
-def layers(scene: Scene) -> list[dict]:
+def use_layers(client_team: ClientTeam) -> list[dict]:
     office_hours = Restriction(8 * 3600, 7, "09:00:00", str(UUID(int=1, version=4)))
-    times, zone, owner = (MONDAY, MONDAY + 52 * WEEK), "Europe/Berlin", scene.owner
+    times, zone, owner = (MONDAY, MONDAY + 52 * WEEK), "Europe/Berlin", client_team.owner
     builder = LayersBuilder().add_layer("Days", [owner], [office_hours], *times, DAY, 1, zone)
     return builder.add_layer("Weeks", [owner, owner], [], *times, WEEK, 0, zone).build()
 
 
-def overrides(scene: Scene) -> list[dict]:
+def overrides(client_team: ClientTeam) -> list[dict]:
     at = MONDAY + WEEK
-    return OverrideBuilder().add_override("Dentist", scene.owner, at, at + HOUR).build()
+    return OverrideBuilder().add_override("Dentist", client_team.owner, at, at + HOUR).build()
 
 
-def schedules(scene: Scene) -> None:
-    client = scene.teams.get_schedule_client(scene.team)
+def schedules(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_schedule_client(client_team.team)
     made = client.create_schedule(
-        "Primary", "Europe/Berlin", "Who is first", "First", layers(scene), overrides(scene)
+        "Primary", "Europe/Berlin", "Who is first", "First", use_layers(client_team), overrides(client_team)
     )
     assert (made.name, made.time_zone, made.connections) == ("Primary", "Europe/Berlin", 0)
     days, weeks = (Layer(**layer) for layer in made.layers)
@@ -120,7 +124,7 @@ def schedules(scene: Scene) -> None:
         28_800,
     )
     assert [turn["position"] for turn in weeks.users] == [1, 2]
-    assert [Override(**override).user for override in made.overrides] == [scene.owner]
+    assert [Override(**override).user for override in made.overrides] == [client_team.owner]
 
     renamed = client.update_schedule(made, "Secondary")
     assert (renamed.name, renamed.description) == ("Secondary", "Who is first")
@@ -131,43 +135,43 @@ def schedules(scene: Scene) -> None:
     assert [schedule.unique_id for schedule in client.get_all_schedules()] == [made.unique_id]
 
     client.delete_schedule(made)
-    assert refusal(client.get_schedule_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_schedule_by_id, made.unique_id) == NOT_FOUND
 
 
-def rules(scene: Scene) -> list[dict]:
+def rules(client_team: ClientTeam) -> list[dict]:
     """Its builder gives a delay in seconds as a float, where all other clients mean minutes."""
-    targets = TargetBuilder().add_target(2, scene.owner).build()
+    targets = TargetBuilder().add_target(2, client_team.owner).build()
     builder = RuleBuilder().add_rule(timedelta(0), 1, targets)
     return builder.add_rule(timedelta(seconds=5), 2, targets).build()
 
 
-def policies(scene: Scene) -> None:
-    client = scene.teams.get_escalation_policy_client(scene.team)
-    made = client.create_esp("Nights", rules(scene), "Who is told", "When nobody sits at a desk")
+def policies(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_escalation_policy_client(client_team.team)
+    made = client.create_esp("Nights", rules(client_team), "Who is told", "When nobody sits at a desk")
     assert (made.name, made.repeat_policy, made.move_to_next, made.global_ep) == ("Nights", 0, True, False)
     assert [(rule.delay, rule.position) for rule in (Rule(**rule) for rule in made.rules)] == [(0, 1), (5, 2)]
-    assert made.rules[0]["targets"] == [{"target_type": 2, "target_id": scene.owner, "position": 0}]
+    assert made.rules[0]["targets"] == [{"target_type": 2, "target_id": client_team.owner, "position": 0}]
     settings = {key: made.assignment_settings[key] for key in AssignmentSettings.__annotations__}
     assert AssignmentSettings(**settings).assignee_strategy == 1
 
-    changed = client.update_esp(made, "Days", rules(scene)[:1])
+    changed = client.update_esp(made, "Days", rules(client_team)[:1])
     assert (changed.name, changed.description, len(changed.rules)) == ("Days", made.description, 1)
     assert client.get_esp_by_id(made.unique_id).name == "Days"
     assert [policy.unique_id for policy in client.get_all_policies()] == [
-        scene.policy.unique_id,
+        client_team.policy.unique_id,
         made.unique_id,
     ]
 
     client.delete_esp(made)
-    assert refusal(client.get_esp_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_esp_by_id, made.unique_id) == NOT_FOUND
 
 
-def services(scene: Scene) -> None:
-    client = scene.teams.get_service_client(scene.team)
-    ids = scene.policy.unique_id, scene.sla.unique_id, scene.priority.unique_id
+def services(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_service_client(client_team.team)
+    ids = client_team.policy.unique_id, client_team.sla.unique_id, client_team.priority.unique_id
     made = client.create_service("Search", *ids, summary="Finds things", collation=1, collation_time=5)
     assert (made.escalation_policy, made.sla, made.team_priority) == ids
-    assert (made.created_by, made.status, made.collation_time) == (scene.owner, 1, 5)
+    assert (made.created_by, made.status, made.collation_time) == (client_team.owner, 1, 5)
 
     changed = client.update_service(made, "Find", *ids, status=2)
     assert (changed.name, changed.summary, changed.status, changed.collation) == (
@@ -181,11 +185,13 @@ def services(scene: Scene) -> None:
     assert client.get_integration_client(made).get_all_integrations() == []
 
     client.delete_service(made)
-    assert refusal(client.get_service_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_service_by_id, made.unique_id) == NOT_FOUND
 
 
-def integrations(scene: Scene) -> None:
-    client = scene.teams.get_service_client(scene.team).get_integration_client(scene.service)
+def integrations(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_service_client(client_team.team).get_integration_client(
+        client_team.service
+    )
     made = client.create_intg("Probe", "Looks at disks", GENERIC, create_incidents_for=2)
     assert (made.name, str(made.application), made.create_incidents_for) == ("Probe", GENERIC, 2)
     assert str(made.integration_key) in made.webhook_url
@@ -195,46 +201,46 @@ def integrations(scene: Scene) -> None:
     assert client.get_intg_by_id(made.unique_id).name == "Metrics"
     assert [one.unique_id for one in client.get_all_integrations()] == [made.unique_id]
 
-    scene.alerted("Disk full")
-    (alert,) = client.get_intg_alerts_iter(scene.integration)
+    client_team.open_by_alert("Disk full")
+    (alert,) = client.get_intg_alerts_iter(client_team.integration)
     assert IntegrationAlert(**alert).message == "Disk full"
     assert client.get_intg_alerts_iter(made, page=1) == []
 
     client.delete_intg(made)
-    assert refusal(client.get_intg_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_intg_by_id, made.unique_id) == NOT_FOUND
 
 
-def priorities(scene: Scene) -> None:
-    client = scene.teams.get_priority_client(scene.team)
+def priorities(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_priority_client(client_team.team)
     made = client.create_priority("P1", "All is down", "red")
     assert (made.name, made.description, made.color) == ("P1", "All is down", "red")
 
     assert client.update_priority(made, "P0").description == "All is down"
     read = client.get_priority_by_id(made.unique_id)
-    assert (read.name, read.team) == ("P0", str(scene.team.unique_id))
+    assert (read.name, read.team) == ("P0", str(client_team.team.unique_id))
     assert [priority.unique_id for priority in client.get_all_priorities()] == [made.unique_id]
 
     client.delete_priority(made)
-    assert refusal(client.get_priority_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_priority_by_id, made.unique_id) == NOT_FOUND
 
 
-def tags(scene: Scene) -> None:
-    client = scene.teams.get_tag_client(scene.team)
+def tags(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_tag_client(client_team.team)
     made = client.create_tag("database", "red")
 
     changed = client.update_tag(made, "db", "blue")
     assert (changed.name, changed.color) == ("db", "blue")
     read = client.get_tag_by_id(made.unique_id)
-    assert (read.name, read.team) == ("db", scene.team.unique_id)
+    assert (read.name, read.team) == ("db", client_team.team.unique_id)
     assert [tag.unique_id for tag in client.get_all_tags()] == [made.unique_id]
 
     client.delete_tag(made)
-    assert refusal(client.get_tag_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_tag_by_id, made.unique_id) == NOT_FOUND
 
 
-def slas(scene: Scene) -> None:
+def slas(client_team: ClientTeam) -> None:
     """What its methods take as `escalations` they replace with an empty list."""
-    client = scene.teams.get_sla_client(scene.team)
+    client = client_team.teams.get_sla_client(client_team.team)
     made = client.create_sla("Gold", [{"time": 1}], acknowledge_time=60, resolve_time=3600)
     assert (made.acknowledge_time, made.resolve_time, made.escalations) == (60, 3600, [])
 
@@ -244,11 +250,11 @@ def slas(scene: Scene) -> None:
     assert [sla.unique_id for sla in client.get_all_slas()] == [made.unique_id]
 
     client.delete_sla(made)
-    assert refusal(client.get_sla_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_sla_by_id, made.unique_id) == NOT_FOUND
 
 
-def incident_roles(scene: Scene) -> None:
-    client = scene.teams.get_incident_role_client(scene.team)
+def incident_roles(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_incident_role_client(client_team.team)
     made = client.create_incident_role("Scribe", "Writes it all down", 2)
     assert (made.title, made.description, made.rank) == ("Scribe", "Writes it all down", 2)
 
@@ -258,13 +264,17 @@ def incident_roles(scene: Scene) -> None:
     assert [role.title for role in client.get_all_roles()] == ["Incident Commander", "Clerk"]
 
     client.delete_incident_role(made)
-    assert refusal(client.get_incident_role_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_incident_role_by_id, made.unique_id) == NOT_FOUND
 
 
-def task_templates(scene: Scene) -> None:
-    client = scene.teams.get_task_template_client(scene.team)
+def task_templates(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_task_template_client(client_team.team)
     made = client.create_task_template("Afterwards", "What is left to do", 1)
-    assert (made.team, made.summary, made.due_immediately) == (scene.team.unique_id, "What is left to do", 1)
+    assert (made.team, made.summary, made.due_immediately) == (
+        client_team.team.unique_id,
+        "What is left to do",
+        1,
+    )
 
     changed = client.update_task_template(made, "Later")
     assert (changed.name, changed.summary, changed.due_immediately) == ("Later", "What is left to do", 0)
@@ -272,14 +282,14 @@ def task_templates(scene: Scene) -> None:
     assert [template.unique_id for template in client.get_all_task_template()] == [made.unique_id]
 
     client.delete_task_template(made)
-    assert refusal(client.get_task_template_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_task_template_by_id, made.unique_id) == NOT_FOUND
 
 
-def maintenance(scene: Scene) -> None:
+def maintenance(client_team: ClientTeam) -> None:
     """A moment must be given as text: this client can write none."""
-    client = scene.teams.get_maintenance_client(scene.team)
+    client = client_team.teams.get_maintenance_client(client_team.team)
     times = MONDAY.isoformat(), (MONDAY + HOUR).isoformat()
-    services = [scene.service.unique_id]
+    services = [client_team.service.unique_id]
     made = client.create_team_maintenance("Patches", *times, services, "Europe/Berlin", 7, MONDAY + 4 * WEEK)
     assert [one.service for one in made.services] == services
     assert (made.end_time - made.start_time, made.repeat_interval) == (HOUR, 7)
@@ -291,35 +301,35 @@ def maintenance(scene: Scene) -> None:
     assert [window.unique_id for window in client.get_all_maintenance()] == [made.unique_id]
 
     client.delete_maintenance(made)
-    assert refusal(client.get_maintenance_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_maintenance_by_id, made.unique_id) == NOT_FOUND
 
 
-def postmortems(scene: Scene) -> None:
-    client = scene.teams.get_postmortem_client(scene.team)
-    incident = scene.incident
+def postmortems(client_team: ClientTeam) -> None:
+    client = client_team.teams.get_postmortem_client(client_team.team)
+    incident = client_team.incident
     made = client.create_postmortem(
-        scene.owner, [incident.unique_id], "What happened", "Draft", "<p>The disk was full.</p>"
+        client_team.owner, [incident.unique_id], "What happened", "Draft", "<p>The disk was full.</p>"
     )
     assert [one.incident.incident_number for one in made.incidents] == [incident.incident_number]
-    assert (made.author, made.title, made.status) == (scene.owner, "What happened", "Draft")
-    shown = scene.incidents.get_incident_by_unique_id_or_incident_number(incident.unique_id).postmortems
+    assert (made.author, made.title, made.status) == (client_team.owner, "What happened", "Draft")
+    shown = client_team.incidents.get_incident_by_unique_id_or_incident_number(incident.unique_id).postmortems
     assert shown == [{"unique_id": str(made.unique_id), "title": "What happened"}]
 
-    changed = client.update_postmortem(made, scene.owner, [incident.unique_id], status="Done")
+    changed = client.update_postmortem(made, client_team.owner, [incident.unique_id], status="Done")
     assert (changed.title, changed.status) == ("What happened", "Done")
     assert client.get_postmortem_by_id(made.unique_id).status == "Done"
     assert [one.unique_id for one in client.get_all_postmortem()] == [made.unique_id]
 
     client.delete_postmortem(made)
-    assert refusal(client.get_postmortem_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_postmortem_by_id, made.unique_id) == NOT_FOUND
 
 
-def incidents(scene: Scene) -> None:
-    client = scene.incidents
-    made = client.create_incident("Disk full", scene.service.unique_id)
-    assert (made.status, made.urgency, made.service) == (1, 1, scene.service.unique_id)
+def incidents(client_team: ClientTeam) -> None:
+    client = client_team.incidents
+    made = client.create_incident("Disk full", client_team.service.unique_id)
+    assert (made.status, made.urgency, made.service) == (1, 1, client_team.service.unique_id)
     assert (made.sla_object.name, made.team_priority_object.name) == ("Gold", "P1")
-    assert (made.assigned_to, made.service_object.team_name) == (scene.owner, scene.team.name)
+    assert (made.assigned_to, made.service_object.team_name) == (client_team.owner, client_team.team.name)
 
     for reference in (made.incident_number, made.unique_id):
         assert client.get_incident_by_unique_id_or_incident_number(reference).unique_id == made.unique_id
@@ -328,8 +338,8 @@ def incidents(scene: Scene) -> None:
     resolved = client.update_incident(made.unique_id, made.service, title="Disk was full", status=3)
     assert (resolved.title, resolved.status) == ("Disk was full", 3)
 
-    opened = Incident(**scene.alerted("Disk full again"))
-    mine = {"service_ids": [str(scene.service.unique_id)], "status": 0}
+    opened = Incident(**client_team.open_by_alert("Disk full again"))
+    mine = {"service_ids": [str(client_team.service.unique_id)], "status": 0}
     pages = [client.get_all_incidents(page=page, page_size=1, **mine) for page in (1, 2)]
     assert [Incident(**one).unique_id for (one,) in pages] == [made.unique_id, opened.unique_id]
     (alert,) = client.get_alerts_for_incident(opened.incident_number)
@@ -339,22 +349,22 @@ def incidents(scene: Scene) -> None:
     assert client.get_tags_client(made).get_all_tags() == []
 
 
-def notes_of_an_incident(scene: Scene) -> None:
-    client = scene.incidents.get_note_client(scene.incident)
+def use_incident_notes(client_team: ClientTeam) -> None:
+    client = client_team.incidents.get_note_client(client_team.incident)
     made = client.create_incident_note("Looking at it")
-    assert (made.incident, made.user) == (scene.incident.incident_number, scene.owner)
+    assert (made.incident, made.user) == (client_team.incident.incident_number, client_team.owner)
 
     assert client.update_incident_note(made, "Found it").note == "Found it"
     assert client.get_incident_note_by_id(made.unique_id).note == "Found it"
     assert [note.unique_id for note in client.get_all_incident_notes()] == [made.unique_id]
 
     client.delete_incident_note(made)
-    assert refusal(client.get_incident_note_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_incident_note_by_id, made.unique_id) == NOT_FOUND
 
 
-def tags_of_an_incident(scene: Scene) -> None:
-    client = scene.incidents.get_tags_client(scene.incident)
-    tag = scene.teams.get_tag_client(scene.team).create_tag("database", "red")
+def use_incident_tags(client_team: ClientTeam) -> None:
+    client = client_team.incidents.get_tags_client(client_team.incident)
+    tag = client_team.teams.get_tag_client(client_team.team).create_tag("database", "red")
     made = client.create_tag(tag.unique_id)
     assert (made.team_tag, made.tag_id, made.name, made.color) == (
         tag.unique_id,
@@ -363,31 +373,37 @@ def tags_of_an_incident(scene: Scene) -> None:
         "red",
     )
 
-    assert client.get_tag_by_id(made.unique_id).incident == scene.incident.incident_number
+    assert client.get_tag_by_id(made.unique_id).incident == client_team.incident.incident_number
     assert [one.unique_id for one in client.get_all_tags()] == [made.unique_id]
 
     client.delete_tag(made)
-    assert refusal(client.get_tag_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_tag_by_id, made.unique_id) == NOT_FOUND
 
 
-def events(scene: Scene) -> None:
-    client = EventClient(scene.client)
-    key = scene.integration.integration_key
+def events(client_team: ClientTeam) -> None:
+    client = EventClient(client_team.client)
+    key = client_team.integration.integration_key
     event = client.create_event(
         "97 % of /var", "Disk full", "critical", key, 7, {"host": "db1"}, ["http://x.org"]
     )
     assert (event.message, event.summary, event.entity_id) == ("Disk full", "97 % of /var", "7")
     assert (event.alert_type, event.urls[0]["link_url"]) == ("3", "http://x.org")
     assert event.integration_object.name == "Probe"
-    until(lambda: scene.incidents.get_all_incidents(service_ids=[str(scene.service.unique_id)]))
+    wait_until(
+        lambda: client_team.incidents.get_all_incidents(service_ids=[str(client_team.service.unique_id)])
+    )
 
     assert isinstance(client.get_router_client(), RouterClient)
 
 
-def routers(scene: Scene) -> None:
-    client = RouterClient(scene.client)
+def routers(client_team: ClientTeam) -> None:
+    client = RouterClient(client_team.client)
     made = client.create_router("Front door", "For all tools")
-    assert (made.account, made.is_enabled, len(made.account_identifier)) == (scene.team.account, True, 5)
+    assert (made.account, made.is_enabled, len(made.account_identifier)) == (
+        client_team.team.account,
+        True,
+        5,
+    )
 
     changed = client.update_router(made, "Back door", "For some")
     assert (changed.name, changed.description) == ("Back door", "For some")
@@ -395,29 +411,29 @@ def routers(scene: Scene) -> None:
     assert made.unique_id in [router.unique_id for router in client.get_all_routers()]
 
     client.delete_router(made)
-    assert refusal(client.get_router_by_id, made.unique_id) == NOT_FOUND
+    assert get_refusal(client.get_router_by_id, made.unique_id) == NOT_FOUND
 
 
-def requests(scene: Scene) -> None:
+def requests(client_team: ClientTeam) -> None:
     """It sends a body with a GET, too."""
     get = ZendutyClientRequestMethod.GET
-    assert scene.client.execute(get, "/api/account/members/", {"page": 1})
-    assert refusal(scene.client.execute, get, "/api/nowhere/") == NOT_FOUND
-    scene.client._headers = {"Authorization": "Token nobody's"}
-    assert refusal(scene.client.execute, get, "/api/account/members/") == (401, "Invalid token.")
+    assert client_team.client.execute(get, "/api/account/members/", {"page": 1})
+    assert get_refusal(client_team.client.execute, get, "/api/nowhere/") == NOT_FOUND
+    client_team.client._headers = {"Authorization": "Token nobody's"}
+    assert get_refusal(client_team.client.execute, get, "/api/account/members/") == (401, "Invalid token.")
 
 
-STORIES: dict[str, Callable[[Scene], object]] = {
-    "AccountMemberClient": account_members,
-    "AccountRoleClient": account_roles,
+SCENARIOS: dict[str, Callable[[ClientTeam], object]] = {
+    "AccountMemberClient": use_account_members,
+    "AccountRoleClient": use_account_roles,
     "EscalationPolicyClient": policies,
     "EventClient": events,
     "IncidentClient": incidents,
-    "IncidentNoteClient": notes_of_an_incident,
+    "IncidentNoteClient": use_incident_notes,
     "IncidentRoleClient": incident_roles,
-    "IncidentTagClient": tags_of_an_incident,
+    "IncidentTagClient": use_incident_tags,
     "IntegrationClient": integrations,
-    "LayersBuilder": layers,
+    "LayersBuilder": use_layers,
     "OverrideBuilder": overrides,
     "PostmortemClient": postmortems,
     "PriorityClient": priorities,
@@ -435,24 +451,24 @@ STORIES: dict[str, Callable[[Scene], object]] = {
 }
 
 
-@pytest.mark.parametrize("found", classes_of(apiV2), ids=lambda found: found.__name__)
-def test_every_method_works(scene, found, monkeypatch):
-    returned = record(found, monkeypatch)
+@pytest.mark.parametrize("client_class", list_classes(apiV2), ids=lambda client_class: client_class.__name__)
+def test_every_method_works(client_team, client_class, monkeypatch):
+    returned = record_calls(client_class, monkeypatch)
 
-    STORIES[found.__name__](scene)
+    SCENARIOS[client_class.__name__](client_team)
 
-    assert returned == methods_of(found)
+    assert returned == list_methods(client_class)
 
 
-def test_notes_are_read_page_by_page(scene):
+def test_notes_are_read_page_by_page(client_team):
     """The client has an iterator that none of its methods gives: it asks for the path of `next`."""
-    client = scene.incidents.get_note_client(scene.incident)
+    client = client_team.incidents.get_note_client(client_team.incident)
     for number in range(25):
         client.create_incident_note(f"Note {number}")
-    path = f"/api/incidents/{scene.incident.incident_number}/note/"
-    first = scene.client.execute(ZendutyClientRequestMethod.GET, path)
+    path = f"/api/incidents/{client_team.incident.incident_number}/note/"
+    first = client_team.client.execute(ZendutyClientRequestMethod.GET, path)
 
     iterator = vars(incident_notes)["__IncidentNoteItr__"]
-    every = iterator(scene.client, first["results"], first["next"])
+    every = iterator(client_team.client, first["results"], first["next"])
 
     assert [note.note for note in islice(every, 99)] == [f"Note {number}" for number in range(25)]

@@ -11,10 +11,10 @@ import pytest
 def test_a_body_that_nobody_wanted_ends_no_connection(instance, path, body):
     token = json.loads((instance.home / "credentials.json").read_text())["token"]
     headers = {"Authorization": f"Token {token}", "Content-Type": "application/json"}
-    kept = http.client.HTTPConnection("127.0.0.1", instance.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", instance.port, timeout=10)
     try:
         for _ in range(60):
-            kept.request("GET", path, body, headers)
-            assert kept.getresponse().read()
+            connection.request("GET", path, body, headers)
+            assert connection.getresponse().read()
     finally:
-        kept.close()
+        connection.close()

@@ -3,17 +3,17 @@
 import pytest
 
 from tests.contract.described import described
-from tests.contract.stock import stock
+from tests.contract.stock import samples
 from tests.web.conftest import app, ask
 from web import overrides, rotas
 
-__all__ = ["app", "ask", "described", "stock"]
+__all__ = ["app", "ask", "described", "samples"]
 
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     """They ask for the same again and again; tests/web/test_rate_limit.py has the limits."""
-    monkeypatch.setattr(overrides.Overrides, "limits", ((1000, 1.0),))
+    monkeypatch.setattr(overrides.Overrides, "rate_limits", ((1000, 1.0),))
 
 
 @pytest.fixture(autouse=True)

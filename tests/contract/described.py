@@ -29,7 +29,7 @@ class Described:
         content = operation["responses"][str(row.status)].get("content")
         return content and content["application/json"]["schema"]
 
-    def problems(self, schema: Any, answer: Any) -> list[str]:
+    def find_mismatches(self, schema: Any, answer: Any) -> list[str]:
         found = self._checker.descend(answer, schema)
         return [f"{error.json_path}: {error.message[-200:]}" for error in found]
 

@@ -49,7 +49,7 @@ PRIORITY = keys("unique_id name description creation_date color team")
 TEAM_PERMISSION = keys("unique_id account_permissions")
 ROLE = keys("unique_id title description creation_date rank")
 OUTGOING_RULE = keys("unique_id is_enabled rule_json")
-POST_INCIDENT_TASK = keys(
+POST_INCIDENT_TASK_KEYS = keys(
     "unique_id title description team status due_in_time creation_date assigned_to assigned_to_obj"
 )
 GROUPING_POLICY = keys(
@@ -81,17 +81,18 @@ RESPONDER = keys(
     "unique_id incident user user_name subject message escalation_policy escalation_policy_name"
     " response_status creation_date"
 )
-HELD_ROLE = keys("unique_id role role_title user user_name creation_date")
+ASSIGNED_ROLE = keys("unique_id role role_title user user_name creation_date")
 INCIDENT_TASK = keys("unique_id title description status due_at assigned_to role creation_date")
-ENTRY = keys("at kind what reason actor alert notice")
+ENTRY = keys("at kind what reason actor alert notification")
 SCHEDULE_TIMELINE = keys(
     "schedule name time_zone from to shifts gaps conflicts conflicts_count conflicts_until"
 )
 SCHEDULE_ON_CALL = keys("at until oncalls handoff gaps conflicts conflicts_count conflicts_until")
 SHIFT = keys("user start_time end_time layer override name")
-PROBLEM = keys("kind start_time end_time user schedules what")
+SCHEDULE_CHECK = keys("kind start_time end_time user schedules what")
 SIMULATION = keys(
-    "at until service integration source alerts happenings incidents told warnings goes_on_at is_cut"
+    "at until service integration source alerts simulated_events incidents notified warnings continues_at"
+    " is_truncated"
 )
 ROUTER = keys("unique_id name description account is_enabled integration_key created_at account_identifier")
 ROUTER_RULE = keys("unique_id name position rule_json actions router")
@@ -157,18 +158,18 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
         ("integration", keys("unique_id name")),
         (
             "alerts.0",
-            keys("message alert_type entity_id suppressed road rules incident incident_created"),
+            keys("message alert_type entity_id suppressed stages rules incident incident_created"),
         ),
-        ("alerts.0.road.0", keys("stage reason")),
+        ("alerts.0.stages.0", keys("stage reason")),
         (
-            "happenings.0",
-            keys("at after kind what why incident person username channel contact"),
+            "simulated_events.0",
+            keys("at after kind what reason incident person username channel contact"),
         ),
         (
             "incidents.0",
             keys("incident_number title status urgency assigned_to creation_date resolved_date"),
         ),
-        ("told.0", keys("username person email at after")),
+        ("notified.0", keys("username person email at after")),
     ),
     "Sla": (
         ("escalations.0", keys("unique_id time type responders responder")),
@@ -186,14 +187,14 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
     "ScheduleTimeline": (
         ("shifts.0", SHIFT),
         ("shifts.0.user", USER),
-        ("gaps.0", PROBLEM),
+        ("gaps.0", SCHEDULE_CHECK),
         ("gaps.0.schedules.0", keys("unique_id name")),
     ),
     "ScheduleOnCall": (
         ("oncalls.0", SHIFT | {"forwarded_to"}),
         ("oncalls.0.user", USER),
         ("handoff", keys("at oncalls")),
-        ("gaps.0", PROBLEM),
+        ("gaps.0", SCHEDULE_CHECK),
     ),
     "PostIncidentTask": (("assigned_to_obj", keys("first_name last_name username")),),
     "GroupingPolicy": (("match_fields", keys("static_fields custom_fields")),),
@@ -232,16 +233,16 @@ class Row:
     status: int
     keys: frozenset[str] | None
     body: str | None = None
-    many: bool = False
+    is_list: bool = False
     client: frozenset[str] | None = None
     noun: str = ""
 
 
-def five(
+def crud_rows(
     path: str,
     id_arg: str,
     noun: str,
-    shape: frozenset[str],
+    keys_of_noun: frozenset[str],
     nested: str = "",
     *,
     shown: frozenset[str] = frozenset(),
@@ -250,60 +251,60 @@ def five(
     """The verbs of a table; what is read has the keys of `shown` too."""
     one = f"{path}<{id_arg}>/"
     return [
-        Row("POST", path, 201, shape, noun, noun=nested),
+        Row("POST", path, 201, keys_of_noun, noun, noun=nested),
         Row("GET", path, 200, PAGE)
         if paged
-        else Row("GET", path, 200, shape | shown, many=True, noun=nested),
-        Row("GET", one, 200, shape | shown, noun=nested),
-        Row("PUT", one, 200, shape, noun, noun=nested),
-        Row("PATCH", one, 200, shape, noun, noun=nested),
+        else Row("GET", path, 200, keys_of_noun | shown, is_list=True, noun=nested),
+        Row("GET", one, 200, keys_of_noun | shown, noun=nested),
+        Row("PUT", one, 200, keys_of_noun, noun, noun=nested),
+        Row("PATCH", one, 200, keys_of_noun, noun, noun=nested),
         Row("DELETE", one, 204, None),
     ]
 
 
-T = "/api/account/teams/<team_id>"
-T2 = "/api/v2/account/teams/<team_id>"
+TEAM_PATH = "/api/account/teams/<team_id>"
+TEAM_PATH_V2 = "/api/v2/account/teams/<team_id>"
 U = "/api/account/users/<username>"
 ROUTERS = "/api/v2/account/events/router/"
-I = "/api/incidents/<incident>"  # noqa: E741 - the contract's own letter
-I2 = "/api/v2/incidents/<incident>"
-OURS = "/api/tocsin/incidents/<incident>"
-ROTA = "/api/tocsin/schedules/<schedule_id>"
+INCIDENT_PATH = "/api/incidents/<incident>"
+INCIDENT_PATH_V2 = "/api/v2/incidents/<incident>"
+OWN_PATH = "/api/tocsin/incidents/<incident>"
+SCHEDULE_OVERVIEW = "/api/tocsin/schedules/<schedule_id>"
 
 OPERATIONS = (
     Row("POST", "/api/account/api_invite/", 201, MEMBER, "invitation"),
-    Row("GET", "/api/account/members/", 200, ACCOUNT_MEMBER, many=True),
+    Row("GET", "/api/account/members/", 200, ACCOUNT_MEMBER, is_list=True),
     Row("GET", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER),
     Row("PUT", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER, "account_member"),
     Row("PATCH", "/api/account/members/<username>/", 200, ACCOUNT_MEMBER, "account_member"),
     Row("POST", "/api/account/deleteuser/", 204, None, "dismissal"),
-    *five(
+    *crud_rows(
         "/api/account/customroles/", "custom_role_id", "custom_role", CUSTOM_ROLE, shown=keys("permissions")
     ),
     Row("POST", f"{U}/customroles/", 201, USER_CUSTOM_ROLE, "user_custom_role"),
     Row("GET", f"{U}/customroles/", 200, USER_CUSTOM_ROLE),
-    *five(f"{U}/notification_rules/", "notification_rule_id", "rule", RULE),
-    *five(f"{U}/forwarding_rules/", "forwarding_rule_id", "forwarding_rule", FORWARDING_RULE),
-    *five(f"{U}/contacts/", "contact_id", "contact", CONTACT),
-    *five("/api/account/teams/", "team_id", "team", TEAM, "Team"),
-    *five(f"{T}/members/", "member_id", "member", MEMBER),
-    Row("GET", f"{T}/permissions/", 200, TEAM_PERMISSION),
-    Row("PUT", f"{T}/permissions/", 200, TEAM_PERMISSION, "permission"),
-    Row("PATCH", f"{T}/permissions/", 200, TEAM_PERMISSION, "permission"),
-    *five(f"{T}/schedules/", "schedule_id", "schedule", SCHEDULE, "Schedule"),
-    *five(f"{T}/schedule/", "schedule_id", "schedule", SCHEDULE, "Schedule"),
-    Row("POST", f"{T2}/schedules/<schedule_id>/overrides/", 201, OVERRIDE, "override"),
+    *crud_rows(f"{U}/notification_rules/", "notification_rule_id", "rule", RULE),
+    *crud_rows(f"{U}/forwarding_rules/", "forwarding_rule_id", "forwarding_rule", FORWARDING_RULE),
+    *crud_rows(f"{U}/contacts/", "contact_id", "contact", CONTACT),
+    *crud_rows("/api/account/teams/", "team_id", "team", TEAM, "Team"),
+    *crud_rows(f"{TEAM_PATH}/members/", "member_id", "member", MEMBER),
+    Row("GET", f"{TEAM_PATH}/permissions/", 200, TEAM_PERMISSION),
+    Row("PUT", f"{TEAM_PATH}/permissions/", 200, TEAM_PERMISSION, "permission"),
+    Row("PATCH", f"{TEAM_PATH}/permissions/", 200, TEAM_PERMISSION, "permission"),
+    *crud_rows(f"{TEAM_PATH}/schedules/", "schedule_id", "schedule", SCHEDULE, "Schedule"),
+    *crud_rows(f"{TEAM_PATH}/schedule/", "schedule_id", "schedule", SCHEDULE, "Schedule"),
+    Row("POST", f"{TEAM_PATH_V2}/schedules/<schedule_id>/overrides/", 201, OVERRIDE, "override"),
     Row(
         "GET",
-        f"{T2}/schedules/<schedule_id>/overrides/",
+        f"{TEAM_PATH_V2}/schedules/<schedule_id>/overrides/",
         200,
         OVERRIDE | {"overridden_details"},
-        many=True,
+        is_list=True,
     ),
-    *five(f"{T}/escalation_policies/", "escalation_policy_id", "policy", POLICY, "Policy"),
-    *five(f"{T}/services/", "service_id", "service", SERVICE),
-    *five(
-        f"{T}/services/<service_id>/integrations/",
+    *crud_rows(f"{TEAM_PATH}/escalation_policies/", "escalation_policy_id", "policy", POLICY, "Policy"),
+    *crud_rows(f"{TEAM_PATH}/services/", "service_id", "service", SERVICE),
+    *crud_rows(
+        f"{TEAM_PATH}/services/<service_id>/integrations/",
         "integration_id",
         "integration",
         INTEGRATION,
@@ -312,94 +313,106 @@ OPERATIONS = (
     Row("POST", "/api/account/regenerate_integration_key/", 200, INTEGRATION, "key_owner"),
     Row("POST", "/api/incidents/filter/", 200, PAGE, "filter"),
     Row("POST", "/api/incidents/", 201, INCIDENT, "incident", noun="Incident"),
-    Row("GET", f"{I}/", 200, INCIDENT, noun="Incident"),
-    Row("PUT", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
-    Row("PATCH", f"{I}/", 200, INCIDENT, "change", noun="Incident"),
-    *(replace(row, client=PAGE) if row.many else row for row in five(f"{I}/note/", "note_id", "note", NOTE)),
-    *five(f"{I}/tags/", "incident_tag_id", "incident_tag", INCIDENT_TAG),
-    *five(f"{I2}/responders/", "responder_id", "responder", RESPONDER),
-    *five(f"{I}/responders/", "responder_id", "responder", RESPONDER),
-    Row("GET", f"{I}/alerts/", 200, ALERT, many=True, client=PAGE),
-    *five(f"{T}/roles/", "incident_role_id", "role", ROLE, shown=keys("team")),
-    *five(f"{T}/tags/", "tag_id", "tag", TAG),
-    *five(f"{T}/priority/", "priority_id", "priority", PRIORITY),
-    *five(f"{T}/task_templates/", "task_template_id", "task_template", TASK_TEMPLATE, shown=keys("team")),
-    *five(
-        f"{T}/task_templates/<task_template_id>/tasks/",
+    Row("GET", f"{INCIDENT_PATH}/", 200, INCIDENT, noun="Incident"),
+    Row("PUT", f"{INCIDENT_PATH}/", 200, INCIDENT, "change", noun="Incident"),
+    Row("PATCH", f"{INCIDENT_PATH}/", 200, INCIDENT, "change", noun="Incident"),
+    *(
+        replace(row, client=PAGE) if row.is_list else row
+        for row in crud_rows(f"{INCIDENT_PATH}/note/", "note_id", "note", NOTE)
+    ),
+    *crud_rows(f"{INCIDENT_PATH}/tags/", "incident_tag_id", "incident_tag", INCIDENT_TAG),
+    *crud_rows(f"{INCIDENT_PATH_V2}/responders/", "responder_id", "responder", RESPONDER),
+    *crud_rows(f"{INCIDENT_PATH}/responders/", "responder_id", "responder", RESPONDER),
+    Row("GET", f"{INCIDENT_PATH}/alerts/", 200, ALERT, is_list=True, client=PAGE),
+    *crud_rows(f"{TEAM_PATH}/roles/", "incident_role_id", "role", ROLE, shown=keys("team")),
+    *crud_rows(f"{TEAM_PATH}/tags/", "tag_id", "tag", TAG),
+    *crud_rows(f"{TEAM_PATH}/priority/", "priority_id", "priority", PRIORITY),
+    *crud_rows(
+        f"{TEAM_PATH}/task_templates/", "task_template_id", "task_template", TASK_TEMPLATE, shown=keys("team")
+    ),
+    *crud_rows(
+        f"{TEAM_PATH}/task_templates/<task_template_id>/tasks/",
         "task_id",
         "template_task",
         TEMPLATE_TASK,
     ),
-    *five(f"{T}/sla/", "sla_id", "sla", SLA, "Sla"),
-    *five(f"{T}/maintenance/", "maintenance_id", "maintenance", MAINTENANCE, "Maintenance"),
-    Row("GET", f"{T}/oncall/", 200, ON_CALL, many=True, noun="OnCall"),
-    Row("GET", f"{T2}/oncall/", 200, ON_CALL_BY_STEP, many=True, noun="OnCallByStep"),
+    *crud_rows(f"{TEAM_PATH}/sla/", "sla_id", "sla", SLA, "Sla"),
+    *crud_rows(f"{TEAM_PATH}/maintenance/", "maintenance_id", "maintenance", MAINTENANCE, "Maintenance"),
+    Row("GET", f"{TEAM_PATH}/oncall/", 200, ON_CALL, is_list=True, noun="OnCall"),
+    Row("GET", f"{TEAM_PATH_V2}/oncall/", 200, ON_CALL_BY_STEP, is_list=True, noun="OnCallByStep"),
     Row(
         "GET",
-        f"{T2}/escalation_policies/<escalation_policy_id>/oncall/",
+        f"{TEAM_PATH_V2}/escalation_policies/<escalation_policy_id>/oncall/",
         200,
         ON_CALL_BY_STEP,
-        many=True,
+        is_list=True,
         noun="OnCallByStep",
     ),
-    Row("GET", f"{T2}/services/<service_id>/oncall/", 200, ON_CALL_BY_STEP, many=True, noun="OnCallByStep"),
-    *five(
-        f"{T}/postmortem/",
+    Row(
+        "GET",
+        f"{TEAM_PATH_V2}/services/<service_id>/oncall/",
+        200,
+        ON_CALL_BY_STEP,
+        is_list=True,
+        noun="OnCallByStep",
+    ),
+    *crud_rows(
+        f"{TEAM_PATH}/postmortem/",
         "postmortem_id",
         "postmortem",
         POSTMORTEM,
         "Postmortem",
         shown=keys("amazon_link creation_date updated_at"),
     ),
-    *five(
+    *crud_rows(
         "/api/v2/account/teams/<team_id>/services/<service_id>/integrations/<integration_id>/outgoingrules/",
         "outgoing_rule_id",
         "outgoing_rule",
         OUTGOING_RULE,
     ),
-    *five(
-        f"{T}/post_incident_tasks/",
+    *crud_rows(
+        f"{TEAM_PATH}/post_incident_tasks/",
         "post_incident_task_id",
         "post_incident_task",
-        POST_INCIDENT_TASK,
+        POST_INCIDENT_TASK_KEYS,
         "PostIncidentTask",
         paged=True,
     ),
-    *five(
-        f"{T}/services/<service_id>/alert-grouping-policies/",
+    *crud_rows(
+        f"{TEAM_PATH}/services/<service_id>/alert-grouping-policies/",
         "grouping_policy_id",
         "grouping_policy",
         GROUPING_POLICY,
         "GroupingPolicy",
     ),
-    *five(
-        f"{T}/services/<service_id>/integrations/<integration_id>/transformers/",
+    *crud_rows(
+        f"{TEAM_PATH}/services/<service_id>/integrations/<integration_id>/transformers/",
         "transformers_id",
         "alert_rule",
         ALERT_RULE,
         "AlertRule",
     ),
-    *five(ROUTERS, "router_id", "router", ROUTER),
-    *five(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
-    Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", many=True, noun="RouterRule"),
-    Row("GET", f"{T}/schedules/<schedule_id>/get_schedule_ics/", 200, keys("url")),
+    *crud_rows(ROUTERS, "router_id", "router", ROUTER),
+    *crud_rows(f"{ROUTERS}<router_id>/rulesets/", "ruleset_id", "router_rule", ROUTER_RULE, "RouterRule"),
+    Row("PUT", f"{ROUTERS}<router_id>/rulesets/", 200, ROUTER_RULE, "move", is_list=True, noun="RouterRule"),
+    Row("GET", f"{TEAM_PATH}/schedules/<schedule_id>/get_schedule_ics/", 200, keys("url")),
     Row("GET", "/api/user/profile/", 200, PROFILE, noun="Profile"),
-    Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, many=True),
+    Row("GET", "/api/account/users/", 200, ACCOUNT_MEMBER, is_list=True),
     Row("GET", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER),
     Row("PUT", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER, "user"),
     Row("PATCH", "/api/account/users/<username>/", 200, ACCOUNT_MEMBER, "user"),
-    Row("POST", "/api/account/invite/", 201, MEMBER, "invitations", many=True),
+    Row("POST", "/api/account/invite/", 201, MEMBER, "invitations", is_list=True),
     Row("GET", "/api/account/integration-metadata/<integration_key>/", 200, METADATA, noun="Metadata"),
     Row(
         "GET",
-        f"{T}/services/<service_id>/integrations/<integration_id>/alerts/",
+        f"{TEAM_PATH}/services/<service_id>/integrations/<integration_id>/alerts/",
         200,
         ALERT,
-        many=True,
+        is_list=True,
         client=PAGE,
     ),
     Row("GET", "/api/incidents/", 200, PAGE),
-    Row("GET", "/api/account/applications/", 200, APPLICATION, many=True),
+    Row("GET", "/api/account/applications/", 200, APPLICATION, is_list=True),
     Row("POST", "/api/events/<integration_key>/", 201, EVENT, "event", client=EVENT - {"payload"}),
     Row(
         "POST",
@@ -433,17 +446,17 @@ OPERATIONS = (
     ),
     *(
         row
-        for row in five(f"{OURS}/roles/", "assignment_id", "held_role", HELD_ROLE)
-        if row.method in ("POST", "DELETE") or row.many
+        for row in crud_rows(f"{OWN_PATH}/roles/", "assignment_id", "held_role", ASSIGNED_ROLE)
+        if row.method in ("POST", "DELETE") or row.is_list
     ),
-    *five(f"{OURS}/tasks/", "incident_task_id", "incident_task", INCIDENT_TASK),
-    Row("POST", f"{OURS}/reassign/", 200, INCIDENT, "reassignment", noun="Incident"),
-    Row("DELETE", f"{OURS}/snooze/", 204, None),
-    Row("GET", f"{OURS}/timeline/", 200, PAGE, noun="Timeline"),
+    *crud_rows(f"{OWN_PATH}/tasks/", "incident_task_id", "incident_task", INCIDENT_TASK),
+    Row("POST", f"{OWN_PATH}/reassign/", 200, INCIDENT, "reassignment", noun="Incident"),
+    Row("DELETE", f"{OWN_PATH}/snooze/", 204, None),
+    Row("GET", f"{OWN_PATH}/timeline/", 200, PAGE, noun="Timeline"),
     Row("GET", "/api/tocsin/calendar/", 200, keys("url")),
     Row("DELETE", "/api/tocsin/calendar/", 204, None),
     Row("POST", "/api/tocsin/simulate/", 200, SIMULATION, "simulation", noun="Simulation"),
     Row("DELETE", "/api/tocsin/users/<username>/calendar/", 204, None),
-    Row("GET", f"{ROTA}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
-    Row("GET", f"{ROTA}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
+    Row("GET", f"{SCHEDULE_OVERVIEW}/timeline/", 200, SCHEDULE_TIMELINE, noun="ScheduleTimeline"),
+    Row("GET", f"{SCHEDULE_OVERVIEW}/oncall/", 200, SCHEDULE_ON_CALL, noun="ScheduleOnCall"),
 )

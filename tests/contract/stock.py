@@ -13,18 +13,18 @@ from tests.people import World
 
 
 @dataclass(frozen=True, slots=True)
-class Stock:
+class Samples:
     """`ids` are by the names that paths give them; `bodies` are bodies that a create accepts, by noun."""
 
     ids: dict[str, str]
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-def step(delay: int, *usernames: str) -> dict[str, Any]:
+def build_step(delay: int, *usernames: str) -> dict[str, Any]:
     return {"delay": delay, "targets": [{"target_type": 2, "target_id": name} for name in usernames]}
 
 
-def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
+def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     responders = [{"user": world.bob.username}]
     return {
         "team": {"name": "Search"},
@@ -81,7 +81,10 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
             "end_time": "2026-03-08T23:30:00Z",
             "services": [{"service": ids.get("service_id")}],
         },
-        "policy": {"name": "Day", "rules": [step(0, world.bob.username), step(5, world.alice.username)]},
+        "policy": {
+            "name": "Day",
+            "rules": [build_step(0, world.bob.username), build_step(5, world.alice.username)],
+        },
         "service": {
             "name": "Search",
             "escalation_policy": ids.get("escalation_policy_id"),
@@ -161,15 +164,15 @@ def bodies_for(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]:
     }
 
 
-STOCK: stores.Kept[Stock] = stores.Kept()
+SAMPLES: stores.RowCache[Samples] = stores.RowCache()
 
 
 @pytest.fixture
-def stock(ask: Any, world: World) -> Stock:
-    return STOCK.get(lambda: made_stock(ask, world))
+def samples(ask: Any, world: World) -> Samples:
+    return SAMPLES.get(lambda: create_samples(ask, world))
 
 
-def made_stock(ask: Any, world: World) -> Stock:
+def create_samples(ask: Any, world: World) -> Samples:
     ids = {
         "team_id": world.team.unique_id,
         "username": world.bob.username,
@@ -180,10 +183,10 @@ def made_stock(ask: Any, world: World) -> Stock:
     team, user = f"/api/account/teams/{ids['team_id']}/", f"/api/account/users/{ids['username']}/"
 
     def make(name: str, path: str, noun: str, who: str = "alice") -> dict[str, Any]:
-        made = ask("POST", path, bodies_for(world, ids)[noun], who=who)
-        assert made.status_code == 201, (path, made.json)
-        ids[name] = made.json["unique_id"]
-        return dict(made.json)
+        created = ask("POST", path, build_bodies(world, ids)[noun], who=who)
+        assert created.status_code == 201, (path, created.json)
+        ids[name] = created.json["unique_id"]
+        return dict(created.json)
 
     ids["member_id"] = ask("GET", f"{team}members/").json[1]["unique_id"]
     make("priority_id", f"{team}priority/", "priority")
@@ -197,8 +200,8 @@ def made_stock(ask: Any, world: World) -> Stock:
     make("escalation_policy_id", f"{team}escalation_policies/", "policy")
     make("service_id", f"{team}services/", "service")
     make("maintenance_id", f"{team}maintenance/", "maintenance")
-    made = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
-    ids["integration_key"] = made["integration_key"]
+    created = make("integration_id", f"{team}services/{ids['service_id']}/integrations/", "integration")
+    ids["integration_key"] = created["integration_key"]
     make("heartbeat_id", f"{team}services/{ids['service_id']}/integrations/", "heartbeat_integration")
     integration = f"{team}services/{ids['service_id']}/integrations/{ids['integration_id']}/"
     make("transformers_id", f"{integration}transformers/", "alert_rule")
@@ -209,8 +212,8 @@ def made_stock(ask: Any, world: World) -> Stock:
     make("router_id", "/api/v2/account/events/router/", "router")
     make("ruleset_id", f"/api/v2/account/events/router/{ids['router_id']}/rulesets/", "router_rule")
     make("contact_id", f"{user}contacts/", "contact")
-    made = make("custom_role_id", "/api/account/customroles/", "custom_role")
-    ask("PATCH", f"/api/account/customroles/{made['unique_id']}/", {"name": "Keeper"})
+    created = make("custom_role_id", "/api/account/customroles/", "custom_role")
+    ask("PATCH", f"/api/account/customroles/{created['unique_id']}/", {"name": "Keeper"})
     make("forwarding_rule_id", f"{user}forwarding_rules/", "forwarding_rule")
     make("notification_rule_id", f"{user}notification_rules/", "rule")
     make("incident_id", "/api/incidents/", "incident")
@@ -221,8 +224,8 @@ def made_stock(ask: Any, world: World) -> Stock:
     make("responder_id", "/api/incidents/1/responders/", "first_responder")
     make("postmortem_id", f"{team}postmortem/", "postmortem")
     current = f"/integration/{ids['account_id']}/generic/{ids['integration_key']}/"
-    ids["trace_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
-    ids["aside_id"] = ask("POST", current, bodies_for(world, ids)["event"]).json["trace_id"]
-    aside = Receipt.update(state=WorkState.ASIDE, error="ZeroDivisionError at normalize")
-    aside.where(Receipt.trace_id == ids["aside_id"]).execute()
-    return Stock(ids, bodies_for(world, ids))
+    ids["trace_id"] = ask("POST", current, build_bodies(world, ids)["event"]).json["trace_id"]
+    ids["dead_letter_id"] = ask("POST", current, build_bodies(world, ids)["event"]).json["trace_id"]
+    dead_letters = Receipt.update(state=WorkState.DEAD_LETTER, error="ZeroDivisionError at normalize")
+    dead_letters.where(Receipt.trace_id == ids["dead_letter_id"]).execute()
+    return Samples(ids, build_bodies(world, ids))

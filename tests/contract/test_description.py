@@ -3,7 +3,7 @@
 import pytest
 
 from tests.contract.operations import OPERATIONS
-from tests.contract.test_operations import path_of, with_alert
+from tests.contract.test_operations import get_path, with_alert
 
 __all__ = ["with_alert"]
 
@@ -13,17 +13,17 @@ READ = {row.path: row for row in OPERATIONS if row.method == "GET"}
 
 @pytest.mark.usefixtures("with_alert")
 @pytest.mark.parametrize("path", ["/api/incidents/<incident>/", "/api/alert/status/<trace_id>/"])
-def test_what_is_absent_is_as_described(ask, stock, described, path):
+def test_what_is_absent_is_as_described(ask, samples, described, path):
     nothing = {"sla": "", "team_priority": "", "escalation_policy": "", "assigned_to": ""}
     ask("PATCH", "/api/incidents/1/", nothing)
 
-    answer = ask("GET", path_of(READ[path], stock)).json
+    answer = ask("GET", get_path(READ[path], samples)).json
 
-    assert described.problems(described.schema(READ[path]), answer) == []
+    assert described.find_mismatches(described.schema(READ[path]), answer) == []
 
 
 @pytest.mark.parametrize("path", ["/api/nowhere/", "/api/account/teams/x/"])
 def test_refusals_are_as_described(ask, described, path):
     refused = ask("GET", path).json
 
-    assert described.problems({"$ref": "#/components/schemas/Error"}, refused) == []
+    assert described.find_mismatches({"$ref": "#/components/schemas/Error"}, refused) == []

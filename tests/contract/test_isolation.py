@@ -9,7 +9,7 @@ from models.base import db
 from models.tables import TABLES
 from tests.contract.matrix import name, tried
 from tests.contract.operations import OPERATIONS
-from tests.contract.stock import step
+from tests.contract.stock import build_step
 from web.routes import ROUTES
 
 # What is open to whoever knows the key in the path, or holds nothing of anybody's.
@@ -42,17 +42,17 @@ WITHOUT_IDS = [route for route in GUARDED if "<" not in route.path]
 BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
 
 # Changed by the very asking, or by nobody's request.
-UNWATCHED = {"token", "heartbeat", "rate_limit"}
+UNCHECKED = {"token", "heartbeat", "rate_limit"}
 
 
-def request_for(route: Any, stock: Any) -> tuple[str, str, Any]:
-    path = re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], route.path)
-    return route.method, path, stock.bodies.get(BODIES.get((route.method, route.path)) or "")
+def build_request(route: Any, samples: Any) -> tuple[str, str, Any]:
+    path = re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], route.path)
+    return route.method, path, samples.bodies.get(BODIES.get((route.method, route.path)) or "")
 
 
-def everything() -> dict[str, list[Any]]:
+def dump_all_rows() -> dict[str, list[Any]]:
     """All rows of all tables, but those that change by being looked at."""
-    tables = [table for table in TABLES if table._meta.table_name not in UNWATCHED]
+    tables = [table for table in TABLES if table._meta.table_name not in UNCHECKED]
     return {
         table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
     }
@@ -62,8 +62,8 @@ def test_only_these_operations_need_no_token():
     assert {route.path for route in ROUTES if route.auth is None} == OPEN
 
 
-def test_without_a_token_nothing_is_told(ask, stock):
-    refused = {name(route): ask(*request_for(route, stock), who=None) for route in tried(GUARDED)}
+def test_without_a_token_nothing_is_told(ask, samples):
+    refused = {name(route): ask(*build_request(route, samples), who=None) for route in tried(GUARDED)}
 
     said = {
         each: (answer.status_code, answer.headers.get("WWW-Authenticate"), answer.json)
@@ -73,67 +73,69 @@ def test_without_a_token_nothing_is_told(ask, stock):
     assert said == dict.fromkeys(said, (401, "Token", nothing))
 
 
-def test_another_accounts_objects_are_not_found(ask, stock):
-    before = everything()
+def test_another_accounts_objects_are_not_found(ask, samples):
+    before = dump_all_rows()
 
-    refused = {name(route): ask(*request_for(route, stock), who="mallory") for route in tried(WITH_IDS)}
+    refused = {name(route): ask(*build_request(route, samples), who="mallory") for route in tried(WITH_IDS)}
 
     said = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
     assert said == dict.fromkeys(said, (404, {"detail": "Not Found."}))
-    assert everything() == before
+    assert dump_all_rows() == before
 
 
 NOT_FOR_ALL = [route for route in WITH_IDS if (route.method, route.path) not in SEEN_BY_ALL]
 
 
-def test_another_teams_objects_are_forbidden(ask, stock):
-    before = everything()
+def test_another_teams_objects_are_forbidden(ask, samples):
+    before = dump_all_rows()
 
-    refused = {name(route): ask(*request_for(route, stock), who="charlie") for route in tried(NOT_FOR_ALL)}
+    refused = {
+        name(route): ask(*build_request(route, samples), who="charlie") for route in tried(NOT_FOR_ALL)
+    }
 
     said = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
     forbidden = {"detail": "You do not have permission to perform this action."}
     assert said == dict.fromkeys(said, (403, forbidden))
-    assert everything() == before
+    assert dump_all_rows() == before
 
 
 @pytest.mark.parametrize("route", tried(r for r in WITHOUT_IDS if r.method == "GET"), ids=name)
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-def test_lists_show_nothing_of_others(ask, stock, world, route, who):
+def test_lists_show_nothing_of_others(ask, samples, world, route, who):
     listed = ask("GET", route.path, who=who)
 
     refused = who == "charlie" and route.path in FOR_ADMINS
     assert listed.status_code == (403 if refused else 200)
-    hidden = {key: one for key, one in stock.ids.items() if key.endswith("_id") and key != "account_id"}
+    hidden = {key: one for key, one in samples.ids.items() if key.endswith("_id") and key != "account_id"}
     if who == "mallory":
         hidden |= {"alice": world.alice.username, "bob": world.bob.username}
     assert [key for key, one in hidden.items() if one in listed.text] == []
 
 
 # Their bodies name nothing of anybody's.
-NAME_NOTHING = (
+WITHOUT_NAMES = (
     "/api/account/teams/",
     "/api/account/customroles/",
     "/api/incidents/filter/",
     "/api/v2/account/events/router/",
 )
-NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in NAME_NOTHING]
+NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in WITHOUT_NAMES]
 
 
 @pytest.mark.parametrize("route", tried(NAMING), ids=name)
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-def test_bodies_that_name_what_is_anothers_change_nothing(ask, stock, route, who):
-    before = everything()
+def test_bodies_that_name_what_is_anothers_change_nothing(ask, samples, route, who):
+    before = dump_all_rows()
 
-    refused = ask(*request_for(route, stock), who=who)
+    refused = ask(*build_request(route, samples), who=who)
 
     assert refused.status_code in (400, 403, 404)
-    assert everything() == before
+    assert dump_all_rows() == before
 
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-def test_a_filter_finds_nothing_of_anothers(ask, stock, who):
-    ids = stock.ids
+def test_a_filter_finds_nothing_of_anothers(ask, samples, who):
+    ids = samples.ids
     body = {"status": 0, "team_ids": [ids["team_id"]], "service_ids": [ids["service_id"]]}
 
     assert ask("POST", "/api/incidents/filter/", body, who=who).json["results"] == []
@@ -148,7 +150,7 @@ def foreign(ask, world) -> dict[str, dict[str, str]]:
     for who, team in (("mallory", world.mallorys_team), ("charlie", world.charlies_team)):
         path = f"/api/account/teams/{team.unique_id}"
         user = getattr(world, who).username
-        rules = {"name": "Mine", "rules": [step(0, user)]}
+        rules = {"name": "Mine", "rules": [build_step(0, user)]}
         policy = ask("POST", f"{path}/escalation_policies/", rules, who=who).json["unique_id"]
         service = {"escalation_policy": policy, "sla": "", "team_priority": ""}
         contacts = ask("GET", f"/api/account/users/{user}/contacts/", who=who).json
@@ -200,82 +202,84 @@ PEOPLE = (
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
 @pytest.mark.parametrize(("method", "path", "body"), REFERENCES, ids=str)
-def test_references_to_anothers_are_refused(ask, stock, foreign, who, method, path, body):
-    named = {field: foreign[who][kind] for field, kind in body.items()}
-    before = everything()
+def test_references_to_anothers_are_refused(ask, samples, foreign, who, method, path, body):
+    body_with_theirs = {field: foreign[who][kind] for field, kind in body.items()}
+    before = dump_all_rows()
 
-    assert ask(method, path.format(**stock.ids), named).status_code == 400
-    assert everything() == before
+    assert ask(method, path.format(**samples.ids), body_with_theirs).status_code == 400
+    assert dump_all_rows() == before
 
 
 @pytest.mark.parametrize(("method", "path", "body"), PEOPLE, ids=str)
-def test_people_and_teams_of_another_account_are_refused(ask, stock, foreign, method, path, body):
+def test_people_and_teams_of_another_account_are_refused(ask, samples, foreign, method, path, body):
     theirs = foreign["mallory"]
-    named = {field: theirs.get(kind, kind) if isinstance(kind, str) else kind for field, kind in body.items()}
-    before = everything()
+    body_with_theirs = {
+        field: theirs.get(kind, kind) if isinstance(kind, str) else kind for field, kind in body.items()
+    }
+    before = dump_all_rows()
 
-    assert ask(method, path.format(**stock.ids), named).status_code == 400
-    assert everything() == before
+    assert ask(method, path.format(**samples.ids), body_with_theirs).status_code == 400
+    assert dump_all_rows() == before
 
 
-def test_a_role_in_an_incident_is_given_to_nobody_of_another_account(ask, stock, foreign):
+def test_a_role_in_an_incident_is_given_to_nobody_of_another_account(ask, samples, foreign):
     for who, status in (("mallory", 400), ("charlie", 201)):
-        given = {"role": stock.ids["incident_role_id"], "user": foreign[who]["user"]}
-        assert ask("POST", f"{OURS}roles/", given).status_code == status
+        assignment = {"role": samples.ids["incident_role_id"], "user": foreign[who]["user"]}
+        assert ask("POST", f"{OURS}roles/", assignment).status_code == status
 
 
 RULES = SERVICE + "integrations/{integration_id}/transformers/"
 # type of action, kind of the foreign thing
-NAMED_BY_RULES = (
+RULE_REFERENCES = (
     (4, "policy"), (5, "schedule"), (12, "tag"), (14, "sla"), (15, "priority"), (16, "template"),
     (17, "policy"), (17, "schedule"),
 )  # fmt: skip
 
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-@pytest.mark.parametrize(("action_type", "kind"), NAMED_BY_RULES)
-def test_a_rule_refers_to_nothing_of_another_team(ask, stock, foreign, who, action_type, kind):
+@pytest.mark.parametrize(("action_type", "kind"), RULE_REFERENCES)
+def test_a_rule_refers_to_nothing_of_another_team(ask, samples, foreign, who, action_type, kind):
     action = {"action_type": action_type, "value": foreign[who][kind]}
 
-    assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == 400
+    assert ask("POST", RULES.format(**samples.ids), {"actions": [action]}).status_code == 400
 
 
-def test_a_rule_gives_no_role_of_another_team(ask, stock, foreign):
+def test_a_rule_gives_no_role_of_another_team(ask, samples, foreign):
     for who in ("mallory", "charlie"):
-        action = {"action_type": 11, "key": foreign[who]["role"], "value": stock.ids["username"]}
-        assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == 400
+        action = {"action_type": 11, "key": foreign[who]["role"], "value": samples.ids["username"]}
+        assert ask("POST", RULES.format(**samples.ids), {"actions": [action]}).status_code == 400
 
 
 @pytest.mark.parametrize("action_type", [6, 11, 17])
-def test_a_rule_names_nobody_of_another_account(ask, stock, foreign, action_type):
+def test_a_rule_names_nobody_of_another_account(ask, samples, foreign, action_type):
     for who, status in (("mallory", 400), ("charlie", 201)):
-        key = stock.ids["incident_role_id"]
+        key = samples.ids["incident_role_id"]
         action = {"action_type": action_type, "key": key, "value": foreign[who]["user"]}
-        assert ask("POST", RULES.format(**stock.ids), {"actions": [action]}).status_code == status
+        assert ask("POST", RULES.format(**samples.ids), {"actions": [action]}).status_code == status
 
 
-def test_a_router_sends_nothing_to_another_account(ask, stock, foreign, world):
+def test_a_router_sends_nothing_to_another_account(ask, samples, foreign, world):
     """Its owner may name any integration of the account, whatever the team."""
-    rules = f"{ROUTER.format(**stock.ids)}/rulesets/"
+    rules = f"{ROUTER.format(**samples.ids)}/rulesets/"
     for who, status in (("mallory", 400), ("charlie", 201)):
         team = f"/api/account/teams/{foreign[who]['team']}/services/{foreign[who]['service']}"
-        theirs = ask("POST", f"{team}/integrations/", stock.bodies["integration"], who=who).json
-        for named in ("unique_id", "integration_key"):
-            rule = {"actions": [{"action_type": 0, "integration": theirs[named]}]}
+        theirs = ask("POST", f"{team}/integrations/", samples.bodies["integration"], who=who).json
+        for body_with_theirs in ("unique_id", "integration_key"):
+            rule = {"actions": [{"action_type": 0, "integration": theirs[body_with_theirs]}]}
             assert ask("POST", rules, rule).status_code == status
 
 
-def test_a_rule_of_another_router_is_not_moved(ask, stock):
+def test_a_rule_of_another_router_is_not_moved(ask, samples):
     other = ask("POST", "/api/v2/account/events/router/", {}).json["unique_id"]
     path = ROUTER.format(router_id=other)
 
-    assert ask("PUT", f"{path}/rulesets/", stock.bodies["move"]).status_code == 400
-    assert ask("GET", f"{path}/rulesets/{stock.ids['ruleset_id']}/").status_code == 404
+    assert ask("PUT", f"{path}/rulesets/", samples.bodies["move"]).status_code == 400
+    assert ask("GET", f"{path}/rulesets/{samples.ids['ruleset_id']}/").status_code == 404
 
 
-def test_a_chain_or_a_promise_names_nobody_of_another_account(ask, stock, world):
-    team = TEAM.format(**stock.ids)
-    policy = {"name": "x", "rules": [step(0, world.mallory.username)]}
+def test_a_chain_or_a_promise_names_nobody_of_another_account(ask, samples, world):
+    team = TEAM.format(**samples.ids)
+    policy = {"name": "x", "rules": [build_step(0, world.mallory.username)]}
     escalation = {"time": 1, "type": 1, "responders": [{"user": world.mallory.username}]}
 
     assert ask("POST", f"{team}/escalation_policies/", policy).status_code == 400
@@ -290,12 +294,12 @@ def test_an_incident_on_anothers_service_is_refused(ask, foreign):
     assert ask("POST", "/api/incidents/", charlies, who="bob").status_code == 403
 
 
-def test_a_policy_of_another_team_may_be_used_when_it_is_global_or_shared(ask, stock, foreign, world):
+def test_a_policy_of_another_team_may_be_used_when_it_is_global_or_shared(ask, samples, foreign, world):
     policy = foreign["charlie"]["policy"]
     path = f"/api/account/teams/{world.charlies_team.unique_id}/escalation_policies/{policy}/"
     assert ask("PATCH", path, {"global_ep": True}, who="charlie").status_code == 200
 
-    changed = ask("PATCH", SERVICE.format(**stock.ids), {"escalation_policy": policy})
+    changed = ask("PATCH", SERVICE.format(**samples.ids), {"escalation_policy": policy})
 
     assert changed.json["escalation_policy"] == policy
 
@@ -304,7 +308,7 @@ NO_IDS = ("x", "%00", "' or 1=1 --", "00000000-0000-4000-8000-000000000000", "\u
 
 
 # Another of the same account, by what paths call it: where it is made, and what of.
-OTHERS = {
+OTHER_OWNERS = {
     "service_id": ("/api/account/teams/{team_id}/services/", "service"),
     "integration_id": ("/api/account/teams/{team_id}/services/{service_id}/integrations/", "integration"),
     "task_template_id": ("/api/account/teams/{team_id}/task_templates/", "task_template"),
@@ -314,32 +318,34 @@ OTHERS = {
 }
 
 
-def another(kind: str, ask: Any, stock: Any, world: Any) -> str:
+def create_another(kind: str, ask: Any, samples: Any, world: Any) -> str:
     if kind == "team_id":
         return str(world.charlies_team.unique_id)
     if kind == "username":
         return str(world.charlie.username)
-    path, noun = OTHERS[kind]
-    return str(ask("POST", path.format(**stock.ids), stock.bodies[noun]).json["unique_id"])
+    path, noun = OTHER_OWNERS[kind]
+    return str(ask("POST", path.format(**samples.ids), samples.bodies[noun]).json["unique_id"])
 
 
-def test_ids_of_nothing_and_of_something_else_are_not_found(ask, stock, world):
-    others = {kind: another(kind, ask, stock, world) for kind in ("team_id", "username", *OTHERS)}
-    before = everything()
+def test_ids_of_nothing_and_of_something_else_are_not_found(ask, samples, world):
+    others = {
+        kind: create_another(kind, ask, samples, world) for kind in ("team_id", "username", *OTHER_OWNERS)
+    }
+    before = dump_all_rows()
 
     found = []
     for route in tried(WITH_IDS):
         *outer, last = re.findall("<([a-z_]+)>", route.path)
-        method, path, body = request_for(route, stock)
-        wrong = [path.replace(f"/{stock.ids[last]}/", f"/{none}/") for none in NO_IDS]
-        wrong += [path.replace(f"/{stock.ids[kind]}/", f"/{others[kind]}/") for kind in outer]
+        method, path, body = build_request(route, samples)
+        wrong = [path.replace(f"/{samples.ids[last]}/", f"/{none}/") for none in NO_IDS]
+        wrong += [path.replace(f"/{samples.ids[kind]}/", f"/{others[kind]}/") for kind in outer]
         found += [(method, each) for each in wrong if ask(method, each, body).status_code != 404]
 
     assert found == []
-    assert everything() == before
+    assert dump_all_rows() == before
 
 
-def test_a_member_edits_own_contacts_and_an_admin_everybodys(ask, stock, world):
+def test_a_member_edits_own_contacts_and_an_admin_everybodys(ask, samples, world):
     contact = {"name": "x", "contact_type": 1, "value": "x@example.org"}
     path = f"/api/account/users/{world.bob.username}/contacts/"
 

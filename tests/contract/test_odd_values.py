@@ -8,14 +8,14 @@ import pytest
 
 from tests import stores
 from tests.contract.operations import OPERATIONS, Row
-from tests.contract.test_isolation import everything
-from tests.contract.test_operations import body_of, path_of
+from tests.contract.test_isolation import dump_all_rows
+from tests.contract.test_operations import build_body, get_path
 from web.errors import BadRequest
 from web.routes import ROUTES
 
 
-def deep(levels: int) -> list[Any]:
-    return [deep(levels - 1)] if levels else []
+def nest(levels: int) -> list[Any]:
+    return [nest(levels - 1)] if levels else []
 
 
 # What the stores themselves may take in different ways.
@@ -25,30 +25,30 @@ ODD_TO_STORES = (
 # What is refused or understood before any store is asked: tried on one of them.
 ODD_ANYWHERE = (
     None, True, -1, 1.5, "", " ", "x", "0", "' or 1=1 --", "00000000-0000-4000-8000-000000000000",
-    [], [[]], [None], [{}], ["x"] * 101, {}, {"unique_id": 7}, {"unique_id": None}, deep(200),
+    [], [[]], [None], [{}], ["x"] * 101, {}, {"unique_id": 7}, {"unique_id": None}, nest(200),
 )  # fmt: skip
 # For what stands deeper in a body, where there are many more places.
-ODD_INSIDE_ANYWHERE = (None, -1, "", "x", [], [None], {}, deep(100))
+ODD_INSIDE_ANYWHERE = (None, -1, "", "x", [], [None], {}, nest(100))
 ODD = ODD_TO_STORES if stores.SERVER else (*ODD_ANYWHERE, *ODD_TO_STORES)
 ODD_INSIDE = (2**63, "\x00", "x" * 70_000, *(() if stores.SERVER else ODD_INSIDE_ANYWHERE))
 NO_BODIES = (b"{", b"[]", b'"x"', b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'{"a": 1}, {"b": 2}')
 
-TAKES = {(route.method, route.path): route.takes for route in ROUTES}
+TAKES = {(route.method, route.path): route.body for route in ROUTES}
 VIEWS = {(route.method, route.path): route.view for route in ROUTES}
 TAKING = [row for row in OPERATIONS if TAKES[row.method, row.path]]
 # Each view once: paths have aliases, and a PUT is read as a PATCH is, but for what it requires.
 WRITES = list({VIEWS[row.method, row.path]: row for row in TAKING}.values())
 
 
-def places(value: Any, *above: Any) -> Iterator[tuple[Any, ...]]:
+def list_places(value: Any, *above: Any) -> Iterator[tuple[Any, ...]]:
     """The way to everything in a body."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in inside:
         yield (*above, key)
-        yield from places(inner, *above, key)
+        yield from list_places(inner, *above, key)
 
 
-def with_odd(body: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
+def replace_at(body: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[str, Any]:
     changed = copy.deepcopy(body)
     inner: Any = changed
     for key in place[:-1]:
@@ -57,23 +57,23 @@ def with_odd(body: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict[s
     return changed
 
 
-def odd_bodies(row: Row, body: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
+def build_odd_bodies(row: Row, body: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
     """The good body with something odd in one place, and that place: each field that there is, and deeper."""
     for field in TAKES[row.method, row.path].load_fields:
         yield from ((field, {**body, field: value}) for value in ODD)
-    for place in places(body):
+    for place in list_places(body):
         if len(place) > 1:
-            yield from ((place, with_odd(body, place, value)) for value in ODD_INSIDE)
+            yield from ((place, replace_at(body, place, value)) for value in ODD_INSIDE)
 
 
 @pytest.mark.parametrize("row", WRITES, ids=lambda row: f"{row.method} {row.path}")
-def test_what_is_odd_is_understood_or_refused_and_what_is_refused_changes_nothing(ask, stock, row):
-    def refused(bodies: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+def test_what_is_odd_is_understood_or_refused_and_what_is_refused_changes_nothing(ask, samples, row):
+    def list_refused(bodies: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
         """Those that are refused, in the contract's shape; all others are accepted. Of those that are refused
         for one place in the same words, one."""
         found = {}
         for place, body in bodies:
-            answer = ask(row.method, path_of(row, stock), body)
+            answer = ask(row.method, get_path(row, samples), body)
             assert answer.status_code in (row.status, 400), str(body)[:200]
             if answer.status_code == 400:
                 assert answer.json["detail"] == BadRequest.detail, str(body)[:200]
@@ -81,12 +81,12 @@ def test_what_is_odd_is_understood_or_refused_and_what_is_refused_changes_nothin
         return found
 
     # Some are refused for what another one did; once all of them are, nothing may have changed.
-    bodies = refused(odd_bodies(row, body_of(row, stock)))
-    before = everything()
-    while bodies.keys() != (again := refused(bodies.values())).keys():
-        bodies, before = again, everything()
+    bodies = list_refused(build_odd_bodies(row, build_body(row, samples)))
+    before = dump_all_rows()
+    while bodies.keys() != (again := list_refused(bodies.values())).keys():
+        bodies, before = again, dump_all_rows()
     for data in NO_BODIES:
-        answer = ask(row.method, path_of(row, stock), data=data, content_type="application/json")
+        answer = ask(row.method, get_path(row, samples), data=data, content_type="application/json")
         assert (answer.status_code, answer.json["detail"]) == (400, BadRequest.detail), data[:20]
 
-    assert everything() == before
+    assert dump_all_rows() == before

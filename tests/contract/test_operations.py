@@ -25,32 +25,32 @@ def test_each_operation_that_is_served_has_a_row():
     assert of_the_contract <= {(row.method, row.path) for row in OPERATIONS} <= served
 
 
-def path_of(row: Row, stock: Any) -> str:
-    return re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], row.path)
+def get_path(row: Row, samples: Any) -> str:
+    return re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], row.path)
 
 
-def free(row: Row, ask: Any, stock: Any) -> None:
+def free_policy(row: Row, ask: Any, samples: Any) -> None:
     """A policy can only be deleted while no service uses it."""
     if row.method == "DELETE" and row.path.endswith("<escalation_policy_id>/"):
-        ask("DELETE", f"/api/account/teams/{stock.ids['team_id']}/services/{stock.ids['service_id']}/")
+        ask("DELETE", f"/api/account/teams/{samples.ids['team_id']}/services/{samples.ids['service_id']}/")
 
 
-def body_of(row: Row, stock: Any) -> Any:
-    body = stock.bodies.get(row.body or "")
+def build_body(row: Row, samples: Any) -> Any:
+    body = samples.bodies.get(row.body or "")
     if row.method in ("PUT", "PATCH") and row.body == "member":
-        return {**body, "user": stock.ids["username"]}
+        return {**body, "user": samples.ids["username"]}
     return body
 
 
 @pytest.fixture
-def with_alert(stock):
+def with_alert(samples):
     """An alert on the incident, as the road leaves one."""
-    receipt = Receipt.get(Receipt.trace_id == stock.ids["trace_id"])
+    receipt = Receipt.get(Receipt.trace_id == samples.ids["trace_id"])
     Event.create(
         unique_id=new_short_id(),
         receipt=receipt,
         position=0,
-        integration=Integration.get(Integration.unique_id == stock.ids["integration_id"]),
+        integration=Integration.get(Integration.unique_id == samples.ids["integration_id"]),
         incident=Incident.get(),
         message="Disk full",
         alert_type=3,
@@ -60,63 +60,63 @@ def with_alert(stock):
 
 
 @pytest.mark.usefixtures("with_alert")
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("scheme", WORDS)
 @pytest.mark.parametrize("rows", together(OPERATIONS))
-def test_answers_have_their_status_and_keys_and_are_as_described(ask, stock, described, rows, word):
+def test_answers_have_their_status_and_keys_and_are_as_described(ask, samples, described, rows, scheme):
     for row in rows:
-        free(row, ask, stock)
+        free_policy(row, ask, samples)
 
-        answer = ask(row.method, path_of(row, stock), body_of(row, stock), word=word)
+        answer = ask(row.method, get_path(row, samples), build_body(row, samples), scheme=scheme)
 
         assert answer.status_code == row.status, (name(row), answer.text)
         if row.keys is None:
             assert (answer.data, described.schema(row)) == (b"", None), name(row)
             continue
-        assert_keys(row, answer.json, for_client=word == "Token")
-        assert described.problems(described.schema(row), answer.json) == [], name(row)
+        assert_keys(row, answer.json, for_client=scheme == "Token")
+        assert described.find_mismatches(described.schema(row), answer.json) == [], name(row)
 
 
 def assert_keys(row: Row, answer: Any, *, for_client: bool) -> None:
     paged = row.client is not None and for_client
-    whole = answer[0] if row.many and not paged else answer
-    assert set(whole) == (row.client if paged else row.keys), name(row)
+    item = answer[0] if row.is_list and not paged else answer
+    assert set(item) == (row.client if paged else row.keys), name(row)
     for place, inner in NESTED.get(row.noun, ()):
-        assert set(at(whole, place)) == inner, (name(row), place)
+        assert set(get_at(item, place)) == inner, (name(row), place)
 
 
-def at(value: Any, place: str) -> Any:
+def get_at(value: Any, place: str) -> Any:
     for step in place.split("."):
         value = value[int(step) if step.isdigit() else step]
     return value
 
 
 SERVED = {(route.method, route.path): route for route in ROUTES}
-READ = {row.path for row in OPERATIONS if row.method == "GET" and not row.many}
+READ = {row.path for row in OPERATIONS if row.method == "GET" and not row.is_list}
 UPDATES = [row for row in OPERATIONS if row.method in ("PUT", "PATCH") and row.path in READ]
 # Moved by whatever is written.
 DATED = {"updated_at", "expected_at", "is_missing"}
 # What an answer shows of the one that a field names.
-SHOWN_OF = {"team_tag": {"tag_id", "name", "color"}}
+SHOWN_FIELDS = {"team_tag": {"tag_id", "name", "color"}}
 
 
 @pytest.mark.parametrize("rows", together(UPDATES))
-def test_an_update_leaves_what_is_not_given(ask, stock, rows):
+def test_an_update_leaves_what_is_not_given(ask, samples, rows):
     """A PUT gives what it must, a PATCH nothing."""
     for row in rows:
-        path, taken = path_of(row, stock), SERVED[row.method, row.path].takes.load_fields
+        path, taken = get_path(row, samples), SERVED[row.method, row.path].body.load_fields
         must = [field_name for field_name, field in taken.items() if field.required and row.method == "PUT"]
-        given = {name: body_of(row, stock)[name] for name in must}
+        required_values = {name: build_body(row, samples)[name] for name in must}
         before = ask("GET", path).json
 
-        assert ask(row.method, path, given).status_code == 200, name(row)
+        assert ask(row.method, path, required_values).status_code == 200, name(row)
         after = ask("GET", path).json
 
-        shown = set().union(*(SHOWN_OF.get(name, ()) for name in given))
-        left = before.keys() - given.keys() - shown - DATED
+        shown = set().union(*(SHOWN_FIELDS.get(name, ()) for name in required_values))
+        left = before.keys() - required_values.keys() - shown - DATED
         assert {name: after[name] for name in left} == {name: before[name] for name in left}, name(row)
 
 
-def test_a_listed_incident_is_whole_and_says_whose_child_it_is(ask, stock):
+def test_a_listed_incident_is_whole_and_says_whose_child_it_is(ask, samples):
     listed = ask("POST", "/api/incidents/filter/", {}).json["results"][0]
     plain = ask("GET", "/api/incidents/").json["results"][0]
 
@@ -127,7 +127,7 @@ def test_a_listed_incident_is_whole_and_says_whose_child_it_is(ask, stock):
 @pytest.mark.usefixtures("with_alert")
 def test_alerts_come_as_an_array_or_as_a_page(ask):
     array = ask("GET", "/api/incidents/1/alerts/").json
-    page = ask("GET", "/api/incidents/1/alerts/", word="Token").json
+    page = ask("GET", "/api/incidents/1/alerts/", scheme="Token").json
 
     assert page == {"count": 1, "next": None, "previous": None, "results": array}
     assert set(array[0]) == ALERT
@@ -135,13 +135,13 @@ def test_alerts_come_as_an_array_or_as_a_page(ask):
     assert (array[0]["incident"], array[0]["alert_type"]) == (1, "3")
 
 
-def test_the_team_of_a_priority_is_a_number_unless_a_client_reads_it(ask, stock):
-    path = f"/api/account/teams/{stock.ids['team_id']}/priority/"
+def test_the_team_of_a_priority_is_a_number_unless_a_client_reads_it(ask, samples):
+    path = f"/api/account/teams/{samples.ids['team_id']}/priority/"
 
     assert isinstance(ask("GET", path).json[0]["team"], int)
-    assert ask("GET", path, word="token").json[0]["team"] == stock.ids["team_id"]
-    assert isinstance(ask("POST", path, stock.bodies["priority"], word="Token").json["team"], int)
-    assert isinstance(ask("GET", path.replace("priority", "sla"), word="Token").json[0]["team"], int)
+    assert ask("GET", path, scheme="token").json[0]["team"] == samples.ids["team_id"]
+    assert isinstance(ask("POST", path, samples.bodies["priority"], scheme="Token").json["team"], int)
+    assert isinstance(ask("GET", path.replace("priority", "sla"), scheme="Token").json[0]["team"], int)
 
 
 UUID4 = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
@@ -149,12 +149,12 @@ SHORT = re.compile(f"[{ALPHABET}]{{22}}")
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
 
 
-def test_ids_and_dates_are_in_the_clients_formats(ask, stock):
+def test_ids_and_dates_are_in_the_clients_formats(ask, samples):
     read = [row for row in tried(OPERATIONS) if row.method == "GET"]
     wrong = [
         (row.path, named, value)
         for row in read
-        for named, value in walk(ask("GET", path_of(row, stock)).json)
+        for named, value in list_named_values(ask("GET", get_path(row, samples)).json)
         if not in_format(row, named, value)
     ]
 
@@ -173,10 +173,10 @@ def in_format(row: Row, named: Any, value: Any) -> bool:
     return bool(UUID4.fullmatch(value) or (about_incidents and SHORT.fullmatch(value)))
 
 
-def walk(value: Any) -> Any:
+def list_named_values(value: Any) -> Any:
     """All named values of an answer, however deep."""
     for named, inner in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(inner, dict | list):
-            yield from walk(inner)
+            yield from list_named_values(inner)
         else:
             yield named, inner

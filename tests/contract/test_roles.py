@@ -14,27 +14,27 @@ from tests import stores
 from tests.contract.matrix import name, tried
 from tests.contract.test_isolation import BODIES
 from web import permissions
-from web.permissions import Standing, allows
+from web.permissions import Grants, is_allowed
 from web.routes import ROUTES
 
 ADMINS = {"owner", "admin"}
-EVERYBODY = ADMINS | {"manager", "user", "outsider", "guest", "reader", "writer"}
+ALL_ROLES = ADMINS | {"manager", "user", "outsider", "guest", "reader", "writer"}
 
 
-def who_may(needs: str) -> set[str]:
+def list_allowed(permission: str) -> set[str]:
     """The matrix. `user` is a plain member of the team, and the person whom paths name. The others are plain
     members of the account: a `guest` of a team that is open as new ones are, an `outsider` of one that is
     closed; and there `reader` and `writer`, whose custom roles give all that ends so."""
-    if needs == "member":
-        return EVERYBODY
-    if needs in ("own", "admin", "manager"):
-        return ADMINS | {"own": {"user"}, "admin": set[str](), "manager": {"manager"}}[needs]
-    if needs.endswith("_read"):
-        open_to_guests = {"guest"} if needs in founding.DEFAULT_TEAM_PERMISSIONS else set[str]()
+    if permission == "member":
+        return ALL_ROLES
+    if permission in ("own", "admin", "manager"):
+        return ADMINS | {"own": {"user"}, "admin": set[str](), "manager": {"manager"}}[permission]
+    if permission.endswith("_read"):
+        open_to_guests = {"guest"} if permission in founding.DEFAULT_TEAM_PERMISSIONS else set[str]()
         # What every custom role gives, said or not.
-        implied = {"writer"} if needs in ("member_read", "team_read") else set[str]()
+        implied = {"writer"} if permission in ("member_read", "team_read") else set[str]()
         return ADMINS | {"manager", "user", "reader"} | open_to_guests | implied
-    return ADMINS | {"manager", "writer"} | ({"user"} if needs == "incident_write" else set())
+    return ADMINS | {"manager", "writer"} | ({"user"} if permission == "incident_write" else set())
 
 
 # Of the account and of no team: there, neither teams nor their members and managers count.
@@ -43,37 +43,37 @@ INVITATION = "/api/tocsin/users/<username>/invitation/"
 PERSON = ("/api/account/members/<username>/", "/api/account/users/<username>/")
 
 
-def may_be_by(route: Any) -> set[str]:
+def list_allowed_by_route(route: Any) -> set[str]:
     """Who may do what a route does."""
-    allowed = who_may(route.needs)
-    if route.path in PERSON and route.needs != "member":
+    allowed = list_allowed(route.permission)
+    if route.path in PERSON and route.permission != "member":
         # Everybody changes what is their own.
         return allowed - {"manager"} | {"user"}
     of_account = route.path == INVITATION or route.path.startswith(ROLES)
     return allowed & (ADMINS | {"reader", "writer"}) if of_account else allowed
 
 
-PEOPLE: stores.Kept[dict[str, Any]] = stores.Kept()
+PEOPLE: stores.RowCache[dict[str, Any]] = stores.RowCache()
 
 
 @pytest.fixture
-def people(world: Any, stock: Any, now: Any) -> dict[str, Any]:
+def people(world: Any, samples: Any, now: Any) -> dict[str, Any]:
     """A token for each role."""
-    return PEOPLE.get(lambda: made_people(world, now))
+    return PEOPLE.get(lambda: create_people(world, now))
 
 
-def made_people(world: Any, now: Any) -> dict[str, Any]:
+def create_people(world: Any, now: Any) -> dict[str, Any]:
 
-    def custom(ending: str) -> CustomRole:
-        names = [each for each in permissions.OF_ACCOUNT if each.endswith(ending)]
-        names += ["regenerate_integration_key"] if ending == "_write" else []
+    def create_custom_role(end_role: str) -> CustomRole:
+        names = [each for each in permissions.ACCOUNT_PERMISSIONS if each.endswith(end_role)]
+        names += ["regenerate_integration_key"] if end_role == "_write" else []
         return CustomRole.create(
-            unique_id=new_uuid(), account=world.account, name=ending, permissions=names, creation_date=now
+            unique_id=new_uuid(), account=world.account, name=end_role, permissions=names, creation_date=now
         )
 
     def member(role: AccountRole = AccountRole.USER, custom_role: Any = None) -> User:
         email = f"{new_uuid()}@example.org"
-        user = founding.new_user(world.account, email, role, now)
+        user = founding.create_user(world.account, email, role, now)
         User.update(custom_role=custom_role).where(User.id == user.id).execute()
         return user
 
@@ -81,58 +81,58 @@ def made_people(world: Any, now: Any) -> dict[str, Any]:
     TeamMember.create(
         unique_id=new_uuid(), team=world.team, user=manager, role=TeamRole.MANAGER, joining_date=now
     )
-    made = {
+    created = {
         "admin": member(AccountRole.ADMIN),
         "manager": manager,
         "outsider": member(),
         "guest": member(),
-        "reader": member(custom_role=custom("_read")),
-        "writer": member(custom_role=custom("_write")),
+        "reader": member(custom_role=create_custom_role("_read")),
+        "writer": member(custom_role=create_custom_role("_write")),
     }
-    tokens = {who: founding.new_token_for(user, "test", now) for who, user in made.items()}
+    tokens = {who: founding.issue_token(user, "test", now) for who, user in created.items()}
     return {"owner": world.tokens["alice"], "user": world.tokens["bob"], **tokens}
 
 
-def attempt(ask: Any, world: Any, stock: Any, token: str, route: Any, who: str) -> int:
+def request_as(ask: Any, world: Any, samples: Any, token: str, route: Any, who: str) -> int:
     open_to = founding.DEFAULT_TEAM_PERMISSIONS if who == "guest" else []
     Team.update(account_permissions=open_to).where(Team.id == world.team.id).execute()
-    path = re.sub("<([a-z_]+)>", lambda found: stock.ids[found[1]], route.path)
-    body = stock.bodies.get(BODIES.get((route.method, route.path)) or "")
+    path = re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], route.path)
+    body = samples.bodies.get(BODIES.get((route.method, route.path)) or "")
     headers = {"Authorization": f"Bearer {token}"}
     status: int = ask(route.method, path, body, who=None, headers=headers).status_code
     return status
 
 
 IN_PATHS = [route for route in ROUTES if route.auth and "<" in route.path]
-OF_ACCOUNT = [route for route in ROUTES if route.auth and "<" not in route.path]
+ACCOUNT_PERMISSIONS = [route for route in ROUTES if route.auth and "<" not in route.path]
 
 
 def test_every_operation_says_what_it_needs():
-    known = permissions.ALONE | set(permissions.OF_ACCOUNT)
+    known = permissions.ROLE_NEEDS | set(permissions.ACCOUNT_PERMISSIONS)
 
-    assert [name(route) for route in ROUTES if route.auth and route.needs not in known] == []
+    assert [name(route) for route in ROUTES if route.auth and route.permission not in known] == []
 
 
 @pytest.mark.parametrize("route", tried(IN_PATHS), ids=name)
-def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, stock, people, route):
-    allowed = may_be_by(route)
+def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, samples, people, route):
+    allowed = list_allowed_by_route(route)
     # Who may not comes first: what somebody may do can end what the path names.
-    ordered = [*sorted(EVERYBODY - allowed), *sorted(allowed)]
+    ordered = [*sorted(ALL_ROLES - allowed), *sorted(allowed)]
 
-    statuses = {who: attempt(ask, world, stock, people[who], route, who) for who in ordered}
+    statuses = {who: request_as(ask, world, samples, people[who], route, who) for who in ordered}
 
     assert {who for who, status in statuses.items() if status != 403} == allowed
     assert not [status for status in statuses.values() if status >= 500]
 
 
-@pytest.mark.parametrize("route", tried(OF_ACCOUNT), ids=name)
-def test_of_what_is_the_accounts_admins_may_do_all(ask, world, stock, people, route):
+@pytest.mark.parametrize("route", tried(ACCOUNT_PERMISSIONS), ids=name)
+def test_of_what_is_the_accounts_admins_may_do_all(ask, world, samples, people, route):
     """For the others it depends on what the body names, or they are shown what they may see."""
-    shown = EVERYBODY - ADMINS if route.method == "GET" else set()
-    shown = set() if route.needs == "admin" else shown
+    shown = ALL_ROLES - ADMINS if route.method == "GET" else set()
+    shown = set() if route.permission == "admin" else shown
     shown = {"reader", "writer"} if route.path == ROLES and route.method == "GET" else shown
     for who in sorted(ADMINS | shown):
-        assert attempt(ask, world, stock, people[who], route, who) < 403
+        assert request_as(ask, world, samples, people[who], route, who) < 403
 
 
 def test_what_a_custom_role_gave_ends_with_it(ask, world, people):
@@ -148,12 +148,12 @@ def test_what_a_custom_role_gave_ends_with_it(ask, world, people):
 
 
 def test_what_a_role_allows_is_never_less_than_what_one_below_it_does():
-    names = [*permissions.OF_ACCOUNT, *permissions.OF_TEAM, *permissions.ALONE]
-    user = Standing(AccountRole.USER)
-    for needs in names:
-        member = Standing(AccountRole.USER, team=TeamRole.USER)
-        manager = Standing(AccountRole.USER, team=TeamRole.MANAGER)
-        rising = [allows(each, needs) for each in (user, member, manager, Standing(AccountRole.ADMIN))]
+    names = [*permissions.ACCOUNT_PERMISSIONS, *permissions.TEAM_PERMISSIONS, *permissions.ROLE_NEEDS]
+    user = Grants(AccountRole.USER)
+    for permission in names:
+        member = Grants(AccountRole.USER, team=TeamRole.USER)
+        manager = Grants(AccountRole.USER, team=TeamRole.MANAGER)
+        rising = [is_allowed(each, permission) for each in (user, member, manager, Grants(AccountRole.ADMIN))]
         assert rising == sorted(rising)
 
 

@@ -8,7 +8,7 @@ import pytest
 from models.rate_limits import RateLimit
 from tests.contract.matrix import name, together, tried
 from tests.contract.operations import OPERATIONS
-from tests.contract.test_operations import body_of, free, path_of, with_alert
+from tests.contract.test_operations import build_body, free_policy, get_path, with_alert
 from web import xml
 
 __all__ = ["with_alert"]
@@ -18,21 +18,21 @@ ACCEPT = {"Accept": "application/xml"}
 JSON_ONLY = "<integration_key>"
 
 
-def shown(element: ElementTree.Element) -> Any:
+def to_value(element: ElementTree.Element) -> Any:
     """What a reader who knows nothing of our shapes sees."""
     if not len(element):
         return element.text or None
-    named = [(inner.get("name", inner.tag), shown(inner)) for inner in element]
-    return [value for _, value in named] if element[0].tag == "list-item" else dict(named)
+    named_values = [(inner.get("name", inner.tag), to_value(inner)) for inner in element]
+    return [value for _, value in named_values] if element[0].tag == "list-item" else dict(named_values)
 
 
-def as_texts(value: Any) -> Any:
+def to_texts(value: Any) -> Any:
     """JSON's value as it stands in XML."""
     match value:
         case dict() if value:
-            return {name: as_texts(inner) for name, inner in value.items()}
+            return {name: to_texts(inner) for name, inner in value.items()}
         case list() if value:
-            return [as_texts(inner) for inner in value]
+            return [to_texts(inner) for inner in value]
         case bool():
             return str(value).lower()
         case None | {} | [] | "":
@@ -46,54 +46,54 @@ PINGS = [row for row in OPERATIONS if "/heartbeat/<integration_key>/" in row.pat
 
 
 @pytest.mark.usefixtures("with_alert")
-@pytest.mark.parametrize("word", ["Bearer", "Token"])
-def test_what_is_read_is_the_same(ask, stock, word):
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_what_is_read_is_the_same(ask, samples, scheme):
     for row in tried(row for row in OPERATIONS if row.method == "GET" and row not in PINGS):
-        in_json = ask("GET", path_of(row, stock), word=word)
+        in_json = ask("GET", get_path(row, samples), scheme=scheme)
         # Some may be asked for once in a second.
         RateLimit.delete().execute()
-        in_xml = ask("GET", path_of(row, stock), word=word, headers=ACCEPT)
+        in_xml = ask("GET", get_path(row, samples), scheme=scheme, headers=ACCEPT)
 
         assert (in_xml.status_code, in_xml.mimetype) == (row.status, "application/xml"), name(row)
-        assert shown(ElementTree.fromstring(in_xml.data)) == as_texts(in_json.json), name(row)
+        assert to_value(ElementTree.fromstring(in_xml.data)) == to_texts(in_json.json), name(row)
 
 
 @pytest.mark.usefixtures("with_alert")
 @pytest.mark.parametrize("rows", together(row for row in OPERATIONS if row.method != "GET"))
-def test_what_is_written_is_taken_and_answered_in_it(ask, stock, rows):
+def test_what_is_written_is_taken_and_answered_in_it(ask, samples, rows):
     for row in rows:
-        free(row, ask, stock)
-        body = body_of(row, stock)
+        free_policy(row, ask, samples)
+        body = build_body(row, samples)
         sent = {} if JSON_ONLY in row.path or body is None else {"data": xml.render(body)}
         sent = {"json": body} if JSON_ONLY in row.path else {**sent, "content_type": "application/xml"}
 
-        answer = ask(row.method, path_of(row, stock), headers=ACCEPT, **sent)
+        answer = ask(row.method, get_path(row, samples), headers=ACCEPT, **sent)
 
         assert answer.status_code == row.status, (name(row), answer.text)
         if row.keys is None:
             assert answer.data == b"", name(row)
             continue
         assert answer.mimetype == "application/xml", name(row)
-        whole = shown(ElementTree.fromstring(answer.data))
-        assert set(whole[0] if row.many else whole) == row.keys, name(row)
+        parsed = to_value(ElementTree.fromstring(answer.data))
+        assert set(parsed[0] if row.is_list else parsed) == row.keys, name(row)
 
 
 @pytest.mark.parametrize("who", [None, "mallory"])
-def test_what_is_refused_is_refused_in_it(ask, stock, who):
+def test_what_is_refused_is_refused_in_it(ask, samples, who):
     refused = 0
     for row in tried(OPERATIONS):
         if JSON_ONLY in row.path:
-            speaker, path = None, path_of(row, stock).replace(stock.ids["integration_key"], "x")
+            speaker, path = None, get_path(row, samples).replace(samples.ids["integration_key"], "x")
         else:
-            speaker, path = who, path_of(row, stock)
+            speaker, path = who, get_path(row, samples)
 
-        in_json = ask(row.method, path, body_of(row, stock), who=speaker)
+        in_json = ask(row.method, path, build_body(row, samples), who=speaker)
         if in_json.status_code < 400:
             continue
         refused += 1
-        in_xml = ask(row.method, path, body_of(row, stock), who=speaker, headers=ACCEPT)
+        in_xml = ask(row.method, path, build_body(row, samples), who=speaker, headers=ACCEPT)
 
         assert (in_xml.status_code, in_xml.mimetype) == (in_json.status_code, "application/xml"), name(row)
-        assert shown(ElementTree.fromstring(in_xml.data)) == in_json.json, name(row)
+        assert to_value(ElementTree.fromstring(in_xml.data)) == in_json.json, name(row)
 
     assert refused > len(tried(OPERATIONS)) / 2

@@ -13,11 +13,11 @@ from bench.instance import Instance
 from bench.sink import Sink
 from models.base import db, open_store
 from tests import stores
-from tests.faults.host_clock import HostClock, library
+from tests.faults.host_clock import HostClock, find_library
 from tests.faults.installation import Installation
 from tests.faults.ledger import OWNER
-from tests.parts import absent
-from tocsin.embedded_redis import socket_path
+from tests.parts import skip_or_fail
+from tocsin.embedded_redis import get_socket_path
 
 
 @pytest.fixture(scope="session")
@@ -27,20 +27,20 @@ def seed() -> int:
 
 
 @pytest.fixture
-def tell(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
+def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
     """Says what a run was like, passed or not."""
 
-    def say(what: str) -> None:
+    def print_line(text: str) -> None:
         with capsys.disabled():
-            print(f"\n  {what}", flush=True)
+            print(f"\n  {text}", flush_redis=True)
 
-    return say
+    return print_line
 
 
 @pytest.fixture
-def chance(seed: int, tell: Callable[[str], None]) -> random.Random:
+def chance(seed: int, report: Callable[[str], None]) -> random.Random:
     """Chance that can be repeated; tells how."""
-    tell(f"FAULTS_SEED={seed}")
+    report(f"FAULTS_SEED={seed}")
     return random.Random(seed)
 
 
@@ -57,26 +57,26 @@ def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Installation]]:
     """Starts the instance of this test; its tables are open to the test, too."""
     started: list[Installation] = []
 
-    def launched(**settings: Any) -> Installation:
+    def launch_instance(**settings: Any) -> Installation:
         instance = Installation(tmp_path, settings.pop("relay", sink.port), owner_email=OWNER, **settings)
         started.append(instance)
         instance.start()
         open_store(instance.database_url, instance.home)
         return instance
 
-    yield launched
+    yield launch_instance
     for instance in started:
         instance.stop()
     db.close_all()
-    stores.forget(tmp_path / "home")
+    stores.drop_store(tmp_path / "home")
 
 
 @pytest.fixture
 def host_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostClock:
     """The clock that all processes see which are started from now on; they are killed at the end."""
-    preloaded = library()
+    preloaded = find_library()
     if preloaded is None:
-        absent("libfaketime is not installed")
+        skip_or_fail("libfaketime is not installed")
     clock = HostClock(tmp_path)
     for name, value in clock.environment(preloaded).items():
         monkeypatch.setenv(name, value)
@@ -87,8 +87,8 @@ def host_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostClock:
 def flushall() -> Callable[[Instance], None]:
     """Redis loses everything it holds."""
 
-    def flush(instance: Instance) -> None:
-        with redis.Redis(unix_socket_path=str(socket_path(instance.home))) as client:
+    def flush_redis(instance: Instance) -> None:
+        with redis.Redis(unix_socket_path=str(get_socket_path(instance.home))) as client:
             client.flushall()
 
-    return flush
+    return flush_redis

@@ -13,24 +13,24 @@ from bench import chains
 from bench.instance import Instance
 from bench.sink import Sink
 from models.base import connection, store
-from models.enums import IncidentStatus, NoticeState
+from models.enums import IncidentStatus, NotificationStatus
 from models.incidents import Incident, IncidentLog
-from models.notices import Message, Notice
+from models.notices import Message, Notification
 from models.timers import Timer
 from tests.faults.fan_out import Interface
 from tests.faults.ledger import NUMBER
-from tests.waiting import until
+from tests.waiting import wait_until
 
 TEAMS = 5
 IN_TIME = timedelta(seconds=2)
 # After the last step all pages are out within this.
-SETTLED_S = 10.0
+MAIL_TIMEOUT_S = 10.0
 
 
-def written(instance: Instance, moments: Sequence[datetime]) -> None:
+def write_escalations(instance: Instance, moments: Sequence[datetime]) -> None:
     """The next step of each is due at its moment. Numbered from 1: to be the first of an instance."""
     account = instance.credentials()["account_id"]
-    chains.written(account, len(moments), TEAMS, moments.__getitem__)
+    chains.write_incidents(account, len(moments), TEAMS, moments.__getitem__)
 
 
 def now() -> datetime:
@@ -40,34 +40,34 @@ def now() -> datetime:
 
 def answered(instance: Instance, numbers: Iterable[int]) -> None:
     """Somebody acknowledges or resolves these incidents, in turn, through the interface."""
-    say = Interface(instance)
-    answers = cycle((IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED))
-    for number, to in zip(numbers, answers, strict=False):
-        say("PATCH", f"/api/incidents/{number}/", {"status": int(to)})
+    call = Interface(instance)
+    statuses = cycle((IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED))
+    for number, to in zip(numbers, statuses, strict=False):
+        call("PATCH", f"/api/incidents/{number}/", {"status": int(to)})
 
 
 def pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def finished(due_until: datetime, seconds: float = 60) -> None:
+def wait_for_steps(due_until: datetime, seconds: float = 60) -> None:
     """Returns when all steps are taken that were due by then."""
-    until(lambda: not waits(due_until), seconds=seconds, every=0.2)
+    wait_until(lambda: not has_due_timers(due_until), seconds=seconds, every=0.2)
 
 
-def waits(due_until: datetime) -> bool:
+def has_due_timers(due_until: datetime) -> bool:
     with connection():
         found: bool = Timer.select().where(Timer.done_at.is_null(), Timer.due_at <= due_until).exists()
         return found
 
 
-def taken() -> int:
+def count_steps() -> int:
     """How many steps have been taken."""
     with connection():
         return int(IncidentLog.select().where(IncidentLog.what == "escalated").count())
 
 
-def doubled_or_lost(
+def find_wrong_steps(
     incidents: int, steps: int = 1, times: Collection[int] = (1,), answered: int = 0
 ) -> list[str]:
     """Of the incidents that were written and are still triggered: those whose steps were not taken exactly
@@ -79,22 +79,24 @@ def doubled_or_lost(
         all_of_them = Incident.incident_number <= incidents
         logs = IncidentLog.select(IncidentLog.incident, IncidentLog.reason).join(Incident)
         steps_taken = Counter(logs.where(all_of_them, IncidentLog.what == "escalated").tuples())
-        told = Notice.select(Notice.incident, Notice.user, Notice.contact).join(Incident)
-        told_of = Counter(told.where(all_of_them).tuples())
+        notifications = Notification.select(
+            Notification.incident, Notification.user, Notification.contact
+        ).join(Incident)
+        notification_counts = Counter(notifications.where(all_of_them).tuples())
     by_incident = Counter(incident for incident, _ in steps_taken)
-    named = {incident for incident, _, _ in told_of}
+    notified = {incident for incident, _, _ in notification_counts}
     return [
         *(f"{len(expected)} are triggered" for _ in [0] if len(expected) != incidents - answered),
         *(f"step taken {count} times: {step}" for step, count in steps_taken.items() if count != 1),
         *(f"{by_incident[row]} steps of {row}" for row in expected if by_incident[row] != steps),
         *(f"step of {row}" for row in by_incident.keys() - expected),
-        *(f"told {count} times: {whom}" for whom, count in told_of.items() if count not in times),
-        *(f"untold: {row}" for row in expected - named),
-        *(f"told of {row}" for row in named - expected),
+        *(f"told {count} times: {whom}" for whom, count in notification_counts.items() if count not in times),
+        *(f"untold: {row}" for row in expected - notified),
+        *(f"told of {row}" for row in notified - expected),
     ]
 
 
-def out_of_order() -> list[int]:
+def find_unordered() -> list[int]:
     """Incidents whose steps were not taken one after the other."""
     with connection():
         logs = IncidentLog.select(IncidentLog.incident, IncidentLog.reason).order_by(IncidentLog.id)
@@ -104,35 +106,35 @@ def out_of_order() -> list[int]:
     return [incident for incident, reasons in by_incident.items() if reasons != sorted(reasons)]
 
 
-def unsent_or_sent_twice(sink: Sink) -> list[str]:
+def find_wrong_mails(sink: Sink) -> list[str]:
     """Notices that did not come to the mail server in exactly one mail, and mails about what is over."""
     arrived = {name: len(moments) for name, moments in sink.arrivals().items()}
     listed = {mail.message_id: set(map(int, NUMBER.findall(mail.text))) for mail in tuple(sink.mails)}
     with connection():
-        query = Notice.select(Notice.state, Incident.incident_number, Message.message_id)
-        notices = list(query.join(Incident).switch(Notice).join(Message).tuples())
+        query = Notification.select(Notification.state, Incident.incident_number, Message.message_id)
+        notifications = list(query.join(Incident).switch(Notification).join(Message).tuples())
         over = Incident.select(Incident.incident_number).where(Incident.status != IncidentStatus.TRIGGERED)
         silent = {number for (number,) in over.tuples()}
     return [
         *(f"mail {name} came {count} times" for name, count in arrived.items() if count != 1),
         *(
-            f"notice of #{number}: {NoticeState(state).name.lower()}"
-            for state, number, name in notices
-            if state != NoticeState.SENT or number not in listed.get(name, ())
+            f"notice of #{number}: {NotificationStatus(state).name.lower()}"
+            for state, number, name in notifications
+            if state != NotificationStatus.SENT or number not in listed.get(name, ())
         ),
         *(f"mail about #{number}" for numbers in listed.values() for number in numbers & silent),
     ]
 
 
-def until_sent(sink: Sink) -> list[str]:
+def wait_for_mails(sink: Sink) -> list[str]:
     """What is not as it should be with the pages: nothing as soon as that is so, else after some seconds."""
-    end = monotonic() + SETTLED_S
-    while (found := unsent_or_sent_twice(sink)) and monotonic() < end:
+    end = monotonic() + MAIL_TIMEOUT_S
+    while (found := find_wrong_mails(sink)) and monotonic() < end:
         pause(0.2)
     return found
 
 
-def told() -> str:
+def summarize() -> str:
     """The run in a line."""
     with connection():
         done = Timer.select(Timer.due_at, Timer.done_at).where(Timer.done_at.is_null(False))
@@ -140,7 +142,7 @@ def told() -> str:
     return f"{len(late)} timers, late p50 {late[len(late) // 2]:.2f} s, at most {late[-1]:.2f} s"
 
 
-def last_done() -> datetime:
+def get_last_done_at() -> datetime:
     with connection():
         moment: datetime = Timer.select(peewee.fn.MAX(Timer.done_at)).scalar()
         return Timer.done_at.python_value(moment)

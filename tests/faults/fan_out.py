@@ -11,18 +11,18 @@ from models.applications import GENERIC
 TARGETS = 2
 
 
-def address_of(instance: Instance) -> str:
+def create_fan_out(instance: Instance) -> str:
     """Where alerts go that reach an integration of the first service and one of a second."""
-    say = Interface(instance)
-    team = say("GET", "/api/account/teams/")[0]["unique_id"]
+    call = Interface(instance)
+    team = call("GET", "/api/account/teams/")[0]["unique_id"]
     services = f"/api/account/teams/{team}/services/"
-    first = say("GET", services)[0]
+    first = call("GET", services)[0]
     policy = first["escalation_policy"]
-    second = say(
+    second = call(
         "POST", services, {"name": "Second", "escalation_policy": policy, "sla": "", "team_priority": ""}
     )
     targets = [
-        say(
+        call(
             "POST",
             f"{services}{service['unique_id']}/integrations/",
             {"name": "Routed", "summary": "", "application": GENERIC},
@@ -30,10 +30,10 @@ def address_of(instance: Instance) -> str:
         for service in (first, second)
     ]
     routers = "/api/v2/account/events/router/"
-    router = say("POST", routers, {"name": "Everything", "description": ""})
+    router = call("POST", routers, {"name": "Everything", "description": ""})
     actions = [{"action_type": 0, "integration": target["unique_id"]} for target in targets]
     rule = {"name": "both", "rule_json": "", "actions": actions}
-    say("POST", f"{routers}{router['unique_id']}/rulesets/", rule)
+    call("POST", f"{routers}{router['unique_id']}/rulesets/", rule)
     identifier = router["account_identifier"]
     return f"{instance.url}/integration/{identifier}/generic/{router['integration_key']}/"
 
@@ -51,8 +51,8 @@ class Interface:
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             answer = connection.getresponse()
-            said = answer.read()
+            answered = answer.read()
         finally:
             connection.close()
-        assert answer.status in (200, 201), f"{method} {path}: {answer.status} {said[:300]!r}"
-        return json.loads(said)
+        assert answer.status in (200, 201), f"{method} {path}: {answer.status} {answered[:300]!r}"
+        return json.loads(answered)

@@ -19,7 +19,7 @@ LIBRARIES = ("lib", "lib64", "local/lib")
 STEADY = timedelta(0)
 
 
-def library() -> Path | None:
+def find_library() -> Path | None:
     """libfaketime, where it is installed."""
     found = (Path("/usr", folder).glob("**/faketime/libfaketimeMT.so.1") for folder in LIBRARIES)
     return next((path for each in found for path in each), None)
@@ -30,7 +30,7 @@ def is_seen_by(environment: Mapping[str, str]) -> bool:
     return "FAKETIME_TIMESTAMP_FILE" in environment
 
 
-def forget(pids: Iterable[int]) -> None:
+def remove_shared(pids: Iterable[int]) -> None:
     """Take away what processes with such a clock leave behind when they are killed."""
     for pid in pids:
         for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
@@ -45,7 +45,7 @@ class Span:
     ends: datetime
     off: timedelta
 
-    def misses(self, shown: datetime) -> timedelta:
+    def get_gap(self, shown: datetime) -> timedelta:
         """By how much this was not shown within it."""
         return max(self.begins + self.off - shown, shown - self.ends - self.off, STEADY)
 
@@ -56,7 +56,7 @@ class HostClock:
     def __init__(self, folder: Path) -> None:
         self._file = folder / "host-clock"
         self._steps = [(datetime.min.replace(tzinfo=UTC) + timedelta(days=1), STEADY)]
-        self._show()
+        self._write_offset()
 
     def environment(self, preloaded: Path) -> dict[str, str]:
         """With these variables a process sees this clock."""
@@ -76,33 +76,33 @@ class HostClock:
 
     def step(self, by: timedelta) -> None:
         self._steps.append((datetime.now(UTC), self.off + by))
-        self._show()
+        self._write_offset()
 
-    def _show(self) -> None:
+    def _write_offset(self) -> None:
         """Whole in every moment, since it may be read in any."""
         draft = self._file.with_suffix(".new")
         draft.write_text(f"{self.off.total_seconds():+.0f}")
         draft.replace(self._file)
 
-    def reached(self, shown: datetime) -> datetime:
+    def get_first_moment(self, shown: datetime) -> datetime:
         """The true moment in which this clock showed so much for the first time."""
         return next(
-            max(span.begins, shown - span.off) for span in self._spans() if shown < span.ends + span.off
+            max(span.begins, shown - span.off) for span in self._list_spans() if shown < span.ends + span.off
         )
 
-    def when(self, shown: datetime) -> datetime:
+    def get_moment(self, shown: datetime) -> datetime:
         """The true moment in which this clock showed this, as somebody wrote down."""
-        return shown - self._span(shown).off
+        return shown - self._find_span(shown).off
 
-    def stepped_before(self, shown: datetime) -> datetime:
+    def get_last_step_before(self, shown: datetime) -> datetime:
         """The true moment of the last step before it showed this."""
-        return self._span(shown).begins
+        return self._find_span(shown).begins
 
-    def _span(self, shown: datetime) -> Span:
+    def _find_span(self, shown: datetime) -> Span:
         # Who looked in the moment of a step may miss both spans by a little.
-        return min(self._spans(), key=lambda each: each.misses(shown))
+        return min(self._list_spans(), key=lambda each: each.get_gap(shown))
 
-    def _spans(self) -> Iterator[Span]:
+    def _list_spans(self) -> Iterator[Span]:
         far = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
         for (begins, off), (ends, _) in pairwise([*self._steps, (far, STEADY)]):
             yield Span(begins, ends, off)

@@ -8,17 +8,17 @@ import sys
 from pathlib import Path
 
 from bench.instance import START_S, Instance
-from bench.processes import Process, family
+from bench.processes import Process, list_tree
 from tests.faults import host_clock
-from tests.stores import url_of
-from tests.waiting import until
+from tests.stores import get_url
+from tests.waiting import wait_until
 
 
 class Installation(Instance):
     """`tocsin up` and, where the store serves several hosts, one more worker, which is started again, too."""
 
     def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
-        self.database_url = settings.pop("database_url", "") or url_of(folder / "home")
+        self.database_url = settings.pop("database_url", "") or get_url(folder / "home")
         if self.database_url:
             settings["database_url"] = self.database_url
         super().__init__(folder, relay_port, **settings)
@@ -29,7 +29,7 @@ class Installation(Instance):
         super().start(timeout)
         self._start_second()
         if self.database_url:
-            until(lambda: self._told().read_text().count('"working"') == self._starts)
+            wait_until(lambda: self._get_log_path().read_text().count('"working"') == self._starts)
         return self
 
     def stop(self) -> None:
@@ -39,9 +39,9 @@ class Installation(Instance):
             return
         started = self.processes()
         self.kill()
-        host_clock.forget(one.pid for one in started)
+        host_clock.remove_shared(one.pid for one in started)
 
-    def _told(self) -> Path:
+    def _get_log_path(self) -> Path:
         return self.home / "second-worker.log"
 
     def _start_second(self) -> None:
@@ -52,29 +52,29 @@ class Installation(Instance):
 
     def run(self, kind: str) -> "subprocess.Popen[bytes]":
         """One more process of a kind, which nobody starts again; it ends with the test at the latest."""
-        with self._told().open("ab") as told:
+        with self._get_log_path().open("ab") as output:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "tocsin", kind, "--parent", str(os.getpid())],
                 env=self._environment,
                 stdin=subprocess.DEVNULL,
-                stdout=told,
-                stderr=told,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
 
-    def told(self) -> str:
+    def read_output(self) -> str:
         """What all processes said so far."""
-        beside = self._told().read_text() if self._told().exists() else ""
+        beside = self._get_log_path().read_text() if self._get_log_path().exists() else ""
         return self.log.read_text() + beside
 
-    def _end(self, processes: list[Process]) -> None:
-        super()._end(processes)
+    def _kill_all(self, processes: list[Process]) -> None:
+        super()._kill_all(processes)
         if self._second is not None:
             self._second.wait()
             self._second = None
 
     def processes(self) -> list[Process]:
-        return super().processes() + (family(self._second.pid) if self._second is not None else [])
+        return super().processes() + (list_tree(self._second.pid) if self._second is not None else [])
 
     def kill_one(self, kind: str, chance: random.Random) -> bool:
         """SIGKILL one process of a kind; False when there is none at the moment."""

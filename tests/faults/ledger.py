@@ -9,111 +9,127 @@ from bench import books
 from bench.instance import Instance
 from bench.sink import Sink
 from models.base import connection
-from models.enums import NoticeState, WorkState
+from models.enums import NotificationStatus, WorkState
 from models.incidents import Incident
-from models.notices import Message, Notice
-from tests.faults.senders import Sender, Story
+from models.notices import Message, Notification
+from tests.faults.senders import EntityAlerts, Sender
 
 # How a mail names an incident.
 NUMBER = re.compile(r"#(\d+)\b")
-START = books.Mark(0, 0, 0)
+START = books.Baseline(0, 0, 0)
 # The address of whoever is told; must stand in no log.
 OWNER = "nobody.in.particular@example.org"
 
 
-def settled() -> bool:
+def is_done() -> bool:
     """Nothing waits to be worked on or to be sent."""
-    return books.waiting() == 0
+    return books.has_pending() == 0
 
 
 class Ledger:
     """The tables and the mail of one run, all read at once."""
 
     def __init__(self, sink: Sink) -> None:
-        self.books = books.read(START, "", sink.arrivals())
+        self.run_rows = books.load_run(START, "", sink.arrivals())
         self.listed = {mail.message_id: set(map(int, NUMBER.findall(mail.text))) for mail in sink.mails}
         with connection():
-            query = Notice.select(Notice, Message.message_id).join(Message)
-            self.notices = [(row, row.message.message_id) for row in query]
-            self.numbers = dict(_numbers())
+            query = Notification.select(Notification, Message.message_id).join(Message)
+            self.notifications = [(row, row.message.message_id) for row in query]
+            self.numbers = dict(_list_numbers())
             self.services = dict(Incident.select(Incident.id, Incident.service).tuples())
 
-    def unprocessed(self, accepted: Mapping[str, str], stories: Mapping[str, Story]) -> list[str]:
+    def list_unprocessed(
+        self, accepted: Mapping[str, str], sequences: Mapping[str, EntityAlerts]
+    ) -> list[str]:
         """Accepted alerts that did not come to the end of their road, as exactly one event a target."""
         return [
             trace_id
             for trace_id, entity in accepted.items()
-            if not self._processed(trace_id, entity, stories[entity].targets)
+            if not self._is_processed(trace_id, entity, sequences[entity].targets)
         ]
 
-    def _processed(self, trace_id: str, entity: str, targets: int) -> bool:
-        row, state = self.books.receipts.get(trace_id, (0, -1))
-        return state == WorkState.DONE and self.books.events.get(row) == [(entity, WorkState.DONE)] * targets
+    def _is_processed(self, trace_id: str, entity: str, targets: int) -> bool:
+        row, state = self.run_rows.receipts.get(trace_id, (0, -1))
+        return (
+            state == WorkState.DONE and self.run_rows.events.get(row) == [(entity, WorkState.DONE)] * targets
+        )
 
-    def disordered(self, stories: Mapping[str, Story]) -> list[str]:
+    def list_unordered(self, sequences: Mapping[str, EntityAlerts]) -> list[str]:
         """Entities whose incidents are not what their sender's order of words makes of them."""
-        return [entity for entity, story in stories.items() if not self._in_order(entity, story)]
+        return [entity for entity, sequence in sequences.items() if not self._is_in_order(entity, sequence)]
 
-    def _in_order(self, entity: str, story: Story) -> bool:
+    def _is_in_order(self, entity: str, sequence: EntityAlerts) -> bool:
         """At each of the services that it was told to."""
         by_service: dict[int, list[int]] = {}
-        for incident in self.books.opened.get(entity, []):
+        for incident in self.run_rows.opened.get(entity, []):
             by_service.setdefault(self.services[incident], []).append(incident)
-        told = [*by_service.values(), *[[]] * (story.targets - len(by_service))]
-        return len(told) == story.targets and all(self._as_told(opened, story) for opened in told)
+        incident_groups = [*by_service.values(), *[[]] * (sequence.targets - len(by_service))]
+        return len(incident_groups) == sequence.targets and all(
+            self._matches(opened, sequence) for opened in incident_groups
+        )
 
-    def _as_told(self, opened: list[int], story: Story) -> bool:
-        still_open = [incident for incident in opened if incident in self.books.open_incidents]
-        if len(opened) not in story.incidents or len(still_open) > 1:
+    def _matches(self, opened: list[int], sequence: EntityAlerts) -> bool:
+        still_open = [incident for incident in opened if incident in self.run_rows.open_incidents]
+        if len(opened) not in sequence.incidents or len(still_open) > 1:
             return False
-        return story.unknown is not None or len(still_open) == story.is_open
+        return sequence.unknown is not None or len(still_open) == sequence.is_open
 
-    def untold(self) -> list[str]:
+    def list_unnotified(self) -> list[str]:
         """Incidents without exactly one notice; notices neither in a mail nor void for a reason."""
-        opened = {incident for incidents in self.books.opened.values() for incident in incidents}
-        strange = [f"incident {row}" for row in opened if len(self.books.notices.get(row, ())) != 1]
+        opened = {incident for incidents in self.run_rows.opened.values() for incident in incidents}
+        strange = [f"incident {row}" for row in opened if len(self.run_rows.notifications.get(row, ())) != 1]
         return strange + [
-            f"notice {notice.key}" for notice, message in self.notices if not self._told(notice, message)
+            f"notice {notification.key}"
+            for notification, message in self.notifications
+            if not self._is_sent(notification, message)
         ]
 
-    def _told(self, notice: Notice, message: str) -> bool:
-        if notice.state == NoticeState.VOID:
-            return bool(notice.outcome) and notice.incident_id not in self.books.open_incidents
+    def _is_sent(self, notification: Notification, message: str) -> bool:
+        if notification.state == NotificationStatus.CANCELLED:
+            return bool(notification.outcome) and notification.incident_id not in self.run_rows.open_incidents
         listed = self.listed.get(message, set())
-        return notice.state == NoticeState.SENT and self.numbers[notice.incident_id] in listed
+        return (
+            notification.state == NotificationStatus.SENT and self.numbers[notification.incident_id] in listed
+        )
 
-    def told_twice(self) -> int:
+    def count_duplicates(self) -> int:
         """Mails beyond the first of each message, and mails about what the tables call void."""
-        arrivals = self.books.arrivals or {}
-        sent = {message for notice, message in self.notices if notice.state == NoticeState.SENT}
+        arrivals = self.run_rows.arrivals or {}
+        sent = {
+            message
+            for notification, message in self.notifications
+            if notification.state == NotificationStatus.SENT
+        }
         again = sum(len(moments) - 1 for moments in arrivals.values())
         return again + len(set(arrivals) - sent)
 
-    def told(self) -> str:
+    def summarize(self) -> str:
         """The run in a line."""
-        states = Counter(NoticeState(notice.state).name.lower() for notice, _ in self.notices)
+        states = Counter(
+            NotificationStatus(notification.state).name.lower() for notification, _ in self.notifications
+        )
         return (
-            f"{len(self.books.receipts)} receipts, {len(self.books.opened_by)} incidents,"
-            f" notices {dict(states)}, {len(self.listed)} messages, {self.told_twice()} told twice"
+            f"{len(self.run_rows.receipts)} receipts, {len(self.run_rows.opening_receipts)} incidents,"
+            f" notices {dict(states)}, {len(self.listed)} messages, {self.count_duplicates()} told twice"
         )
 
 
-def _numbers() -> Iterable[tuple[int, int]]:
+def _list_numbers() -> Iterable[tuple[int, int]]:
     found: Iterable[tuple[int, int]] = Incident.select(Incident.id, Incident.incident_number).tuples()
     return found
 
 
-def together(senders: Iterable[Sender]) -> tuple[dict[str, str], dict[str, Story]]:
+def merge_senders(senders: Iterable[Sender]) -> tuple[dict[str, str], dict[str, EntityAlerts]]:
     """All that was accepted, and every entity's story."""
     accepted: dict[str, str] = {}
-    stories: dict[str, Story] = {}
+    sequences: dict[str, EntityAlerts] = {}
     for sender in senders:
         accepted |= sender.accepted
-        stories |= sender.stories
-    return accepted, stories
+        sequences |= sender.sequences
+    return accepted, sequences
 
 
-def secrets_in_logs(instance: Instance) -> list[str]:
+def find_secrets_in_logs(instance: Instance) -> list[str]:
     """Secrets and addresses that stand in what the processes said, as `file: kind of secret`."""
     found = instance.credentials()
     words = {"token": found["token"], "integration_key": found["integration_key"]}
@@ -121,11 +137,11 @@ def secrets_in_logs(instance: Instance) -> list[str]:
     words["contact"] = OWNER
     return [
         f"{path.name}: {kind}"
-        for path in _logs(instance)
+        for path in _list_logs(instance)
         for kind, word in words.items()
         if word in path.read_text(errors="replace")
     ]
 
 
-def _logs(instance: Instance) -> list[Path]:
+def _list_logs(instance: Instance) -> list[Path]:
     return [instance.log, *instance.home.glob("*.log")]

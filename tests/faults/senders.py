@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 CRITICAL, RESOLVED = "critical", "resolved"
 LIVE_ENTITIES = 40
-MOST_IN_A_ROW = 8
+MAX_IN_A_ROW = 8
 # A request without an answer for this long is unknown.
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 class Unknown(Exception):
@@ -19,7 +19,7 @@ class Unknown(Exception):
 
 
 @dataclass
-class Story:
+class EntityAlerts:
     """What was said about one entity, in order, and taken. `unknown` is what may have been said last;
     `targets` is to how many services it was said."""
 
@@ -43,15 +43,15 @@ class Story:
         return {runs, runs + 1} if may_open_another else {runs}
 
 
-class Line:
+class Connection:
     """One keep-alive connection."""
 
     def __init__(self, url: str) -> None:
-        parts = urlsplit(url)
-        self._path = parts.path
-        self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_S)
+        url_parts = urlsplit(url)
+        self._path = url_parts.path
+        self._connection = HTTPConnection(url_parts.hostname or "", url_parts.port, timeout=TIMEOUT_S)
 
-    def post(self, alert: dict[str, object]) -> str | None:
+    def send(self, alert: dict[str, object]) -> str | None:
         """The trace_id of an accepted alert, None when nobody was there to take it. Unknown otherwise."""
         if self._connection.sock is None:
             try:
@@ -63,14 +63,14 @@ class Line:
         try:
             self._connection.request("POST", self._path, json.dumps(alert))
             answer = self._connection.getresponse()
-            said = answer.read()
+            answered = answer.read()
         except (OSError, HTTPException) as error:
             self._connection.close()
             raise Unknown(type(error).__name__) from None
         if answer.status == 503:
             raise Unknown("503")
-        assert answer.status in (200, 201), f"{answer.status} {said[:200]!r}"
-        trace_id: str = json.loads(said)["trace_id"]
+        assert answer.status in (200, 201), f"{answer.status} {answered[:200]!r}"
+        trace_id: str = json.loads(answered)["trace_id"]
         return trace_id
 
     def close(self) -> None:
@@ -93,58 +93,58 @@ class Sender(threading.Thread):
         targets: int = 1,
     ) -> None:
         super().__init__(name=name, daemon=True)
-        self.stories: dict[str, Story] = {}
+        self.sequences: dict[str, EntityAlerts] = {}
         self.accepted: dict[str, str] = {}
         self.unknown = 0
         self.failure: Exception | None = None
-        self._line = Line(url)
+        self._alert_connection = Connection(url)
         self._chance = random.Random(f"{seed} {name}")
         self._stopping = stopping
         self._pause_s = pause_s
         self._targets = targets
-        self._live = [self._fresh() for _ in range(LIVE_ENTITIES)]
+        self._live = [self._add_entity() for _ in range(LIVE_ENTITIES)]
 
-    def _fresh(self) -> str:
-        name = f"{self.name}-{len(self.stories)}"
-        self.stories[name] = Story(self._targets)
+    def _add_entity(self) -> str:
+        name = f"{self.name}-{len(self.sequences)}"
+        self.sequences[name] = EntityAlerts(self._targets)
         return name
 
     def run(self) -> None:
         try:
             while not self._stopping.is_set():
-                self._tell_in_a_row(self._chance.randrange(LIVE_ENTITIES))
+                self._send_in_a_row(self._chance.randrange(LIVE_ENTITIES))
                 self._stopping.wait(self._chance.uniform(0, 2 * self._pause_s))
         except Exception as error:  # told by whoever started this thread
             self.failure = error
         finally:
-            self._line.close()
+            self._alert_connection.close()
 
-    def _tell_in_a_row(self, place: int) -> None:
+    def _send_in_a_row(self, place: int) -> None:
         """Several alerts of one entity, each as soon as the one before is answered: their order shows."""
-        for _ in range(self._chance.randint(1, MOST_IN_A_ROW)):
+        for _ in range(self._chance.randint(1, MAX_IN_A_ROW)):
             if not self._stopping.is_set():
-                self._tell(place)
+                self._send(place)
 
-    def _tell(self, place: int) -> None:
+    def _send(self, place: int) -> None:
         entity = self._live[place]
-        story = self.stories[entity]
-        level = RESOLVED if self._chance.random() < (0.35 if story.is_open else 0.15) else CRITICAL
+        sequence = self.sequences[entity]
+        level = RESOLVED if self._chance.random() < (0.35 if sequence.is_open else 0.15) else CRITICAL
         try:
-            trace_id = self._posted(entity, level)
+            trace_id = self._send_until_taken(entity, level)
         except Unknown:
             self.unknown += 1
-            story.unknown = level
-            self._live[place] = self._fresh()
+            sequence.unknown = level
+            self._live[place] = self._add_entity()
             return
         if trace_id is not None:
             self.accepted[trace_id] = entity
-            story.levels.append(level)
+            sequence.levels.append(level)
 
-    def _posted(self, entity: str, level: str) -> str | None:
+    def _send_until_taken(self, entity: str, level: str) -> str | None:
         """Tried until somebody takes connections; None only when stopped before that."""
         alert = {"message": f"{entity} is {level}", "alert_type": level, "entity_id": entity}
         while not self._stopping.is_set():
-            trace_id = self._line.post(alert)
+            trace_id = self._alert_connection.send(alert)
             if trace_id is not None:
                 return trace_id
             self._stopping.wait(0.05)

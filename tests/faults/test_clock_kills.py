@@ -18,20 +18,18 @@ from models.timers import Timer
 from tests.faults.escalations import (
     IN_TIME,
     answered,
-    doubled_or_lost,
-    finished,
-    last_done,
+    find_wrong_steps,
+    get_last_done_at,
     now,
-    out_of_order,
     pause,
-    told,
-    until_sent,
-    waits,
-    written,
+    summarize,
+    wait_for_mails,
+    wait_for_steps,
+    write_escalations,
 )
 from tests.faults.installation import Installation
 from tests.faults.lengths import length
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
@@ -49,86 +47,86 @@ def test_kills_of_clock_and_workers_and_a_flushall_take_each_step_once_and_in_ti
     launch: Callable[..., Installation],
     flushall: Callable[[Instance], None],
     chance: random.Random,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
-    due_from = begun(instance, chance)
+    due_from = write_due_incidents(instance, chance)
     outages = Outages(instance)
     for strike in STRIKES:
         pause(chance.uniform(1, 3))
-        with outages.until_back(strike):
+        with outages.restart_measured(strike):
             if strike == "flushall":
                 flushall(instance)
             else:
-                until(lambda kind=strike: instance.kill_one(kind, chance))
-    finished(due_from + SPREAD)
+                wait_until(lambda kind=strike: instance.kill_one(kind, chance))
+    wait_for_steps(due_from + SPREAD)
 
-    tell(f"{told()}; {outages}")
-    assert doubled_or_lost(ESCALATIONS) == []
-    assert outages.late() == []
+    report(f"{summarize()}; {outages}")
+    assert find_wrong_steps(ESCALATIONS) == []
+    assert outages.list_late() == []
 
 
 def test_of_two_clocks_one_may_be_killed(
-    launch: Callable[..., Installation], chance: random.Random, tell: Callable[[str], None]
+    launch: Callable[..., Installation], chance: random.Random, report: Callable[[str], None]
 ) -> None:
     instance = launch()
-    with second_clock(instance) as second:
-        due_from = begun(instance, chance)
+    with start_second_clock(instance) as second:
+        due_from = write_due_incidents(instance, chance)
         pause(chance.uniform(8, 8 + SPREAD.total_seconds() / 2))
         os.kill(second.pid, signal.SIGKILL)
-        finished(due_from + SPREAD)
+        wait_for_steps(due_from + SPREAD)
 
-    tell(told())
-    assert doubled_or_lost(ESCALATIONS) == []
-    assert Outages(instance).late() == []
+    report(summarize())
+    assert find_wrong_steps(ESCALATIONS) == []
+    assert Outages(instance).list_late() == []
 
 
 def test_after_a_stop_of_ten_minutes_all_that_is_overdue_is_taken_at_once(
-    launch: Callable[..., Installation], sink: Sink, chance: random.Random, tell: Callable[[str], None]
+    launch: Callable[..., Installation], sink: Sink, chance: random.Random, report: Callable[[str], None]
 ) -> None:
     instance = launch()
-    written(instance, [now() + timedelta(minutes=5)] * ESCALATIONS)
+    write_escalations(instance, [now() + timedelta(minutes=5)] * ESCALATIONS)
     instance.stop()
-    ten_minutes_pass()
-    with only_web(instance):
+    shift_by_ten_minutes()
+    with start_only_web(instance):
         answered(instance, chance.sample(range(1, ESCALATIONS + 1), ESCALATIONS // 4))
     started = now()
     instance.start()
-    until(lambda: not waits(now()), seconds=60, every=0.2)
-    still = until_sent(sink)
+    wait_until(lambda: not wait_for_steps(now()), seconds=60, every=0.2)
+    still = wait_for_mails(sink)
 
     # By then the third step is due as well: one of them tells, both are taken.
-    tell(f"{told()}; all within {(last_done() - started).total_seconds():.1f} s of the start")
-    assert doubled_or_lost(ESCALATIONS, steps=2, answered=ESCALATIONS // 4) == []
-    assert out_of_order() == []
+    report(f"{summarize()}; all within {(get_last_done_at() - started).total_seconds():.1f} s of the start")
+    assert find_wrong_steps(ESCALATIONS, steps=2, answered=ESCALATIONS // 4) == []
+    assert now() == []
     assert still == []
 
 
-def begun(instance: Installation, chance: random.Random) -> datetime:
+def write_due_incidents(instance: Installation, chance: random.Random) -> datetime:
     """2,000 incidents whose next steps fall due from the returned moment on."""
     due_from = now() + BEFORE
-    written(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
+    write_escalations(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
     return due_from
 
 
-def ten_minutes_pass() -> None:
+def shift_by_ten_minutes() -> None:
     """All that was written happened ten minutes earlier."""
     by = timedelta(minutes=10)
-    with connection(), store().writing():
+    with connection(), store().write_transaction():
         for row in Timer.select():
             Timer.update(due_at=row.due_at - by).where(Timer.id == row.id).execute()
         for row in Incident.select():
-            begun_at = row.chain_started_at - by
-            moved = Incident.update(chain_started_at=begun_at, creation_date=begun_at)
+            written_at = row.run_started_at - by
+            moved = Incident.update(run_started_at=written_at, creation_date=written_at)
             moved.where(Incident.id == row.id).execute()
 
 
 @contextmanager
-def only_web(instance: Installation) -> Iterator[None]:
+def start_only_web(instance: Installation) -> Iterator[None]:
     """The web process of an instance that is stopped otherwise."""
     started = instance.run("web")
     try:
-        until(lambda: instance.readiness() == 200)
+        wait_until(lambda: instance.get_readiness() == 200)
         yield
     finally:
         started.terminate()
@@ -136,11 +134,11 @@ def only_web(instance: Installation) -> Iterator[None]:
 
 
 @contextmanager
-def second_clock(instance: Installation) -> Iterator["subprocess.Popen[bytes]"]:
+def start_second_clock(instance: Installation) -> Iterator["subprocess.Popen[bytes]"]:
     """A clock beside the one of `tocsin up`, as on another host."""
     started = instance.run("clock")
     try:
-        until(lambda: instance.told().count('"ticking"') == 2)
+        wait_until(lambda: instance.read_output().count('"ticking"') == 2)
         yield started
     finally:
         started.kill()
@@ -155,19 +153,19 @@ class Outages:
         self._spans: list[tuple[datetime, datetime]] = []
 
     @contextmanager
-    def until_back(self, kind: str) -> Iterator[None]:
+    def restart_measured(self, kind: str) -> Iterator[None]:
         """Strike within; it has ended when as many processes of this kind have begun their work again."""
-        before, began = self._said(kind), now()
+        before, started_at = self._count_starts(kind), now()
         yield
         if kind != "flushall":
-            until(lambda: self._said(kind) > before, seconds=30)
-        self._spans.append((began, now()))
+            wait_until(lambda: self._count_starts(kind) > before, seconds=30)
+        self._spans.append((started_at, now()))
 
-    def _said(self, kind: str) -> int:
-        word = {"clock": '"ticking"', "worker": '"working"'}.get(kind, "")
-        return self._instance.told().count(word) if word else 0
+    def _count_starts(self, kind: str) -> int:
+        log_event = {"clock": '"ticking"', "worker": '"working"'}.get(kind, "")
+        return self._instance.read_output().count(log_event) if log_event else 0
 
-    def late(self) -> list[str]:
+    def list_late(self) -> list[str]:
         """Timers that were done later than 2 s after they were due or, where something was away by then,
         after it was back."""
         with connection():
@@ -178,16 +176,16 @@ class Outages:
         return [
             f"incident {incident}: {(done_at - due_at).total_seconds():.1f} s"
             for incident, due_at, done_at in rows
-            if not due_at <= done_at <= self._expected(due_at) + IN_TIME
+            if not due_at <= done_at <= self._get_expected_at(due_at) + IN_TIME
         ]
 
-    def _expected(self, due_at: datetime) -> datetime:
+    def _get_expected_at(self, due_at: datetime) -> datetime:
         """Struck while it was on its way, it counts from there."""
-        for began, ended in self._spans:
-            if began - IN_TIME <= due_at <= ended or began <= due_at + IN_TIME <= ended:
+        for started_at, ended in self._spans:
+            if started_at - IN_TIME <= due_at <= ended or started_at <= due_at + IN_TIME <= ended:
                 due_at = max(due_at, ended)
         return due_at
 
     def __str__(self) -> str:
-        away = [(ended - began).total_seconds() for began, ended in self._spans]
-        return f"away {', '.join(f'{seconds:.1f}' for seconds in away)} s"
+        outages_s = [(ended - started_at).total_seconds() for started_at, ended in self._spans]
+        return f"away {', '.join(f'{seconds:.1f}' for seconds in outages_s)} s"

@@ -20,13 +20,13 @@ from models.enums import IncidentStatus
 from models.incidents import Incident
 from models.timers import Timer
 from tests.faults import escalations
-from tests.faults.escalations import IN_TIME, answered, doubled_or_lost, pause, taken, until_sent
+from tests.faults.escalations import IN_TIME, answered, count_steps, find_wrong_steps, pause, wait_for_mails
 from tests.faults.host_clock import HostClock
 from tests.faults.installation import Installation
 from tests.faults.lengths import FOR_THE_HOSTS_CLOCK, length
-from tests.faults.senders import Line
-from tests.faults.ticks import Ticks
-from tests.waiting import until
+from tests.faults.senders import Connection
+from tests.faults.ticks import DueScans
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
@@ -39,10 +39,10 @@ SPREAD = timedelta(seconds=length(10, 15))
 # Nobody who is told of a new alert waits for longer: workers look into the database every 5 s.
 SOON_S = 6.0
 # Those that an hour ahead makes due at once, with what else is due by then, are taken within this.
-AT_ONCE = timedelta(seconds=10)
+SOON_FOR_MANY = timedelta(seconds=10)
 # Seconds without a tick, and ticks within so many seconds.
 LONGEST_SILENCE_S = 4.0
-MOST_IN_FIVE_SECONDS = 9
+MAX_IN_FIVE_SECONDS = 9
 # Whoever posts alerts while the clock is stepped.
 SENDERS = 4
 
@@ -52,36 +52,38 @@ def test_an_hour_ahead_and_back_takes_each_step_once(
     sink: Sink,
     host_clock: HostClock,
     chance: random.Random,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
     on_host = store().name == "sqlite"
-    with Ticks(instance) as ticks:
-        due_from = begun(instance, chance)
-        silent = due_in(due_from + SPREAD * 2 / 3, due_from + SPREAD)
+    with DueScans(instance) as scans:
+        due_from = write_due_incidents(instance, chance)
+        silent = list_due(due_from + SPREAD * 2 / 3, due_from + SPREAD)
         answered(instance, silent)
-        wait_until(due_from + SPREAD / 2)
+        sleep_until(due_from + SPREAD / 2)
         host_clock.step(HOUR)
-        ahead_s = until_told(instance, sink, "ahead")
+        ahead_s = wait_for_page(instance, sink, "ahead")
         if on_host:
             # By this clock it is late for the last step of each, too.
-            escalations.finished(due_from + HOUR, seconds=20)
-        wait_until(due_from + SPREAD)
+            escalations.wait_for_steps(due_from + HOUR, seconds=20)
+        sleep_until(due_from + SPREAD)
         host_clock.step(-HOUR)
-        back_s = until_told(instance, sink, "back")
-        escalations.finished(due_from + SPREAD)
+        set_back_s = wait_for_page(instance, sink, "back")
+        escalations.wait_for_steps(due_from + SPREAD)
         pause(3)
-    still = until_sent(sink)
+    still = wait_for_mails(sink)
 
-    late = lateness(host_clock if on_host else None)
-    tell(f"{told(late, ticks)}; new alerts told after {ahead_s:.1f} and {back_s:.1f} s")
+    late = list_lateness(host_clock if on_host else None)
+    report(f"{summarize(late, scans)}; new alerts told after {ahead_s:.1f} and {set_back_s:.1f} s")
     # Those that were taken before have their last step now, and tell again.
     steps, times = (2, (1, 2)) if on_host else (1, (1,))
-    assert doubled_or_lost(ESCALATIONS, steps, times, len(silent)) == []
+    assert find_wrong_steps(ESCALATIONS, steps, times, len(silent)) == []
     assert still == []
-    assert [seconds for seconds in late if not in_time(seconds, AT_ONCE if on_host else IN_TIME)] == []
-    assert max(ahead_s, back_s) <= SOON_S
-    assert_steady(ticks)
+    assert [
+        seconds for seconds in late if not is_in_time(seconds, SOON_FOR_MANY if on_host else IN_TIME)
+    ] == []
+    assert max(ahead_s, set_back_s) <= SOON_S
+    assert_steady(scans)
 
 
 @FOR_THE_HOSTS_CLOCK
@@ -90,38 +92,40 @@ def test_an_hour_back_and_ahead_takes_each_step_once(
     sink: Sink,
     host_clock: HostClock,
     chance: random.Random,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
     on_host = store().name == "sqlite"
-    with Ticks(instance) as ticks:
-        due_from = begun(instance, chance)
-        silent = due_in(due_from + SPREAD * 2 / 3, due_from + SPREAD)
+    with DueScans(instance) as scans:
+        due_from = write_due_incidents(instance, chance)
+        silent = list_due(due_from + SPREAD * 2 / 3, due_from + SPREAD)
         if not on_host:
             answered(instance, silent)
-        wait_until(due_from + SPREAD / 2)
+        sleep_until(due_from + SPREAD / 2)
         host_clock.step(-HOUR)
         if on_host:
             # Nothing more falls due until the clock is ahead again.
             answered(instance, silent)
-        back_s = until_told(instance, sink, "back")
-        before = taken()
-        wait_until(due_from + SPREAD + IN_TIME)
-        meanwhile = taken() - before
+        set_back_s = wait_for_page(instance, sink, "back")
+        before = count_steps()
+        sleep_until(due_from + SPREAD + IN_TIME)
+        meanwhile = count_steps() - before
         host_clock.step(HOUR)
-        ahead_s = until_told(instance, sink, "ahead")
-        escalations.finished(due_from + SPREAD)
+        ahead_s = wait_for_page(instance, sink, "ahead")
+        escalations.wait_for_steps(due_from + SPREAD)
         pause(3)
-    still = until_sent(sink)
+    still = wait_for_mails(sink)
 
-    late = lateness(host_clock if on_host else None)
-    tell(f"{told(late, ticks)}; new alerts told after {back_s:.1f} and {ahead_s:.1f} s")
-    assert doubled_or_lost(ESCALATIONS, answered=len(silent)) == []
+    late = list_lateness(host_clock if on_host else None)
+    report(f"{summarize(late, scans)}; new alerts told after {set_back_s:.1f} and {ahead_s:.1f} s")
+    assert find_wrong_steps(ESCALATIONS, answered=len(silent)) == []
     assert still == []
     assert (meanwhile == 0) == on_host
-    assert [seconds for seconds in late if not in_time(seconds, AT_ONCE if on_host else IN_TIME)] == []
-    assert max(back_s, ahead_s) <= SOON_S
-    assert_steady(ticks)
+    assert [
+        seconds for seconds in late if not is_in_time(seconds, SOON_FOR_MANY if on_host else IN_TIME)
+    ] == []
+    assert max(set_back_s, ahead_s) <= SOON_S
+    assert_steady(scans)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +135,7 @@ def test_alerts_in_the_moment_of_a_step_are_told_once_and_soon(
     launch: Callable[..., Installation],
     sink: Sink,
     host_clock: HostClock,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
     step: timedelta,
 ) -> None:
     instance = launch()
@@ -144,21 +148,21 @@ def test_alerts_in_the_moment_of_a_step_are_told_once_and_soon(
             pause(3)
         stopping.set()
         accepted = sum(each.result() for each in sent)
-    began = monotonic()
-    until(lambda: len(opened()) == accepted, seconds=30, every=0.2)
-    still = until_sent(sink)
+    started_time = monotonic()
+    wait_until(lambda: len(get_opened()) == accepted, seconds=30, every=0.2)
+    still = wait_for_mails(sink)
 
-    tell(f"{accepted} alerts, all told {monotonic() - began:.1f} s after the last")
+    report(f"{accepted} alerts, all told {monotonic() - started_time:.1f} s after the last")
     assert still == []
 
 
 def alerts_until(stopping: threading.Event, instance: Instance, number: int) -> int:
     """Alerts of which each opens an incident; returns how many were taken."""
-    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
+    connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
     accepted = 0
     while not stopping.wait(0.03):
-        accepted += line.post(alert(f"sender {number} alert {accepted}")) is not None
-    line.close()
+        accepted += connection_to.send(alert(f"sender {number} alert {accepted}")) is not None
+    connection_to.close()
     return accepted
 
 
@@ -166,42 +170,42 @@ def alert(name: str) -> dict[str, object]:
     return {"message": name, "alert_type": "critical", "entity_id": name}
 
 
-def opened() -> set[int]:
+def get_opened() -> set[int]:
     with connection():
         return {number for (number,) in Incident.select(Incident.incident_number).tuples()}
 
 
-def begun(instance: Installation, chance: random.Random) -> datetime:
+def write_due_incidents(instance: Installation, chance: random.Random) -> datetime:
     """500 incidents whose next steps fall due from the returned moment on."""
     due_from = escalations.now() + BEFORE
-    escalations.written(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
+    escalations.write_escalations(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
     return due_from
 
 
-def wait_until(moment: datetime) -> None:
+def sleep_until(moment: datetime) -> None:
     """By this test's own clock, which nobody steps; PostgreSQL's is the same here."""
     pause(max((moment - escalations.now()).total_seconds(), 0.0))
 
 
-def due_in(since: datetime, until_then: datetime) -> list[int]:
+def list_due(since: datetime, until_then: datetime) -> list[int]:
     """The numbers of every other incident that has a timer due in this time."""
     with connection():
-        due = Timer.select(Incident.incident_number).join(Incident)
-        within = due.where(Timer.due_at.between(since, until_then))
+        timers_due = Timer.select(Incident.incident_number).join(Incident)
+        within = timers_due.where(Timer.due_at.between(since, until_then))
         return sorted(number for (number,) in within.tuples())[::2]
 
 
-def until_told(instance: Instance, sink: Sink, name: str) -> float:
+def wait_for_page(instance: Instance, sink: Sink, name: str) -> float:
     """Seconds from a new alert to its page."""
-    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
-    began = monotonic()
-    line.post(alert(f"the clock is {name}"))
-    line.close()
-    until(lambda: any(f"the clock is {name}" in mail.text for mail in tuple(sink.mails)), seconds=30)
-    return monotonic() - began
+    connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
+    started_time = monotonic()
+    connection_to.send(alert(f"the clock is {name}"))
+    connection_to.close()
+    wait_until(lambda: any(f"the clock is {name}" in mail.text for mail in tuple(sink.mails)), seconds=30)
+    return monotonic() - started_time
 
 
-def lateness(clock: HostClock | None) -> list[float]:
+def list_lateness(clock: HostClock | None) -> list[float]:
     """Seconds, by the true clock, from when the timers of triggered incidents were due until they were done;
     `clock` is the one that decided, None for the true one. What was overdue in the moment of a step, and may
     be put off by it, counts from the step that let it be done."""
@@ -210,25 +214,31 @@ def lateness(clock: HostClock | None) -> list[float]:
         query = Timer.select(Timer.due_at, Timer.done_at).join(Incident).where(triggered)
         rows = list(query.where(Timer.done_at.is_null(False)).tuples())
     if clock is not None:
-        rows = [(max(clock.reached(due), clock.stepped_before(done)), clock.when(done)) for due, done in rows]
+        rows = [
+            (
+                max(clock.get_first_moment(timers_due), clock.get_last_step_before(done)),
+                clock.get_moment(done),
+            )
+            for timers_due, done in rows
+        ]
     return sorted((done_at - due_at).total_seconds() for due_at, done_at in rows)
 
 
-def in_time(late_s: float, most: timedelta) -> bool:
+def is_in_time(late_s: float, limit: timedelta) -> bool:
     # Who looked at the clock in the moment of a step may be a little too early.
-    return -0.1 <= late_s <= most.total_seconds()
+    return -0.1 <= late_s <= limit.total_seconds()
 
 
-def told(late: Iterable[float], ticks: Ticks) -> str:
+def summarize(late: Iterable[float], scans: DueScans) -> str:
     """The run in a line."""
     late = list(late)
     return (
         f"{len(late)} timers, late p50 {late[len(late) // 2]:.2f} s, at most {late[-1]:.2f} s;"
-        f" longest without a tick {ticks.longest_silence():.1f} s, {ticks.most_within(5)} in 5 s"
+        f" longest without a tick {scans.get_longest_silence():.1f} s, {scans.get_most_within(5)} in 5 s"
     )
 
 
-def assert_steady(ticks: Ticks) -> None:
+def assert_steady(scans: DueScans) -> None:
     """Neither silent for an hour nor in a burst."""
-    assert ticks.longest_silence() <= LONGEST_SILENCE_S
-    assert ticks.most_within(5) <= MOST_IN_FIVE_SECONDS
+    assert scans.get_longest_silence() <= LONGEST_SILENCE_S
+    assert scans.get_most_within(5) <= MAX_IN_FIVE_SECONDS

@@ -10,7 +10,7 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from models.accounts import Configuration
+from models.accounts import ConfigVersion
 from models.base import connection, store
 from models.enums import TimerKind
 from models.ids import new_uuid
@@ -18,8 +18,8 @@ from models.incidents import Incident
 from models.teams import EscalationPolicy
 from models.timers import Timer
 from tests.faults.lengths import length
-from tests.faults.senders import Line
-from tests.waiting import until
+from tests.faults.senders import Connection
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
@@ -32,49 +32,49 @@ def test_a_timer_due_in_a_minute_fires_in_its_time_though_redis_was_emptied(
     sink: Sink,
     flushall: Callable[[Instance], None],
     chance: random.Random,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
-    tell_again_after(minutes=1)
-    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
-    line.post({"message": "Disk full", "alert_type": "critical", "entity_id": "db1"})
-    line.close()
-    until(lambda: len(sink.mails) == 1)
+    add_second_step(minutes=1)
+    connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
+    connection_to.send({"message": "Disk full", "alert_type": "critical", "entity_id": "db1"})
+    connection_to.close()
+    wait_until(lambda: len(sink.mails) == 1)
 
     time_passes(ALREADY)
     flushall(instance)
     threading.Event().wait(chance.uniform(1, 50 - ALREADY.total_seconds()))
     flushall(instance)
-    until(lambda: len(sink.mails) == 2, seconds=75, every=0.1)
+    wait_until(lambda: len(sink.mails) == 2, seconds=75, every=0.1)
 
-    timer = second_step()
+    timer = get_second_step()
     arrived = datetime.fromtimestamp(sink.mails[1].at, UTC)
     late, mail_late = timer.done_at - timer.due_at, arrived - timer.due_at
-    tell(f"timer {late.total_seconds():.2f} s late, its mail {mail_late.total_seconds():.2f} s")
+    report(f"timer {late.total_seconds():.2f} s late, its mail {mail_late.total_seconds():.2f} s")
     assert timedelta(0) <= late <= timedelta(seconds=2)
     assert timedelta(0) <= mail_late <= timedelta(seconds=2)
 
 
 def time_passes(by: timedelta) -> None:
     """All that was written happened so much earlier."""
-    with connection(), store().writing():
+    with connection(), store().write_transaction():
         timer = Timer.get(Timer.done_at.is_null())
         Timer.update(due_at=timer.due_at - by).where(Timer.id == timer.id).execute()
         begun = timer.incident.chain_started_at - by
         Incident.update(chain_started_at=begun, creation_date=begun).execute()
 
 
-def tell_again_after(minutes: int) -> None:
+def add_second_step(minutes: int) -> None:
     """A second step of the policy, for the person of the first."""
-    with connection(), store().writing():
+    with connection(), store().write_transaction():
         policy = EscalationPolicy.get()
         first: dict[str, Any] = policy.rules[0]
         policy.rules = [first, {**first, "unique_id": new_uuid(), "position": 2, "delay": minutes}]
         policy.save(only=[EscalationPolicy.rules])
-        Configuration.update(version=Configuration.version + 1).execute()
+        ConfigVersion.update(version=ConfigVersion.version + 1).execute()
 
 
-def second_step() -> Timer:
+def get_second_step() -> Timer:
     with connection():
         query = Timer.select().where(Timer.kind == TimerKind.ESCALATE, Timer.done_at.is_null(False))
         return query.order_by(Timer.due_at.desc()).get()

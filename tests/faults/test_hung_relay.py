@@ -9,38 +9,38 @@ import pytest
 from bench.instance import Instance
 from models.base import connection
 from models.events import Event
-from models.notices import Notice
-from tests.faults.senders import Line
-from tests.waiting import until
+from models.notices import Notification
+from tests.faults.senders import Connection
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
 
 @pytest.fixture
-def hung_relay() -> Iterator[int]:
+def silent_relay() -> Iterator[int]:
     """The port of a server that never speaks."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
         yield listening.getsockname()[1]
 
 
 def test_an_alert_becomes_an_incident_at_once_while_mail_hangs(
-    launch: Callable[..., Instance], hung_relay: int, tell: Callable[[str], None]
+    launch: Callable[..., Instance], silent_relay: int, report: Callable[[str], None]
 ) -> None:
-    instance = launch(relay=hung_relay)
-    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
-    delays = [seconds_until_incident(line, f"db{number}") for number in range(60)]
-    line.close()
+    instance = launch(relay=silent_relay)
+    connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
+    delays = [seconds_until_incident(connection_to, f"db{number}") for number in range(60)]
+    connection_to.close()
 
-    tell(f"accepted to incident at most {max(delays) * 1000:.0f} ms")
+    report(f"accepted to incident at most {max(delays) * 1000:.0f} ms")
     assert max(delays) < 1
-    assert owed() == 60
-    assert instance.readiness() == 200
+    assert count_notifications() == 60
+    assert instance.get_readiness() == 200
 
 
-def seconds_until_incident(line: Line, entity: str) -> float:
-    line.post({"message": "Disk full", "alert_type": "critical", "entity_id": entity})
+def seconds_until_incident(connection_to: Connection, entity: str) -> float:
+    connection_to.send({"message": "Disk full", "alert_type": "critical", "entity_id": entity})
     taken = time.monotonic()
-    until(lambda: has_incident(entity), seconds=5)
+    wait_until(lambda: has_incident(entity), seconds=5)
     return time.monotonic() - taken
 
 
@@ -49,6 +49,6 @@ def has_incident(entity: str) -> bool:
         return Event.select().where(Event.entity_id == entity, Event.incident_created).exists()
 
 
-def owed() -> int:
+def count_notifications() -> int:
     with connection():
-        return Notice.select().count()
+        return Notification.select().count()

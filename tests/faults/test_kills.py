@@ -10,10 +10,10 @@ from bench.instance import Instance
 from bench.sink import Sink
 from tests.faults import fan_out
 from tests.faults.installation import Installation
-from tests.faults.ledger import Ledger, secrets_in_logs, settled, together
+from tests.faults.ledger import Ledger, find_secrets_in_logs, is_done, merge_senders
 from tests.faults.lengths import length
 from tests.faults.senders import Sender
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 
@@ -33,7 +33,7 @@ def test_kills_and_flushalls_under_load_lose_nothing_and_double_little(
     flushall: Callable[[Instance], None],
     chance: random.Random,
     seed: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
     stopping = threading.Event()
@@ -43,30 +43,32 @@ def test_kills_and_flushalls_under_load_lose_nothing_and_double_little(
     try:
         for strike in chance.sample(STRIKES, len(STRIKES)):
             threading.Event().wait(chance.uniform(0.5, 4.0))
-            until(lambda what=strike: _struck(instance, what, chance, flushall))
-        until(lambda: sum(len(sender.accepted) for sender in senders) >= ALERTS, seconds=60)
+            wait_until(lambda what=strike: _strike(instance, what, chance, flushall))
+        wait_until(lambda: sum(len(sender.accepted) for sender in senders) >= ALERTS, seconds=60)
     finally:
         stopping.set()
         for sender in senders:
             sender.join()
-    until(settled, seconds=60, every=0.2)
+    wait_until(is_done, seconds=60, every=0.2)
 
-    accepted, stories = together(senders)
+    accepted, sequences = merge_senders(senders)
     ledger = Ledger(sink)
-    tell(f"{len(accepted)} accepted, {sum(sender.unknown for sender in senders)} unknown; {ledger.told()}")
+    report(
+        f"{len(accepted)} accepted, {sum(sender.unknown for sender in senders)} unknown; {ledger.summarize()}"
+    )
     kills = len(STRIKES) - STRIKES.count("flushall")
     assert [sender.failure for sender in senders] == [None] * len(senders)
-    assert ledger.unprocessed(accepted, stories) == []
-    assert ledger.disordered(stories) == []
-    assert ledger.untold() == []
-    assert ledger.told_twice() <= kills
-    assert secrets_in_logs(instance) == []
+    assert ledger.list_unprocessed(accepted, sequences) == []
+    assert ledger.list_unordered(sequences) == []
+    assert ledger.list_unnotified() == []
+    assert ledger.count_duplicates() <= kills
+    assert find_secrets_in_logs(instance) == []
 
 
 def _senders(instance: Installation, seed: int, stopping: threading.Event) -> list[Sender]:
     """Whoever sends during the strikes; another kind of traffic is another line."""
     url = instance.credentials()["webhook_urls"]["generic"][1]
-    routed = fan_out.address_of(instance)
+    routed = fan_out.create_fan_out(instance)
     return [
         *(Sender(f"sender{n}", url, seed, stopping, pause_s=0.03) for n in range(SENDERS)),
         *(
@@ -76,7 +78,7 @@ def _senders(instance: Installation, seed: int, stopping: threading.Event) -> li
     ]
 
 
-def _struck(
+def _strike(
     instance: Installation, strike: str, chance: random.Random, flushall: Callable[[Instance], None]
 ) -> bool:
     """False while what is to be struck is on its way up."""

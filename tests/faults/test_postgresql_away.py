@@ -14,10 +14,10 @@ import pytest
 from bench.sink import Sink
 from tests import stores
 from tests.faults.installation import Installation
-from tests.faults.ledger import Ledger, settled, together
-from tests.faults.senders import Line, Sender, Unknown
+from tests.faults.ledger import Ledger, is_done, merge_senders
+from tests.faults.senders import Connection, Sender, Unknown
 from tests.server import Server, running_server
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = [
     pytest.mark.faults,
@@ -69,28 +69,28 @@ class Traffic:
     def accepted(self) -> int:
         return sum(len(sender.accepted) for sender in self.senders)
 
-    def goes_on(self) -> None:
+    def wait_for_progress(self) -> None:
         """Returns when more is accepted than was."""
         before = self.accepted
-        until(lambda: self.accepted > before + 20, seconds=30)
+        wait_until(lambda: self.accepted > before + 20, seconds=30)
 
     def stop(self) -> None:
         self._stopping.set()
         for sender in self.senders:
             sender.join()
 
-    def nothing_is_lost(self, sink: Sink, cuts: int) -> str:
+    def check_nothing_lost(self, sink: Sink, interruptions: int) -> str:
         """Every promise is kept; what the run was like."""
         self.stop()
-        until(settled, seconds=60, every=0.2)
-        accepted, stories = together(self.senders)
+        wait_until(is_done, seconds=60, every=0.2)
+        accepted, sequences = merge_senders(self.senders)
         ledger = Ledger(sink)
         assert [sender.failure for sender in self.senders] == [None] * len(self.senders)
-        assert ledger.unprocessed(accepted, stories) == []
-        assert ledger.disordered(stories) == []
-        assert ledger.untold() == []
-        assert ledger.told_twice() <= cuts * MAILS_IN_FLIGHT
-        return f"{len(accepted)} accepted; {ledger.told()}"
+        assert ledger.list_unprocessed(accepted, sequences) == []
+        assert ledger.list_unordered(sequences) == []
+        assert ledger.list_unnotified() == []
+        assert ledger.count_duplicates() <= interruptions * MAILS_IN_FLIGHT
+        return f"{len(accepted)} accepted; {ledger.summarize()}"
 
 
 def test_a_server_that_is_stopped_and_started_again_costs_refusals_alone(
@@ -99,26 +99,26 @@ def test_a_server_that_is_stopped_and_started_again_costs_refusals_alone(
     sink: Sink,
     traffic: Callable[[Installation], Traffic],
     chance: random.Random,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch(database_url=server.url)
-    before = ours(instance)
+    before = list_database_users(instance)
     sending = traffic(instance)
     for mode in ("fast", "immediate"):
-        sending.goes_on()
+        sending.wait_for_progress()
         server.stop(mode)
-        assert readiness(instance) == (503, "failed")
+        assert get_readiness(instance) == (503, "failed")
         assert seconds_until_refused(instance) < LONGEST_REFUSAL_S
         threading.Event().wait(chance.uniform(0.5, 6.0))
         server.start()
         started = time.monotonic()
-        sending.goes_on()
-        tell(f"{mode}: taken again {time.monotonic() - started:.1f} s after the start")
-        until(lambda: readiness(instance) == (200, "ok"))
+        sending.wait_for_progress()
+        report(f"{mode}: taken again {time.monotonic() - started:.1f} s after the start")
+        wait_until(lambda: get_readiness(instance) == (200, "ok"))
 
-    tell(sending.nothing_is_lost(sink, cuts=2))
-    assert ours(instance) == before
-    until(lambda: ask(instance, "/readyz")[1]["clock"] == "ok")
+    report(sending.check_nothing_lost(sink, interruptions=2))
+    assert list_database_users(instance) == before
+    wait_until(lambda: get_json(instance, "/readyz")[1]["clock"] == "ok")
 
 
 def test_connections_that_are_all_ended_under_load_lose_nothing(
@@ -126,35 +126,36 @@ def test_connections_that_are_all_ended_under_load_lose_nothing(
     sink: Sink,
     traffic: Callable[[Installation], Traffic],
     chance: random.Random,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
     sending = traffic(instance)
-    sending.goes_on()
+    sending.wait_for_progress()
     ended = 0
     with psycopg.connect(instance.database_url, autocommit=True) as server:
         for _ in range(ROUNDS_OF_ENDED_CONNECTIONS):
             threading.Event().wait(chance.uniform(0.1, 1.0))
             ended += len(server.execute(END_CONNECTIONS).fetchall())
-        sending.goes_on()
+        sending.wait_for_progress()
 
-    tell(f"{ended} connections ended; {sending.nothing_is_lost(sink, cuts=ROUNDS_OF_ENDED_CONNECTIONS)}")
+    summary = sending.check_nothing_lost(sink, interruptions=ROUNDS_OF_ENDED_CONNECTIONS)
+    report(f"{ended} connections ended; {summary}")
     assert ended > ROUNDS_OF_ENDED_CONNECTIONS
 
 
-def ours(instance: Installation) -> set[int]:
+def list_database_users(instance: Installation) -> set[int]:
     """The processes that use the database."""
     return {one.pid for one in instance.processes() if one.kind in ("web", "worker", "clock")}
 
 
-def readiness(instance: Installation) -> tuple[int, str]:
+def get_readiness(instance: Installation) -> tuple[int, str]:
     """What /readyz says, and of the database; its answers are up to a second old."""
     threading.Event().wait(1.1)
-    status, told = ask(instance, "/readyz")
-    return status, told["database"]
+    status, answer_body = get_json(instance, "/readyz")
+    return status, answer_body["database"]
 
 
-def ask(instance: Installation, path: str) -> tuple[int, dict[str, Any]]:
+def get_json(instance: Installation, path: str) -> tuple[int, dict[str, Any]]:
     asked = HTTPConnection("127.0.0.1", instance.port, timeout=LONGEST_REFUSAL_S + 2)
     try:
         asked.request("GET", path)
@@ -166,9 +167,11 @@ def ask(instance: Installation, path: str) -> tuple[int, dict[str, Any]]:
 
 def seconds_until_refused(instance: Installation) -> float:
     """By the status 503, for an alert."""
-    line = Line(instance.credentials()["webhook_urls"]["generic"][1])
-    began = time.monotonic()
+    connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
+    started_time = time.monotonic()
     with pytest.raises(Unknown, match="503"):
-        line.post({"message": "Disk full", "alert_type": "critical", "entity_id": "nobody takes this"})
-    line.close()
-    return time.monotonic() - began
+        connection_to.send(
+            {"message": "Disk full", "alert_type": "critical", "entity_id": "nobody takes this"}
+        )
+    connection_to.close()
+    return time.monotonic() - started_time

@@ -9,9 +9,9 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from tests.faults.ledger import Ledger, settled, together
+from tests.faults.ledger import Ledger, is_done, merge_senders
 from tests.faults.senders import Sender
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
@@ -27,7 +27,7 @@ def test_after_kill_9_of_every_process_a_start_is_all_it_takes(
     sink: Sink,
     chance: random.Random,
     seed: int,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
     instance = launch()
     url = instance.credentials()["webhook_urls"]["generic"][1]
@@ -43,16 +43,16 @@ def test_after_kill_9_of_every_process_a_start_is_all_it_takes(
 
     started = time.monotonic()
     instance.start()
-    until(settled, seconds=LONGEST_DELIVERY_S, every=0.1)
+    wait_until(is_done, seconds=LONGEST_DELIVERY_S, every=0.1)
     seconds = time.monotonic() - started
 
-    accepted, stories = together(senders)
+    accepted, sequences = merge_senders(senders)
     ledger = Ledger(sink)
-    tell(f"{len(accepted)} accepted; {ledger.told()}; all done {seconds:.1f} s after the next start")
+    report(f"{len(accepted)} accepted; {ledger.summarize()}; all done {seconds:.1f} s after the next start")
     assert [sender.failure for sender in senders] == [None] * 4
     assert len(accepted) > 100
-    assert ledger.unprocessed(accepted, stories) == []
-    assert ledger.disordered(stories) == []
-    assert ledger.untold() == []
-    assert ledger.told_twice() <= RELAY_LINES
+    assert ledger.list_unprocessed(accepted, sequences) == []
+    assert ledger.list_unordered(sequences) == []
+    assert ledger.list_unnotified() == []
+    assert ledger.count_duplicates() <= RELAY_LINES
     assert seconds < LONGEST_RECOVERY_S

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import pytest
 
 from bench import books
-from bench.instance import Instance, free_port
+from bench.instance import Instance, find_free_port
 from bench.load import Loader
 from bench.run import percentile
 from bench.sink import Sink
 from bench.traffic import Traffic
 from tests.faults.ledger import START
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
@@ -22,16 +22,16 @@ REQUESTS = 300
 
 
 @contextmanager
-def nobody_listens(launch: Callable[..., Instance]) -> Iterator[Instance]:
+def without_redis(launch: Callable[..., Instance]) -> Iterator[Instance]:
     """A Redis that is not there."""
-    yield launch(redis_url=f"redis://127.0.0.1:{free_port()}/0")
+    yield launch(redis_url=f"redis://127.0.0.1:{find_free_port()}/0")
 
 
 @contextmanager
-def never_answers(launch: Callable[..., Instance]) -> Iterator[Instance]:
+def with_silent_redis(launch: Callable[..., Instance]) -> Iterator[Instance]:
     """A Redis that takes connections and says nothing."""
     instance = launch()
-    pid = instance.pid_of("redis")
+    pid = instance.get_pid("redis")
     assert pid is not None
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -40,30 +40,33 @@ def never_answers(launch: Callable[..., Instance]) -> Iterator[Instance]:
         os.kill(pid, signal.SIGCONT)
 
 
-@pytest.mark.parametrize("away", [nobody_listens, never_answers])
+@pytest.mark.parametrize("with_fault", [without_redis, with_silent_redis])
 def test_alerts_are_taken_and_pages_go_out_within_ten_seconds(
-    away: Callable[..., Iterator[Instance]],
+    with_fault: Callable[..., Iterator[Instance]],
     launch: Callable[..., Instance],
     sink: Sink,
-    tell: Callable[[str], None],
+    report: Callable[[str], None],
 ) -> None:
-    with away(launch) as instance:
+    with with_fault(launch) as instance:
         credentials = instance.credentials()
         loader = Loader(credentials["base_url"], 8)
         sent = loader.run(
             Traffic("away", REQUESTS, REQUESTS).requests(credentials["webhook_urls"]["generic"][1])
         )
-        ready = instance.readiness()
-        until(lambda: not books.waiting(), seconds=30, every=0.1)
+        ready = instance.get_readiness()
+        wait_until(lambda: not books.has_pending(), seconds=30, every=0.1)
 
-    written = books.read(START, "away", sink.arrivals())
-    answered = {written.receipts[one.trace_id][0]: one.at for one in sent.accepted}
-    waits = [(written.told_at(row) or 0) - answered[receipt] for row, receipt in written.opened_by.items()]
+    run_rows = books.load_run(START, "away", sink.arrivals())
+    answered = {run_rows.receipts[one.trace_id][0]: one.at for one in sent.accepted}
+    delays = [
+        (run_rows.first_sent_at(row) or 0) - answered[receipt]
+        for row, receipt in run_rows.opening_receipts.items()
+    ]
     p99_ms = percentile(sorted(sent.latencies_ms), 99)
-    tell(f"accept p99 {p99_ms:.0f} ms, accepted to mail at most {max(waits):.1f} s")
+    report(f"accept p99 {p99_ms:.0f} ms, accepted to mail at most {max(delays):.1f} s")
     assert ready == 200
     assert (len(sent.accepted), sent.unknown) == (REQUESTS, 0)
     assert p99_ms < 200
-    assert written.check(sent.accepted) == []
-    assert len(waits) == REQUESTS
-    assert max(waits) < 10
+    assert run_rows.find_faults(sent.accepted) == []
+    assert len(delays) == REQUESTS
+    assert max(delays) < 10

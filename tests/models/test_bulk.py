@@ -24,7 +24,7 @@ def receipt(world, number: int, **changed):
 
 
 def test_values_of_every_kind_come_back_as_they_were_given(world, now):
-    given = [
+    records = [
         receipt(
             world, 1, body=bytes(range(256)), received_at=now, error='"quoted", {braced} \\ back', alerts=1
         ),
@@ -34,11 +34,11 @@ def test_values_of_every_kind_come_back_as_they_were_given(world, now):
         receipt(world, 3, body=b"{}", received_at=now, error=None, alerts=2_000_000_000),
     ]
 
-    bulk.insert(Receipt, given)
+    bulk.insert(Receipt, records)
 
     names = ("body", "received_at", "error", "alerts", "integration_id")
     written = [tuple(getattr(row, name) for name in names) for row in Receipt.select().order_by(Receipt.id)]
-    assert written == [(*(one[name] for name in names[:-1]), None) for one in given]
+    assert written == [(*(one[name] for name in names[:-1]), None) for one in records]
 
 
 def test_a_column_that_is_empty_in_all_rows_stays_empty(world, now):

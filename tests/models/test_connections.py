@@ -11,12 +11,12 @@ import pytest
 from models import postgresql
 from models.base import STORE_ERRORS, connection, db, open_store
 from tests import stores
-from tests.waiting import until
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(not stores.SERVER, reason="an embedded store has no connections")
 
 
-def in_threads(count, work):
+def run_in_threads(count, work):
     threads = [threading.Thread(target=work) for _ in range(count)]
     for thread in threads:
         thread.start()
@@ -26,21 +26,21 @@ def in_threads(count, work):
 
 def end_all_connections(home):
     """As an operator or a restart does; returns when they have ended."""
-    others = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
-    with psycopg.connect(stores.url_of(home), autocommit=True) as server:
-        server.execute(f"select pg_terminate_backend(pid) {others}")
-        until(lambda: server.execute(f"select count(*) {others}").fetchone() == (0,))
+    other_connections = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
+    with psycopg.connect(stores.get_url(home), autocommit=True) as server:
+        server.execute(f"select pg_terminate_backend(pid) {other_connections}")
+        wait_until(lambda: server.execute(f"select count(*) {other_connections}").fetchone() == (0,))
 
 
 def test_idle_connections_that_were_ended_cost_no_request_anything(empty_store, home):
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
     def work():
         with connection():
             db.execute_sql("select 1")
-            together.wait(10)
+            barrier.wait(10)
 
-    in_threads(8, work)
+    run_in_threads(8, work)
     end_all_connections(home)
 
     for _ in range(8):
@@ -57,7 +57,7 @@ def test_a_table_that_nobody_has_counted_yet_is_looked_into_by_its_index(store):
 
 def test_a_connection_that_is_ended_at_work_is_an_error_of_the_store(empty_store, home):
     def work():
-        with connection(), empty_store.writing():
+        with connection(), empty_store.write_transaction():
             db.execute_sql("select 1")
             end_all_connections(home)
             db.execute_sql("select 1")
@@ -70,7 +70,7 @@ def test_a_connection_that_is_ended_at_work_is_an_error_of_the_store(empty_store
 
 def test_a_server_that_may_only_be_read_is_an_error_of_the_store(empty_store):
     def work():
-        with connection(), empty_store.writing():
+        with connection(), empty_store.write_transaction():
             db.execute_sql("set transaction read only")
             db.execute_sql("create table x ()")
 
@@ -79,21 +79,21 @@ def test_a_server_that_may_only_be_read_is_an_error_of_the_store(empty_store):
 
 
 def test_more_threads_than_connections_each_get_their_turn(empty_store):
-    waits = []
+    durations = []
 
     def work():
         for _ in range(20):
-            began = time.monotonic()
+            started = time.monotonic()
             with connection():
-                waits.append(time.monotonic() - began)
+                durations.append(time.monotonic() - started)
                 db.execute_sql("select pg_sleep(0.002)")
 
-    in_threads(postgresql.MOST + 24, work)
+    run_in_threads(postgresql.MAX_CONNECTIONS + 24, work)
 
-    assert len(waits) == 20 * (postgresql.MOST + 24)
+    assert len(durations) == 20 * (postgresql.MAX_CONNECTIONS + 24)
     with connection():
         query = "select count(*) from pg_stat_activity where datname = current_database()"
-        assert db.execute_sql(query).fetchone()[0] <= postgresql.MOST
+        assert db.execute_sql(query).fetchone()[0] <= postgresql.MAX_CONNECTIONS
 
 
 def test_a_host_that_never_answers_costs_all_threads_one_wait(home):
@@ -109,9 +109,9 @@ def test_a_host_that_never_answers_costs_all_threads_one_wait(home):
             except peewee.OperationalError as error:
                 refused.append(str(error))
 
-        began = time.monotonic()
-        in_threads(16, work)
-        seconds = time.monotonic() - began
+        started = time.monotonic()
+        run_in_threads(16, work)
+        seconds = time.monotonic() - started
 
     assert len(refused) == 16
     assert seconds < 4

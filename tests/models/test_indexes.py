@@ -4,25 +4,25 @@ import pytest
 
 from models import metrics
 from models.base import db, store
-from models.metrics import Life
+from models.metrics import ProcessLiveness
 from models.services import Integration, Service
 from tests.alerts import accept
-from tests.rules import accept_by, add_router, add_router_rule
-from tests.set_aside import set_aside_body
-from tests.workers.test_timers import open_one, set_policy
+from tests.rules import accept_from_router, add_router, add_router_rule
+from tests.set_aside import add_dead_letter_body
+from tests.workers.test_timers import open_incident, set_policy
 from workers import heartbeats, maintenance, replanning, road, routing, ticks, timers
 
 # Indexes that hold only what waits: reading one from end to end is reading what waits.
-ONLY_WHAT_WAITS = {
-    "receipt_waiting", "receipt_to_route", "receipt_aside", "event_waiting", "event_aside", "message_due",
-    "timer_due", "entity_kept_back",
+PARTIAL_INDEXES = {
+    "receipt_pending", "receipt_to_route", "receipt_dead_letter", "event_pending", "event_dead_letter",
+    "message_due", "timer_due", "entity_deferred",
 }  # fmt: skip
 
 # Values that came with the statement, and no table.
-WHAT_IS_GIVEN = {"SCAN CONSTANT ROW", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
+INDEXED_VALUES = {"SCAN CONSTANT ROW", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
 
 
-def scans(seen):
+def list_scans(seen):
     """The lines of the query plans that read a whole table, or an index of all its rows."""
     found = []
     for statement, values in seen:
@@ -31,27 +31,27 @@ def scans(seen):
     return found
 
 
-def sqlite_scans(statement, values):
+def list_sqlite_scans(statement, values):
     values = [0] * statement.count("?") if isinstance(values, int) else values
-    plan = [row[3] for row in db.execute_sql(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()]
+    plan_lines = [row[3] for row in db.execute_sql(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()]
     return [
         line
-        for line in plan
-        if line.startswith("SCAN") and line not in WHAT_IS_GIVEN and line.split()[-1] not in ONLY_WHAT_WAITS
+        for line in plan_lines
+        if line.startswith("SCAN") and line not in INDEXED_VALUES and line.split()[-1] not in PARTIAL_INDEXES
     ]
 
 
-def postgres_scans(statement, values):
+def list_postgresql_scans(statement, values):
     """With sequential scans priced out, one is left only where there is no index."""
     db.execute_sql("set enable_seqscan = off")
-    plan = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
-    return [line for line in plan if "Seq Scan" in line]
+    plan_lines = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
+    return [line for line in plan_lines if "Seq Scan" in line]
 
 
-PLANS = {"sqlite": sqlite_scans, "postgresql": postgres_scans}
+PLANS = {"sqlite": list_sqlite_scans, "postgresql": list_postgresql_scans}
 
 
-def sorts(seen):
+def list_sorts(seen):
     """The lines of the query plans that put rows in order after reading all of them."""
     if store().name == "sqlite":
         explained = [db.execute_sql(f"EXPLAIN QUERY PLAN {each}", values) for each, values in seen]
@@ -64,82 +64,82 @@ def sorts(seen):
 
 
 @pytest.fixture
-def busy(world, now):
+def many_rows(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
+    open_incident(world, now)
     for number in range(3):
         accept(world, now, message="m", alert_type=("critical", "resolved", "info")[number], entity_id="db1")
 
 
-def test_the_lane_scans_no_large_table(world, busy, statements):
+def test_the_lane_scans_no_large_table(world, many_rows, statements):
     with statements() as seen:
         road.run(world.service.id)
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []
 
 
 def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world, now, statements):
     router = add_router(world)
     add_router_rule(router, world.integration)
-    accept_by(router, now, message="m", alert_type="critical")
+    accept_from_router(router, now, message="m", alert_type="critical")
     routing.run(router.id)
     with statements() as seen:
         road.run(world.service.id)
 
         takes = [each for each in seen if 'FROM "event"' in each[0] and "ORDER BY" in each[0]]
         assert takes
-        assert sorts(takes) == []
+        assert list_sorts(takes) == []
 
 
-def test_due_timers_are_found_by_their_index(world, busy, now, statements):
+def test_due_timers_are_found_by_their_index(world, many_rows, now, statements):
     with statements() as seen:
-        timers.run_due(now.replace(hour=20))
+        timers.fire_due(now.replace(hour=20))
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []
 
 
 @pytest.mark.parametrize("column", ["escalation_policy", "service", "sla"])
-def test_what_follows_from_what_was_changed_is_found_by_indexes(world, busy, statements, column):
+def test_what_follows_from_what_was_changed_is_found_by_indexes(world, many_rows, statements, column):
     with statements() as seen:
-        replanning.plan_anew(column, 1)
+        replanning.reconcile_after_change(column, 1)
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []
 
 
-def test_due_messages_are_found_by_their_index(world, busy, statements):
+def test_due_messages_are_found_by_their_index(world, many_rows, statements):
     with statements() as seen:
-        ticks.ring_due()
-        ticks.ring_stale()
+        ticks.enqueue_due()
+        ticks.enqueue_stale()
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []
 
 
-def test_what_maintenance_kept_back_is_found_by_its_index(world, busy, now, statements):
+def test_what_maintenance_kept_back_is_found_by_its_index(world, many_rows, now, statements):
     Service.update(under_maintenance=True).execute()
     accept(world, now, message="m", alert_type="critical", entity_id="kept back")
     road.run(world.service.id)
     Service.update(under_maintenance=False).execute()
     with statements() as seen:
-        maintenance.ring_over()
-        assert maintenance.release() == 1
+        maintenance.enqueue_ended()
+        assert maintenance.release_deferred() == 1
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []
 
 
-def test_missing_pings_are_found_by_indexes(world, busy, now, statements):
-    Integration.update(heartbeat_every=60, heartbeat_grace=30, expected_at=now).execute()
-    metrics.beat(Life("web", "web:1", now), now)
+def test_missing_pings_are_found_by_indexes(world, many_rows, now, statements):
+    Integration.update(heartbeat_interval=60, heartbeat_grace=30, expected_at=now).execute()
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now), now)
     with statements() as seen:
-        heartbeats.ring_overdue(now)
-        assert heartbeats.raise_missing(now) == 1
+        heartbeats.enqueue_overdue(now)
+        assert heartbeats.report_missing(now) == 1
 
     # The signs of life of processes are a few rows.
-    assert [each for each in scans(seen) if 'FROM "heartbeat"' not in each] == []
+    assert [each for each in list_scans(seen) if 'FROM "liveness"' not in each] == []
 
 
-def test_what_waits_is_counted_by_indexes_of_it_alone(world, busy, now, statements):
-    set_aside_body(world, now)
+def test_what_waits_is_counted_by_indexes_of_it_alone(world, many_rows, now, statements):
+    add_dead_letter_body(world, now)
     with statements() as seen:
-        metrics.backlog(store().now())
+        metrics.measure_backlog(store().now())
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []

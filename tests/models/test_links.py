@@ -6,14 +6,14 @@ import pytest
 
 from models import links
 from models.accounts import Secret, User
-from models.links import LIFETIME, BadLink, ExpiredLink, Feed, Invitation, Link, Signer, signer
+from models.links import LIFETIME, BadLink, CalendarFeed, ExpiredLink, Invitation, Link, Signer, get_signer
 
-LINK = Link(incident=1, user=2, notice=3)
-FEED = Feed(user=2, key="0123456789abcdef", schedule="", own=True, months=3)
+LINK = Link(incident=1, user=2, notification=3)
+CALENDAR = CalendarFeed(user=2, key="0123456789abcdef", schedule="", own_only=True, months=3)
 
 
 def test_a_link_is_read_as_it_was_signed(store, now):
-    assert signer().read(signer().sign(LINK, now), now) == LINK
+    assert get_signer().read(get_signer().sign(LINK, now), now) == LINK
     assert Secret.select().count() == 1
 
 
@@ -46,18 +46,18 @@ def test_another_installation_signs_differently(now):
 
 
 def test_a_new_key_ends_all_links(store, now):
-    token = signer().sign(LINK, now)
+    token = get_signer().sign(LINK, now)
     Secret.delete().execute()
 
     with pytest.raises(BadLink):
-        signer().read(token, now)
+        get_signer().read(token, now)
 
 
 def test_a_calendar_is_read_as_it_was_signed_however_late(store):
-    token = signer().sign_feed(FEED)
+    token = get_signer().sign_feed(CALENDAR)
 
-    assert links.read_feed(token) == FEED
-    assert signer().sign_feed(FEED) == token
+    assert links.read_feed(token) == CALENDAR
+    assert get_signer().sign_feed(CALENDAR) == token
     Secret.delete().execute()
     with pytest.raises(BadLink):
         links.read_feed(token)
@@ -70,7 +70,7 @@ def test_what_was_not_signed_is_no_calendar(spoilt):
 
 
 def test_every_letter_of_a_calendar_counts():
-    token = Signer("key").sign_feed(FEED)
+    token = Signer("key").sign_feed(CALENDAR)
     for place in range(len(token) - 1):
         other = "A" if token[place] != "A" else "B"
         with pytest.raises(BadLink):
@@ -82,7 +82,7 @@ def test_a_token_of_one_purpose_is_good_for_no_other(now):
     tokens = {
         "link": ours.sign(LINK, now),
         "invitation": ours.sign_invitation(Invitation(2, "0123456789abcdef"), now),
-        "feed": ours.sign_feed(FEED),
+        "feed": ours.sign_feed(CALENDAR),
     }
     reading = {
         "link": lambda token: ours.read(token, now),
@@ -97,9 +97,9 @@ def test_a_token_of_one_purpose_is_good_for_no_other(now):
 
 def test_a_calendar_is_by_the_key_that_its_user_has(now):
     user = User(id=7, calendar_key="one")
-    feed = Feed.to(user, own=False, months=3, schedule="x")
+    calendar = CalendarFeed.for_user(user, own_only=False, months=3, schedule="x")
 
-    assert feed.is_by_key_of(user)
-    assert "one" not in Signer("key").sign_feed(feed)
-    assert not feed.is_by_key_of(User(id=7, calendar_key="two"))
-    assert not feed.is_by_key_of(User(id=7))
+    assert calendar.has_key_of(user)
+    assert "one" not in Signer("key").sign_feed(calendar)
+    assert not calendar.has_key_of(User(id=7, calendar_key="two"))
+    assert not calendar.has_key_of(User(id=7))

@@ -18,17 +18,17 @@ def test_an_alert_is_accepted_while_its_service_is_worked_on(world, now, store):
         pytest.skip("SQLite has one writer at a time")
     locked, done = threading.Event(), threading.Event()
 
-    def works():
-        with connection(), store.writing():
+    def accept_alerts():
+        with connection(), store.write_transaction():
             lock_service(world.service.id)
             locked.set()
             done.wait()
 
-    worker = threading.Thread(target=works)
+    worker = threading.Thread(target=accept_alerts)
     worker.start()
     locked.wait()
     try:
-        with store.writing():
+        with store.write_transaction():
             db.execute_sql("set local lock_timeout = '500ms'")
             accept(world, now, message="m")
     finally:
@@ -42,41 +42,41 @@ def test_whoever_is_impatient_is_told_that_somebody_else_is_busy(world, store):
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
 
-    def waits():
-        with connection(), store.writing(), store.patience(0.05):
+    def lock_impatiently():
+        with connection(), store.write_transaction(), store.lock_timeout(0.05):
             lock_service(world.service.id)
 
     with ThreadPoolExecutor(1) as pool:
-        with store.writing():
+        with store.write_transaction():
             lock_service(world.service.id)
             with pytest.raises(Busy):
-                pool.submit(waits).result(timeout=10)
-        pool.submit(waits).result(timeout=10)
+                pool.submit(lock_impatiently).result(timeout=10)
+        pool.submit(lock_impatiently).result(timeout=10)
 
 
 def test_only_what_is_locked_impatiently_is_given_up(world, store):
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
-    with store.writing():
-        with store.patience(0.05):
+    with store.write_transaction():
+        with store.lock_timeout(0.05):
             lock_service(world.service.id)
         assert db.execute_sql("show lock_timeout").fetchone() == ("0",)
 
 
 def test_threads_that_have_written_leave_no_open_files(store):
-    def writes():
-        with connection(), store.writing():
+    def write_rows():
+        with connection(), store.write_transaction():
             pass
 
-    before = open_files()
+    before = count_open_files()
     for _ in range(10):
-        thread = threading.Thread(target=writes)
+        thread = threading.Thread(target=write_rows)
         thread.start()
         thread.join()
 
     # One connection more, which goes back to the pool.
-    assert open_files() <= before + 5
+    assert count_open_files() <= before + 5
 
 
-def open_files():
+def count_open_files():
     return len(list(Path("/dev/fd").iterdir()))

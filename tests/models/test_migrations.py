@@ -4,20 +4,20 @@ import pytest
 from playhouse.schema_diff import diff_models
 
 from models.base import connection, db
-from models.migrate import migrate, pending
+from models.migrate import list_pending, migrate
 from models.tables import TABLES
 
 
 @pytest.fixture
-def migrated(empty_store, tmp_path):
+def migrated_store(empty_store, tmp_path):
     migrate(tmp_path)
 
 
-def test_the_schema_after_all_migrations_is_that_of_the_models(migrated):
+def test_the_schema_after_all_migrations_is_that_of_the_models(migrated_store):
     with connection():
         assert str(diff_models(db.obj, TABLES)) == ""
 
 
-def test_nothing_is_left_to_migrate_and_running_again_does_nothing(migrated, tmp_path):
-    assert pending() == []
+def test_nothing_is_left_to_migrate_and_running_again_does_nothing(migrated_store, tmp_path):
+    assert list_pending() == []
     assert migrate(tmp_path) == []

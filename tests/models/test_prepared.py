@@ -3,24 +3,26 @@
 from models.accounts import User
 from models.enums import AccountRole
 from models.events import Entity
-from models.prepared import Prepared, among, given
+from models.prepared import Prepared, bind, in_bound
 from models.teams import EscalationPolicy
 
-NAMED = Prepared(lambda: User.select(User.id, User.first_name).where(User.email == given("email")))
-SOME = Prepared(lambda: User.select(User.first_name).where(among(User.email, "emails")).order_by(User.id))
+BY_NAME = Prepared(lambda: User.select(User.id, User.first_name).where(User.email == bind("email")))
+BY_IDS = Prepared(
+    lambda: User.select(User.first_name).where(in_bound(User.email, "emails")).order_by(User.id)
+)
 
 
 def test_it_finds_what_the_query_finds_for_each_value_given(world):
-    assert NAMED.rows(email="alice@example.org") == [(world.alice.id, "Alice")]
-    assert NAMED.first(email="bob@example.org") == (world.bob.id, "Bob")
-    assert NAMED.rows(email="nobody@example.org") == []
-    assert NAMED.first(email="nobody@example.org") is None
+    assert BY_NAME.rows(email="alice@example.org") == [(world.alice.id, "Alice")]
+    assert BY_NAME.first(email="bob@example.org") == (world.bob.id, "Bob")
+    assert BY_NAME.rows(email="nobody@example.org") == []
+    assert BY_NAME.first(email="nobody@example.org") is None
 
 
 def test_any_number_of_values_is_one_parameter(world, statements):
     with statements() as seen:
         for emails in ([], ["bob@example.org"], ["bob@example.org", "x", "alice@example.org"]):
-            found = [name for (name,) in SOME.rows(emails=emails)]
+            found = [name for (name,) in BY_IDS.rows(emails=emails)]
             assert found == [name for name in ("Alice", "Bob") if f"{name.lower()}@example.org" in emails]
 
     assert len({text for text, _ in seen}) == 1
@@ -30,7 +32,7 @@ def test_moments_json_and_truth_come_and_go_as_the_fields_have_them(world, now):
     policy = Prepared(
         lambda: EscalationPolicy.select(
             EscalationPolicy.creation_date, EscalationPolicy.rules, EscalationPolicy.move_to_next
-        ).where(EscalationPolicy.creation_date == given("at"), EscalationPolicy.id == given("row"))
+        ).where(EscalationPolicy.creation_date == bind("at"), EscalationPolicy.id == bind("row"))
     )
     (at, rules, moves_on) = policy.first(at=now, row=world.policy.id)
 
@@ -39,7 +41,7 @@ def test_moments_json_and_truth_come_and_go_as_the_fields_have_them(world, now):
 
 
 def test_it_tells_how_many_rows_were_changed(world, now):
-    removed = Prepared(lambda: User.update(removed_at=given("at")).where(User.email == given("email")))
+    removed = Prepared(lambda: User.update(removed_at=bind("at")).where(User.email == bind("email")))
 
     assert removed.run(at=now, email="bob@example.org") == 1
     assert removed.run(at=now, email="nobody@example.org") == 0
@@ -51,7 +53,7 @@ def test_it_is_written_once_and_numbers_that_never_differ_stand_in_the_text(worl
 
     def write():
         written.append(1)
-        owners = User.select(User.email).where(User.role == AccountRole.OWNER, User.id < given("row"))
+        owners = User.select(User.email).where(User.role == AccountRole.OWNER, User.id < bind("row"))
         return owners.order_by(User.id).limit(5)
 
     prepared = Prepared(write)

@@ -2,24 +2,24 @@
 
 from models import aside, recorder
 from tests.alerts import accept
-from tests.set_aside import set_aside_alert, set_aside_body
+from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
 from workers import road
 
 
 def story(world, trace_id):
     road.run(world.service.id)
-    return recorder.story(recorder.receipt_of(trace_id))
+    return recorder.build_trace(recorder.find_receipt(trace_id))
 
 
 def test_it_tells_the_road_the_incident_and_who_is_owed_word(world, now):
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
-    told = story(world, receipt.trace_id)
+    trace = story(world, receipt.trace_id)
 
-    assert told["status"] == "completed"
-    assert [step["stage"] for step in told["alerts"][0]["road"]] == [
+    assert trace["status"] == "completed"
+    assert [step["stage"] for step in trace["alerts"][0]["stages"]] == [
         "normalize", "route", "rules", "dedupe", "incident", "notify",
     ]  # fmt: skip
-    (incident,) = told["incidents"]
+    (incident,) = trace["incidents"]
     assert [entry["what"] for entry in incident["log"]] == ["opened", "escalated"]
     assert incident["deliveries"][0]["person"] == "Alice"
     assert incident["deliveries"][0]["contact"] == "Primary Email"
@@ -27,43 +27,46 @@ def test_it_tells_the_road_the_incident_and_who_is_owed_word(world, now):
 
 def test_it_says_why_nobody_was_told(world, now):
     receipt = accept(world, now, message="Disk nearly full", alert_type="warning")
-    told = story(world, receipt.trace_id)
+    trace = story(world, receipt.trace_id)
 
-    assert told["incidents"] == []
-    assert told["alerts"][0]["road"][-1]["reason"].startswith("warning opens no incident here")
+    assert trace["incidents"] == []
+    assert trace["alerts"][0]["stages"][-1]["reason"].startswith("warning opens no incident here")
 
 
 def test_an_alert_that_waits_is_queued(world, now):
     receipt = accept(world, now, message="Disk full", alert_type="critical")
 
-    assert recorder.story(recorder.receipt_of(receipt.trace_id))["status"] == "queued"
+    assert recorder.build_trace(recorder.find_receipt(receipt.trace_id))["status"] == "queued"
 
 
-def told_of(receipt):
-    return recorder.story(recorder.receipt_of(receipt.trace_id))
+def build_notified(receipt):
+    return recorder.build_trace(recorder.find_receipt(receipt.trace_id))
 
 
 def test_what_was_set_aside_has_failed_until_it_is_taken_up_again(world, now):
-    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
-    before = [told_of(one) for one in (body, alert.receipt)]
-    aside.replay(aside.within(), "Bob")
-    after = [told_of(one) for one in (body, alert.receipt)]
+    body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
+    before = [build_notified(one) for one in (body, alert.receipt)]
+    aside.replay(aside.list_keys(), "Bob")
+    after = [build_notified(one) for one in (body, alert.receipt)]
 
-    assert [told["status"] for told in (*before, *after)] == ["failed", "failed", "queued", "queued"]
-    assert (before[0]["replayed_at"], before[1]["alerts"][0]["waits_at"]) == (None, None)
+    assert [trace["status"] for trace in (*before, *after)] == ["failed", "failed", "queued", "queued"]
+    assert (before[0]["replayed_at"], before[1]["alerts"][0]["pending_stage"]) == (None, None)
     assert after[0]["replayed_at"] > body.received_at
-    assert (after[1]["alerts"][0]["status"], after[1]["alerts"][0]["waits_at"]) == ("queued", "normalize")
-    assert after[1]["alerts"][0]["road"][-1]["stage"] == "replay"
+    assert (after[1]["alerts"][0]["status"], after[1]["alerts"][0]["pending_stage"]) == (
+        "queued",
+        "normalize",
+    )
+    assert after[1]["alerts"][0]["stages"][-1]["stage"] == "replay"
 
 
 def test_what_was_dropped_has_failed_and_says_who_dropped_it(world, now):
-    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
-    aside.drop(aside.within(), "Bob")
-    told, told_alert = (told_of(one) for one in (body, alert.receipt))
+    body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
+    aside.drop(aside.list_keys(), "Bob")
+    trace, trace_alert = (build_notified(one) for one in (body, alert.receipt))
 
-    assert (told["status"], told_alert["status"]) == ("failed", "failed")
-    assert told["error"] == "dropped: ZeroDivisionError at normalize, by Bob"
-    assert told_alert["alerts"][0]["road"][-1]["reason"] == "dropped by Bob"
+    assert (trace["status"], trace_alert["status"]) == ("failed", "failed")
+    assert trace["error"] == "dropped: ZeroDivisionError at normalize, by Bob"
+    assert trace_alert["alerts"][0]["stages"][-1]["reason"] == "dropped by Bob"
 
 
 def test_the_number_of_statements_does_not_grow_with_the_receipt(world, now, statements):
@@ -73,9 +76,9 @@ def test_the_number_of_statements_does_not_grow_with_the_receipt(world, now, sta
         ).encode()
         receipt = accept(world, now, source="prometheus", body=body)
         road.run(world.service.id)
-        found = recorder.receipt_of(receipt.trace_id)
+        found = recorder.find_receipt(receipt.trace_id)
         with statements() as seen:
-            recorder.story(found)
+            recorder.build_trace(found)
         return len(seen)
 
     assert count(1, 1) == count(50, 2)

@@ -6,7 +6,7 @@ import pytest
 
 from models.apply import apply
 from models.base import store
-from models.effects import Actor, Outcome
+from models.effects import Actor, ChangeSet
 from models.enums import ActorKind, IncidentStatus
 from models.events import Entity
 from models.incidents import Incident
@@ -26,11 +26,11 @@ def alert(world, kind, at, entity="db1"):
 def move(to, at):
     """A person moves the first incident."""
     first = Incident.select().order_by(Incident.id).get()
-    with store().writing():
+    with store().write_transaction():
         found = lock_incident(first.id)
         actor = Actor(ActorKind.USER, "Bob")
-        effects = moves.move(found.incident, to, found.service, found.directory, actor, at, "asked for")
-        apply(Outcome(effects=list(effects)))
+        effects = moves.change_status(found.incident, to, found.service, found.config, actor, at, "asked for")
+        apply(ChangeSet(effects=list(effects)))
 
 
 @pytest.mark.parametrize(("meanwhile", "firing"), [(None, True), ("resolved", False)])

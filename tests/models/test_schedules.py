@@ -6,7 +6,7 @@ import pytest
 
 from models.base import store
 from models.ids import new_uuid
-from models.schedules import Schedule, ScheduleOverride, forget
+from models.schedules import Schedule, ScheduleOverride, remove_user
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def schedule_of(world, now):
     return make
 
 
-def turns(schedule):
+def list_turns(schedule):
     users = Schedule.get_by_id(schedule.id).layers[0]["users"]
     return [(turn["user"], turn["position"]) for turn in users]
 
@@ -45,10 +45,10 @@ def turns(schedule):
 def test_who_is_forgotten_has_no_turns_and_no_overrides(world, schedule_of):
     schedule = schedule_of(world.team, "bob", "alice", "bob", "charlie")
 
-    with store().writing():
-        forget(world.bob)
+    with store().write_transaction():
+        remove_user(world.bob)
 
-    assert turns(schedule) == [(world.alice.username, 1), (world.charlie.username, 2)]
+    assert list_turns(schedule) == [(world.alice.username, 1), (world.charlie.username, 2)]
     overriding = {override.user_id for override in ScheduleOverride.select()}
     assert overriding == {world.alice.id, world.charlie.id}
 
@@ -56,20 +56,20 @@ def test_who_is_forgotten_has_no_turns_and_no_overrides(world, schedule_of):
 def test_all_teams_of_the_account_forget(world, schedule_of):
     ours, theirs = schedule_of(world.team, "bob"), schedule_of(world.charlies_team, "bob", "charlie")
 
-    with store().writing():
-        forget(world.bob)
+    with store().write_transaction():
+        remove_user(world.bob)
 
-    assert turns(ours) == []
-    assert turns(theirs) == [(world.charlie.username, 1)]
+    assert list_turns(ours) == []
+    assert list_turns(theirs) == [(world.charlie.username, 1)]
 
 
 def test_schedules_of_others_stay_as_they_were(world, schedule_of):
     schedule_of(world.team, "bob")
-    kept = schedule_of(world.mallorys_team, "mallory")
-    before = Schedule.get_by_id(kept.id).layers
+    schedule_kept = schedule_of(world.mallorys_team, "mallory")
+    before = Schedule.get_by_id(schedule_kept.id).layers
 
-    with store().writing():
-        forget(world.bob)
+    with store().write_transaction():
+        remove_user(world.bob)
 
-    assert Schedule.get_by_id(kept.id).layers == before
-    assert [override.schedule_id for override in ScheduleOverride.select()] == [kept.id]
+    assert Schedule.get_by_id(schedule_kept.id).layers == before
+    assert [override.schedule_id for override in ScheduleOverride.select()] == [schedule_kept.id]

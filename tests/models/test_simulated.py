@@ -8,11 +8,11 @@ import pytest
 
 from models import base
 from models.accounts import Account
-from models.enums import NoticeKind, TimerKind
+from models.enums import NotificationKind, TimerKind
 from models.incidents import Incident
-from models.notices import Notice
-from models.simulated import contact_names, owed_notices, users_of
-from models.timer_states import every_done_once, in_order
+from models.notices import Notification
+from models.simulated import load_contact_names, load_pending_notifications, load_users
+from models.timer_states import find_all_fired, list_pending_keys
 from models.timers import Timer
 from models.users import ContactMethod, NotificationRule
 from tests.alerts import accept
@@ -21,7 +21,7 @@ from workers import road
 
 
 def test_what_reads_cannot_write(world):
-    with pytest.raises((peewee.OperationalError, peewee.InternalError)), base.store().reading():
+    with pytest.raises((peewee.OperationalError, peewee.InternalError)), base.store().read_transaction():
         Account.update(name="Changed").execute()
 
     Account.update(name="Changed").execute()
@@ -30,10 +30,10 @@ def test_what_reads_cannot_write(world):
 
 def test_what_reads_sees_one_moment_and_keeps_nobody_from_writing(world):
     def rename():
-        with base.connection(), base.store().writing():
+        with base.connection(), base.store().write_transaction():
             Account.update(name="Changed").execute()
 
-    with base.store().reading():
+    with base.store().read_transaction():
         before = Account.get_by_id(world.account.id).name
         with ThreadPoolExecutor(1) as another:
             another.submit(rename).result()
@@ -49,13 +49,19 @@ def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
     road.run(world.service.id)
     incident = Incident.get()
 
-    (owed,) = owed_notices([incident.id])
+    (pending,) = load_pending_notifications([incident.id])
 
-    notice = Notice.get()
-    assert (owed.key, owed.incident, owed.user) == (notice.key, incident.unique_id, world.bob.id)
-    assert (owed.kind, owed.not_before) == (NoticeKind.ESCALATION, now + timedelta(minutes=5))
-    assert contact_names([owed.contact]) == {owed.contact: ContactMethod.get_by_id(owed.contact).name}
-    assert users_of([owed.user]) == {world.bob.id: world.bob}
+    notification = Notification.get()
+    assert (pending.key, pending.incident, pending.user) == (
+        notification.key,
+        incident.unique_id,
+        world.bob.id,
+    )
+    assert (pending.kind, pending.not_before) == (NotificationKind.ESCALATION, now + timedelta(minutes=5))
+    assert load_contact_names([pending.contact]) == {
+        pending.contact: ContactMethod.get_by_id(pending.contact).name
+    }
+    assert load_users([pending.user]) == {world.bob.id: world.bob}
 
 
 def test_what_is_done_once_is_known_by_what_it_said(world, now):
@@ -69,7 +75,7 @@ def test_what_is_done_once_is_known_by_what_it_said(world, now):
     ):
         Timer.create(incident=incident, kind=kind, key=key, due_at=now, done_at=now, outcome=outcome)
 
-    assert every_done_once({incident.id: incident.unique_id}) == {(incident.unique_id, "a")}
+    assert find_all_fired({incident.id: incident.unique_id}) == {(incident.unique_id, "a")}
 
 
 def test_timers_that_wait_are_in_the_order_in_which_they_began_to(world, now):
@@ -80,7 +86,7 @@ def test_timers_that_wait_are_in_the_order_in_which_they_began_to(world, now):
     for key, done_at in (("b", None), ("over", now), ("a", None)):
         Timer.create(incident=incident, kind=TimerKind.ESCALATE, key=key, due_at=now, done_at=done_at)
 
-    assert in_order({incident.id: incident.unique_id}) == [
+    assert list_pending_keys({incident.id: incident.unique_id}) == [
         (incident.unique_id, "b"),
         (incident.unique_id, "a"),
     ]

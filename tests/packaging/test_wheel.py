@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import environment, free_port
-from tests.waiting import until
+from tests.processes import build_environment, find_free_port
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("models", "pipeline", "schedules", "tocsin", "web", "workers")
@@ -65,23 +65,23 @@ def test_an_installed_wheel_takes_an_alert(wheel, tmp_path):
     ):
         subprocess.run([uv, *words], cwd=tmp_path, env=without_checkout, check=True, timeout=200)
 
-    home, port = tmp_path / "home", free_port()
+    home, port = tmp_path / "home", find_free_port()
     log = tmp_path / "log"
     with log.open("wb") as output:
         process = subprocess.Popen(
             [str(python.with_name("tocsin")), "up"],
             cwd=tmp_path,
-            env=environment(home, port),
+            env=build_environment(home, port),
             stdout=output,
             stderr=output,
             start_new_session=True,
         )
     try:
-        answer = until(lambda: send_first_alert(python, home), seconds=60.0, every=0.2)
+        answer = wait_until(lambda: send_first_alert(python, home), seconds=60.0, every=0.2)
         trace = subprocess.run(
             [str(python.with_name("tocsin")), "why", answer],
             cwd=tmp_path,
-            env=environment(home, port),
+            env=build_environment(home, port),
             capture_output=True,
             text=True,
             timeout=30,

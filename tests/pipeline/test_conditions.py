@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from models.enums import AlertType, Urgency
-from pipeline.conditions import NEVER, BadRule, compile_rule, evaluate, subject_of, trace
+from pipeline.conditions import NEVER, BadRule, build_subject, compile_rule, evaluate, trace
 from tests.trees import alert, group, rule, search, subject
 
 
@@ -33,16 +33,16 @@ EMPTY = {
 def test_a_condition_without_conditions_is_always_true(rule_json):
     compiled = compile_rule(rule_json)
 
-    assert compiled.always
+    assert compiled.matches_all
     assert compiled.rule_json == rule_json
     assert evaluate(compiled, subject()).matches
 
 
-def nested(depth, text="1"):
+def nest_lists(depth, text="1"):
     return '{"!":[' * depth + text + "]}" * depth
 
 
-def nested_groups(depth):
+def nest_groups(depth):
     inner = rule("alert.message", "is_not_empty")
     for _ in range(depth - 1):
         inner = group(inner, negated=True)
@@ -61,8 +61,8 @@ REFUSED = {
     "a truth": ("true", "must be a JSON object"),
     "null": ("null", "must be a JSON object"),
     "too large": (json.dumps({"==": ["x" * 65536, 1]}), "65536 bytes"),
-    "too deep": (nested(33), "nested 32 deep"),
-    "far too deep": (nested(8000), "nested 32 deep"),
+    "too deep": (nest_lists(33), "nested 32 deep"),
+    "far too deep": (nest_lists(8000), "nested 32 deep"),
     "too deep a list": ('{"in": [1, ' + "[" * 40 + "]" * 40 + "]}", "nested 32 deep"),
     "too many": (json.dumps({"or": [{"var": "x"}] * 1000}), "1000 operations"),
     "three iterators": (
@@ -88,7 +88,7 @@ REFUSED = {
     "a bad search": ('{"val": ["found", "a..b"]}', "is no path"),
     "a bad pattern in a tree": (json.dumps(group(rule("alert.message", "regex", "["))), "cannot be used"),
     "a bad pattern for the payload": (json.dumps(search("not_regex", "a", "*")), "cannot be used"),
-    "a tree too deep": (nested_groups(33), "nested 32 deep"),
+    "a tree too deep": (nest_groups(33), "nested 32 deep"),
     "a tree too large": (json.dumps(group(*[{"type": "group"}] * 1000)), "1000 groups and rules"),
     "too many searches": (
         json.dumps(group(*[search("equal", f"$.k{number}", "x") for number in range(101)])),
@@ -111,8 +111,8 @@ def test_what_cannot_be_is_refused_in_words(rule_json, problem):
 
 
 ACCEPTED = {
-    "deep enough": nested(31),
-    "a deep tree": nested_groups(32),
+    "deep enough": nest_lists(31),
+    "a deep tree": nest_groups(32),
     "two iterators": f'{{"some": [{VAR}, {{"all": [{VAR}, 1]}}]}}',
     "iterators in a row": f'{{"some": [{{"map": [{{"filter": [{VAR}, 1]}}, 1]}}, 1]}}',
     "cat beside reduce": f'{{"==": [{{"cat": ["x"]}}, {{"reduce": [{VAR}, 1, 0]}}]}}',
@@ -170,7 +170,7 @@ TRUE, FALSE = rule("alert.message", "is_not_empty"), rule("alert.message", "is_e
 
 
 @pytest.mark.parametrize(
-    ("tree", "wanted"),
+    ("tree", "expected"),
     [
         (group(TRUE, FALSE), False),
         (group(TRUE, TRUE), True),
@@ -189,8 +189,8 @@ TRUE, FALSE = rule("alert.message", "is_not_empty"), rule("alert.message", "is_e
         (TRUE, True),
     ],
 )
-def test_groups(tree, wanted):
-    assert wanted is matches(tree)
+def test_groups(tree, expected):
+    assert expected is matches(tree)
 
 
 def test_the_verdict_tells_what_was_read():
@@ -299,7 +299,9 @@ def test_the_trace_leaves_out_what_is_never_looked_at():
 def test_a_subject_has_an_alert_with_both_kinds_of_names():
     elsewhere = datetime(2026, 3, 5, 0, 30, 15, 5, tzinfo=timezone(timedelta(hours=1)))
 
-    found = subject_of(alert(alert_type=AlertType.RESOLVED, payload={"a": 1}), Urgency.LOW, elsewhere, 12.5)
+    found = build_subject(
+        alert(alert_type=AlertType.RESOLVED, payload={"a": 1}), Urgency.LOW, elsewhere, 12.5
+    )
 
     plain = {name: value for name, value in found.items() if name != "alert"}
     assert plain == {
@@ -320,5 +322,5 @@ def test_a_subject_has_an_alert_with_both_kinds_of_names():
 def test_a_sunday_is_day_seven():
     sunday = datetime(2026, 3, 8, tzinfo=UTC)
 
-    assert subject_of(alert(), Urgency.HIGH, sunday, None)["day_of_week"] == "7"
-    assert subject_of(alert(), Urgency.HIGH, sunday, None)["seconds_since_last"] == NEVER
+    assert build_subject(alert(), Urgency.HIGH, sunday, None)["day_of_week"] == "7"
+    assert build_subject(alert(), Urgency.HIGH, sunday, None)["seconds_since_last"] == NEVER

@@ -11,7 +11,7 @@ from pipeline.conditions.engine import ITERATORS
 from tests.trees import subject
 
 # Far above what any of them takes, far below what would hold up a worker.
-SOON = timedelta(seconds=2)
+TIME_LIMIT_S = timedelta(seconds=2)
 
 ALERT = subject(payload={"list": [{"x": n, "text": "ab" * n} for n in range(200)], "a": {"b": "c"}})
 
@@ -37,56 +37,56 @@ JSON = st.recursive(
     ),
     max_leaves=20,
 )
-BUILDER = (
+TREE_NODES = (
     "type children1 properties id conjunction not field operator value valueSrc operatorOptions ploperator"
 )
-KEYS = st.sampled_from(BUILDER.split())
-SAID = """
+KEYS = st.sampled_from(TREE_NODES.split())
+FIELD_VALUES = """
 group rule rule_group AND OR value alert.message alert.payload alert.alert_time alert.alert_type
 equal payloadsearch key regex between select_any_in $.a[*]
 """
-WORDS = st.sampled_from(SAID.split())
-TREEISH = st.recursive(
+WORDS = st.sampled_from(FIELD_VALUES.split())
+TREE_LIKE = st.recursive(
     st.one_of(SCALARS, WORDS),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=6)),
     max_leaves=25,
 )
 
 
-def judge(rule_json):
+def evaluate_or_refuse(rule_json):
     try:
         compiled = compile_rule(rule_json)
     except BadRule:
         return
     assert compiled.rule_json == rule_json
-    whole = evaluate(compiled, ALERT)
-    whole_again, *_ = trace(compiled, ALERT)
-    assert whole_again.verdict.matches is whole.matches
-    if whole.matches:
-        assert Index([compiled]).candidates(ALERT) == [0]
+    first_verdict = evaluate(compiled, ALERT)
+    second_verdict, *_ = trace(compiled, ALERT)
+    assert second_verdict.verdict.matches is first_verdict.matches
+    if first_verdict.matches:
+        assert Index([compiled]).find_candidates(ALERT) == [0]
 
 
-@settings(max_examples=400, deadline=SOON)
+@settings(max_examples=400, deadline=TIME_LIMIT_S)
 @given(JSON)
 def test_json_logic_of_any_shape(value):
-    judge(json.dumps(value))
+    evaluate_or_refuse(json.dumps(value))
 
 
-@settings(max_examples=400, deadline=SOON)
-@given(TREEISH)
+@settings(max_examples=400, deadline=TIME_LIMIT_S)
+@given(TREE_LIKE)
 def test_trees_of_any_shape(value):
-    judge(json.dumps({"type": "group", "children1": [value]}))
-    judge(json.dumps(value))
+    evaluate_or_refuse(json.dumps({"type": "group", "children1": [value]}))
+    evaluate_or_refuse(json.dumps(value))
 
 
-@settings(max_examples=200, deadline=SOON)
+@settings(max_examples=200, deadline=TIME_LIMIT_S)
 @given(st.one_of(st.text(), st.text(alphabet='[]{}":,var!0 \\', max_size=200)))
 def test_text_of_any_kind(text):
-    judge(text)
+    evaluate_or_refuse(text)
 
 
-@settings(max_examples=50, deadline=SOON)
+@settings(max_examples=50, deadline=TIME_LIMIT_S)
 @given(st.sampled_from(['{"!":[', "[", '{"a":', '{"type":"group","children1":[']), st.integers(1, 10_000))
 def test_nesting_of_any_depth(opening, depth):
     closing = opening.replace("[", "]").replace("{", "}")
-    judge(opening * depth + "1" + "".join(c for c in reversed(closing) if c in "]}") * depth)
+    evaluate_or_refuse(opening * depth + "1" + "".join(c for c in reversed(closing) if c in "]}") * depth)

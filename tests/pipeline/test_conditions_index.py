@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.conditions import Index, compile_rule, evaluate, required_equalities
+from pipeline.conditions import Index, compile_rule, evaluate, find_required_equalities
 from tests.pipeline.test_conditions_trees import PAYLOADS, SUBJECTS, TREES, VALUES
 from tests.trees import group, rule, search, subject
 
 
-def scan(rules, alert):
+def list_by_scan(rules, alert):
     return [position for position, each in enumerate(rules) if evaluate(each, alert).matches]
 
 
-def indexed(rules, alert):
-    return [each for each in Index(rules).candidates(alert) if evaluate(rules[each], alert).matches]
+def list_by_index(rules, alert):
+    return [each for each in Index(rules).find_candidates(alert) if evaluate(rules[each], alert).matches]
 
 
 VARIABLES = st.sampled_from(
@@ -33,15 +33,20 @@ VARIABLES = st.sampled_from(
 LITERALS = st.one_of(VALUES, st.sampled_from(["3", "info", "24h", "1d", "05", "2026-03-04"]))
 
 
-def pair(operator, left, right):
+def build_comparison(operator, left, right):
     return {operator: [left, right]}
 
 
 COMPARISONS = st.one_of(
-    st.builds(pair, st.sampled_from(["==", "===", "!=", "!=="]), VARIABLES, LITERALS),
-    st.builds(pair, st.sampled_from(["==", "==="]), LITERALS, VARIABLES),
-    st.builds(pair, st.just("in"), VARIABLES, st.lists(LITERALS, max_size=3)),
-    st.builds(pair, st.just("some"), st.just({"var": "payload.list"}), st.just({"==": [{"var": "x"}, "a"]})),
+    st.builds(build_comparison, st.sampled_from(["==", "===", "!=", "!=="]), VARIABLES, LITERALS),
+    st.builds(build_comparison, st.sampled_from(["==", "==="]), LITERALS, VARIABLES),
+    st.builds(build_comparison, st.just("in"), VARIABLES, st.lists(LITERALS, max_size=3)),
+    st.builds(
+        build_comparison,
+        st.just("some"),
+        st.just({"var": "payload.list"}),
+        st.just({"==": [{"var": "x"}, "a"]}),
+    ),
 )
 LOGIC = st.recursive(
     COMPARISONS,
@@ -61,7 +66,7 @@ RULES = st.lists(st.one_of(TREES, LOGIC, st.just({})), max_size=12)
 def test_the_same_matches_in_the_same_order(rules, alert):
     compiled = [compile_rule(json.dumps(each)) for each in rules]
 
-    assert scan(compiled, alert) == indexed(compiled, alert)
+    assert list_by_scan(compiled, alert) == list_by_index(compiled, alert)
 
 
 @settings(max_examples=300, deadline=None)
@@ -70,9 +75,9 @@ def test_what_is_handed_to_the_engine_is_enough(logic, alert):
     """Also with a variable whose name is computed, for which everything is handed over."""
     everything = {"or": [logic, {"!==": [{"var": {"cat": ["mess", "age"]}}, alert["message"]]}]}
 
-    picked, whole = (compile_rule(json.dumps(each)) for each in (logic, everything))
+    picked, full_rule = (compile_rule(json.dumps(each)) for each in (logic, everything))
 
-    assert evaluate(whole, alert).matches is evaluate(picked, alert).matches
+    assert evaluate(full_rule, alert).matches is evaluate(picked, alert).matches
 
 
 @given(PAYLOADS)
@@ -98,9 +103,9 @@ def test_of_many_rules_only_those_that_name_the_value_are_candidates():
 
     index = Index([*rules, anything])
 
-    assert index.candidates(subject(payload={"name": "service-700"})) == [1400, 1401, 4000]
-    assert index.candidates(subject(payload={"name": 7})) == [4000]
-    assert index.candidates(subject()) == [4000]
+    assert index.find_candidates(subject(payload={"name": "service-700"})) == [1400, 1401, 4000]
+    assert index.find_candidates(subject(payload={"name": 7})) == [4000]
+    assert index.find_candidates(subject()) == [4000]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +128,6 @@ def test_of_many_rules_only_those_that_name_the_value_are_candidates():
     ],
 )
 def test_what_a_condition_demands(logic, demands):
-    found = required_equalities(compile_rule(json.dumps(logic)).logic)
+    found = find_required_equalities(compile_rule(json.dumps(logic)).logic)
 
     assert demands == {each.variable: set(each.texts) for each in found}

@@ -91,7 +91,7 @@ NEGATIVES = {
 Case = tuple[str, str, str, list[Any], bool]
 
 
-def spelled_out(field: str, table: dict[str, list[tuple[list[Any], bool]]]) -> list[Case]:
+def list_cases(field: str, table: dict[str, list[tuple[list[Any], bool]]]) -> list[Case]:
     """(field, plain operator, operator, values, verdict) for all names of each operator."""
     return [
         (field, plain, name, values, verdict is positive)
@@ -102,20 +102,20 @@ def spelled_out(field: str, table: dict[str, list[tuple[list[Any], bool]]]) -> l
     ]
 
 
-def choices() -> list[Case]:
+def list_choice_cases() -> list[Case]:
     return [
         case
-        for field, (code, name, others, mixed) in CHOICES.items()
-        for case in spelled_out(
+        for field, (code, name, other_codes, mixed) in CHOICES.items()
+        for case in list_cases(
             field,
             {
-                "equal": [([code], True), ([name], True), ([int(code)], True), ([others[0]], False)],
+                "equal": [([code], True), ([name], True), ([int(code)], True), ([other_codes[0]], False)],
                 "select_any_in": [
-                    ([[*others, code]], True),
-                    ([[*others, name]], True),
-                    ([others], False),
+                    ([[*other_codes, code]], True),
+                    ([[*other_codes, name]], True),
+                    ([other_codes], False),
                     ([mixed], True),
-                    ([*others, code], True),
+                    ([*other_codes, code], True),
                 ],
             },
         )
@@ -123,9 +123,9 @@ def choices() -> list[Case]:
 
 
 CASES: list[Case] = [
-    *choices(),
-    *(case for field, table in ORDERED.items() for case in spelled_out(field, table)),
-    *(case for field in ("message", "summary", "entity_id") for case in spelled_out(field, TEXT)),
+    *list_choice_cases(),
+    *(case for field, table in ORDERED.items() for case in list_cases(field, table)),
+    *(case for field in ("message", "summary", "entity_id") for case in list_cases(field, TEXT)),
 ]
 
 
@@ -133,24 +133,24 @@ def ids(cases: list[Case]) -> list[str]:
     return [f"{field} {name} {values}" for field, _, name, values, _ in cases]
 
 
-def said() -> Any:
+def build_subject() -> Any:
     text = "Disk full on db1"
     return subject(600, message=text, summary=text, entity_id=text, payload=PAYLOAD)
 
 
 def verdict(condition: Any, alert: Any = None) -> bool:
-    found = evaluate(compile_rule(json.dumps(condition)), alert or said())
+    found = evaluate(compile_rule(json.dumps(condition)), alert or build_subject())
     assert found.note is None
     return found.matches
 
 
-@pytest.mark.parametrize(("field", "plain", "name", "values", "wanted"), CASES, ids=ids(CASES))
-def test_as_a_tree(field, plain, name, values, wanted):
-    assert wanted is verdict(group(rule(f"alert.{field}", name, *values)))
-    assert wanted is verdict(rule(field, name, *values))
+@pytest.mark.parametrize(("field", "plain", "name", "values", "expected"), CASES, ids=ids(CASES))
+def test_as_a_tree(field, plain, name, values, expected):
+    assert expected is verdict(group(rule(f"alert.{field}", name, *values)))
+    assert expected is verdict(rule(field, name, *values))
 
 
-def written(plain: str, read: Any, values: list[Any]) -> Any:
+def build_logic(plain: str, read: Any, values: list[Any]) -> Any:
     """The condition as a person would write it in JSON Logic."""
     flat = [inner for value in values for inner in (value if isinstance(value, list) else [value])]
     if plain == "between" and isinstance(flat[0], str) and ":" in flat[0] and flat[0] > flat[1]:
@@ -168,12 +168,12 @@ def written(plain: str, read: Any, values: list[Any]) -> Any:
     }.get(plain, lambda: {signs[plain]: [read, flat[0]]})()
 
 
-@pytest.mark.parametrize(("field", "plain", "name", "values", "wanted"), CASES, ids=ids(CASES))
-def test_as_json_logic(field, plain, name, values, wanted):
-    positive = wanted is not any(name in names for names in NEGATIVES.values())
+@pytest.mark.parametrize(("field", "plain", "name", "values", "expected"), CASES, ids=ids(CASES))
+def test_as_json_logic(field, plain, name, values, expected):
+    positive = expected is not any(name in names for names in NEGATIVES.values())
     for read in ({"var": field}, {"var": f"alert.{field}"}, {"val": ["alert", field]}):
-        assert positive is verdict(written(plain, read, values))
-        assert positive is not verdict({"!": [written(plain, read, values)]})
+        assert positive is verdict(build_logic(plain, read, values))
+        assert positive is not verdict({"!": [build_logic(plain, read, values)]})
 
 
 def test_the_table_is_complete():
@@ -183,23 +183,25 @@ def test_the_table_is_complete():
 
 
 @pytest.mark.parametrize(
-    ("field", "plain", "name", "values", "wanted"),
-    cases := spelled_out("message", EMPTY_TEXT),
+    ("field", "plain", "name", "values", "expected"),
+    cases := list_cases("message", EMPTY_TEXT),
     ids=ids(cases),
 )
-def test_of_an_empty_text(field, plain, name, values, wanted):
-    assert wanted is verdict(rule(f"alert.{field}", name, *values), subject(message=""))
+def test_of_an_empty_text(field, plain, name, values, expected):
+    assert expected is verdict(rule(f"alert.{field}", name, *values), subject(message=""))
 
 
-PAYLOAD_CASES = spelled_out("$.title", TEXT | {"select_any_in": [(["db2", "Disk full on db1"], True)]})
+PAYLOAD_CASES = list_cases("$.title", TEXT | {"select_any_in": [(["db2", "Disk full on db1"], True)]})
 
 
-@pytest.mark.parametrize(("path", "plain", "name", "values", "wanted"), PAYLOAD_CASES, ids=ids(PAYLOAD_CASES))
-def test_a_value_of_the_payload(path, plain, name, values, wanted):
+@pytest.mark.parametrize(
+    ("path", "plain", "name", "values", "expected"), PAYLOAD_CASES, ids=ids(PAYLOAD_CASES)
+)
+def test_a_value_of_the_payload(path, plain, name, values, expected):
     """The text stands at a path of its own, in a list, and in a payload that has it in two places."""
-    assert wanted is verdict(group(search(name, path, *values)))
-    assert wanted is verdict(search(name, "title", *values))
-    assert wanted is verdict(
+    assert expected is verdict(group(search(name, path, *values)))
+    assert expected is verdict(search(name, "title", *values))
+    assert expected is verdict(
         search(name, "$.alerts[*].title", *values), subject(payload={"alerts": [{}, PAYLOAD, 5]})
     )
 
@@ -209,7 +211,7 @@ def test_the_payload_knows_every_operator():
 
 
 @pytest.mark.parametrize(
-    ("ploperator", "path", "values", "wanted"),
+    ("ploperator", "path", "values", "expected"),
     [
         ("equal", "$.alerts[*].host", ["db2"], True),
         ("equal", "$.alerts[*].host", ["db3"], False),
@@ -228,8 +230,8 @@ def test_the_payload_knows_every_operator():
         ("equal", "$.absent", [""], False),
     ],
 )
-def test_values_of_the_payload_that_are_not_plain(ploperator, path, values, wanted):
-    assert wanted is verdict(search(ploperator, path, *values))
+def test_values_of_the_payload_that_are_not_plain(ploperator, path, values, expected):
+    assert expected is verdict(search(ploperator, path, *values))
 
 
 def test_a_payload_search_without_an_operator_is_for_equality():

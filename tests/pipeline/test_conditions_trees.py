@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from models.enums import AlertType, Urgency
 from pipeline.conditions import compile_rule, evaluate
-from tests.trees import NAMES, group, means, rule, search, subject
+from tests.trees import NAMES, group, matches_tree, rule, search, subject
 
 TEXTS = st.sampled_from(["", "a", "A", "ab", "Ab", "b", "a\nb", "é", "É", "5", "true", "a.b", " "])
 PATTERNS = st.sampled_from(["a", "^a", "b$", "[a-c]+", ".", "a|5", "", r"\."])
@@ -35,28 +35,35 @@ DATES = st.sampled_from(["2025-12-31", "2026-03-03", "2026-03-04", "2026-03-05",
 SECONDS = st.integers(0, 5)
 
 
-def fields(*names):
+def build_field_leaves(*names):
     return st.sampled_from([spelled for name in names for spelled in (name, f"alert.{name}")])
 
 
-def ordered(name, values):
+def build_ordered_leaves(name, values):
     return st.one_of(
-        st.builds(rule, fields(name), st.sampled_from(ORDER), values),
-        st.builds(rule, fields(name), st.sampled_from(RANGE), values, values),
+        st.builds(rule, build_field_leaves(name), st.sampled_from(ORDER), values),
+        st.builds(rule, build_field_leaves(name), st.sampled_from(RANGE), values, values),
     )
 
 
-def chosen(name):
+def build_choice_leaves(name):
     codes = st.sampled_from(
-        [each for number, word in enumerate(NAMES[name]) if word for each in (word, str(number))]
+        [
+            each
+            for number, value_name in enumerate(NAMES[name])
+            if value_name
+            for each in (value_name, str(number))
+        ]
     )
     return st.one_of(
-        st.builds(rule, fields(name), st.sampled_from(EQUALITY), codes),
-        st.builds(rule, fields(name), st.sampled_from(ANY_IN), st.lists(codes, min_size=1, max_size=3)),
+        st.builds(rule, build_field_leaves(name), st.sampled_from(EQUALITY), codes),
+        st.builds(
+            rule, build_field_leaves(name), st.sampled_from(ANY_IN), st.lists(codes, min_size=1, max_size=3)
+        ),
     )
 
 
-TEXT_FIELDS = fields("message", "summary", "entity_id")
+TEXT_FIELDS = build_field_leaves("message", "summary", "entity_id")
 LEAVES = st.one_of(
     st.builds(rule, TEXT_FIELDS, st.sampled_from(EQUALITY + CONTENTS), TEXTS),
     st.builds(rule, TEXT_FIELDS, st.sampled_from(PATTERN), PATTERNS),
@@ -64,15 +71,15 @@ LEAVES = st.one_of(
     st.builds(search, st.sampled_from(EQUALITY[:2] + CONTENTS), PATHS, TEXTS),
     st.builds(search, st.sampled_from(PATTERN), PATHS, PATTERNS),
     st.builds(search, st.sampled_from(EMPTINESS), PATHS),
-    st.builds(rule, fields("payload"), st.just("key_exists"), PATHS),
-    *(chosen(name) for name in NAMES),
-    ordered("alert_time", TIMES),
-    ordered("alert_date", DATES),
-    ordered("seconds_since_last", SECONDS),
+    st.builds(rule, build_field_leaves("payload"), st.just("key_exists"), PATHS),
+    *(build_choice_leaves(name) for name in NAMES),
+    build_ordered_leaves("alert_time", TIMES),
+    build_ordered_leaves("alert_date", DATES),
+    build_ordered_leaves("seconds_since_last", SECONDS),
 )
 
 
-def groups(children):
+def build_groups(children):
     return st.builds(
         lambda inside, conjunction, negated: group(
             *inside, conjunction=conjunction, negated=bool(inside) and negated
@@ -83,7 +90,7 @@ def groups(children):
     )
 
 
-TREES = st.recursive(LEAVES, groups, max_leaves=8)
+TREES = st.recursive(LEAVES, build_groups, max_leaves=8)
 SUBJECTS = st.builds(
     subject,
     SECONDS,
@@ -101,14 +108,14 @@ SUBJECTS = st.builds(
 def test_a_tree_and_its_translation_agree(tree, alert):
     verdict = evaluate(compile_rule(json.dumps(tree)), alert)
 
-    assert means(tree, alert) is verdict.matches
+    assert matches_tree(tree, alert) is verdict.matches
     assert verdict.note is None
 
 
 @given(TREES, SUBJECTS)
 def test_children_may_be_an_array(tree, alert):
-    def as_array(node):
+    def to_array(node):
         inside = node.get("children1")
-        return node if inside is None else node | {"children1": [as_array(each) for each in inside.values()]}
+        return node if inside is None else node | {"children1": [to_array(each) for each in inside.values()]}
 
-    assert means(tree, alert) is evaluate(compile_rule(json.dumps(as_array(tree))), alert).matches
+    assert matches_tree(tree, alert) is evaluate(compile_rule(json.dumps(to_array(tree))), alert).matches

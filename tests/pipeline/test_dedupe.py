@@ -12,44 +12,44 @@ from pipeline.stages import dedupe
 from pipeline.state import LaneState
 from tests.facts import MINUTE, NOON, alert, incident, lane
 
-HELD = EntityState(7, "db1", firing=True, incident="incident-1")
+OPEN_ENTITY = EntityState(7, "db1", firing=True, incident="incident-1")
 RESOLVED = EntityState(7, "db1", resolved_source_at=NOON, resolved_at=NOON)
 DISABLED = ServiceStatus.DISABLED
 NEW = "its entity has no open incident"
 ACKNOWLEDGED = incident(status=IncidentStatus.ACKNOWLEDGED)
 
 
-def decide(given, *, entities=(), incidents=(), firing=None, facts=None):
+def decide(incoming, *, entities=(), incidents=(), firing=None, facts=None):
     state = LaneState(facts or lane(), entities, incidents, firing)
-    return dedupe.decide(given, state, given.accepted_at)
+    return dedupe.decide(incoming, state, incoming.accepted_at)
 
 
 @pytest.mark.parametrize(
-    ("given", "world", "reason"),
+    ("incoming", "world", "reason"),
     [
         (alert(), {}, NEW),
-        (alert(), {"entities": [HELD], "incidents": [incident()]}, "its entity has an open incident"),
-        (alert(entity_id="db2"), {"entities": [HELD], "incidents": [incident()]}, NEW),
+        (alert(), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, "its entity has an open incident"),
+        (alert(entity_id="db2"), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, NEW),
         (alert(AlertType.RESOLVED), {}, "nothing open to resolve"),
         (alert(AlertType.ACKNOWLEDGED), {}, "nothing open to acknowledge"),
         (
             alert(AlertType.RESOLVED),
-            {"entities": [HELD], "incidents": [incident()], "firing": {"incident-1": 1}},
+            {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 1}},
             "resolves the incident",
         ),
         (
             alert(AlertType.RESOLVED),
-            {"entities": [HELD], "incidents": [incident()], "firing": {"incident-1": 3}},
+            {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 3}},
             "its entity is resolved, 2 more of the incident still fire",
         ),
         (
             alert(AlertType.ACKNOWLEDGED),
-            {"entities": [HELD], "incidents": [incident()]},
+            {"entities": [OPEN_ENTITY], "incidents": [incident()]},
             "acknowledges the incident",
         ),
         (
             alert(AlertType.ACKNOWLEDGED),
-            {"entities": [HELD], "incidents": [ACKNOWLEDGED]},
+            {"entities": [OPEN_ENTITY], "incidents": [ACKNOWLEDGED]},
             "the incident is acknowledged already",
         ),
         (alert(suppressed=True), {}, "suppressed: stored, no incident"),
@@ -58,8 +58,8 @@ def decide(given, *, entities=(), incidents=(), firing=None, facts=None):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_the_reason_says_what_was_found(given, world, reason):
-    assert decide(given, **world).reason == reason
+def test_the_reason_says_what_was_found(incoming, world, reason):
+    assert decide(incoming, **world).reason == reason
 
 
 def test_an_alert_under_maintenance_is_stored_as_suppressed():
@@ -70,7 +70,7 @@ DEPLOY = replace(lane(), windows=(WindowFacts("window-1", "Deploy", NOON, NOON +
 
 
 @pytest.mark.parametrize(
-    ("given", "reason"),
+    ("incoming", "reason"),
     [
         (alert(at=NOON - MINUTE), NEW),
         (alert(at=NOON), "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"),
@@ -81,33 +81,33 @@ DEPLOY = replace(lane(), windows=(WindowFacts("window-1", "Deploy", NOON, NOON +
     ],
     ids=["before", "within", "after", "released", "resolved", "suppressed"],
 )
-def test_a_window_keeps_back_what_comes_within(given, reason):
+def test_a_window_keeps_back_what_comes_within(incoming, reason):
     state = LaneState(DEPLOY)
 
-    assert dedupe.decide(given, state, given.moment).reason == reason
+    assert dedupe.decide(incoming, state, incoming.effective_at).reason == reason
 
 
 @pytest.mark.parametrize(
-    ("level", "entity", "kept_back"),
+    ("level", "entity", "deferred_alert"),
     [
         (AlertType.CRITICAL, None, "event-0"),
-        (AlertType.CRITICAL, HELD, "event-0"),
+        (AlertType.CRITICAL, OPEN_ENTITY, "event-0"),
         (AlertType.WARNING, None, None),
-        (AlertType.INFO, HELD, None),
-        (AlertType.RESOLVED, replace(HELD, kept_back="event-9"), None),
+        (AlertType.INFO, OPEN_ENTITY, None),
+        (AlertType.RESOLVED, replace(OPEN_ENTITY, deferred_alert="event-9"), None),
     ],
     ids=["new", "of an open incident", "not covered", "news", "resolved"],
 )
-def test_the_entity_remembers_what_people_would_have_been_told_of(level, entity, kept_back):
+def test_the_entity_remembers_what_people_would_have_been_told_of(level, entity, deferred_alert):
     world = {"entities": [entity], "incidents": [incident()], "firing": {"incident-1": 1}} if entity else {}
     decision = decide(alert(level), facts=DEPLOY, **world)
 
-    saved = [effect.entity.kept_back for effect in decision.effects if isinstance(effect, SaveEntity)]
-    assert (saved[-1] if saved else None) == kept_back
+    saved = [effect.entity.deferred_alert for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert (saved[-1] if saved else None) == deferred_alert
 
 
 @pytest.mark.parametrize(
-    ("said_at", "accepted_at", "goes_on"),
+    ("reported_at", "accepted_at", "continues"),
     [
         (NOON - MINUTE, NOON + MINUTE, False),
         (NOON, NOON + MINUTE, True),
@@ -118,10 +118,10 @@ def test_the_entity_remembers_what_people_would_have_been_told_of(level, entity,
     ],
     ids=["older", "equal", "newer", "no time", "just within the hour", "after the hour"],
 )
-def test_a_trigger_older_than_the_last_resolve_does_not_page(said_at, accepted_at, goes_on):
-    late = alert(source_at=said_at, at=accepted_at)
+def test_a_trigger_older_than_the_last_resolve_does_not_page(reported_at, accepted_at, continues):
+    late = alert(source_at=reported_at, at=accepted_at)
 
-    assert decide(late, entities=[RESOLVED]).goes_on is goes_on
+    assert decide(late, entities=[RESOLVED]).continues is continues
 
 
 def test_a_resolve_from_the_future_counts_as_said_when_it_was_accepted():
@@ -138,7 +138,7 @@ def test_a_resolve_without_a_time_of_its_own_never_mutes():
     assert saved.resolved_source_at is None
 
 
-COLLECTING = incident(collecting=True)
+COLLATING = incident(collecting=True)
 
 
 @pytest.mark.parametrize(
@@ -156,14 +156,14 @@ def test_collation_gathers_covered_alerts_for_a_while_after_the_incidents_creati
 ):
     other = alert(level, "db2", at=NOON + minutes * MINUTE)
     facts = lane(collation=collation, collation_minutes=10)
-    decision = decide(other, incidents=[COLLECTING], facts=facts)
+    decision = decide(other, incidents=[COLLATING], facts=facts)
 
     assert (decision.incident == "incident-1") is joins
 
 
 def test_resolving_an_incident_changes_it_once():
     decision = decide(
-        alert(AlertType.RESOLVED), entities=[HELD], incidents=[incident()], firing={"incident-1": 1}
+        alert(AlertType.RESOLVED), entities=[OPEN_ENTITY], incidents=[incident()], firing={"incident-1": 1}
     )
 
     saved = [effect.incident for effect in decision.effects if isinstance(effect, SaveIncident)]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline import paths
-from pipeline.paths import Wild
+from pipeline.paths import Wildcard
 
 PAYLOAD = {
     "a": {"b": [10, {"c": "deep"}], "0": "zero", "app.name": "shop", "it's": 1},
@@ -13,7 +13,7 @@ PAYLOAD = {
     "empty": [],
 }
 
-FOUND = {
+RESULTS = {
     "a.b[0]": [10],
     "$.a.b[0]": [10],
     "$['a']['b'][0]": [10],
@@ -43,9 +43,9 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("path", FOUND)
+@pytest.mark.parametrize("path", RESULTS)
 def test_a_path_finds_what_is_there(path):
-    assert FOUND[path] == paths.find(PAYLOAD, paths.parse(path))
+    assert RESULTS[path] == paths.find(PAYLOAD, paths.parse(path))
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_is_no_path_is_refused_in_words(path):
 
 
 def test_a_path_is_its_steps():
-    assert paths.parse('$.a[0][*]["b.c"]') == ("a", 0, Wild.EACH, "b.c")
+    assert paths.parse('$.a[0][*]["b.c"]') == ("a", 0, Wildcard.EACH, "b.c")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_path_is_its_steps():
     ],
 )
 def test_values_have_one_text(value, text):
-    assert text == paths.text_of(value)
+    assert text == paths.to_text(value)
 
 
 @given(st.dictionaries(st.text(min_size=1), st.integers(), min_size=1), st.data())

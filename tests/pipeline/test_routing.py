@@ -6,7 +6,7 @@ import pytest
 
 from models.enums import AlertType, WorkState
 from pipeline import routing
-from pipeline.routing import Incoming, Routing
+from pipeline.routing import CompiledRouter, RouterRequest
 from pipeline.sources.body import BadBody
 from tests.facts import NOON
 from tests.rules import SUPPRESS, equals, route_to, router_facts, router_rule, target, var
@@ -24,15 +24,15 @@ DISK = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
 def routed(*rules, body=DISK, source="generic", **targets):
     facts = router_facts(*rules, **{"seven": SEVEN, "eight": EIGHT, "nine": PROMETHEUS, **targets})
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return Routing(facts).routed(Incoming("trace", 1, source, raw, NOON))
+    return CompiledRouter(facts).route(RouterRequest("trace", 1, source, raw, NOON))
 
 
-def reason(*rules, **more):
+def get_reason(*rules, **more):
     (event,) = routed(*rules, **more)
     return dict(event.reasons)["route"]
 
 
-def integrations(events):
+def list_integrations(events):
     return [event.integration for event in events]
 
 
@@ -43,7 +43,7 @@ def test_the_first_rule_that_matches_acts_and_no_other():
         router_rule(*route_to("seven"), name="second"),
     )
 
-    assert integrations(events) == [8]
+    assert list_integrations(events) == [8]
     assert events[0].reasons == (
         ("normalize", "critical, entity_id given"),
         ("route", "rule first of router Front door: sent to Target 8"),
@@ -55,7 +55,7 @@ def test_all_actions_of_the_rule_act_and_each_target_has_an_alert_of_its_own():
     seven, eight = routed(router_rule(*route_to("seven", "eight")))
 
     assert (seven.integration, seven.service, seven.stage) == (7, 1, "rules")
-    assert (eight.integration, eight.service, eight.state) == (8, 2, WorkState.WAITING)
+    assert (eight.integration, eight.service, eight.state) == (8, 2, WorkState.PENDING)
     assert seven.unique_id != eight.unique_id
     assert dict(seven.reasons)["route"].endswith(": sent to Target 7, Target 8")
 
@@ -67,11 +67,11 @@ def test_two_integrations_of_one_service_have_an_alert_each():
 
 
 def test_a_target_that_is_named_twice_has_one_alert():
-    assert integrations(routed(router_rule(*route_to("seven", "eight", "seven")))) == [7, 8]
+    assert list_integrations(routed(router_rule(*route_to("seven", "eight", "seven")))) == [7, 8]
 
 
 @pytest.mark.parametrize(
-    ("rules", "told"),
+    ("rules", "expected_reason"),
     [
         ((), "no rule of router Front door matches: it reaches nobody"),
         (
@@ -91,26 +91,27 @@ def test_a_target_that_is_named_twice_has_one_alert():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_reaches_nobody_is_kept_suppressed_and_says_why(rules, told):
-    (event,) = routed(*rules, closed=target(11, name="Closed", is_open=False))
+def test_what_reaches_nobody_is_kept_suppressed_and_says_why(rules, expected_reason):
+    (event,) = routed(*rules, closed=target(11, name="Closed", accepts_alerts=False))
 
     assert (event.integration, event.service, event.suppressed) == (None, None, True)
     assert (event.state, event.stage) == (WorkState.DONE, "")
-    assert event.reasons[-1] == ("route", told)
+    assert event.reasons[-1] == ("route", expected_reason)
 
 
 def test_a_closed_or_deleted_target_keeps_no_other_from_its_alert():
     events = routed(
-        router_rule(*route_to("closed", "gone", "seven")), closed=target(11, name="Closed", is_open=False)
+        router_rule(*route_to("closed", "gone", "seven")),
+        closed=target(11, name="Closed", accepts_alerts=False),
     )
 
-    assert integrations(events) == [7]
-    told = "sent to Target 7; Closed takes no alerts; 1 integrations of it are gone"
-    assert dict(events[0].reasons)["route"].endswith(f": {told}")
+    assert list_integrations(events) == [7]
+    expected_reason = "sent to Target 7; Closed takes no alerts; 1 integrations of it are gone"
+    assert dict(events[0].reasons)["route"].endswith(f": {expected_reason}")
 
 
 def test_an_alert_that_one_action_sends_on_and_another_drops_is_sent_on():
-    assert integrations(routed(router_rule(SUPPRESS, *route_to("seven")))) == [7]
+    assert list_integrations(routed(router_rule(SUPPRESS, *route_to("seven")))) == [7]
 
 
 @pytest.mark.parametrize("bad", ['{"no such operator": []}', "{nonsense"])
@@ -121,9 +122,9 @@ def test_a_rule_that_cannot_be_read_never_matches_and_says_so_in_its_place(bad):
     (lost,) = routed(router_rule(*route_to("eight"), when=bad, name="bad"))
 
     assert event.integration == 7
-    for told in (event.rules[0], lost.rules[0]):
-        assert (told["rule"], told["matches"]) == ("id of bad", False)
-        assert told["note"].startswith("the rule cannot be read: ")
+    for expected_reason in (event.rules[0], lost.rules[0]):
+        assert (expected_reason["rule"], expected_reason["matches"]) == ("id of bad", False)
+        assert expected_reason["note"].startswith("the rule cannot be read: ")
     assert [record["rule"] for record in event.rules] == ["id of bad", "id of good"]
 
 
@@ -221,7 +222,7 @@ def test_what_is_no_object_is_refused(body):
 
 
 def test_no_history_is_known_to_a_router():
-    assert "sent to" in reason(
+    assert "sent to" in get_reason(
         router_rule(*route_to("seven"), when={">": [var("seconds_since_last"), 10**9]})
     )
 
@@ -229,11 +230,11 @@ def test_no_history_is_known_to_a_router():
 @pytest.mark.parametrize("source", ["prometheus", "generic"])
 def test_a_body_becomes_no_endless_number_of_alerts(monkeypatch, source):
     """A generic form of 120 kB is read by each of 25 targets as 40,000 alerts."""
-    monkeypatch.setattr(routing, "MOST_EVENTS", 3)
+    monkeypatch.setattr(routing, "MAX_EVENTS", 3)
     two = {"ten": target(10, source="prometheus")}
 
     assert len(routed(router_rule(*route_to("nine")), body=GROUP, source=source)) == 2
-    with pytest.raises(routing.TooMany):
+    with pytest.raises(routing.TooManyAlerts):
         routed(router_rule(*route_to("nine", "ten")), body=GROUP, source=source, **two)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from models.enums import AlertType, RuleAction, RuleType, Urgency
 from pipeline import rulesets
-from pipeline.rulesets import LONGEST_SHOWN, MOST_RECORDED, RuleSet
+from pipeline.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
 from tests.facts import NOON, alert, lane
 from tests.pipeline.test_conditions_index import LOGIC
 from tests.rules import action, equals, rule_facts, var
@@ -19,34 +19,34 @@ A = RuleAction
 FACTS = lane()
 
 
-def say(text):
+def change_message(text):
     return action(A.CHANGE_MESSAGE, text)
 
 
-def never(_):
+def last_seen_never(_):
     return None
 
 
-def applied(*rules, to=None, since=never):
+def apply_rules(*rules, to=None, since=last_seen_never):
     return RuleSet(rules).apply(to or alert(), FACTS, NOON, since)
 
 
 def test_all_rules_that_match_act_in_order_and_the_last_word_counts():
-    ruled = applied(
-        rule_facts(say("one"), action(A.CHANGE_URGENCY, "0")),
-        rule_facts(say("none"), when=equals("entity_id", "other")),
-        rule_facts(say("two")),
+    ruled = apply_rules(
+        rule_facts(change_message("one"), action(A.CHANGE_URGENCY, "0")),
+        rule_facts(change_message("none"), when=equals("entity_id", "other")),
+        rule_facts(change_message("two")),
     )
 
-    assert (ruled.alert.message, ruled.alert.plan.urgency) == ("two", Urgency.LOW)
+    assert (ruled.alert.message, ruled.alert.options.urgency) == ("two", Urgency.LOW)
     assert ruled.matched == 2
 
 
 def test_a_rule_that_matches_and_stops_is_the_last():
-    ruled = applied(
-        rule_facts(say("one"), when={"!=": [var("message"), "Disk full"]}, stop=True),
-        rule_facts(say("two"), stop=True),
-        rule_facts(say("three")),
+    ruled = apply_rules(
+        rule_facts(change_message("one"), when={"!=": [var("message"), "Disk full"]}, stop=True),
+        rule_facts(change_message("two"), stop=True),
+        rule_facts(change_message("three")),
     )
 
     assert (ruled.alert.message, ruled.matched) == ("two", 1)
@@ -55,7 +55,7 @@ def test_a_rule_that_matches_and_stops_is_the_last():
 
 CHANGES = [
     (action(A.CHANGE_ALERT_TYPE, "warning"), equals("alert_type", "1")),
-    (say("changed"), equals("message", "changed")),
+    (change_message("changed"), equals("message", "changed")),
     (action(A.CHANGE_SUMMARY, "changed"), equals("alert.summary", "changed")),
     (action(A.CHANGE_ENTITY_ID, "changed"), equals("entity_id", "changed")),
     (action(A.CHANGE_URGENCY, "0"), equals("urgency", "0")),
@@ -68,14 +68,14 @@ CHANGES = [
 def test_a_later_rule_sees_what_an_earlier_one_did_and_no_earlier_rule_does(change, when):
     seen = rule_facts(action(A.ADD_NOTE, "seen"), when=when)
 
-    assert applied(rule_facts(change), seen).alert.plan.notes == ("seen",)
-    assert applied(seen, rule_facts(change)).alert.plan.notes == ()
+    assert apply_rules(rule_facts(change), seen).alert.options.notes == ("seen",)
+    assert apply_rules(seen, rule_facts(change)).alert.options.notes == ()
 
 
 def test_a_later_action_of_a_rule_sees_what_an_earlier_one_did():
-    ruled = applied(rule_facts(say("{{message}}!"), action(A.ADD_NOTE, "it says {{message}}")))
+    ruled = apply_rules(rule_facts(change_message("{{message}}!"), action(A.ADD_NOTE, "it says {{message}}")))
 
-    assert ruled.alert.plan.notes == ("it says Disk full!",)
+    assert ruled.alert.options.notes == ("it says Disk full!",)
 
 
 def test_a_later_rule_asks_for_the_history_of_the_entity_that_an_earlier_one_named():
@@ -83,7 +83,7 @@ def test_a_later_rule_asks_for_the_history_of_the_entity_that_an_earlier_one_nam
     recent = rule_facts(action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 600]})
     ago = {"db1": None, "rack": 30.0}
 
-    ruled = applied(
+    ruled = apply_rules(
         rule_facts(action(A.CHANGE_ENTITY_ID, "rack")), recent, since=lambda one: ago[one.entity_id]
     )
 
@@ -93,27 +93,29 @@ def test_a_later_rule_asks_for_the_history_of_the_entity_that_an_earlier_one_nam
 def test_what_an_alert_has_no_history_for_was_long_ago_and_is_told_as_never():
     rule = rule_facts(when={">": [var("seconds_since_last"), 10**9]})
 
-    (record,) = applied(rule).records
+    (record,) = apply_rules(rule).records
 
     assert (record["matches"], record["read"]) == (True, {"seconds_since_last": "never"})
 
 
-UNREADABLE = [
+INVALID_RULES = [
     rule_facts(action(A.SUPPRESS), when='{"no such operator": []}', name="bad"),
     rule_facts(action(A.SUPPRESS), when="{nonsense", name="bad"),
 ]
 
 
-@pytest.mark.parametrize("bad", UNREADABLE, ids=["unknown operator", "no JSON"])
+@pytest.mark.parametrize("bad", INVALID_RULES, ids=["unknown operator", "no JSON"])
 def test_a_rule_that_cannot_be_read_never_matches_and_says_so_in_its_place(bad):
-    ruled = applied(rule_facts(say("one"), name="first"), bad, rule_facts(say("two"), name="last"))
+    ruled = apply_rules(
+        rule_facts(change_message("one"), name="first"), bad, rule_facts(change_message("two"), name="last")
+    )
 
     assert (ruled.alert.suppressed, ruled.alert.message) == (False, "two")
     assert [record["rule"] for record in ruled.records] == ["first", "bad", "last"]
     assert ruled.records[1]["note"].startswith("the rule cannot be read: ")
 
 
-def condition(kind, pattern, field="", position=1):
+def build_condition(kind, pattern, field="", position=1):
     return {
         "unique_id": "c",
         "alert_condition_type": kind,
@@ -123,8 +125,8 @@ def condition(kind, pattern, field="", position=1):
     }
 
 
-CRITICAL, WARNING = condition(1, "critical"), condition(1, "1")
-ON_DB1, ON_WEB = condition(2, "^db[0-9]$", "host"), condition(2, "web", "$.host", 2)
+CRITICAL, WARNING = build_condition(1, "critical"), build_condition(1, "1")
+ON_DB1, ON_WEB = build_condition(2, "^db[0-9]$", "host"), build_condition(2, "web", "$.host", 2)
 
 
 @pytest.mark.parametrize(
@@ -139,57 +141,57 @@ ON_DB1, ON_WEB = condition(2, "^db[0-9]$", "host"), condition(2, "web", "$.host"
         (RuleType.ALL, (CRITICAL,), equals("message", "Disk full"), True),
         (RuleType.ANY, (CRITICAL,), equals("message", "other"), False),
         (RuleType.ANY, (WARNING,), equals("message", "Disk full"), False),
-        (RuleType.ALL, (condition(1, "loud"),), "", False),
+        (RuleType.ALL, (build_condition(1, "loud"),), "", False),
     ],
 )
 def test_conditions_count_by_the_rules_type_and_besides_them_its_rule_json(kind, conditions, when, matches):
     rule = rule_facts(when=when, rule_type=kind, conditions=conditions)
 
-    assert bool(applied(rule, to=alert(payload={"host": "db1"})).matched) is matches
+    assert bool(apply_rules(rule, to=alert(payload={"host": "db1"})).matched) is matches
 
 
 def test_what_a_rule_read_is_told_cut_and_of_many_rules_what_matched_first():
     long = alert(payload={"x": "y" * 10_000, "list": [1, "z" * 1000], "flag": True, "none": None})
     reads = {"and": [var(f"payload.{name}") for name in ("x", "list", "flag")]}
-    quiet = [rule_facts(when={"!": [var("payload.flag")]}, name=f"{n}") for n in range(MOST_RECORDED + 10)]
+    quiet = [rule_facts(when={"!": [var("payload.flag")]}, name=f"{n}") for n in range(MAX_RECORDS + 10)]
 
-    ruled = applied(*quiet, rule_facts(when=reads, name="match"), to=long)
+    ruled = apply_rules(*quiet, rule_facts(when=reads, name="match"), to=long)
 
-    assert len(ruled.records) == MOST_RECORDED + 1
+    assert len(ruled.records) == MAX_RECORDS + 1
     assert ruled.records[-1] == {"more": 11}
     match = ruled.records[-2]
     assert (match["rule"], match["matches"]) == ("match", True)
     assert match["read"] == {
         "payload.flag": True,
-        "payload.list": '[1,"' + "z" * (LONGEST_SHOWN - 4) + "...",
-        "payload.x": "y" * LONGEST_SHOWN + "...",
+        "payload.list": '[1,"' + "z" * (MAX_SHOWN_LENGTH - 4) + "...",
+        "payload.x": "y" * MAX_SHOWN_LENGTH + "...",
     }
 
 
 def test_each_action_is_told_with_what_it_changed_or_why_it_did_not():
-    acts = (action(A.CHANGE_ALERT_TYPE, "error"), action(A.ASSIGN_SCHEDULE, "x"), say("m" * 900))
-    (record,) = applied(rule_facts(*acts, name="Errors")).records
+    acts = (action(A.CHANGE_ALERT_TYPE, "error"), action(A.ASSIGN_SCHEDULE, "x"), change_message("m" * 900))
+    (record,) = apply_rules(rule_facts(*acts, name="Errors")).records
 
     assert record["description"] == "Errors"
     assert record["actions"] == [
         {"action": "change_alert_type", "from": "critical", "to": "error"},
         {"action": "assign_schedule", "note": "without effect: there is no such schedule"},
-        {"action": "change_message", "from": "Disk full", "to": "m" * LONGEST_SHOWN + "..."},
+        {"action": "change_message", "from": "Disk full", "to": "m" * MAX_SHOWN_LENGTH + "..."},
     ]
 
 
 def test_a_list_looks_back_when_any_of_its_rules_does():
     since, plain = rule_facts(when={"<": [var("alert.seconds_since_last"), 5]}), rule_facts()
 
-    assert RuleSet([plain, since]).looks_back
-    assert not RuleSet([plain]).looks_back
-    assert not RuleSet([]).looks_back
+    assert RuleSet([plain, since]).reads_history
+    assert not RuleSet([plain]).reads_history
+    assert not RuleSet([]).reads_history
 
 
 CHANGING = st.sampled_from(
     [
-        say("a"),
-        say("{{message}}b"),
+        change_message("a"),
+        change_message("{{message}}b"),
         action(A.CHANGE_ENTITY_ID, "a"),
         action(A.CHANGE_ENTITY_ID, ""),
         action(A.HASH_ENTITY_ID),
@@ -218,22 +220,22 @@ ALERTS = st.builds(
 )
 
 
-class EveryPlace:
+class UnindexedRules:
     """An index that offers every rule."""
 
     def __init__(self, conditions):
         self._all = list(range(len(conditions)))
 
-    def candidates(self, subject):
+    def find_candidates(self, subject):
         return self._all
 
 
 @settings(max_examples=200, deadline=None)
 @given(RULES, ALERTS)
 def test_rules_make_the_same_of_an_alert_with_the_index_and_without(rules, one):
-    indexed = applied(*rules, to=one)
-    with mock.patch.object(rulesets, "Index", EveryPlace):
-        scanned = applied(*rules, to=one)
+    indexed = apply_rules(*rules, to=one)
+    with mock.patch.object(rulesets, "Index", UnindexedRules):
+        scanned = apply_rules(*rules, to=one)
 
     assert (indexed.alert, indexed.matched) == (scanned.alert, scanned.matched)
     assert [r for r in scanned.records if r["matches"]] == [r for r in indexed.records if r["matches"]]
@@ -242,14 +244,19 @@ def test_rules_make_the_same_of_an_alert_with_the_index_and_without(rules, one):
 @settings(max_examples=100, deadline=None)
 @given(RULES, ALERTS)
 def test_what_rules_say_can_be_kept_as_json(rules, one):
-    records = [dict(record) for record in applied(*rules, to=one).records]
+    records = [dict(record) for record in apply_rules(*rules, to=one).records]
 
     assert json.loads(json.dumps(records)) == records
 
 
 def test_rules_leave_alone_who_sent_the_alert_and_when():
-    acts = (say("x"), action(A.CHANGE_ENTITY_ID, ""), action(A.SUPPRESS), action(A.DELAY_NOTIFICATIONS, "5"))
+    acts = (
+        change_message("x"),
+        action(A.CHANGE_ENTITY_ID, ""),
+        action(A.SUPPRESS),
+        action(A.DELAY_NOTIFICATIONS, "5"),
+    )
     before = alert()
-    after = applied(rule_facts(*acts)).alert
+    after = apply_rules(rule_facts(*acts)).alert
 
-    assert replace(after, parsed=before.parsed, entity_id=before.entity_id, plan=before.plan) == before
+    assert replace(after, parsed=before.parsed, entity_id=before.entity_id, options=before.options) == before

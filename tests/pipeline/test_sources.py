@@ -23,7 +23,7 @@ def generic(**alert):
 
 
 @pytest.mark.parametrize(
-    ("said", "understood"),
+    ("level_text", "understood"),
     [
         ("critical", AlertType.CRITICAL),
         ("Critical", AlertType.CRITICAL),
@@ -34,8 +34,8 @@ def generic(**alert):
         ("", AlertType.INFO),
     ],
 )
-def test_levels_are_names_in_any_case_or_digits(said, understood):
-    assert generic(message="m", alert_type=said).alert_type is understood
+def test_levels_are_names_in_any_case_or_digits(level_text, understood):
+    assert generic(message="m", alert_type=level_text).alert_type is understood
 
 
 def test_an_entity_id_may_be_a_number():
@@ -201,12 +201,12 @@ def test_resolved_says_when_it_ended():
 
 
 @pytest.mark.parametrize(
-    "said", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-00-00", "soon", 7, None]
+    "level_text", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-00-00", "soon", 7, None]
 )
-def test_a_moment_that_nobody_meant_is_none(said):
+def test_a_moment_that_nobody_meant_is_none(level_text):
     """A trigger that carries Go's zero time would be older than every resolve, and page nobody."""
     group = alertmanager()
-    group["alerts"][0]["startsAt"] = said
+    group["alerts"][0]["startsAt"] = level_text
     (parsed,) = PROMETHEUS.parse(json.dumps(group).encode())
 
     assert parsed.source_at is None
@@ -217,11 +217,13 @@ def test_a_group_without_alerts_is_refused():
         PROMETHEUS.parse(b'{"alerts": []}')
 
 
-@pytest.mark.parametrize(("number", "kept"), [("1e999", "inf"), ("-1e999", "-inf"), ("9" * 5000, "9" * 5000)])
-def test_a_number_beyond_all_ranges_refuses_no_page(number, kept):
+@pytest.mark.parametrize(
+    ("number", "stored_value"), [("1e999", "inf"), ("-1e999", "-inf"), ("9" * 5000, "9" * 5000)]
+)
+def test_a_number_beyond_all_ranges_refuses_no_page(number, stored_value):
     (parsed,) = GENERIC.parse(f'{{"message": "m", "payload": {{"a": {number}}}}}'.encode())
 
-    assert parsed.payload == {"a": kept}
+    assert parsed.payload == {"a": stored_value}
 
 
 def test_a_group_of_millions_of_nothing_is_refused():
@@ -291,7 +293,7 @@ def test_a_broken_object_may_have_said_that_it_failed_and_is_refused():
 
 def test_that_a_ping_is_missing_is_about_the_same_entity_and_no_ping():
     since = datetime(2026, 3, 4, 12, tzinfo=UTC)
-    body = heartbeat.missing('Backup "night"', since, timedelta(hours=24), timedelta(seconds=90))
+    body = heartbeat.build_missing('Backup "night"', since, timedelta(hours=24), timedelta(seconds=90))
     parsed = ping(body)
 
     assert parsed.message == 'No ping from Backup "night" since 2026-03-04 12:00:00 UTC'

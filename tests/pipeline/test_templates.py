@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.templates import LONGEST_RESULT, MOST_PLACEHOLDERS, render
+from pipeline.templates import MAX_PLACEHOLDERS, MAX_RESULT_LENGTH, render
 
 FIELDS = {
     "message": "Disk full",
@@ -66,10 +66,10 @@ def test_a_result_has_an_end():
 
     rendered = render("{{payload.big}}" * 1_000, {"payload": payload})
 
-    assert rendered == "x" * LONGEST_RESULT
+    assert rendered == "x" * MAX_RESULT_LENGTH
 
 
 def test_placeholders_beyond_the_limit_are_empty():
-    rendered = render("{{message}}," * (MOST_PLACEHOLDERS + 2), {"message": "a"})
+    rendered = render("{{message}}," * (MAX_PLACEHOLDERS + 2), {"message": "a"})
 
-    assert rendered == "a," * MOST_PLACEHOLDERS + ",,"
+    assert rendered == "a," * MAX_PLACEHOLDERS + ",,"

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from pipeline.topology import STAGES, segments
+from pipeline.topology import STAGES, build_segments
 
 
 def test_stages_have_names_of_their_own():
@@ -12,21 +12,24 @@ def test_stages_have_names_of_their_own():
 
 
 @pytest.mark.parametrize(
-    "cuts",
+    "queue_splits",
     [
-        cuts
+        queue_splits
         for n in range(4)
-        for cuts in itertools.combinations([stage.name for stage in STAGES if stage.cut_after], n)
+        for queue_splits in itertools.combinations([stage.name for stage in STAGES if stage.split_after], n)
     ],
 )
-def test_however_it_is_cut_the_road_has_every_stage_once_in_its_order(cuts):
-    parts = segments(cuts)
+def test_however_it_is_cut_the_road_has_every_stage_once_in_its_order(queue_splits):
+    segment_parts = build_segments(queue_splits)
 
-    assert [stage for part in parts for stage in part.stages] == list(STAGES)
-    assert [part.then for part in parts] == [*(part.name for part in parts[1:]), None]
+    assert [stage for segment_part in segment_parts for stage in segment_part.stages] == list(STAGES)
+    assert [segment_part.next_segment for segment_part in segment_parts] == [
+        *(segment_part.name for segment_part in segment_parts[1:]),
+        None,
+    ]
 
 
 @pytest.mark.parametrize("stage", ["dedupe", "incident", "notify", "nonsense"])
 def test_what_is_one_transaction_cannot_be_cut(stage):
     with pytest.raises(ValueError, match="cannot be cut after"):
-        segments([stage])
+        build_segments([stage])

@@ -2,26 +2,26 @@
 
 import pytest
 
-from models.facts import Nameable, Named
+from models.facts import Reference, References
 from pipeline import wishes
-from pipeline.actions import MOST_TAGS
+from pipeline.actions import MAX_TAGS
 from tests.facts import alert
 
-KNOWN = Nameable(
-    policies={"policy-2": Named(2, "Database")},
-    slas={"sla-1": Named(11, "Gold")},
-    priorities={"priority-1": Named(21, "P1")},
-    tags={"tag-1": Named(31, "Disk"), "tag-2": Named(32, "Night")},
+KNOWN = References(
+    policies={"policy-2": Reference(2, "Database")},
+    slas={"sla-1": Reference(11, "Gold")},
+    priorities={"priority-1": Reference(21, "P1")},
+    tags={"tag-1": Reference(31, "Disk"), "tag-2": Reference(32, "Night")},
 )
 
 
-def planned(**said):
-    changed, told = wishes.planned(alert(wishes=said), KNOWN)
-    return changed.plan, told
+def planned(**requested):
+    changed, expected_reason = wishes.apply_requested(alert(requested_options=requested), KNOWN)
+    return changed.options, expected_reason
 
 
 @pytest.mark.parametrize(
-    ("said", "expected", "told"),
+    ("requested", "expected", "expected_reason"),
     [
         (
             {"escalation_policy": "policy-2"},
@@ -53,15 +53,15 @@ def planned(**said):
     ],
     ids=str,
 )
-def test_a_wish_is_granted_or_ignored_and_told(said, expected, told):
-    plan, reason = planned(**said)
+def test_a_wish_is_granted_or_ignored_and_told(requested, expected, expected_reason):
+    plan, reason = planned(**requested)
 
     assert {name: getattr(plan, name) for name in expected} == expected
-    assert plan == alert().wanting(**expected).plan
-    assert reason == told
+    assert plan == alert().with_options(**expected).options
+    assert reason == expected_reason
 
 
 def test_of_very_many_tags_the_first_are_looked_at():
-    plan, _ = planned(tags=["x"] * MOST_TAGS + ["Disk"])
+    plan, _ = planned(tags=["x"] * MAX_TAGS + ["Disk"])
 
     assert plan.tags == ()

@@ -7,20 +7,20 @@ import pytest
 
 from models.enums import AlertType, Urgency
 from pipeline.wording import (
-    MOST_LISTED,
-    Invited,
-    Reader,
-    Told,
-    invitation_wording,
-    moment,
-    trial_wording,
-    wording,
+    MAX_LISTED,
+    IncidentSummary,
+    InvitationDetails,
+    Recipient,
+    build_invitation_text,
+    build_message_text,
+    build_test_text,
+    format_time,
 )
 
 NOON = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
-ALICE = Reader("Alice", "Europe/Berlin")
+ALICE = Recipient("Alice", "Europe/Berlin")
 
-DISK = Told(
+DISK = IncidentSummary(
     number=12,
     title="Disk full on db1",
     service="Checkout",
@@ -33,7 +33,7 @@ DISK = Told(
 )
 
 
-def many(count: int) -> list[Told]:
+def build_facts(count: int) -> list[IncidentSummary]:
     return [
         replace(DISK, number=n, title=f"Disk {n}", link=f"https://tocsin.example.org/i/{n}.")
         for n in range(1, count + 1)
@@ -41,7 +41,7 @@ def many(count: int) -> list[Told]:
 
 
 def test_one_incident():
-    words = wording([DISK], ALICE)
+    words = build_message_text([DISK], ALICE)
 
     assert words.subject == "[Checkout] #12 Disk full on db1 (critical)"
     assert words.text == (
@@ -61,14 +61,14 @@ def test_one_incident():
 
 
 def test_an_incident_made_by_hand_has_no_level_and_one_of_a_deleted_service_no_place():
-    words = wording([replace(DISK, level=None, service=None, urgency=Urgency.LOW)], ALICE)
+    words = build_message_text([replace(DISK, level=None, service=None, urgency=Urgency.LOW)], ALICE)
 
     assert words.subject == "[(service deleted)] #12 Disk full on db1"
     assert "How bad:  low urgency\n" in words.text
 
 
 def test_several_incidents_are_listed_each_with_its_link():
-    words = wording(many(3), ALICE)
+    words = build_message_text(build_facts(3), ALICE)
 
     assert words.subject == "[Checkout] 3 incidents: Disk 1, Disk 2, Disk 3"
     assert words.text.startswith(
@@ -83,22 +83,22 @@ def test_several_incidents_are_listed_each_with_its_link():
 
 
 def test_the_same_title_stands_once_in_the_subject():
-    words = wording([replace(one, title="Disk full") for one in many(50)], ALICE)
+    words = build_message_text([replace(one, title="Disk full") for one in build_facts(50)], ALICE)
 
     assert words.subject == "[Checkout] 50 incidents: Disk full"
 
 
 def test_of_a_storm_the_first_are_listed_and_the_others_counted():
-    words = wording(many(MOST_LISTED + 3), ALICE)
+    words = build_message_text(build_facts(MAX_LISTED + 3), ALICE)
 
-    assert words.text.count("https://") == MOST_LISTED
+    assert words.text.count("https://") == MAX_LISTED
     assert words.text.endswith("and 3 more: #101, #102, #103\n")
 
 
 def test_several_services_are_counted():
-    told = [DISK, replace(DISK, service="Search"), replace(DISK, service="Billing")]
+    facts_told = [DISK, replace(DISK, service="Search"), replace(DISK, service="Billing")]
 
-    assert wording(told, ALICE).subject.startswith("[Checkout and 2 more] 3 incidents")
+    assert build_message_text(facts_told, ALICE).subject.startswith("[Checkout and 2 more] 3 incidents")
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_several_services_are_counted():
 @pytest.mark.parametrize("count", [1, 3])
 def test_hostile_text_stays_one_line_and_short(text, count):
     hostile = replace(DISK, title=text, service=text, reason=text, summary=text)
-    words = wording([hostile] * count, Reader(text, text))
+    words = build_message_text([hostile] * count, Recipient(text, text))
 
     assert len(words.subject) < 260
     for unfit in "\r\x00\u202e\u2066\ud800":
@@ -120,7 +120,7 @@ def test_hostile_text_stays_one_line_and_short(text, count):
 
 
 def test_what_was_cut_says_so():
-    words = wording([replace(DISK, title="word " * 100, summary="x" * 3_000)], ALICE)
+    words = build_message_text([replace(DISK, title="word " * 100, summary="x" * 3_000)], ALICE)
 
     assert "... (critical)" in words.subject
     assert words.text.endswith("xxx ...\n")
@@ -141,11 +141,11 @@ def test_what_was_cut_says_so():
     ],
 )
 def test_moments_are_told_on_the_readers_clock(zone, at, words):
-    assert moment(at, zone) == words
+    assert format_time(at, zone) == words
 
 
 def test_a_test_message_says_that_nothing_happened():
-    words = trial_wording("asked for by Bob", ALICE, NOON)
+    words = build_test_text("asked for by Bob", ALICE, NOON)
 
     assert words.subject == "[Tocsin] Test message"
     assert "Nothing has happened." in words.text
@@ -153,9 +153,11 @@ def test_a_test_message_says_that_nothing_happened():
 
 
 def test_an_invitation_says_to_what_and_by_whom():
-    invited = Invited("Example", ["Payments", "Search"], "Bob", "https://tocsin.example.org/join/abc")
+    invited = InvitationDetails(
+        "Example", ["Payments", "Search"], "Bob", "https://tocsin.example.org/join/abc"
+    )
 
-    words = invitation_wording(invited, ALICE)
+    words = build_invitation_text(invited, ALICE)
 
     assert words.subject == "[Tocsin] Invitation to Example"
     for line in (
@@ -169,7 +171,9 @@ def test_an_invitation_says_to_what_and_by_whom():
 def test_names_in_an_invitation_are_one_line_each():
     hostile = "x\r\nBcc: eve@example.org\n" + "y" * 500
 
-    words = invitation_wording(Invited(hostile, [hostile], hostile, "https://x/join/y"), Reader(hostile))
+    words = build_invitation_text(
+        InvitationDetails(hostile, [hostile], hostile, "https://x/join/y"), Recipient(hostile)
+    )
 
     assert "\n" not in words.subject
     assert len(words.subject) < 100

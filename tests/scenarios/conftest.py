@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.apply import apply
 from models.base import store
-from models.effects import Actor, Outcome
+from models.effects import Actor, ChangeSet
 from models.enums import ActorKind, ContactType
 from models.ids import new_uuid
 from models.incidents import Incident
@@ -20,17 +20,17 @@ from models.maintenance import Maintenance, MaintenanceService
 from models.notices import Message
 from models.services import Service
 from models.timers import Timer
-from models.windows import windows_of
-from schedules.windows import holding
+from models.windows import load_windows
+from schedules.windows import find_span
 from tests.alerts import accept
-from tests.mailbox import Mailbox, mailbox
+from tests.mailbox import Mailbox, start_mailbox
 from tests.people import World
 from tocsin.settings import load
 from workers import deliver, maintenance, road, timers
 
 
 @dataclass
-class Night:
+class Timeline:
     """The moment of `now` moves only by `after`; everything that is due by then happens at its time."""
 
     world: World
@@ -42,7 +42,7 @@ class Night:
         receipt = accept(
             self.world, self.now, message=message, alert_type=level, entity_id=entity, exactly=True, **more
         )
-        self._settle()
+        self._run_due()
         return receipt.trace_id
 
     def after(self, **duration: float) -> None:
@@ -50,31 +50,33 @@ class Night:
         until = self.now + timedelta(**duration)
         while (moment := self._next_due(until)) is not None:
             self.now = max(self.now, moment)
-            self._settle()
+            self._run_due()
         self.now = until
-        self._settle()
+        self._run_due()
 
     def _next_due(self, until: datetime) -> datetime | None:
-        timers_due = Timer.select(Timer.due_at).where(Timer.done_at.is_null(), Timer.due_at <= until)
-        messages = Message.select(Message.next_at).where(Message.state == 0, Message.next_at <= until)
-        moments = [row for query in (timers_due, messages) for (row,) in query.tuples()]
-        return min(moments + self._ends_of_maintenance(until), default=None)
+        due_timers = Timer.select(Timer.due_at).where(Timer.done_at.is_null(), Timer.due_at <= until)
+        messages = Message.select(Message.next_attempt_at).where(
+            Message.state == 0, Message.next_attempt_at <= until
+        )
+        moments = [row for query in (due_timers, messages) for (row,) in query.tuples()]
+        return min(moments + self._list_maintenance_ends(until), default=None)
 
-    def _ends_of_maintenance(self, until: datetime) -> list[datetime]:
+    def _list_maintenance_ends(self, until: datetime) -> list[datetime]:
         """Of the windows that hold now, by then."""
         services = [service.id for service in Service.select()]
-        windows = [window for some in windows_of(services, self.now).values() for window in some]
-        spans = [span for window in windows if (span := holding(window, self.now)) is not None]
+        windows = [window for some in load_windows(services, self.now).values() for window in some]
+        spans = [span for window in windows if (span := find_span(window, self.now)) is not None]
         return [ends for _, ends in spans if ends is not None and ends <= until]
 
-    def _settle(self) -> None:
-        self._work()
-        if maintenance.release(self.now):
-            self._work()
-        timers.run_due(self.now)
-        deliver.drain(ContactType.EMAIL, self.now)
+    def _run_due(self) -> None:
+        self._run_lanes()
+        if maintenance.release_deferred(self.now):
+            self._run_lanes()
+        timers.fire_due(self.now)
+        deliver.send_due(ContactType.EMAIL, self.now)
 
-    def _work(self) -> None:
+    def _run_lanes(self) -> None:
         for service in Service.select():
             road.run(service.id, now=self.now)
 
@@ -94,8 +96,8 @@ class Night:
 
 
 @pytest.fixture
-def night(world: World, now: datetime):
-    with mailbox() as box:
+def timeline(world: World, now: datetime):
+    with start_mailbox() as box:
         deliver.configure(
             load(
                 {
@@ -105,39 +107,39 @@ def night(world: World, now: datetime):
                 }
             )
         )
-        yield Night(world, box, now)
-        deliver._posts.clear()
+        yield Timeline(world, box, now)
+        deliver._runtimes.clear()
 
 
 @pytest.fixture
 def window(world: World, now: datetime):
     """window(start, end, ...): a maintenance of Checkout, for an hour from now unless that is given."""
 
-    def made(start=now, end=now + timedelta(hours=1), *, name="Deploy", services=(), **columns):
+    def create_window(start=now, end=now + timedelta(hours=1), *, name="Deploy", services=(), **columns):
         row = Maintenance.create(
             unique_id=new_uuid(), team=world.team, name=name, start_time=start, end_time=end,
             creation_date=now, **columns,
         )  # fmt: skip
         for service in services or [world.service]:
             MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=service)
-        raise_version(world.account.id)
+        bump_version(world.account.id)
         return row
 
-    return made
+    return create_window
 
 
 ALICE = Actor(ActorKind.USER, "Alice")
 
 
 @pytest.fixture
-def moved(night: Night) -> Callable[..., None]:
+def apply_action(timeline: Timeline) -> Callable[..., None]:
     """moved(moves.move, R, reason="because"): Alice moves the newest incident, at this moment of the night.
     `policies` are rows of those that it may get."""
 
     def move(how: Callable[..., Any], *more: Any, policies: Collection[int] = (), **options: Any) -> None:
-        with store().writing():
-            found = lock_incident(night.incident().id, policies)
-            around = (found.service, found.directory, ALICE, night.now)
-            apply(Outcome(effects=list(how(found.incident, *more, *around, **options))))
+        with store().write_transaction():
+            found = lock_incident(timeline.incident().id, policies)
+            context = (found.service, found.config, ALICE, timeline.now)
+            apply(ChangeSet(effects=list(how(found.incident, *more, *context, **options))))
 
     return move

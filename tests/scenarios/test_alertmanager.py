@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.mailbox import mailbox
-from tests.parts import absent
-from tests.processes import free_port, running
-from tests.waiting import until
+from tests.mailbox import start_mailbox
+from tests.parts import skip_or_fail
+from tests.processes import find_free_port, start_tocsin
+from tests.waiting import wait_until
 
 CONFIGURATION = """
 route:
@@ -33,13 +33,13 @@ def alertmanager(tmp_path):
     """alertmanager(url): a running server that sends to this webhook; returns post(alerts)."""
     binary = shutil.which("prometheus-alertmanager")
     if binary is None:
-        absent("prometheus-alertmanager is not installed")
-    with contextlib.ExitStack() as ending:
+        skip_or_fail("prometheus-alertmanager is not installed")
+    with contextlib.ExitStack() as stack:
 
         def start(url):
             file = tmp_path / "alertmanager.yml"
             file.write_text(CONFIGURATION.format(url=url))
-            port = free_port()
+            port = find_free_port()
             process = subprocess.Popen(
                 [
                     binary,
@@ -51,9 +51,9 @@ def alertmanager(tmp_path):
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            ending.callback(process.wait, 10)
-            ending.callback(process.terminate)
-            until(lambda: answers(f"http://127.0.0.1:{port}/-/ready"))
+            stack.callback(process.wait, 10)
+            stack.callback(process.terminate)
+            wait_until(lambda: is_answering(f"http://127.0.0.1:{port}/-/ready"))
             return lambda alerts: ask("POST", f"http://127.0.0.1:{port}/api/v2/alerts", alerts)
 
         yield start
@@ -70,7 +70,7 @@ def ask(method, url, body=None, token=None):
         return json.loads(answer.read() or b"null")
 
 
-def answers(url):
+def is_answering(url):
     try:
         with urllib.request.urlopen(url, timeout=1) as answer:
             return answer.status == 200
@@ -80,7 +80,7 @@ def answers(url):
 
 @pytest.fixture
 def box():
-    with mailbox() as box:
+    with start_mailbox() as box:
         yield box
 
 
@@ -88,8 +88,8 @@ def box():
 def tocsin(home, box):
     """A running instance that sends mail to the box; its credentials as an attribute."""
     mail = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
-    with running(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
-        until(up.ready, 20)
+    with start_tocsin(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
+        wait_until(up.is_ready, 20)
         up.credentials = json.loads((home / "credentials.json").read_text())
         yield up
 
@@ -116,7 +116,7 @@ def test_a_firing_opens_incidents_and_one_mail_and_a_resolve_resolves_them(tocsi
         return ask("POST", url, {"status": status}, found["token"])["results"]
 
     post([alert("DiskFull", "db1"), alert("DiskFull", "db2")])
-    opened = until(lambda: len(incidents(1)) == 2 and incidents(1))
+    opened = wait_until(lambda: len(incidents(1)) == 2 and incidents(1))
     ((recipient, mail),) = box.wait_for(1)
 
     assert {incident["title"] for incident in opened} == {"DiskFull on db1", "DiskFull on db2"}
@@ -128,6 +128,6 @@ def test_a_firing_opens_incidents_and_one_mail_and_a_resolve_resolves_them(tocsi
     ended = datetime.now(UTC) - timedelta(seconds=1)
     post([alert("DiskFull", "db1", ended), alert("DiskFull", "db2", ended)])
 
-    until(lambda: len(incidents(3)) == 2)
+    wait_until(lambda: len(incidents(3)) == 2)
     assert incidents(-1) == []
     assert len(box.mails) == 1

@@ -8,85 +8,87 @@ from datetime import datetime, timedelta
 import pytest
 
 from models import metrics
-from models.accounts import Heartbeat, raise_version
+from models.accounts import Liveness, bump_version
 from models.applications import HEARTBEAT
 from models.base import connection, db
 from models.enums import AlertType, IncidentStatus, ServiceStatus, WorkState
 from models.events import Event, Receipt
 from models.incidents import Incident
-from models.metrics import Life
+from models.metrics import ProcessLiveness
 from models.services import Integration, Service
 from tests.alerts import accept
-from tests.scenarios.conftest import Night
+from tests.scenarios.conftest import Timeline
 from workers import heartbeats, presence, road
 
-EVERY, GRACE, LOOK = timedelta(seconds=60), timedelta(seconds=30), timedelta(seconds=5)
+EVERY, GRACE, CHECK_EVERY = timedelta(seconds=60), timedelta(seconds=30), timedelta(seconds=5)
 IN_TIME, LATE = timedelta(seconds=60), timedelta(seconds=89)
 
 
 @dataclass
-class Vigil:
+class MonitoredSource:
     """The moment of the night moves by looks; each finds the web process living, unless it is down."""
 
-    night: Night
+    timeline: Timeline
     web_since: datetime | None
     web: int = 1
-    works: bool = True
+    workers_run: bool = True
 
     @property
     def now(self) -> datetime:
-        return self.night.now
+        return self.timeline.now
 
     def ping(self, body: bytes = b"") -> None:
-        accept(self.night.world, self.now, source="heartbeat", body=body, exactly=True)
-        self.settle()
+        accept(self.timeline.world, self.now, source="heartbeat", body=body, exactly=True)
+        self.run_due()
 
     def after(self, span: timedelta) -> None:
         until = self.now + span
         while self.now < until:
-            self.night.now = min(self.now + LOOK, until)
-            self.look()
+            self.timeline.now = min(self.now + CHECK_EVERY, until)
+            self.run_check()
 
-    def look(self) -> int:
+    def run_check(self) -> int:
         """As a clock or a worker does."""
-        Heartbeat.delete().where(Heartbeat.process == f"web:{self.web}").execute()
+        Liveness.delete().where(Liveness.process == f"web:{self.web}").execute()
         if self.web_since is not None:
-            self.web_beats()
-        raised = heartbeats.raise_missing(self.now)
-        self.settle()
+            self.web_signals()
+        raised = heartbeats.report_missing(self.now)
+        self.run_due()
         return raised
 
-    def web_beats(self) -> None:
-        metrics.beat(Life("web", f"web:{self.web}", self.web_since or self.now), self.now)
+    def web_signals(self) -> None:
+        metrics.record_liveness(
+            ProcessLiveness("web", f"web:{self.web}", self.web_since or self.now), self.now
+        )
 
-    def web_is_killed(self) -> None:
+    def kill_web(self) -> None:
         """Its last sign of life stays behind."""
         self.web += 1
         self.web_since = None
 
-    def settle(self) -> None:
-        if self.works:
-            self.night._settle()
+    def run_due(self) -> None:
+        if self.workers_run:
+            self.timeline._run_due()
 
     def jump(self, until: datetime) -> None:
         """All was there and looked, all the time."""
-        self.night.now = until - timedelta(seconds=1)
-        Heartbeat.update(at=self.now).where(Heartbeat.process.contains(":")).execute()
-        noted = Heartbeat.get(Heartbeat.process == presence.WATCHED)
+        self.timeline.now = until - timedelta(seconds=1)
+        Liveness.update(at=self.now).where(Liveness.process.contains(":")).execute()
+        noted = Liveness.get(Liveness.process == presence.PROCESS)
         detail = {**noted.detail, "until": self.now.isoformat()}
-        Heartbeat.update(at=self.now, detail=detail).where(Heartbeat.id == noted.id).execute()
+        Liveness.update(at=self.now, detail=detail).where(Liveness.id == noted.id).execute()
         self.after(timedelta(seconds=1))
 
-    def web_is_back(self) -> None:
+    def start_web(self) -> None:
         self.web_since = self.now
 
-    def stops(self, span: timedelta) -> None:
+    def stop_all(self, span: timedelta) -> None:
         """Everything ends, and is back after so long."""
-        self.night.now += span
+        self.timeline.now += span
         self.web_since = self.now
-        self.look()
+        self.run_check()
 
-    def expected(self) -> timedelta | None:
+    def get_time_left(self) -> timedelta | None:
         at = Integration.get().expected_at
         return at and at - self.now
 
@@ -95,17 +97,17 @@ class Vigil:
 
 
 @pytest.fixture
-def vigil(night):
-    set_up(night, heartbeat_every=60, heartbeat_grace=30, expected_at=night.now + EVERY + GRACE)
-    vigil = Vigil(night, night.now - timedelta(hours=1))
-    vigil.look()
-    vigil.ping()
-    return vigil
+def monitored(timeline):
+    set_up(timeline, heartbeat_interval=60, heartbeat_grace=30, expected_at=timeline.now + EVERY + GRACE)
+    monitored = MonitoredSource(timeline, timeline.now - timedelta(hours=1))
+    monitored.run_check()
+    monitored.ping()
+    return monitored
 
 
-def set_up(night, **changes):
+def set_up(timeline, **changes):
     Integration.update(name="Backup", application=HEARTBEAT, **changes).execute()
-    raise_version(night.world.account.id)
+    bump_version(timeline.world.account.id)
 
 
 MISSING = "No ping from Backup since 2026-03-04 12:00:00 UTC"
@@ -115,316 +117,324 @@ def newest_alert():
     return Event.select().order_by(Event.id.desc()).get().message
 
 
-def test_a_thing_that_falls_silent_is_told_of_once_and_its_next_ping_ends_it(vigil):
-    vigil.after(timedelta(seconds=85))
-    assert vigil.incidents() == []
-    vigil.after(timedelta(seconds=5))
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
-    vigil.after(timedelta(minutes=10))
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
-    assert [subject.strip() for _, subject in vigil.night.mails()] == [f"[Checkout] #1 {MISSING} (critical)"]
+def test_a_thing_that_falls_silent_is_told_of_once_and_its_next_ping_ends_it(monitored):
+    monitored.after(timedelta(seconds=85))
+    assert monitored.incidents() == []
+    monitored.after(timedelta(seconds=5))
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    monitored.after(timedelta(minutes=10))
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    assert [subject.strip() for _, subject in monitored.timeline.mails()] == [
+        f"[Checkout] #1 {MISSING} (critical)"
+    ]
 
-    vigil.ping()
-    assert vigil.incidents() == [(MISSING, IncidentStatus.RESOLVED)]
-    assert vigil.expected() == EVERY + GRACE
+    monitored.ping()
+    assert monitored.incidents() == [(MISSING, IncidentStatus.RESOLVED)]
+    assert monitored.get_time_left() == EVERY + GRACE
 
-    vigil.after(EVERY + GRACE)
-    assert [status for _, status in vigil.incidents()] == [IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED]
+    monitored.after(EVERY + GRACE)
+    assert [status for _, status in monitored.incidents()] == [
+        IncidentStatus.RESOLVED,
+        IncidentStatus.TRIGGERED,
+    ]
 
 
-def test_pings_in_time_or_late_by_less_than_the_grace_open_nothing(vigil):
+def test_pings_in_time_or_late_by_less_than_the_grace_open_nothing(monitored):
     for pause in (IN_TIME, LATE, IN_TIME, LATE, LATE):
-        vigil.after(pause)
-        vigil.ping()
+        monitored.after(pause)
+        monitored.ping()
 
-    assert vigil.incidents() == []
+    assert monitored.incidents() == []
     assert Event.select().where(Event.alert_type == AlertType.RESOLVED).count() == 6
 
 
-def test_a_thing_that_says_that_it_failed_is_told_of_at_once_and_goes_on_being_expected(vigil):
-    vigil.after(timedelta(seconds=30))
-    vigil.ping(b'{"status": "failed", "message": "Disk full"}')
-    assert vigil.incidents() == [("Disk full", IncidentStatus.TRIGGERED)]
-    assert vigil.expected() == EVERY + GRACE
+def test_a_thing_that_says_that_it_failed_is_told_of_at_once_and_goes_on_being_expected(monitored):
+    monitored.after(timedelta(seconds=30))
+    monitored.ping(b'{"status": "failed", "message": "Disk full"}')
+    assert monitored.incidents() == [("Disk full", IncidentStatus.TRIGGERED)]
+    assert monitored.get_time_left() == EVERY + GRACE
 
-    vigil.after(EVERY + GRACE)
-    assert vigil.incidents() == [("Disk full", IncidentStatus.TRIGGERED)]
+    monitored.after(EVERY + GRACE)
+    assert monitored.incidents() == [("Disk full", IncidentStatus.TRIGGERED)]
     assert newest_alert() == "No ping from Backup since 2026-03-04 12:00:30 UTC"
-    vigil.ping(b"status=ok")
-    assert vigil.incidents() == [("Disk full", IncidentStatus.RESOLVED)]
+    monitored.ping(b"status=ok")
+    assert monitored.incidents() == [("Disk full", IncidentStatus.RESOLVED)]
 
 
-def test_a_ping_by_another_tool_is_an_alert_like_any_other(vigil):
-    vigil.after(timedelta(seconds=30))
-    vigil.night.alert("hello", "info")
+def test_a_ping_by_another_tool_is_an_alert_like_any_other(monitored):
+    monitored.after(timedelta(seconds=30))
+    monitored.timeline.alert("hello", "info")
 
-    assert vigil.expected() == timedelta(seconds=60)
-
-
-def test_what_takes_no_pings_misses_none(vigil):
-    set_up(vigil.night, is_enabled=False)
-    vigil.after(timedelta(minutes=10))
-
-    assert (vigil.incidents(), Receipt.select().count()) == ([], 1)
+    assert monitored.get_time_left() == timedelta(seconds=60)
 
 
-def test_of_a_disabled_service_nothing_is_told_until_it_is_no_more(vigil):
+def test_what_takes_no_pings_misses_none(monitored):
+    set_up(monitored.timeline, is_enabled=False)
+    monitored.after(timedelta(minutes=10))
+
+    assert (monitored.incidents(), Receipt.select().count()) == ([], 1)
+
+
+def test_of_a_disabled_service_nothing_is_told_until_it_is_no_more(monitored):
     Service.update(status=ServiceStatus.DISABLED).execute()
-    vigil.after(timedelta(minutes=10))
-    assert (vigil.incidents(), Receipt.select().count()) == ([], 1)
+    monitored.after(timedelta(minutes=10))
+    assert (monitored.incidents(), Receipt.select().count()) == ([], 1)
 
     Service.update(status=ServiceStatus.ACTIVE).execute()
-    vigil.after(LOOK)
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    monitored.after(CHECK_EVERY)
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_under_maintenance_it_is_kept_and_opens_nothing(vigil):
+def test_under_maintenance_it_is_kept_and_opens_nothing(monitored):
     Service.update(under_maintenance=True).execute()
-    vigil.after(timedelta(minutes=10))
+    monitored.after(timedelta(minutes=10))
 
-    assert vigil.incidents() == []
+    assert monitored.incidents() == []
     assert newest_alert() == MISSING
 
 
-def test_silence_that_outlasts_maintenance_is_told_once_when_that_is_over(vigil):
+def test_silence_that_outlasts_maintenance_is_told_once_when_that_is_over(monitored):
     Service.update(under_maintenance=True).execute()
-    vigil.after(timedelta(minutes=10))
+    monitored.after(timedelta(minutes=10))
     Service.update(under_maintenance=False).execute()
-    vigil.after(timedelta(minutes=10))
+    monitored.after(timedelta(minutes=10))
 
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
-    assert len(vigil.night.mails()) == 1
-
-
-def test_silence_that_goes_on_is_said_once_in_each_time_that_a_ping_may_take(vigil):
-    vigil.after(timedelta(minutes=15))
-
-    said = Event.select().where(Event.alert_type == AlertType.CRITICAL)
-    assert [event.message for event in said] == [MISSING] * 10
-    assert (vigil.incidents(), vigil.expected()) == ([(MISSING, IncidentStatus.TRIGGERED)], EVERY + GRACE)
-    assert len(vigil.night.mails()) == 1
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    assert len(monitored.timeline.mails()) == 1
 
 
-def test_an_incident_that_ends_before_the_silence_does_is_followed_by_another(vigil):
+def test_silence_that_goes_on_is_said_once_in_each_time_that_a_ping_may_take(monitored):
+    monitored.after(timedelta(minutes=15))
+
+    alerts_raised = Event.select().where(Event.alert_type == AlertType.CRITICAL)
+    assert [event.message for event in alerts_raised] == [MISSING] * 10
+    assert (monitored.incidents(), monitored.get_time_left()) == (
+        [(MISSING, IncidentStatus.TRIGGERED)],
+        EVERY + GRACE,
+    )
+    assert len(monitored.timeline.mails()) == 1
+
+
+def test_an_incident_that_ends_before_the_silence_does_is_followed_by_another(monitored):
     Service.update(auto_resolve_timeout=300).execute()
-    raise_version(vigil.night.world.account.id)
-    vigil.after(EVERY + GRACE + timedelta(seconds=300))
-    assert vigil.incidents() == [(MISSING, IncidentStatus.RESOLVED)]
+    bump_version(monitored.timeline.world.account.id)
+    monitored.after(EVERY + GRACE + timedelta(seconds=300))
+    assert monitored.incidents() == [(MISSING, IncidentStatus.RESOLVED)]
 
-    vigil.after(EVERY + GRACE)
-    assert vigil.incidents() == [(MISSING, IncidentStatus.RESOLVED), (MISSING, IncidentStatus.TRIGGERED)]
-    vigil.ping()
-    vigil.after(IN_TIME)
-    assert [status for _, status in vigil.incidents()] == [IncidentStatus.RESOLVED] * 2
+    monitored.after(EVERY + GRACE)
+    assert monitored.incidents() == [(MISSING, IncidentStatus.RESOLVED), (MISSING, IncidentStatus.TRIGGERED)]
+    monitored.ping()
+    monitored.after(IN_TIME)
+    assert [status for _, status in monitored.incidents()] == [IncidentStatus.RESOLVED] * 2
 
 
-def test_what_is_deleted_is_expected_no_more(vigil):
+def test_what_is_deleted_is_expected_no_more(monitored):
     Integration.delete().execute()
-    vigil.after(timedelta(minutes=10))
+    monitored.after(timedelta(minutes=10))
 
-    assert vigil.incidents() == []
-
-
-def test_what_expects_nothing_any_more_misses_nothing(vigil):
-    set_up(vigil.night, heartbeat_every=0, expected_at=None)
-    vigil.ping()
-    vigil.after(timedelta(minutes=10))
-
-    assert (vigil.incidents(), vigil.expected()) == ([], None)
+    assert monitored.incidents() == []
 
 
-def test_a_longer_time_counts_from_the_next_ping(vigil):
-    vigil.after(timedelta(seconds=30))
-    set_up(vigil.night, heartbeat_every=3600)
-    vigil.ping()
+def test_what_expects_nothing_any_more_misses_nothing(monitored):
+    set_up(monitored.timeline, heartbeat_interval=0, expected_at=None)
+    monitored.ping()
+    monitored.after(timedelta(minutes=10))
 
-    assert vigil.expected() == timedelta(seconds=3630)
+    assert (monitored.incidents(), monitored.get_time_left()) == ([], None)
+
+
+def test_a_longer_time_counts_from_the_next_ping(monitored):
+    monitored.after(timedelta(seconds=30))
+    set_up(monitored.timeline, heartbeat_interval=3600)
+    monitored.ping()
+
+    assert monitored.get_time_left() == timedelta(seconds=3630)
 
 
 # --- Tocsin's own silence ----------------------------------------------------------------------------
 
 
-def test_after_a_stop_of_tocsin_nobody_is_blamed_who_comes_back_in_time(vigil):
-    vigil.after(timedelta(seconds=40))
-    vigil.stops(timedelta(minutes=10))
-    assert (vigil.incidents(), vigil.expected()) == ([], EVERY + GRACE)
+def test_after_a_stop_of_tocsin_nobody_is_blamed_who_comes_back_in_time(monitored):
+    monitored.after(timedelta(seconds=40))
+    monitored.stop_all(timedelta(minutes=10))
+    assert (monitored.incidents(), monitored.get_time_left()) == ([], EVERY + GRACE)
 
-    vigil.after(IN_TIME)
-    vigil.ping()
-    vigil.after(IN_TIME)
-    assert vigil.incidents() == []
-
-
-def test_after_a_stop_of_tocsin_who_stays_silent_is_told_of(vigil):
-    vigil.stops(timedelta(minutes=10))
-    vigil.after(EVERY + GRACE)
-
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    monitored.after(IN_TIME)
+    monitored.ping()
+    monitored.after(IN_TIME)
+    assert monitored.incidents() == []
 
 
-def test_after_two_stops_nobody_is_blamed_who_comes_back_in_time(vigil):
-    vigil.after(timedelta(seconds=40))
+def test_after_a_stop_of_tocsin_who_stays_silent_is_told_of(monitored):
+    monitored.stop_all(timedelta(minutes=10))
+    monitored.after(EVERY + GRACE)
+
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+
+
+def test_after_two_stops_nobody_is_blamed_who_comes_back_in_time(monitored):
+    monitored.after(timedelta(seconds=40))
     for _ in range(2):
-        vigil.stops(timedelta(minutes=10))
-        vigil.after(timedelta(seconds=40))
-    vigil.after(LATE - timedelta(seconds=40))
-    assert vigil.incidents() == []
+        monitored.stop_all(timedelta(minutes=10))
+        monitored.after(timedelta(seconds=40))
+    monitored.after(LATE - timedelta(seconds=40))
+    assert monitored.incidents() == []
 
-    vigil.after(timedelta(seconds=1))
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
-
-
-def test_a_stop_long_before_a_ping_is_due_gives_no_more_time(vigil):
-    set_up(vigil.night, heartbeat_every=3600)
-    vigil.ping()
-    vigil.stops(timedelta(minutes=10))
-
-    assert vigil.expected() == timedelta(seconds=3630) - timedelta(minutes=10)
+    monitored.after(timedelta(seconds=1))
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_while_no_web_process_lives_nobody_is_blamed(vigil):
-    began, vigil.web_since = vigil.web_since, None
-    vigil.after(timedelta(minutes=10))
-    assert vigil.incidents() == []
+def test_a_stop_long_before_a_ping_is_due_gives_no_more_time(monitored):
+    set_up(monitored.timeline, heartbeat_interval=3600)
+    monitored.ping()
+    monitored.stop_all(timedelta(minutes=10))
 
-    vigil.web_since = vigil.now
-    vigil.after(LOOK)
-    assert vigil.expected() == EVERY + GRACE
-    assert began < vigil.web_since
+    assert monitored.get_time_left() == timedelta(seconds=3630) - timedelta(minutes=10)
+
+
+def test_while_no_web_process_lives_nobody_is_blamed(monitored):
+    web_was_since, monitored.web_since = monitored.web_since, None
+    monitored.after(timedelta(minutes=10))
+    assert monitored.incidents() == []
+
+    monitored.web_since = monitored.now
+    monitored.after(CHECK_EVERY)
+    assert monitored.get_time_left() == EVERY + GRACE
+    assert web_was_since < monitored.web_since
 
 
 @pytest.mark.parametrize("back_after", [3, 10, 25])
 @pytest.mark.parametrize("killed_at", [46, 58, 60])
-def test_who_pings_while_a_web_process_is_killed_is_not_blamed(vigil, killed_at, back_after):
+def test_who_pings_while_a_web_process_is_killed_is_not_blamed(monitored, killed_at, back_after):
     """It gives a sign of life each 15 seconds, and counts as living for a while after the last one."""
-    started_at = vigil.now
+    started_at = monitored.now
     for second in range(1, 180):
-        vigil.night.now = started_at + timedelta(seconds=second)
+        monitored.timeline.now = started_at + timedelta(seconds=second)
         if second == killed_at:
-            vigil.web_is_killed()
+            monitored.kill_web()
         if second == killed_at + back_after:
-            vigil.web_is_back()
-        if vigil.web_since is not None and (second % 15 == 0 or vigil.web_since == vigil.now):
-            vigil.web_beats()
-        heartbeats.raise_missing(vigil.now)
-        vigil.settle()
+            monitored.start_web()
+        if monitored.web_since is not None and (second % 15 == 0 or monitored.web_since == monitored.now):
+            monitored.web_signals()
+        heartbeats.report_missing(monitored.now)
+        monitored.run_due()
         if second == 120:
-            vigil.ping()
+            monitored.ping()
 
-    assert vigil.incidents() == []
-
-
-def test_while_a_killed_web_process_still_counts_as_living_nobody_is_blamed(vigil):
-    vigil.after(timedelta(seconds=50))
-    vigil.web_is_killed()
-    vigil.after(timedelta(minutes=5))
-
-    assert vigil.incidents() == []
+    assert monitored.incidents() == []
 
 
-def test_a_second_web_process_excuses_nobody(vigil):
+def test_while_a_killed_web_process_still_counts_as_living_nobody_is_blamed(monitored):
+    monitored.after(timedelta(seconds=50))
+    monitored.kill_web()
+    monitored.after(timedelta(minutes=5))
+
+    assert monitored.incidents() == []
+
+
+def test_a_second_web_process_excuses_nobody(monitored):
     """Whether the first one lives is known by its next sign of life."""
-    vigil.after(timedelta(seconds=80))
-    with_it = Life("web", "web:second", vigil.now + timedelta(seconds=2))
-    vigil.night.now += timedelta(seconds=10)
-    metrics.beat(with_it, vigil.now)
-    assert heartbeats.raise_missing(vigil.now) == 0
+    monitored.after(timedelta(seconds=80))
+    with_it = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
+    monitored.timeline.now += timedelta(seconds=10)
+    metrics.record_liveness(with_it, monitored.now)
+    assert heartbeats.report_missing(monitored.now) == 0
 
-    vigil.after(LOOK)
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    monitored.after(CHECK_EVERY)
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_restarts_hide_silence_for_one_time_more_however_many_they_are(vigil):
+def test_restarts_hide_silence_for_one_time_more_however_many_they_are(monitored):
     """A backup a day, which may be late by six hours, dies; each day, an hour after it, web is restarted."""
     day, hour = timedelta(days=1), timedelta(hours=1)
-    set_up(vigil.night, heartbeat_every=86_400, heartbeat_grace=6 * 3600)
-    vigil.ping()
-    last_ping = vigil.now
+    set_up(monitored.timeline, heartbeat_interval=86_400, heartbeat_grace=6 * 3600)
+    monitored.ping()
+    last_ping = monitored.now
     for number in range(1, 4):
-        vigil.jump(last_ping + number * day + hour)
-        vigil.web_since = vigil.now + timedelta(seconds=2)
-        vigil.after(LOOK)
+        monitored.jump(last_ping + number * day + hour)
+        monitored.web_since = monitored.now + timedelta(seconds=2)
+        monitored.after(CHECK_EVERY)
         if number == 2:
-            assert vigil.incidents() == []
-            assert vigil.expected() == last_ping + 2 * day + 7 * hour + LOOK - vigil.now
-            vigil.jump(last_ping + 2 * day + 7 * hour + LOOK)
+            assert monitored.incidents() == []
+            assert monitored.get_time_left() == last_ping + 2 * day + 7 * hour + CHECK_EVERY - monitored.now
+            monitored.jump(last_ping + 2 * day + 7 * hour + CHECK_EVERY)
 
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
-    assert vigil.night.incident().creation_date == last_ping + 2 * day + 7 * hour + LOOK
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    assert monitored.timeline.incident().creation_date == last_ping + 2 * day + 7 * hour + CHECK_EVERY
 
 
-def test_a_clock_that_ends_while_workers_look_hides_nothing(vigil):
+def test_a_clock_that_ends_while_workers_look_hides_nothing(monitored):
     """Whoever looks, says it: no beat of the clock is needed."""
-    Heartbeat.delete().where(Heartbeat.process == "clock").execute()
-    vigil.after(EVERY + GRACE)
+    Liveness.delete().where(Liveness.process == "clock").execute()
+    monitored.after(EVERY + GRACE)
 
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_pings_that_wait_for_a_worker_have_come(vigil):
-    vigil.works = False
+def test_pings_that_wait_for_a_worker_have_come(monitored):
+    monitored.workers_run = False
     for _ in range(3):
-        vigil.after(IN_TIME)
-        vigil.ping()
-    vigil.after(timedelta(seconds=85))
-    assert Receipt.select().where(Receipt.state == WorkState.WAITING).count() == 3
+        monitored.after(IN_TIME)
+        monitored.ping()
+    monitored.after(timedelta(seconds=85))
+    assert Receipt.select().where(Receipt.state == WorkState.PENDING).count() == 3
 
-    vigil.works = True
-    vigil.after(timedelta(seconds=4))
-    assert vigil.incidents() == []
-    vigil.after(timedelta(seconds=1))
-    assert [status for _, status in vigil.incidents()] == [IncidentStatus.TRIGGERED]
-
-
-def test_what_fell_silent_and_came_back_while_no_worker_was_there_wakes_nobody(vigil):
-    vigil.works = False
-    vigil.after(timedelta(minutes=5))
-    vigil.ping()
-    vigil.works = True
-    vigil.look()
-
-    assert vigil.incidents() == [(MISSING, IncidentStatus.RESOLVED)]
-    assert vigil.night.mails() == []
+    monitored.workers_run = True
+    monitored.after(timedelta(seconds=4))
+    assert monitored.incidents() == []
+    monitored.after(timedelta(seconds=1))
+    assert [status for _, status in monitored.incidents()] == [IncidentStatus.TRIGGERED]
 
 
-def test_pings_behind_a_cut_of_the_road_have_come(vigil, monkeypatch):
-    monkeypatch.setattr(road, "_road", road.segments(["normalize"]))
-    vigil.works = False
-    vigil.after(IN_TIME)
-    vigil.ping()
-    road.run(vigil.night.world.service.id, "normalize", now=vigil.now)
-    assert Event.select().where(Event.state == WorkState.WAITING).count() == 1
-    vigil.after(IN_TIME)
-    assert Receipt.select().where(Receipt.state == WorkState.WAITING).count() == 0
+def test_what_fell_silent_and_came_back_while_no_worker_was_there_wakes_nobody(monitored):
+    monitored.workers_run = False
+    monitored.after(timedelta(minutes=5))
+    monitored.ping()
+    monitored.workers_run = True
+    monitored.run_check()
 
-    road.run(vigil.night.world.service.id, "route", now=vigil.now)
-    assert vigil.expected() == EVERY + GRACE - IN_TIME
+    assert monitored.incidents() == [(MISSING, IncidentStatus.RESOLVED)]
+    assert monitored.timeline.mails() == []
 
 
-def test_a_ping_that_is_worked_on_late_takes_no_time_away(vigil):
-    later = vigil.now + timedelta(hours=1)
+def test_pings_behind_a_cut_of_the_road_have_come(monitored, monkeypatch):
+    monkeypatch.setattr(road, "_segments", road.build_segments(["normalize"]))
+    monitored.workers_run = False
+    monitored.after(IN_TIME)
+    monitored.ping()
+    road.run(monitored.timeline.world.service.id, "normalize", now=monitored.now)
+    assert Event.select().where(Event.state == WorkState.PENDING).count() == 1
+    monitored.after(IN_TIME)
+    assert Receipt.select().where(Receipt.state == WorkState.PENDING).count() == 0
+
+    road.run(monitored.timeline.world.service.id, "route", now=monitored.now)
+    assert monitored.get_time_left() == EVERY + GRACE - IN_TIME
+
+
+def test_a_ping_that_is_worked_on_late_takes_no_time_away(monitored):
+    later = monitored.now + timedelta(hours=1)
     Integration.update(expected_at=later).execute()
-    vigil.ping()
+    monitored.ping()
 
     assert Integration.get().expected_at == later
 
 
-def test_of_two_clocks_and_a_worker_one_says_it(vigil, store):
-    vigil.after(EVERY + GRACE - timedelta(seconds=1))
-    vigil.night.now += timedelta(seconds=1)
+def test_of_two_clocks_and_a_worker_one_says_it(monitored, store):
+    monitored.after(EVERY + GRACE - timedelta(seconds=1))
+    monitored.timeline.now += timedelta(seconds=1)
     start = threading.Barrier(3, timeout=20)
 
-    def look():
+    def run_check():
         with connection():
             start.wait()
             try:
-                return heartbeats.raise_missing(vigil.now)
+                return heartbeats.report_missing(monitored.now)
             finally:
                 db.close()
 
     with ThreadPoolExecutor(3) as pool:
-        raised = [each.result() for each in [pool.submit(look) for _ in range(3)]]
-    vigil.settle()
+        raised = [each.result() for each in [pool.submit(run_check) for _ in range(3)]]
+    monitored.run_due()
 
     assert sorted(raised) == [0, 0, 1]
-    assert vigil.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]

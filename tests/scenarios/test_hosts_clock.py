@@ -10,8 +10,8 @@ from models.enums import TimerKind
 from models.events import Receipt
 from models.ids import digest
 from models.incidents import Incident
-from models.links import Link, signer
-from models.notices import Message, Notice
+from models.links import Link, get_signer
+from models.notices import Message, Notification
 from models.timers import Timer
 from tests.web.conftest import app, ask
 from tests.workers.test_timers import set_policy
@@ -26,7 +26,7 @@ SOON = timedelta(seconds=20)
 
 
 @pytest.fixture(params=[-HOUR, HOUR], ids=["behind", "ahead"])
-def off(request, store):
+def host_offset(request, store):
     """The host's clock is wrong; the moment by the database's."""
     if store.name == "sqlite":
         pytest.skip("an embedded store has no clock but the host's")
@@ -36,7 +36,7 @@ def off(request, store):
 
 
 @pytest.fixture
-def opened(off, world, ask):
+def opened_incident(host_offset, world, ask):
     """An incident, told to Alice at once and to Bob in ten minutes."""
     set_policy(world, (0, world.alice), (10, world.bob))
     key = world.integration.integration_key
@@ -46,45 +46,47 @@ def opened(off, world, ask):
     return Incident.get()
 
 
-def test_an_alert_is_accepted_and_told_of_now(opened, off):
-    moments = (Receipt.get().received_at, opened.creation_date, Message.get().next_at)
+def test_an_alert_is_accepted_and_told_of_now(opened_incident, host_offset):
+    moments = (Receipt.get().received_at, opened_incident.creation_date, Message.get().next_attempt_at)
 
-    assert all(off <= moment < off + SOON for moment in moments)
-    assert is_due(Message.get().channel, off + SOON)
-
-
-def test_a_timer_fires_neither_early_nor_late(opened, off):
-    timers.run_due()
-    waiting = Timer.get(Timer.kind == TimerKind.ESCALATE, Timer.done_at.is_null())
-    assert timedelta(0) <= waiting.due_at - off - timedelta(minutes=10) < SOON
-
-    Incident.update(chain_started_at=off - timedelta(minutes=10)).execute()
-    Timer.update(due_at=off).where(Timer.id == waiting.id).execute()
-    timers.run_due()
-
-    assert off <= Timer.get_by_id(waiting.id).done_at < off + SOON
-    assert Notice.select().count() == 2
+    assert all(host_offset <= moment < host_offset + SOON for moment in moments)
+    assert is_due(Message.get().channel, host_offset + SOON)
 
 
-def test_a_move_is_made_now(opened, off, ask):
+def test_a_timer_fires_neither_early_nor_late(opened_incident, host_offset):
+    timers.fire_due()
+    pending_timer = Timer.get(Timer.kind == TimerKind.ESCALATE, Timer.done_at.is_null())
+    assert timedelta(0) <= pending_timer.due_at - host_offset - timedelta(minutes=10) < SOON
+
+    Incident.update(run_started_at=host_offset - timedelta(minutes=10)).execute()
+    Timer.update(due_at=host_offset).where(Timer.id == pending_timer.id).execute()
+    timers.fire_due()
+
+    assert host_offset <= Timer.get_by_id(pending_timer.id).done_at < host_offset + SOON
+    assert Notification.select().count() == 2
+
+
+def test_a_move_is_made_now(opened_incident, host_offset, ask):
     assert ask("PATCH", "/api/incidents/1/", {"status": 2}).status_code == 200
 
-    assert off <= Incident.get().acknowledged_date < off + SOON
+    assert host_offset <= Incident.get().acknowledged_date < host_offset + SOON
 
 
-def test_a_link_works_for_seven_days(opened, off, ask):
-    notice = Notice.get()
-    link = Link(opened.id, notice.user_id, notice.id)
+def test_a_link_works_for_seven_days(opened_incident, host_offset, ask):
+    notification = Notification.get()
+    link = Link(opened_incident.id, notification.user_id, notification.id)
 
     def opens(age):
-        return ask("GET", f"/i/{signer().sign(link, off - timedelta(days=7) + age)}", who=None).status_code
+        return ask(
+            "GET", f"/i/{get_signer().sign(link, host_offset - timedelta(days=7) + age)}", who=None
+        ).status_code
 
     assert (opens(HALF), opens(-HALF)) == (200, 410)
 
 
-def test_a_token_works_until_it_expires(off, world, ask):
-    mine = Token.update(expires_at=off + HALF).where(Token.digest == digest(world.tokens["alice"]))
-    bobs = Token.update(expires_at=off - HALF).where(Token.digest == digest(world.tokens["bob"]))
+def test_a_token_works_until_it_expires(host_offset, world, ask):
+    mine = Token.update(expires_at=host_offset + HALF).where(Token.digest == digest(world.tokens["alice"]))
+    bobs = Token.update(expires_at=host_offset - HALF).where(Token.digest == digest(world.tokens["bob"]))
     assert (mine.execute(), bobs.execute()) == (1, 1)
 
     teams = "/api/account/teams/"

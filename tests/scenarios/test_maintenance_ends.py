@@ -4,9 +4,9 @@ import json
 import urllib.request
 from datetime import UTC, datetime, timedelta
 
-from tests.mailbox import mailbox
-from tests.processes import running
-from tests.waiting import until
+from tests.mailbox import start_mailbox
+from tests.processes import start_tocsin
+from tests.waiting import wait_until
 
 # The clock ticks every second; without it, workers look every five. The machine may be busy.
 SOON = timedelta(seconds=4)
@@ -22,10 +22,10 @@ def ask(method, url, body=None, token=None):
 
 
 def test_the_end_of_a_window_is_heard_of_within_seconds(home):
-    with mailbox() as box:
+    with start_mailbox() as box:
         mail = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
-        with running(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
-            until(up.ready, 20)
+        with start_tocsin(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
+            wait_until(up.is_ready, 20)
             found = json.loads((home / "credentials.json").read_text())
             base, token, key = found["base_url"], found["token"], found["integration_key"]
             (team,) = ask("GET", f"{base}/api/account/teams/", token=token)

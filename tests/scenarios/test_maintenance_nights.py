@@ -6,16 +6,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models import founding, recorder
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.applications import GENERIC
 from models.enums import RuleAction
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentNote
 from models.maintenance import Maintenance, MaintenanceService
 from models.services import Service
-from pipeline.topology import segments
+from pipeline.topology import build_segments
 from tests.alerts import accept
-from tests.rules import accept_by, action, add_router, add_router_rule, add_rule
+from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule
 from tests.workers.test_timers import set_policy
 from workers import maintenance, road, routing
 
@@ -29,133 +29,133 @@ NEW = "its entity has no open incident"
 
 def change(row, **columns):
     Maintenance.update(columns).where(Maintenance.id == row.id).execute()
-    raise_version(row.team.account_id)
+    bump_version(row.team.account_id)
 
 
 def set_service(world, **columns):
     Service.update(columns).where(Service.id == world.service.id).execute()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
 
 
-def road_of(trace_id):
+def get_stage_reasons(trace_id):
     """What the recorder tells of the road of a receipt's only alert, from dedupe on."""
-    (alert,) = recorder.story(recorder.receipt_of(trace_id))["alerts"]
-    steps = [(step["stage"], step["reason"]) for step in alert["road"]]
+    (alert,) = recorder.build_trace(recorder.find_receipt(trace_id))["alerts"]
+    steps = [(step["stage"], step["reason"]) for step in alert["stages"]]
     return steps[[stage for stage, _ in steps].index("dedupe") :]
 
 
-def work_by(night, monkeypatch, parts):
+def use_segments(timeline, monkeypatch, parts):
     """Have the lane be worked on by a road that is cut into these parts."""
-    service = night.world.service.id
-    monkeypatch.setattr(road, "_road", parts)
+    service = timeline.world.service.id
+    monkeypatch.setattr(road, "_segments", parts)
     monkeypatch.setattr(
-        night, "_work", lambda: [road.run(service, part.name, now=night.now) for part in parts]
+        timeline, "_run_lanes", lambda: [road.run(service, part.name, now=timeline.now) for part in parts]
     )
 
 
-def kept_back():
-    return [entity.kept_back for entity in Entity.select().order_by(Entity.id) if entity.kept_back]
+def deferred_alert():
+    return [entity.deferred_alert for entity in Entity.select().order_by(Entity.id) if entity.deferred_alert]
 
 
-def test_what_still_burns_when_maintenance_ends_is_told_then(night, window, now):
+def test_what_still_burns_when_maintenance_ends_is_told_then(timeline, window, now):
     window()
-    trace_id = night.alert("Disk full on db1")
+    trace_id = timeline.alert("Disk full on db1")
     assert Event.get().suppressed
     assert not Incident.select().exists()
 
-    night.after(minutes=59, seconds=59)
-    assert night.mails() == []
+    timeline.after(minutes=59, seconds=59)
+    assert timeline.mails() == []
 
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
-    incident, event = night.incident(), Event.get()
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+    incident, event = timeline.incident(), Event.get()
     assert (incident.creation_date, event.creation_date) == (now + HOUR, now)
     assert (event.incident, event.incident_created, event.suppressed) == (incident, True, False)
-    assert road_of(trace_id) == [
+    assert get_stage_reasons(trace_id) == [
         ("dedupe", UNTIL_ONE),
-        ("release", "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC"),
+        ("maintenance_end", "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC"),
         ("dedupe", NEW),
         ("incident", "opens an incident"),
         ("notify", "to be told now: Alice"),
     ]
 
 
-def test_what_is_resolved_within_is_never_told(night, window):
+def test_what_is_resolved_within_is_never_told(timeline, window):
     window()
-    night.alert("Disk full on db1")
-    night.after(minutes=30)
-    night.alert("fine", "resolved")
-    night.after(hours=24)
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=30)
+    timeline.alert("fine", "resolved")
+    timeline.after(hours=24)
 
-    assert night.mails() == []
+    assert timeline.mails() == []
     assert not Incident.select().exists()
-    assert kept_back() == []
+    assert deferred_alert() == []
 
 
-def test_the_last_alert_of_an_entity_is_the_one_that_is_told(night, window):
+def test_the_last_alert_of_an_entity_is_the_one_that_is_told(timeline, window):
     window()
-    night.alert("Disk at 90%", entity="db1")
-    night.after(minutes=1)
-    night.alert("Disk full on db1", entity="db1")
-    night.after(minutes=1)
-    night.alert("by the way", "info", entity="db1")
-    night.after(hours=1)
+    timeline.alert("Disk at 90%", entity="db1")
+    timeline.after(minutes=1)
+    timeline.alert("Disk full on db1", entity="db1")
+    timeline.after(minutes=1)
+    timeline.alert("by the way", "info", entity="db1")
+    timeline.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
+    assert timeline.mails() == [("alice", DISK)]
     assert Incident.select().count() == 1
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error", "acknowledged"])
-def test_what_would_have_told_nobody_is_not_kept(night, window, level):
+def test_what_would_have_told_nobody_is_not_kept(timeline, window, level):
     window()
-    night.alert("Disk full on db1", level)
-    night.after(hours=1)
+    timeline.alert("Disk full on db1", level)
+    timeline.after(hours=1)
 
-    assert kept_back() == []
+    assert deferred_alert() == []
     assert not Incident.select().exists()
 
 
-def test_an_alert_that_is_older_than_the_last_resolve_is_not_kept(night, window, now):
+def test_an_alert_that_is_older_than_the_last_resolve_is_not_kept(timeline, window, now):
     window()
     body = '[{"labels": {"alertname": "Disk"}, "status": "%s", "startsAt": "%s", "endsAt": "%s"}]'
     early, late = (now - 10 * MINUTE).isoformat(), (now - 5 * MINUTE).isoformat()
     for status in ("resolved", "firing"):
         alerts = body % (status, early, late if status == "resolved" else "0001-01-01T00:00:00Z")
         accept(
-            night.world, night.now, source="prometheus", exactly=True,
+            timeline.world, timeline.now, source="prometheus", exactly=True,
             body=('{"version": "4", "alerts": ' + alerts + "}").encode(),
         )  # fmt: skip
-    night.after(hours=2)
+    timeline.after(hours=2)
 
     assert [event.reasons[-1][1] for event in Event.select().order_by(Event.id)] == [
         "nothing open to resolve",
         UNTIL_ONE,
     ]
-    assert night.mails() == []
+    assert timeline.mails() == []
     assert not Incident.select().exists()
 
 
-def test_an_open_incident_goes_on_and_what_it_owes_is_told(night, world, window, now):
+def test_an_open_incident_goes_on_and_what_it_owes_is_told(timeline, world, window, now):
     set_policy(world, (0, world.alice), (90, world.bob))
-    night.alert("Disk full on db1")
+    timeline.alert("Disk full on db1")
     window(now + MINUTE, now + HOUR)
-    night.after(minutes=2)
-    night.alert("Disk full on db1")
-    night.after(hours=2)
+    timeline.after(minutes=2)
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=2)
 
-    assert [person for person, _ in night.mails()] == ["alice", "bob"]
+    assert [person for person, _ in timeline.mails()] == ["alice", "bob"]
     second = Event.select().order_by(Event.id.desc()).get()
     assert (second.incident.incident_number, second.reasons[-1][1]) == (1, "its entity has an open incident")
 
 
-def test_acknowledgements_and_resolves_of_what_was_open_pass(night, window, now):
-    night.alert("Disk full on db1")
+def test_acknowledgements_and_resolves_of_what_was_open_pass(timeline, window, now):
+    timeline.alert("Disk full on db1")
     window()
-    night.alert("on it", "acknowledged")
-    assert night.incident().status == 2
+    timeline.alert("on it", "acknowledged")
+    assert timeline.incident().status == 2
 
-    night.alert("fine", "resolved")
-    assert night.incident().status == 3
+    timeline.alert("fine", "resolved")
+    assert timeline.incident().status == 3
 
 
 @pytest.mark.parametrize(
@@ -168,38 +168,40 @@ def test_acknowledgements_and_resolves_of_what_was_open_pass(night, window, now)
     ],
     ids=["shortened", "moved", "service taken out", "deleted"],
 )
-def test_a_window_that_is_changed_while_it_holds_ends_when_it_says_so_by_then(night, world, window, now, end):
+def test_a_window_that_is_changed_while_it_holds_ends_when_it_says_so_by_then(
+    timeline, world, window, now, end
+):
     row = window()
-    night.alert("Disk full on db1")
-    night.after(minutes=10)
-    assert night.mails() == []
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=10)
+    assert timeline.mails() == []
 
     end(world, row, now)
-    raise_version(world.account.id)
-    night.after(seconds=1)
+    bump_version(world.account.id)
+    timeline.after(seconds=1)
 
-    assert night.mails() == [("alice", DISK)]
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_a_window_that_is_made_longer_keeps_back_for_longer(night, window, now):
+def test_a_window_that_is_made_longer_keeps_back_for_longer(timeline, window, now):
     row = window()
-    night.alert("Disk full on db1")
+    timeline.alert("Disk full on db1")
     change(row, end_time=now + 2 * HOUR)
-    night.after(hours=1, minutes=59, seconds=59)
-    assert night.mails() == []
+    timeline.after(hours=1, minutes=59, seconds=59)
+    assert timeline.mails() == []
 
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_a_window_that_began_long_ago_holds_from_when_it_is_made(night, window, now):
-    night.alert("Disk full on db1")
+def test_a_window_that_began_long_ago_holds_from_when_it_is_made(timeline, window, now):
+    timeline.alert("Disk full on db1")
     window(now - 24 * HOUR, now + HOUR)
-    night.alert("Disk full on db2", entity="db2")
-    assert night.mails() == [("alice", DISK)]
+    timeline.alert("Disk full on db2", entity="db2")
+    assert timeline.mails() == [("alice", DISK)]
 
-    night.after(hours=1)
-    assert night.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
+    timeline.after(hours=1)
+    assert timeline.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
 
 
 @pytest.mark.parametrize(
@@ -213,46 +215,48 @@ def test_a_window_that_began_long_ago_holds_from_when_it_is_made(night, window, 
     ],
     ids=["winter", "clocks go forward", "clocks go back", "winter again"],
 )
-def test_a_nightly_window_keeps_its_hours_over_the_changes_of_clocks(night, window, day, holds):
+def test_a_nightly_window_keeps_its_hours_over_the_changes_of_clocks(timeline, window, day, holds):
     """From half past one until half past three by the clock on the wall."""
-    begun = datetime(2026, 3, 1, 1, 30, tzinfo=BERLIN)
-    window(begun.astimezone(UTC), begun.astimezone(UTC) + 2 * HOUR, repeat_interval=1, time_zone=BERLIN.key)
-    night.now = day.astimezone(UTC)
-    night.alert("Disk full on db1")
-    night.after(minutes=holds - 1, seconds=59)
-    assert night.mails() == []
+    started = datetime(2026, 3, 1, 1, 30, tzinfo=BERLIN)
+    window(
+        started.astimezone(UTC), started.astimezone(UTC) + 2 * HOUR, repeat_interval=1, time_zone=BERLIN.key
+    )
+    timeline.now = day.astimezone(UTC)
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=holds - 1, seconds=59)
+    assert timeline.mails() == []
 
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_of_two_windows_that_overlap_the_end_of_the_last_counts(night, window, now):
+def test_of_two_windows_that_overlap_the_end_of_the_last_counts(timeline, window, now):
     window()
     window(now + 30 * MINUTE, now + 2 * HOUR, name="Move")
-    trace_id = night.alert("Disk full on db1")
-    night.after(hours=1, minutes=59, seconds=59)
-    assert night.mails() == []
+    trace_id = timeline.alert("Disk full on db1")
+    timeline.after(hours=1, minutes=59, seconds=59)
+    assert timeline.mails() == []
 
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
-    assert [stage for stage, _ in road_of(trace_id)].count("release") == 1
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+    assert [stage for stage, _ in get_stage_reasons(trace_id)].count("maintenance_end") == 1
 
 
-def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(night, window, now):
+def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeline, window, now):
     window()
     window(now + HOUR + MINUTE, now + 2 * HOUR, name="Move")
-    trace_id = night.alert("Disk full on db1")
-    night.now += HOUR
-    assert maintenance.release(night.now) == 1
+    trace_id = timeline.alert("Disk full on db1")
+    timeline.now += HOUR
+    assert maintenance.release_deferred(timeline.now) == 1
 
     # The lane comes to it only when the next window holds.
-    night.now += 3 * MINUTE
-    road.run(night.world.service.id, now=night.now)
-    assert len(kept_back()) == 1
-    night.after(hours=1)
+    timeline.now += 3 * MINUTE
+    road.run(timeline.world.service.id, now=timeline.now)
+    assert len(deferred_alert()) == 1
+    timeline.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
-    assert [reason for _, reason in road_of(trace_id)][:4] == [
+    assert timeline.mails() == [("alice", DISK)]
+    assert [reason for _, reason in get_stage_reasons(trace_id)][:4] == [
         UNTIL_ONE,
         "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC",
         "under maintenance by Move until 2026-03-04 14:00:00 UTC",
@@ -260,150 +264,150 @@ def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(night,
     ]
 
 
-def test_each_service_is_told_of_at_the_end_of_its_own_windows(night, world, window, now):
-    search = founding.new_service(world.team, "Search", world.policy, world.alice, now)
-    door = founding.new_integration(search, "Door", GENERIC, world.alice, now)
+def test_each_service_is_told_of_at_the_end_of_its_own_windows(timeline, world, window, now):
+    search = founding.create_service(world.team, "Search", world.policy, world.alice, now)
+    search_integration = founding.create_integration(search, "Door", GENERIC, world.alice, now)
     window(services=[world.service, search])
     window(now, now + 2 * HOUR, services=[search], name="Reindex")
-    night.alert("Disk full on db1")
-    receipt = accept(world, night.now, message="No index", alert_type="critical", entity_id="db1")
-    Receipt.update(service=search, integration=door).where(Receipt.id == receipt.id).execute()
+    timeline.alert("Disk full on db1")
+    receipt = accept(world, timeline.now, message="No index", alert_type="critical", entity_id="db1")
+    Receipt.update(service=search, integration=search_integration).where(Receipt.id == receipt.id).execute()
 
-    night.after(hours=1)
-    assert night.mails() == [("alice", DISK)]
-    night.after(hours=1)
-    assert night.mails() == [("alice", "[Search] #2 No index (critical)")]
+    timeline.after(hours=1)
+    assert timeline.mails() == [("alice", DISK)]
+    timeline.after(hours=1)
+    assert timeline.mails() == [("alice", "[Search] #2 No index (critical)")]
 
 
-def test_what_a_collecting_service_kept_back_is_one_incident(night, world, window):
+def test_what_a_collecting_service_kept_back_is_one_incident(timeline, world, window):
     set_service(world, collation=1, collation_time=10)
     window()
     for host in ("db1", "db2", "db3"):
-        night.alert(f"Disk full on {host}", entity=host)
-    night.after(hours=1)
+        timeline.alert(f"Disk full on {host}", entity=host)
+    timeline.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
-    assert Event.select().where(Event.incident == night.incident()).count() == 3
-    night.alert("Disk full on db4", entity="db4")
+    assert timeline.mails() == [("alice", DISK)]
+    assert Event.select().where(Event.incident == timeline.incident()).count() == 3
+    timeline.alert("Disk full on db4", entity="db4")
     assert Incident.select().count() == 1
 
 
-def test_what_a_router_sent_is_kept_back_too(night, world, window):
+def test_what_a_router_sent_is_kept_back_too(timeline, world, window):
     router = add_router(world)
     add_router_rule(router, world.integration)
     window()
     body = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": "db1"}
-    accept_by(router, night.now, exactly=True, body=body)
+    accept_from_router(router, timeline.now, exactly=True, body=body)
     routing.run(router.id)
-    night.after(hours=1)
+    timeline.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_rules_have_their_say_once(night, world, window):
+def test_rules_have_their_say_once(timeline, world, window):
     add_rule(world, action(A.CHANGE_MESSAGE, "Oh: {{message}}"), action(A.ADD_NOTE, "by a rule"))
-    raise_version(world.account.id)
+    bump_version(world.account.id)
     window()
-    night.alert("Disk full on db1")
-    night.after(hours=1)
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=1)
 
-    assert night.incident().title == "Oh: Disk full on db1"
+    assert timeline.incident().title == "Oh: Disk full on db1"
     assert IncidentNote.select().count() == 1
 
 
-def test_the_flag_of_the_service_is_a_window_without_an_end(night, world):
+def test_the_flag_of_the_service_is_a_window_without_an_end(timeline, world):
     set_service(world, under_maintenance=True)
-    trace_id = night.alert("Disk full on db1")
-    night.after(hours=100)
-    assert night.mails() == []
-    assert road_of(trace_id) == [("dedupe", "the service is under maintenance")]
+    trace_id = timeline.alert("Disk full on db1")
+    timeline.after(hours=100)
+    assert timeline.mails() == []
+    assert get_stage_reasons(trace_id) == [("dedupe", "the service is under maintenance")]
 
     set_service(world, under_maintenance=False)
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(night, world, window, now):
+def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(timeline, world, window, now):
     window()
-    night.alert("Disk full", entity="db1")
-    night.now += HOUR
-    receipt = accept(world, night.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
+    timeline.alert("Disk full", entity="db1")
+    timeline.now += HOUR
+    receipt = accept(world, timeline.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
     road.run(world.service.id, now=receipt.received_at)
-    assert kept_back() == []
-    night.after(hours=1)
+    assert deferred_alert() == []
+    timeline.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
+    assert timeline.mails() == [("alice", DISK)]
     assert Incident.select().count() == 1
 
 
-def test_what_came_within_and_was_worked_on_after_is_told_all_the_same(night, world, window, now):
+def test_what_came_within_and_was_worked_on_after_is_told_all_the_same(timeline, world, window, now):
     window()
     accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
-    night.now += HOUR + 10 * MINUTE
-    night.after(seconds=1)
+    timeline.now += HOUR + 10 * MINUTE
+    timeline.after(seconds=1)
 
-    assert night.mails() == [("alice", DISK)]
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_what_came_before_and_was_worked_on_within_is_kept_back(night, world, window, now):
+def test_what_came_before_and_was_worked_on_within_is_kept_back(timeline, world, window, now):
     window(now + MINUTE, now + HOUR)
     accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
-    night.now += 10 * MINUTE
-    night.after(minutes=49, seconds=59)
-    assert night.mails() == []
+    timeline.now += 10 * MINUTE
+    timeline.after(minutes=49, seconds=59)
+    assert timeline.mails() == []
 
-    night.after(seconds=1)
-    assert night.mails() == [("alice", DISK)]
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
 
 
 @pytest.mark.parametrize("by", ["its own key", "a router"])
-def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(night, world, window, now, by):
+def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(timeline, world, window, now, by):
     """Everything was down when the window ended: what came meanwhile may say that it burns no more."""
     router = add_router(world)
     add_router_rule(router, world.integration)
     window()
-    night.alert("Disk full on db1")
+    timeline.alert("Disk full on db1")
     fine = {"message": "fine", "alert_type": "resolved", "entity_id": "db1"}
     if by == "a router":
-        accept_by(router, now + 30 * MINUTE, exactly=True, body=fine)
+        accept_from_router(router, now + 30 * MINUTE, exactly=True, body=fine)
     else:
         accept(world, now + 30 * MINUTE, exactly=True, **fine)
-    night.now += 2 * HOUR
-    assert maintenance.release(night.now) == 0
+    timeline.now += 2 * HOUR
+    assert maintenance.release_deferred(timeline.now) == 0
 
     routing.run(router.id)
-    night.after(seconds=1)
-    assert night.mails() == []
-    assert kept_back() == []
+    timeline.after(seconds=1)
+    assert timeline.mails() == []
+    assert deferred_alert() == []
 
 
-def test_it_is_released_once_however_often_it_is_looked_at(night, world, window):
+def test_it_is_released_once_however_often_it_is_looked_at(timeline, world, window):
     window()
-    night.alert("Disk full on db1")
-    night.now += HOUR
+    timeline.alert("Disk full on db1")
+    timeline.now += HOUR
 
-    assert [maintenance.release(night.now) for _ in range(3)] == [1, 0, 0]
-    night.after(seconds=1)
-    assert [maintenance.release(night.now) for _ in range(2)] == [0, 0]
-    assert night.mails() == [("alice", DISK)]
+    assert [maintenance.release_deferred(timeline.now) for _ in range(3)] == [1, 0, 0]
+    timeline.after(seconds=1)
+    assert [maintenance.release_deferred(timeline.now) for _ in range(2)] == [0, 0]
+    assert timeline.mails() == [("alice", DISK)]
 
 
-def test_many_are_released_in_batches(night, world, window, monkeypatch):
-    monkeypatch.setattr(maintenance, "RELEASED_AT_ONCE", 3)
+def test_many_are_released_in_batches(timeline, world, window, monkeypatch):
+    monkeypatch.setattr(maintenance, "BATCH_SIZE", 3)
     window()
     for number in range(10):
-        accept(world, night.now, message="m", alert_type="critical", entity_id=f"db{number}", exactly=True)
-    night.after(hours=1)
+        accept(world, timeline.now, message="m", alert_type="critical", entity_id=f"db{number}", exactly=True)
+    timeline.after(hours=1)
 
     assert Incident.select().count() == 10
-    assert kept_back() == []
+    assert deferred_alert() == []
 
 
 @pytest.mark.parametrize("cuts", [("rules",), ("normalize", "route", "rules")], ids=str)
-def test_it_is_released_wherever_the_road_is_cut(night, window, monkeypatch, cuts):
-    work_by(night, monkeypatch, segments(cuts))
+def test_it_is_released_wherever_the_road_is_cut(timeline, window, monkeypatch, cuts):
+    use_segments(timeline, monkeypatch, build_segments(cuts))
     window()
-    night.alert("Disk full on db1")
-    night.after(hours=1)
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=1)
 
-    assert night.mails() == [("alice", DISK)]
+    assert timeline.mails() == [("alice", DISK)]

@@ -14,74 +14,74 @@ from web.app import create_app
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def test_nobody_answers_so_the_next_one_is_woken(night, world):
+def test_nobody_answers_so_the_next_one_is_woken(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob))
-    night.alert("Disk full on db1")
-    assert night.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
+    timeline.alert("Disk full on db1")
+    assert timeline.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
 
-    night.after(minutes=9, seconds=59)
-    assert night.mails() == []
+    timeline.after(minutes=9, seconds=59)
+    assert timeline.mails() == []
 
-    night.after(seconds=1)
-    assert night.mails() == [("bob", "[Checkout] #1 Disk full on db1 (critical)")]
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("bob", "[Checkout] #1 Disk full on db1 (critical)")]
 
 
-def test_the_alarm_repeats_every_minute_and_wakes_nobody_twice(night, world):
+def test_the_alarm_repeats_every_minute_and_wakes_nobody_twice(timeline, world):
     for _ in range(10):
-        night.alert("Disk full on db1")
-        night.after(minutes=1)
+        timeline.alert("Disk full on db1")
+        timeline.after(minutes=1)
 
-    assert night.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
+    assert timeline.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
 
 
-def test_it_resolves_itself_before_the_second_step_and_bob_sleeps_on(night, world):
+def test_it_resolves_itself_before_the_second_step_and_bob_sleeps_on(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob))
-    night.alert("Disk full on db1")
-    night.after(minutes=5)
-    night.alert("Disk full on db1", "resolved")
-    night.after(hours=5)
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=5)
+    timeline.alert("Disk full on db1", "resolved")
+    timeline.after(hours=5)
 
-    assert [person for person, _ in night.mails()] == ["alice"]
-    assert night.incident().status == 3
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+    assert timeline.incident().status == 3
 
 
-def test_alice_acknowledges_by_the_link_and_bob_sleeps_on(night, world, home):
+def test_alice_acknowledges_by_the_link_and_bob_sleeps_on(timeline, world, home):
     set_policy(world, (0, world.alice), (10, world.bob))
     # The page is served at the moment that the machine's clock shows.
-    night.now = datetime.now(UTC)
-    night.alert("Disk full on db1")
+    timeline.now = datetime.now(UTC)
+    timeline.alert("Disk full on db1")
     client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
-    client.get(night.link())
-    assert night.incident().status == 1
+    client.get(timeline.link())
+    assert timeline.incident().status == 1
 
-    client.post(night.link(), data={"act": "acknowledge"})
-    night.after(hours=5)
+    client.post(timeline.link(), data={"act": "acknowledge"})
+    timeline.after(hours=5)
 
-    assert [person for person, _ in night.mails()] == ["alice"]
-    assert (night.incident().status, night.incident().assigned_to) == (2, world.alice)
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+    assert (timeline.incident().status, timeline.incident().assigned_to) == (2, world.alice)
 
 
-def test_an_acknowledgement_that_leads_nowhere_wakes_them_again(night, world):
+def test_an_acknowledgement_that_leads_nowhere_wakes_them_again(timeline, world):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=1800).execute()
-    night.alert("Disk full on db1")
-    night.after(minutes=1)
-    night.alert("on it", "acknowledged")
-    night.after(minutes=29)
-    assert [person for person, _ in night.mails()] == ["alice"]
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=1)
+    timeline.alert("on it", "acknowledged")
+    timeline.after(minutes=29)
+    assert [person for person, _ in timeline.mails()] == ["alice"]
 
-    night.after(minutes=1)
-    assert [person for person, _ in night.mails()] == ["alice"]
+    timeline.after(minutes=1)
+    assert [person for person, _ in timeline.mails()] == ["alice"]
 
 
-def test_a_rule_with_a_delay_waits_and_is_forgotten_when_somebody_answered(night, world):
+def test_a_rule_with_a_delay_waits_and_is_forgotten_when_somebody_answered(timeline, world):
     NotificationRule.update(start_delay=15).where(NotificationRule.user == world.alice).execute()
-    night.alert("Disk full on db1", entity="db1")
-    night.alert("Disk full on db2", entity="db2")
-    night.after(minutes=5)
-    night.alert("on it", "acknowledged", entity="db1")
-    night.after(minutes=10)
+    timeline.alert("Disk full on db1", entity="db1")
+    timeline.alert("Disk full on db2", entity="db2")
+    timeline.after(minutes=5)
+    timeline.alert("on it", "acknowledged", entity="db1")
+    timeline.after(minutes=10)
 
-    assert night.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
+    assert timeline.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
 
 
 @pytest.mark.parametrize(
@@ -93,14 +93,14 @@ def test_a_rule_with_a_delay_waits_and_is_forgotten_when_somebody_answered(night
     ],
     ids=["clocks go forward", "clocks go back", "an ordinary night"],
 )
-def test_delays_are_time_that_passes_whatever_the_clocks_on_the_wall_do(night, world, begin):
+def test_delays_are_time_that_passes_whatever_the_clocks_on_the_wall_do(timeline, world, begin):
     set_policy(world, (0, world.alice), (10, world.bob), (75, world.alice))
-    night.now = begin.astimezone(UTC)
-    night.alert("Disk full on db1")
-    told = {0: night.mails()}
+    timeline.now = begin.astimezone(UTC)
+    timeline.alert("Disk full on db1")
+    told = {0: timeline.mails()}
     for minute in range(1, 120):
-        night.after(minutes=1)
-        told[minute] = night.mails()
+        timeline.after(minutes=1)
+        told[minute] = timeline.mails()
 
     assert {minute: mails[0][0] for minute, mails in told.items() if mails} == {
         0: "alice",
@@ -109,17 +109,17 @@ def test_delays_are_time_that_passes_whatever_the_clocks_on_the_wall_do(night, w
     }
 
 
-def test_everything_was_down_for_a_night_and_each_person_is_told_once(night, world):
+def test_everything_was_down_for_a_night_and_each_person_is_told_once(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob), (20, world.alice, world.bob), repeat_policy=2)
-    night.box.mails.clear()
-    night.alert("Disk full on db1")
-    assert [person for person, _ in night.mails()] == ["alice"]
+    timeline.box.mails.clear()
+    timeline.alert("Disk full on db1")
+    assert [person for person, _ in timeline.mails()] == ["alice"]
 
     # Nothing looks at the clock for eight hours; then one pass finds all of it overdue.
-    night.now = night.now.replace(hour=20)
-    night._settle()
+    timeline.now = timeline.now.replace(hour=20)
+    timeline._run_due()
 
-    assert sorted(person for person, _ in night.mails()) == ["alice", "bob"]
+    assert sorted(person for person, _ in timeline.mails()) == ["alice", "bob"]
 
 
 HOSTILE = [
@@ -133,10 +133,10 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=["nul", "header", "bidi", "64 KiB", "beyond ASCII", "code"])
-def test_a_page_arrives_whatever_the_alert_looks_like(night, text):
-    night.alert(text, summary=text)
+def test_a_page_arrives_whatever_the_alert_looks_like(timeline, text):
+    timeline.alert(text, summary=text)
 
-    ((address, mail),) = night.box.mails
+    ((address, mail),) = timeline.box.mails
     assert address == "alice@example.org"
     assert mail["Bcc"] is None
     assert str(mail["Subject"]).strip().startswith("[Checkout] #1 ")

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from models.accounts import User, display_name, raise_version
+from models.accounts import User, bump_version, get_display_name
 from models.base import connection, db
-from models.enums import NoticeState, RuleAction, ServiceStatus
+from models.enums import NotificationStatus, RuleAction, ServiceStatus
 from models.events import Event
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.maintenance import Maintenance, MaintenanceService
-from models.notices import Notice
+from models.notices import Notification
 from models.schedules import ScheduleOverride
 from models.services import Integration, Service
 from models.teams import Sla
@@ -23,11 +23,11 @@ from models.users import ForwardingRule, NotificationRule
 from pipeline.sources import generic
 from tests import layers, stores
 from tests.conftest import NOON
-from tests.people import found_world
+from tests.people import create_world
 from tests.rules import action, add_rule, equals
-from tests.scenarios.conftest import Night
+from tests.scenarios.conftest import Timeline
 from tests.workers.test_timers import set_policy
-from tocsin.simulation import Question, ask
+from tocsin.simulation import SimulationRequest, run_simulation
 from workers import configuration
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -48,7 +48,7 @@ RULES = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class Setup:
     """How a night is set up. Times are in minutes from the alert; `rota` are the people of each layer, with
     the length of their turns; `away` are persons, from when, until when, and who is told instead; `delays`
     are those of each person's notification rules; `windows` are those of maintenance; `sla` are escalations
@@ -58,10 +58,10 @@ class Plan:
     repeat: int
     move_to_next: bool
     by_turns: tuple[bool, bool, int]
-    rota: Sequence[tuple[Sequence[str], int]]
+    schedule_layers: Sequence[tuple[Sequence[str], int]]
     zone: str
     overrides: Sequence[tuple[str, int, int]]
-    away: Sequence[tuple[str, int, int, str]]
+    forwardings: Sequence[tuple[str, int, int, str]]
     delays: Sequence[int]
     urgency: int
     rules: Sequence[str]
@@ -73,11 +73,11 @@ class Plan:
     status: ServiceStatus = ServiceStatus.ACTIVE
 
 
-who = st.sampled_from(PEOPLE)
+any_person = st.sampled_from(PEOPLE)
 minutes = st.integers(-120, 240)
 some_time = st.tuples(minutes, st.integers(1, 180)).map(lambda given: (given[0], sum(given)))
-PLANS = st.builds(
-    Plan,
+SETUPS = st.builds(
+    Setup,
     steps=st.lists(
         st.tuples(
             st.sampled_from((0, 0, 1, 5, 30)),
@@ -88,16 +88,18 @@ PLANS = st.builds(
     repeat=st.integers(0, 3),
     move_to_next=st.booleans(),
     by_turns=st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)),
-    rota=st.lists(
+    schedule_layers=st.lists(
         st.tuples(
-            st.lists(who, min_size=1, max_size=3, unique=True), st.sampled_from((600, 3600, 5400, 86_400))
+            st.lists(any_person, min_size=1, max_size=3, unique=True),
+            st.sampled_from((600, 3600, 5400, 86_400)),
         ),
         max_size=2,
     ),
     zone=st.sampled_from(("UTC", "Europe/Berlin", "America/New_York")),
-    overrides=st.lists(st.tuples(who, some_time).map(lambda given: (given[0], *given[1])), max_size=2),
-    away=st.lists(
-        st.tuples(who, some_time, who).map(lambda given: (given[0], *given[1], given[2])), max_size=2
+    overrides=st.lists(st.tuples(any_person, some_time).map(lambda given: (given[0], *given[1])), max_size=2),
+    forwardings=st.lists(
+        st.tuples(any_person, some_time, any_person).map(lambda given: (given[0], *given[1], given[2])),
+        max_size=2,
     ),
     delays=st.tuples(*[st.sampled_from((0, 0, 3, 45))] * len(PEOPLE)),
     urgency=st.sampled_from((1, 1, 0)),
@@ -105,7 +107,9 @@ PLANS = st.builds(
     auto_resolve=st.sampled_from((0, 0, 1000, 3600)),
     windows=st.lists(some_time, max_size=2) | st.just([]),
     sla=st.lists(
-        st.tuples(st.sampled_from((-600, -60, 30, 600)), st.sampled_from((1, 2)), st.lists(who, max_size=2)),
+        st.tuples(
+            st.sampled_from((-600, -60, 30, 600)), st.sampled_from((1, 2)), st.lists(any_person, max_size=2)
+        ),
         max_size=3,
     ),
     # A Wednesday's noon, and the nights in which clocks are changed.
@@ -115,7 +119,7 @@ PLANS = st.builds(
 )
 ALERT = {"message": "Disk full", "entity": "db1", "payload": {"host": "db"}}
 BODY = b'{"message": "Disk full", "entity_id": "db1", "payload": {"host": "db"}, "alert_type": "%s"}'
-LASTS = timedelta(hours=5)
+DURATION = timedelta(hours=5)
 
 
 @settings(
@@ -123,30 +127,30 @@ LASTS = timedelta(hours=5)
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(plan=PLANS)
-def test_whatever_the_policy_who_is_told_is_who_was_to_be_told(store, night, home, plan):
-    told = _lived_through(night, home, plan)
+@given(setup=SETUPS)
+def test_whatever_the_policy_who_is_told_is_who_was_to_be_told(store, timeline, home, setup):
+    told = _run_and_compare(timeline, home, setup)
 
     event(f"told {min(len(told), 6)} times or more")
 
 
 # The incident resolves itself after 16 minutes and 40 seconds.
-USUAL = Plan(
+BASE_SETUP = Setup(
     steps=[(0, ["alice"]), (5, ["rota", "bob"])],
     repeat=1,
     move_to_next=False,
     by_turns=(False, False, 0),
-    rota=[(["bob", "charlie"], 600)],
+    schedule_layers=[(["bob", "charlie"], 600)],
     zone="UTC",
     overrides=[],
-    away=[],
+    forwardings=[],
     delays=(0, 3, 0),
     urgency=1,
     rules=[],
     auto_resolve=1000,
     at=NOON,
 )
-NOBODY = {"steps": [(0, ["gap"]), (5, ["gap"])]}
+EMPTY = {"steps": [(0, ["gap"]), (5, ["gap"])]}
 TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, True, 1)}
 
 
@@ -159,7 +163,7 @@ TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, 
         ({"level": "error"}, 0),
         ({"level": "resolved"}, 0),
         ({"rules": ["later"]}, 4),
-        (NOBODY, 1),
+        (EMPTY, 1),
         (TURNS, 4),
         ({"windows": [(-5, 5), (5, 7)]}, 4),
         ({"windows": [(5, 7)]}, 4),
@@ -167,220 +171,230 @@ TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, 
     ],
     ids=str,
 )
-def test_nights_of_which_one_knows_how_they_go(night, home, changes, count):
-    assert len(_lived_through(night, home, replace(USUAL, **changes))) == count
+def test_nights_of_which_one_knows_how_they_go(timeline, home, changes, count):
+    assert len(_run_and_compare(timeline, home, replace(BASE_SETUP, **changes))) == count
 
 
-def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_itself(night, home):
-    fresh = _set_up(night, home, replace(USUAL, windows=[(2, 40)]))
+def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_itself(timeline, home):
+    fresh = _set_up(timeline, home, replace(BASE_SETUP, windows=[(2, 40)]))
     with connection():
         # By default it would be named like that of the simulation.
         fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
         fresh.after(minutes=4)
         since = fresh.now
-        simulated = ask(_question(fresh.world, "critical", fresh.now, with_open=True))
+        simulated = run_simulation(_build_question(fresh.world, "critical", fresh.now, with_open=True))
 
         fresh.alert(ALERT["message"], "critical", ALERT["entity"])
-        fresh.after(seconds=LASTS.total_seconds())
+        fresh.after(seconds=DURATION.total_seconds())
 
-        assert _told(simulated) == [one for one in _were_told() if one[2] >= since]
-        assert _logged(simulated) == [one for one in _was_logged() if one[0] >= since]
+        assert _list_notified(simulated) == [one for one in _list_really_notified() if one[2] >= since]
+        assert _list_logged(simulated) == [one for one in _list_really_logged() if one[0] >= since]
         assert Incident.select().count() == 2
     db.close_all()
 
 
-def test_of_two_timers_that_are_due_at_one_moment_the_same_comes_first(night, home):
+def test_of_two_timers_that_are_due_at_one_moment_the_same_comes_first(timeline, home):
     steps = [(0, ["alice"]), (30, ["bob"]), (60, ["charlie"])]
-    fresh = _set_up(night, home, replace(USUAL, steps=steps, repeat=0, auto_resolve=3600))
+    fresh = _set_up(timeline, home, replace(BASE_SETUP, steps=steps, repeat=0, auto_resolve=3600))
     with connection():
         fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
         fresh.after(minutes=40)
         since = fresh.now
-        simulated = ask(_question(fresh.world, "critical", since, with_open=True))
+        simulated = run_simulation(_build_question(fresh.world, "critical", since, with_open=True))
 
         fresh.alert(ALERT["message"], "critical", ALERT["entity"])
         fresh.after(minutes=60)
 
-        assert _told(simulated) == [one for one in _were_told() if one[2] >= since]
-        assert _logged(simulated) == [one for one in _was_logged() if one[0] >= since]
+        assert _list_notified(simulated) == [one for one in _list_really_notified() if one[2] >= since]
+        assert _list_logged(simulated) == [one for one in _list_really_logged() if one[0] >= since]
     db.close_all()
 
 
-def _lived_through(night, home, plan):
+def _run_and_compare(timeline, home, setup):
     """Who was told, in a night that was simulated before."""
-    fresh = _set_up(night, home, plan)
+    fresh = _set_up(timeline, home, setup)
     with connection():
-        simulated = ask(_question(fresh.world, plan.level, plan.at))
-        assert Incident.select().count() == Notice.select().count() == 0
+        simulated = run_simulation(_build_question(fresh.world, setup.level, setup.at))
+        assert Incident.select().count() == Notification.select().count() == 0
 
-        fresh.alert(ALERT["message"], plan.level, ALERT["entity"], payload=ALERT["payload"])
-        fresh.after(seconds=LASTS.total_seconds())
+        fresh.alert(ALERT["message"], setup.level, ALERT["entity"], payload=ALERT["payload"])
+        fresh.after(seconds=DURATION.total_seconds())
 
-        assert _told(simulated) == _were_told()
-        assert _logged(simulated) == _was_logged()
-        assert _ended(simulated) == _has_ended()
-        assert _road(simulated) == [list(map(tuple, one.reasons)) for one in Event.select()]
-        told = _were_told()
+        assert _list_notified(simulated) == _list_really_notified()
+        assert _list_logged(simulated) == _list_really_logged()
+        assert _list_statuses(simulated) == _list_real_statuses()
+        assert _list_stages(simulated) == [list(map(tuple, one.reasons)) for one in Event.select()]
+        told = _list_really_notified()
     db.close_all()
     return told
 
 
-def _question(world, level, at, **more):
-    return Question(world.integration, generic.EXTENSION, BODY % level.encode(), at, LASTS, **more)
+def _build_question(world, level, at, **more):
+    return SimulationRequest(
+        world.integration, generic.EXTENSION, BODY % level.encode(), at, DURATION, **more
+    )
 
 
-def _set_up(night, home, plan):
+def _set_up(timeline, home, setup):
     """The night in a store of its own, as planned."""
     db.close_all()
-    stores.Migrated.made.give(home)
-    configuration.forget()
+    stores.Migrated.cached.open_copy(home)
+    configuration.clear()
     with connection():
-        world = found_world(plan.at)
+        world = create_world(setup.at)
         people = {name: getattr(world, name) for name in PEOPLE}
-        named = {**people, "rota": _rota(world, plan, people), "gap": layers.schedule(world.team, name="Gap")}
-        _set_policy(world, plan, named)
-        _forward(plan, people)
-        for (name, person), delay in zip(people.items(), plan.delays, strict=True):
+        named = {
+            **people,
+            "rota": _create_schedule(world, setup, people),
+            "gap": layers.schedule(world.team, name="Gap"),
+        }
+        _set_policy(world, setup, named)
+        _forward(setup, people)
+        for (name, person), delay in zip(people.items(), setup.delays, strict=True):
             told = NotificationRule.update(start_delay=delay)
             told.where(NotificationRule.user == person, NotificationRule.urgency == 1).execute()
             if name == "charlie":
                 NotificationRule.delete().where(NotificationRule.user == person).execute()
-        _add_rules(world, plan, named)
-        _put_under_maintenance(world, plan)
-        known = {"auto_resolve_timeout": plan.auto_resolve, "status": plan.status}
-        Service.update(sla=_sla(world, plan, people), **known).execute()
-        Integration.update(default_urgency=plan.urgency).execute()
-        raise_version(world.account.id)
-        world = found_again(world)
-    return Night(world, night.box, plan.at)
+        _add_rules(world, setup, named)
+        _add_maintenance(world, setup)
+        known = {"auto_resolve_timeout": setup.auto_resolve, "status": setup.status}
+        Service.update(sla=_sla(world, setup, people), **known).execute()
+        Integration.update(default_urgency=setup.urgency).execute()
+        bump_version(world.account.id)
+        world = reload_integration(world)
+    return Timeline(world, timeline.box, setup.at)
 
 
-def found_again(world):
+def reload_integration(world):
     """Its integration as it is by now."""
     integration = Integration.get_by_id(world.integration.id)
-    return type(world)(**{**vars_of(world), "integration": integration, "service": integration.service})
+    return type(world)(**{**get_fields(world), "integration": integration, "service": integration.service})
 
 
-def vars_of(world):
+def get_fields(world):
     return {name: getattr(world, name) for name in world.__dataclass_fields__}
 
 
-def _rota(world, plan, people):
+def _create_schedule(world, setup, people):
     turns = [
-        layers.layer(*(people[name] for name in names), shift_length=length, start=plan.at - 50 * HOUR)
-        for names, length in plan.rota
+        layers.layer(*(people[name] for name in names), shift_length=length, start=setup.at - 50 * HOUR)
+        for names, length in setup.schedule_layers
     ]
-    rota = layers.schedule(world.team, *turns, time_zone=plan.zone)
-    for name, start, end in plan.overrides:
+    schedule_layers = layers.schedule(world.team, *turns, time_zone=setup.zone)
+    for name, start, end in setup.overrides:
         ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=rota, user=people[name], name="Swap", creation_date=plan.at,
-            start_time=plan.at + start * MINUTE, end_time=plan.at + end * MINUTE,
+            unique_id=new_uuid(), schedule=schedule_layers, user=people[name], name="Swap",
+            creation_date=setup.at, start_time=setup.at + start * MINUTE, end_time=setup.at + end * MINUTE,
         )  # fmt: skip
-    return rota
+    return schedule_layers
 
 
-def _set_policy(world, plan, named):
-    steps = [(delay, *(named[name] for name in names)) for delay, names in plan.steps]
-    by_turns, alone, turn = plan.by_turns
+def _set_policy(world, setup, named):
+    steps = [(delay, *(named[name] for name in names)) for delay, names in setup.steps]
+    by_turns, alone, turn = setup.by_turns
     strategy = {"assignee_strategy": 2 if by_turns else 1, "call_rr_assignee": alone}
-    first = len(plan.steps[0][1]) if plan.steps else 0
+    first = len(setup.steps[0][1]) if setup.steps else 0
     set_policy(
         world,
         *steps,
-        repeat_policy=plan.repeat,
-        move_to_next=plan.move_to_next,
+        repeat_policy=setup.repeat,
+        move_to_next=setup.move_to_next,
         assignment_settings={**world.policy.assignment_settings, **strategy},
-        turn=turn % first if first else 0,
+        next_target=turn % first if first else 0,
     )
 
 
-def _forward(plan, people):
-    for name, start, end, to in plan.away:
+def _forward(setup, people):
+    for name, start, end, to in setup.forwardings:
         if name != to:
             ForwardingRule.create(
                 unique_id=new_uuid(), user=people[name], to_user=people[to], created_by=people[name],
-                from_date=plan.at + start * MINUTE, to_date=plan.at + end * MINUTE, creation_date=plan.at,
+                from_date=setup.at + start * MINUTE, to_date=setup.at + end * MINUTE, creation_date=setup.at,
             )  # fmt: skip
 
 
-def _put_under_maintenance(world, plan):
-    for start, end in plan.windows:
+def _add_maintenance(world, setup):
+    for start, end in setup.windows:
         row = Maintenance.create(
-            unique_id=new_uuid(), team=world.team, name="Deploy", creation_date=plan.at,
-            start_time=plan.at + start * MINUTE, end_time=plan.at + end * MINUTE,
+            unique_id=new_uuid(), team=world.team, name="Deploy", creation_date=setup.at,
+            start_time=setup.at + start * MINUTE, end_time=setup.at + end * MINUTE,
         )  # fmt: skip
         MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
 
 
-def _sla(world, plan, people):
+def _sla(world, setup, people):
     """Promises an answer within a quarter of an hour, and an end within one."""
     escalations = [
         {
             "unique_id": new_uuid(), "time": seconds, "type": kind,
             "responders": [{"unique_id": new_uuid(), "user": people[name].username} for name in names],
         }
-        for seconds, kind, names in plan.sla
+        for seconds, kind, names in setup.sla
     ]  # fmt: skip
     return Sla.create(
-        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=plan.at, acknowledge_time=900,
+        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=setup.at, acknowledge_time=900,
         resolve_time=3600, escalations=escalations,
     )  # fmt: skip
 
 
-def _add_rules(world, plan, named):
+def _add_rules(world, setup, named):
     ids = {name: each.username for name, each in named.items() if isinstance(each, User)}
     ids |= {"rota": named["rota"].unique_id, "policy": world.policy.unique_id}
-    for name in plan.rules:
+    for name in setup.rules:
         when, acts = RULES[name]
         given = [action(kind, ids.get(value, value)) for kind, value in acts]
         add_rule(world, *given, when=when, description=name)
 
 
-def _told(simulated):
+def _list_notified(simulated):
     return sorted(
-        (each["username"], each["contact"], each["at"], each["why"])
-        for each in simulated["happenings"]
-        if each["kind"] == "told"
+        (each["username"], each["contact"], each["at"], each["reason"])
+        for each in simulated["simulated_events"]
+        if each["kind"] == "notified"
     )
 
 
-def _were_told():
-    sent = Notice.select().where(Notice.state == NoticeState.SENT)
-    return sorted((one.user.username, _contact(one), one.done_at, one.reason) for one in sent)
+def _list_really_notified():
+    sent = Notification.select().where(Notification.state == NotificationStatus.SENT)
+    return sorted((one.user.username, _get_contact(one), one.done_at, one.reason) for one in sent)
 
 
-def _contact(notice):
-    return notice.contact.name if notice.contact else "the account's address"
+def _get_contact(notification):
+    return notification.contact.name if notification.contact else "the account's address"
 
 
-def _logged(simulated):
+def _list_logged(simulated):
     kinds = ("log", "opened")
-    return [(one["at"], one["what"], one["why"]) for one in simulated["happenings"] if one["kind"] in kinds]
+    return [
+        (one["at"], one["what"], one["reason"])
+        for one in simulated["simulated_events"]
+        if one["kind"] in kinds
+    ]
 
 
-def _was_logged():
+def _list_really_logged():
     return [(log.at, log.what, log.reason) for log in IncidentLog.select().order_by(IncidentLog.id)]
 
 
-def _ended(simulated):
+def _list_statuses(simulated):
     return [
         (one["title"], one["status"], one["assigned_to"], one["resolved_date"])
         for one in simulated["incidents"]
     ]
 
 
-def _has_ended():
+def _list_real_statuses():
     names = {1: "triggered", 2: "acknowledged", 3: "resolved"}
     return [
         (
             one.title,
             names[one.status],
-            display_name(one.assigned_to) if one.assigned_to else None,
+            get_display_name(one.assigned_to) if one.assigned_to else None,
             one.resolved_date,
         )
         for one in Incident.select().order_by(Incident.id)
     ]
 
 
-def _road(simulated):
-    return [[(step["stage"], step["reason"]) for step in alert["road"]] for alert in simulated["alerts"]]
+def _list_stages(simulated):
+    return [[(step["stage"], step["reason"]) for step in alert["stages"]] for alert in simulated["alerts"]]

@@ -14,7 +14,7 @@ def at(text):
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def wall(text):
+def local_time(text):
     return datetime.fromisoformat(text)
 
 
@@ -23,22 +23,22 @@ def time_of_day(text):
     return timedelta(hours=int(hours), minutes=int(minutes))
 
 
-def daily(*given):
+def daily(*windows):
     """daily(("22:00", 10 * HOUR), ...): what a layer is given to count only then, every day."""
-    return restricted(RestrictionType.DAILY, *((0, opens, duration) for opens, duration in given))
+    return restricted(RestrictionType.DAILY, *((0, opens, duration) for opens, duration in windows))
 
 
-def weekly(*given):
+def weekly(*windows):
     """weekly(("Fri 18:00", 60 * HOUR), ...): the same, every week."""
-    days = ((*opens.split(), duration) for opens, duration in given)
+    days = ((*opens.split(), duration) for opens, duration in windows)
     return restricted(
         RestrictionType.WEEKLY, *((DAYS.index(day), opens, duration) for day, opens, duration in days)
     )
 
 
-def restricted(restriction_type, *given):
+def restricted(restriction_type, *windows):
     restrictions = tuple(
-        RestrictionFacts(day, time_of_day(opens), duration) for day, opens, duration in given
+        RestrictionFacts(day, time_of_day(opens), duration) for day, opens, duration in windows
     )
     return {"restriction_type": restriction_type, "restrictions": restrictions}
 

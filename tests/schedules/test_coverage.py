@@ -6,13 +6,22 @@ from datetime import timedelta
 import pytest
 
 from schedules import coverage
-from schedules.coverage import MOST_SPANS, MOST_WORK, fairly, fitting, overridden, shifts_of, whole, work
-from schedules.oncall import by_layers, on_call, shifts
+from schedules.coverage import (
+    MAX_SPANS,
+    MAX_WORK,
+    estimate_work,
+    extend_shifts,
+    find_displaced,
+    fit_end,
+    list_joined_shifts,
+    share_work,
+)
+from schedules.oncall import list_layer_shifts, list_on_call, list_shifts
 from tests.schedules.rotas import DAY, HOUR, WEEK, at, daily, layer, override, schedule, weekly
 
 NAMES = {name.lower(): name for name in ("Alice", "Bob", "Charlie")}
 START, END = at("2026-03-02 00:00"), at("2026-03-09 00:00")
-NIGHTS = daily(("20:00", 12 * HOUR))
+NIGHT_HOURS = daily(("20:00", 12 * HOUR))
 
 
 def test_what_is_held_ends_when_somebody_else_comes():
@@ -22,23 +31,23 @@ def test_what_is_held_ends_when_somebody_else_comes():
         overrides=[override("bob", "2026-03-02 18:00", "2026-03-02 20:00")],
     )
     now, until = at("2026-03-02 12:00"), at("2026-03-03 12:00")
-    found = shifts_of(of, now, until, NAMES)
+    found = list_joined_shifts(of, now, until, NAMES)
 
-    assert [(one.shift.username, one.until) for one in coverage.held(of, now, found, until)] == [
+    assert [(one.shift.username, one.until) for one in coverage.list_current(of, now, found, until)] == [
         ("alice", at("2026-03-02 18:00")),
         ("charlie", at("2026-03-02 18:00")),
     ]
     later = at("2026-03-02 21:00")
     assert [
         (one.shift.username, one.until)
-        for one in coverage.held(of, later, shifts_of(of, later, until, NAMES), until)
+        for one in coverage.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
     ] == [("alice", at("2026-03-03 00:00")), ("charlie", None)]
-    (of_alice, *_) = coverage.held(of, later, shifts_of(of, later, until, NAMES), until)
+    (of_alice, *_) = coverage.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
     assert of_alice.shift.start == at("2026-03-02 20:00")
 
 
 def handoff(of, now, until):
-    return coverage.handoff(shifts_of(of, now, until, NAMES), now, until)
+    return coverage.find_handoff(list_joined_shifts(of, now, until, NAMES), now, until)
 
 
 def test_a_handoff_is_when_others_are_on_call():
@@ -61,11 +70,11 @@ def test_a_handoff_between_layers_of_the_same_people_is_none():
 
 
 def test_to_nobody_and_from_nobody_are_handoffs():
-    nights = schedule(layer("alice", **NIGHTS))
+    night_schedule = schedule(layer("alice", **NIGHT_HOURS))
 
-    assert handoff(nights, at("2026-03-02 21:00"), END) == at("2026-03-03 08:00")
-    assert handoff(nights, at("2026-03-02 08:00"), END) == at("2026-03-02 20:00")
-    assert handoff(nights, at("2026-03-02 08:00"), at("2026-03-02 20:00")) is None
+    assert handoff(night_schedule, at("2026-03-02 21:00"), END) == at("2026-03-03 08:00")
+    assert handoff(night_schedule, at("2026-03-02 08:00"), END) == at("2026-03-02 20:00")
+    assert handoff(night_schedule, at("2026-03-02 08:00"), at("2026-03-02 20:00")) is None
 
 
 RESTRICTED = weekly(*((f"{day} 08:00", 10 * HOUR) for day in ("Mon", "Tue", "Wed", "Thu", "Fri")))
@@ -76,24 +85,24 @@ RESTRICTED = weekly(*((f"{day} 08:00", 10 * HOUR) for day in ("Mon", "Tue", "Wed
     [
         pytest.param(schedule(layer(length=HOUR)), id="hourly"),
         pytest.param(schedule(layer(length=HOUR), time_zone="Europe/Berlin", by_local_time=True), id="local"),
-        pytest.param(schedule(layer(length=WEEK, **NIGHTS)), id="nights"),
+        pytest.param(schedule(layer(length=WEEK, **NIGHT_HOURS)), id="nights"),
         pytest.param(schedule(layer(length=3 * HOUR, **RESTRICTED), layer("alice")), id="office hours"),
         pytest.param(schedule(layer(end="2026-03-03 00:00"), layer(start="2026-03-08 00:00")), id="short"),
     ],
 )
 @pytest.mark.parametrize("length", [HOUR, DAY, 30 * DAY, 366 * DAY], ids=str)
 def test_there_is_never_more_work_than_was_told(of, length):
-    found = len(by_layers(of, START, START + length))
+    found = len(list_layer_shifts(of, START, START + length))
 
-    assert found <= work([of], START, START + length) <= 8 * found + 100
+    assert found <= estimate_work([of], START, START + length) <= 8 * found + 100
 
 
 def test_of_too_much_the_beginning_is_looked_at():
-    many = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
+    layers_or_overrides = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
 
-    end = fitting(many, START, START + 366 * DAY)
-    assert MOST_WORK / 2 < work([many], START, end) <= MOST_WORK
-    assert fitting(many, START, END) == END
+    end = fit_end(layers_or_overrides, START, START + 366 * DAY)
+    assert MAX_WORK / 2 < estimate_work([layers_or_overrides], START, end) <= MAX_WORK
+    assert fit_end(layers_or_overrides, START, END) == END
 
 
 def test_what_takes_much_leaves_what_takes_little_as_it_is():
@@ -101,14 +110,14 @@ def test_what_takes_much_leaves_what_takes_little_as_it_is():
     little = schedule(layer("alice bob"))
     end = START + 30 * DAY
 
-    first, second, third = fairly([(much, START, end), (little, START, end), (much, START, end)], 20_000)
+    first, second, third = share_work([(much, START, end), (little, START, end), (much, START, end)], 20_000)
     assert second == end
     assert START < first == third < end
-    assert fairly([(much, START, end), (little, START, end)], 80) == [START, end]
+    assert share_work([(much, START, end), (little, START, end)], 80) == [START, end]
 
 
 # From when until when somebody's shift is told, whatever was asked about: a row for each kind of layer.
-WHOLE = {
+WHOLE_SHIFT = {
     "one person for ever": (layer("alice", start="2020-01-05 09:00"), "2020-01-05 09:00", None),
     "one person until it ends": (
         layer("alice alice", start="2020-01-05 09:00", end="2031-01-01 00:00"),
@@ -125,7 +134,7 @@ WHOLE = {
         "2026-12-31 00:00",
         "2028-12-30 00:00",
     ),
-    "a night": (layer("alice", **NIGHTS), "2026-07-01 20:00", "2026-07-02 08:00"),
+    "a night": (layer("alice", **NIGHT_HOURS), "2026-07-01 20:00", "2026-07-02 08:00"),
     "a week but for an hour": (
         layer(
             "alice alice bob", length=90 * DAY, start="2026-06-01 00:00", **weekly(("Mon 01:00", 167 * HOUR))
@@ -136,16 +145,16 @@ WHOLE = {
 }
 
 
-@pytest.mark.parametrize(("given", "start", "end"), WHOLE.values(), ids=WHOLE)
+@pytest.mark.parametrize(("schedule_facts", "start", "end"), WHOLE_SHIFT.values(), ids=WHOLE_SHIFT)
 @pytest.mark.parametrize("by_local_time", [False, True])
-def test_a_shift_is_told_whole_whatever_was_asked_about(given, start, end, by_local_time):
-    of = schedule(given, by_local_time=by_local_time)
-    moment = at("2027-03-02 12:00") if given.shift_length == 365 * DAY else at("2026-07-02 02:00")
+def test_a_shift_is_told_whole_whatever_was_asked_about(schedule_facts, start, end, by_local_time):
+    of = schedule(schedule_facts, by_local_time=by_local_time)
+    moment = at("2027-03-02 12:00") if schedule_facts.shift_length == 365 * DAY else at("2026-07-02 02:00")
     expected = [(at(start), None if end is None else at(end))]
 
     for length in (HOUR, 20 * DAY, 300 * DAY):
         for asked in ((moment, moment + length), (moment - length, moment + HOUR)):
-            found = whole(of, shifts_of(of, *asked, NAMES), *asked)
+            found = extend_shifts(of, list_joined_shifts(of, *asked, NAMES), *asked)
             here = [each for each in found if each.shift.username == "alice" and each.shift.start <= moment]
             assert [
                 (each.shift.start, each.until) for each in here if not each.until or each.until > moment
@@ -162,9 +171,10 @@ def test_overrides_end_what_would_have_no_end():
     )
     asked = (START, START + HOUR)
 
-    assert [(each.shift.start, each.until) for each in whole(of, shifts_of(of, *asked, NAMES), *asked)] == [
-        (at("2024-03-02 00:00"), at("2029-03-01 00:00"))
-    ]
+    assert [
+        (each.shift.start, each.until)
+        for each in extend_shifts(of, list_joined_shifts(of, *asked, NAMES), *asked)
+    ] == [(at("2024-03-02 00:00"), at("2029-03-01 00:00"))]
 
 
 def test_an_override_with_the_id_of_a_layer_is_another_shift():
@@ -173,23 +183,25 @@ def test_an_override_with_the_id_of_a_layer_is_another_shift():
         layer("alice"), overrides=[override("alice", "2026-03-03 00:00", "2026-03-04 00:00", "layer-1")]
     )
 
-    assert [(each.start.day, each.is_override) for each in shifts_of(of, START, END, NAMES)][-2:] == [
+    assert [(each.start.day, each.is_override) for each in list_joined_shifts(of, START, END, NAMES)][
+        -2:
+    ] == [
         (3, True),
         (4, False),
     ]
     moment = at("2026-03-03 12:00")
-    found = shifts_of(of, moment, END, NAMES)
-    (held,) = coverage.held(of, moment, found, END)
+    found = list_joined_shifts(of, moment, END, NAMES)
+    (held,) = coverage.list_current(of, moment, found, END)
     assert (held.shift.is_override, held.until) == (True, at("2026-03-04 00:00"))
 
 
-def told(of):
+def list_displaced(of):
     return {
         unique_id: {
             username: [f"{start:%d %H} {end:%d %H}" for start, end in spans]
             for username, spans in displaced.items()
         }
-        for unique_id, displaced in overridden(of).items()
+        for unique_id, displaced in find_displaced(of).items()
     }
 
 
@@ -197,7 +209,9 @@ def test_an_override_displaces_those_whose_turn_it_is_within_it():
     holding = override("charlie", "2026-03-02 12:00", "2026-03-04 12:00")
     of = schedule(layer("alice bob", start="2026-03-02 00:00"), overrides=[holding])
 
-    assert told(of) == {"override-1": {"alice": ["02 12 03 00", "04 00 04 12"], "bob": ["03 00 04 00"]}}
+    assert list_displaced(of) == {
+        "override-1": {"alice": ["02 12 03 00", "04 00 04 12"], "bob": ["03 00 04 00"]}
+    }
 
 
 def test_it_does_not_displace_whose_own_it_is_nor_who_holds_another():
@@ -209,15 +223,15 @@ def test_it_does_not_displace_whose_own_it_is_nor_who_holds_another():
         ],
     )
 
-    assert told(of) == {"alices": {"bob": ["03 00 03 06", "03 12 04 00"]}, "bobs": {}}
+    assert list_displaced(of) == {"alices": {"bob": ["03 00 03 06", "03 12 04 00"]}, "bobs": {}}
 
 
 def test_where_nobody_was_on_call_nobody_is_displaced():
     of = schedule(
-        layer("alice", **NIGHTS), overrides=[override("bob", "2026-03-02 06:00", "2026-03-02 21:00")]
+        layer("alice", **NIGHT_HOURS), overrides=[override("bob", "2026-03-02 06:00", "2026-03-02 21:00")]
     )
 
-    assert told(of) == {"override-1": {"alice": ["02 06 02 08", "02 20 02 21"]}}
+    assert list_displaced(of) == {"override-1": {"alice": ["02 06 02 08", "02 20 02 21"]}}
 
 
 def test_turns_by_two_layers_are_one_span():
@@ -226,24 +240,24 @@ def test_turns_by_two_layers_are_one_span():
         overrides=[override("bob", "2026-03-02 06:00", "2026-03-02 21:00")],
     )  # fmt: skip
 
-    assert told(of) == {"override-1": {"alice": ["02 06 02 21"]}}
+    assert list_displaced(of) == {"override-1": {"alice": ["02 06 02 21"]}}
 
 
 def test_they_are_those_whom_no_answer_names_while_it_holds():
     """Beside the answers themselves, every half an hour."""
     of = schedule(
-        layer("alice bob charlie", length=5 * HOUR), layer("bob alice", unique_id="layer-2", **NIGHTS),
+        layer("alice bob charlie", length=5 * HOUR), layer("bob alice", unique_id="layer-2", **NIGHT_HOURS),
         overrides=[
             override("alice", "2026-03-02 07:00", "2026-03-03 12:00", "one"),
             override("charlie", "2026-03-03 04:30", "2026-03-04 01:00", "two"),
         ],
     )  # fmt: skip
-    found, plain = overridden(of), replace(of, overrides=())
+    found, plain = find_displaced(of), replace(of, overrides=())
 
     for half_hours in range(150):
         moment = START + half_hours * timedelta(minutes=30)
-        turns = {shift.username for shift in on_call(plain, moment)}
-        away = turns - {shift.username for shift in on_call(of, moment)}
+        turns = {shift.username for shift in list_on_call(plain, moment)}
+        absent_users = turns - {shift.username for shift in list_on_call(of, moment)}
         for each in of.overrides:
             holds = each.start <= moment < each.end
             displaced = {
@@ -251,33 +265,35 @@ def test_they_are_those_whom_no_answer_names_while_it_holds():
                 for username, spans in found[each.unique_id].items()
                 if any(start <= moment < end for start, end in spans)
             }
-            assert displaced == (away if holds else set())
+            assert displaced == (absent_users if holds else set())
 
 
 def test_of_a_long_override_the_first_spans_are_told():
     long = override("charlie", "2026-03-02 00:00", "2066-03-02 00:00")
     of = schedule(layer("alice bob", start="2026-03-02 00:00", length=HOUR), overrides=[long])
-    found = overridden(of)["override-1"]
+    found = find_displaced(of)["override-1"]
 
-    assert sum(map(len, found.values())) == MOST_SPANS
+    assert sum(map(len, found.values())) == MAX_SPANS
     assert found["alice"][0] == (START, START + HOUR)
-    assert found["bob"][-1] == (START + (MOST_SPANS - 1) * HOUR, START + MOST_SPANS * HOUR)
+    assert found["bob"][-1] == (START + (MAX_SPANS - 1) * HOUR, START + MAX_SPANS * HOUR)
 
 
 def test_long_ones_take_nothing_from_short_ones():
     long = [override("charlie", "1900-01-01 00:00", "9999-01-01 00:00", f"long-{n}") for n in range(500)]
     short = override("charlie", "2026-03-02 00:00", "2026-03-03 00:00", "short")
-    hourly = layer("alice bob", start="1980-03-02 00:00", length=HOUR, **NIGHTS)
-    found = overridden(schedule(hourly, overrides=[*long, short]))
+    hourly = layer("alice bob", start="1980-03-02 00:00", length=HOUR, **NIGHT_HOURS)
+    found = find_displaced(schedule(hourly, overrides=[*long, short]))
 
     assert len(found["short"]["alice"]) == len(found["short"]["bob"]) == 6
-    assert sum(len(spans) for told in found.values() for spans in told.values()) <= 50_000
+    assert sum(len(spans) for by_user in found.values() for spans in by_user.values()) <= 50_000
 
 
 def test_there_is_an_end_to_what_is_looked_at_for_very_many():
-    many = [override("charlie", "2026-03-02 00:00", "2027-03-02 00:00", f"many-{n}") for n in range(2000)]
+    layers_or_overrides = [
+        override("charlie", "2026-03-02 00:00", "2027-03-02 00:00", f"many-{n}") for n in range(2000)
+    ]
     layers = (layer("alice bob", length=HOUR, unique_id=f"layer-{n}") for n in range(50))
-    found = overridden(schedule(*layers, overrides=many))
+    found = find_displaced(schedule(*layers, overrides=layers_or_overrides))
 
     assert len(found) == 2000
     assert 0 < sum(bool(displaced) for displaced in found.values()) < 2000
@@ -286,7 +302,7 @@ def test_there_is_an_end_to_what_is_looked_at_for_very_many():
 def test_overrides_that_hold_in_no_time_of_ours_displace_nobody():
     for start, end in (("0001-01-01 00:00", "1950-01-01 00:00"), ("2500-01-01 00:00", "9999-12-31 23:59")):
         of = schedule(layer("alice", start="0001-01-01 00:00"), overrides=[override("bob", start, end)])
-        assert overridden(of) == {"override-1": {}}
+        assert find_displaced(of) == {"override-1": {}}
 
 
 def test_many_overrides_in_a_long_time_are_looked_through_once_each():
@@ -294,7 +310,7 @@ def test_many_overrides_in_a_long_time_are_looked_through_once_each():
     hours = [f"{START + hour * HOUR:%Y-%m-%d %H:%M}" for hour in range(8001)]
     often = [override("charlie", hours[hour], hours[hour + 1]) for hour in range(0, 8000, 4)]
     of = schedule(layer("alice bob", start="2026-03-02 00:00", length=HOUR), overrides=often)
-    found = shifts(of, START, START + 8000 * HOUR)
+    found = list_shifts(of, START, START + 8000 * HOUR)
 
     assert [shift.username for shift in found[:5]] == ["charlie", "bob", "alice", "bob", "charlie"]
     assert len(found) == 8000

@@ -5,24 +5,26 @@ from dataclasses import replace
 import pytest
 
 from models.enums import TargetType
-from models.facts import Directory, PersonFacts, PolicyFacts, RotaFacts, StepFacts, StepTarget
+from models.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleOverview, StepFacts, StepTarget
 from schedules import problems
-from schedules.coverage import shifts_of
-from schedules.problems import folded_twice
+from schedules.coverage import list_joined_shifts
+from schedules.problems import group_double_shifts
 from tests.schedules.rotas import DAY, HOUR, WEEK, at, daily, layer, override, schedule
 
 NAMES = {name.lower(): name for name in ("Alice", "Bob", "Charlie")}
 START, END = at("2026-03-02 00:00"), at("2026-03-09 00:00")
 
 
-def rota(of, members="alice bob charlie", *, is_used=True):
-    return RotaFacts(of, "Payments", frozenset(members.split()), is_used)
+def build_overview(of, members="alice bob charlie", *, is_used=True):
+    return ScheduleOverview(of, "Payments", frozenset(members.split()), is_used)
 
 
 def gaps(of, start=START, end=END, here=NAMES, **options):
-    found = problems.gaps(rota(of, **options), shifts_of(of, start, end, here), start, end)
-    assert {problem.kind for problem in found} <= {"gap"}
-    return [(problem.start, problem.end, problem.what) for problem in found]
+    found = problems.find_gaps(
+        build_overview(of, **options), list_joined_shifts(of, start, end, here), start, end
+    )
+    assert {check.kind for check in found} <= {"gap"}
+    return [(check.start, check.end, check.what) for check in found]
 
 
 def test_nobody_is_on_call_where_no_layer_and_no_override_counts():
@@ -71,7 +73,7 @@ def test_there_is_no_gap_at_all_in_what_is_covered():
 
 
 def strangers(of, members, names=NAMES):
-    return problems.strangers(rota(of, members), START, END, names)
+    return problems.find_outsiders(build_overview(of, members), START, END, names)
 
 
 def test_an_override_by_somebody_who_is_not_in_the_team_is_told_within_the_time():
@@ -96,26 +98,26 @@ def test_who_left_the_account_is_no_stranger():
 
 
 def twice(*schedules, about=None, start=START, end=END):
-    spread = [(each, shifts_of(each, start, end, NAMES)) for each in schedules]
-    return list(problems.twice(spread, start, end, NAMES, about=about))
+    spread = [(each, list_joined_shifts(each, start, end, NAMES)) for each in schedules]
+    return list(problems.find_double_shifts(spread, start, end, NAMES, about=about))
 
 
-def other(*layers, **options):
+def build_other(*layers, **options):
     return replace(schedule(*layers, **options), row=2, unique_id="schedule-2", name="Other")
 
 
 def test_somebody_is_on_call_by_two_schedules_at_once():
     mine = schedule(layer("alice bob", start="2026-03-02 00:00", length=WEEK))
-    theirs = other(
+    theirs = build_other(
         layer("bob alice", start="2026-03-01 00:00"),
         overrides=[override("charlie", "2026-03-04 00:00", "2026-03-05 00:00")],
     )
     found = twice(mine, theirs)
 
-    assert [(problem.start.day, problem.end.day, problem.username) for problem in found] == [
+    assert [(check.start.day, check.end.day, check.username) for check in found] == [
         (2, 3, "alice"), (6, 7, "alice"), (8, 9, "alice"),
     ]  # fmt: skip
-    assert {problem.schedules for problem in found} == {(mine, theirs)}
+    assert {check.schedules for check in found} == {(mine, theirs)}
     assert found[0].what == (
         "Alice is on call twice from Mon 02 Mar 2026 00:00 UTC to Tue 03 Mar 2026 00:00 UTC:"
         " by Schedule (layer Layer-1) and by Other (layer Layer-1)"
@@ -123,14 +125,14 @@ def test_somebody_is_on_call_by_two_schedules_at_once():
 
 
 def test_the_schedule_that_it_is_about_stands_first():
-    mine, theirs = schedule(layer("alice")), other(layer("alice"))
+    mine, theirs = schedule(layer("alice")), build_other(layer("alice"))
 
     for about, second in ((mine, theirs), (theirs, mine)):
-        assert [problem.schedules for problem in twice(mine, theirs, about=about)] == [(about, second)]
+        assert [check.schedules for check in twice(mine, theirs, about=about)] == [(about, second)]
 
 
 def test_it_is_about_no_two_others():
-    mine, one = schedule(layer("bob")), other(layer("alice"))
+    mine, one = schedule(layer("bob")), build_other(layer("alice"))
 
     assert twice(mine, one, replace(one, row=3, name="Third"), about=mine) == []
 
@@ -141,7 +143,7 @@ def test_somebody_is_on_call_by_two_layers_at_once():
     both = schedule(days, replace(nights, shift_length=2 * DAY))
     found = twice(both, end=START + 4 * DAY)
 
-    assert [(problem.start.day, problem.username) for problem in found] == [(3, "bob"), (4, "alice")]
+    assert [(check.start.day, check.username) for check in found] == [(3, "bob"), (4, "alice")]
     assert found[0].schedules == (both,)
     assert found[0].what.endswith(": by Schedule, by layer Nights and by layer Layer-1")
 
@@ -156,15 +158,15 @@ def test_turns_that_follow_one_another_are_no_conflict():
 def test_one_overlap_is_told_once_however_many_turns_it_has():
     hourly = schedule(layer("alice", length=HOUR))
 
-    (found,) = twice(hourly, other(layer("alice")))
+    (found,) = twice(hourly, build_other(layer("alice")))
     assert (found.start, found.end) == (START, END)
 
 
 def test_what_somebody_has_twice_by_one_schedule_is_one_to_others():
     both = schedule(layer("alice", unique_id="layer-1"), layer("alice", unique_id="layer-2"))
-    found = twice(both, other(layer("alice")))
+    found = twice(both, build_other(layer("alice")))
 
-    assert [tuple(each.row for each in problem.schedules) for problem in found] == [(1,), (1, 2)]
+    assert [tuple(each.row for each in check.schedules) for check in found] == [(1,), (1, 2)]
 
 
 def test_more_than_a_few_of_the_same_are_one():
@@ -173,16 +175,16 @@ def test_more_than_a_few_of_the_same_are_one():
         layer("alice", **daily(("20:00", HOUR))),
     ]
 
-    def folded(days):
+    def fold(days):
         end = START + days * DAY
-        both = (schedule(hours[0]), other(hours[1]))
-        spread = [(each, shifts_of(each, START, end, NAMES)) for each in both]
-        return [problem.what for problem in folded_twice(spread, START, end, NAMES)]
+        both = (schedule(hours[0]), build_other(hours[1]))
+        spread = [(each, list_joined_shifts(each, START, end, NAMES)) for each in both]
+        return [check.what for check in group_double_shifts(spread, START, end, NAMES)]
 
-    one, three, many = map(folded, (1, 3, 7))
+    one, three, seven_days = map(fold, (1, 3, 7))
 
-    assert (len(one), len(three), len(many)) == (1, 3, 1)
-    assert many == [
+    assert (len(one), len(three), len(seven_days)) == (1, 3, 1)
+    assert seven_days == [
         "Alice is on call twice 7 times until Sun 08 Mar 2026 21:00 UTC, first from Mon 02 Mar 2026 20:00 UTC"
         " to Mon 02 Mar 2026 21:00 UTC: by Schedule and by Other"
     ]
@@ -207,13 +209,18 @@ def policy(*steps):
 
 
 def cover(of, *schedules, until=END, people="alice bob charlie"):
-    looked_at = {each.unique_id: (each, shifts_of(each, START, END, NAMES), until) for each in schedules}
-    book = Directory(people={name: PersonFacts(0, name, name) for name in people.split()})
-    return problems.cover(of, book, looked_at, START, END)
+    looked_at = {
+        each.unique_id: (each, list_joined_shifts(each, START, END, NAMES), until) for each in schedules
+    }
+    config = OnCallConfig(people={name: PersonFacts(0, name, name) for name in people.split()})
+    return problems.find_covered_time(of, config, looked_at, START, END)
 
 
 def test_schedules_of_several_steps_cover_a_policy_together():
-    days, nights = schedule(layer(**daily(("08:00", 10 * HOUR)))), other(layer(**daily(("18:00", 14 * HOUR))))
+    days, nights = (
+        schedule(layer(**daily(("08:00", 10 * HOUR)))),
+        build_other(layer(**daily(("18:00", 14 * HOUR)))),
+    )
 
     ((start, end),) = cover(policy("schedule-1 schedule-2"), days, nights).spans
     assert start < START < END < end
@@ -241,13 +248,15 @@ def test_gaps_of_a_policy_name_it_and_many_are_one():
     of, days = policy("schedule-1"), schedule(layer(), time_zone="Europe/Berlin")
     gaps = [(START + day * DAY, START + day * DAY + HOUR) for day in range(6)]
 
-    told = [problems.gap_of_policy(of, (days,), spans, END).what for spans in problems.in_few(gaps[:2])]
-    assert told[0] == (
+    messages = [
+        problems.build_policy_gap(of, (days,), spans, END).what for spans in problems.group_spans(gaps[:2])
+    ]
+    assert messages[0] == (
         "nobody is on call by the policy Default from Mon 02 Mar 2026 01:00 CET to Mon 02 Mar 2026 02:00 CET"
     )
-    assert len(told) == 2
-    (spans,) = problems.in_few(gaps)
-    assert problems.gap_of_policy(of, (days,), spans, END).what == (
+    assert len(messages) == 2
+    (spans,) = problems.group_spans(gaps)
+    assert problems.build_policy_gap(of, (days,), spans, END).what == (
         "nobody is on call by the policy Default 6 times until Sat 07 Mar 2026 02:00 CET,"
         " first from Mon 02 Mar 2026 01:00 CET to Mon 02 Mar 2026 02:00 CET"
     )

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 
 from models.enums import RestrictionType
-from schedules.restrictions import is_unrestricted, windows
-from schedules.wall import zone_of
+from schedules.restrictions import is_unrestricted, list_windows
+from schedules.wall import get_zone
 from tests.schedules.rotas import DAY, DAYS, HOUR, SECOND, WEEK, at, daily, layer, restricted, weekly
 
 
-def let_through(restrictions, start, end, zone="UTC"):
+def list_allowed(restrictions, start, end, zone="UTC"):
     """Each span as "Mon 22:00 - Tue 08:00", in UTC."""
-    found = windows(layer(**restrictions), zone_of(zone), at(start), at(end))
+    found = list_windows(layer(**restrictions), get_zone(zone), at(start), at(end))
     return [f"{opens:%a %H:%M} - {closes:%a %H:%M}" for opens, closes in found]
 
 
@@ -73,7 +73,7 @@ def let_through(restrictions, start, end, zone="UTC"):
     ],
 )
 def test_daily_restrictions(restrictions, expected):
-    assert let_through(restrictions, "2026-03-02 00:00", "2026-03-04 00:00") == expected
+    assert list_allowed(restrictions, "2026-03-02 00:00", "2026-03-04 00:00") == expected
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_daily_restrictions(restrictions, expected):
     ],
 )
 def test_weekly_restrictions(restrictions, expected):
-    assert let_through(restrictions, "2026-03-02 00:00", "2026-03-16 00:00") == expected
+    assert list_allowed(restrictions, "2026-03-02 00:00", "2026-03-16 00:00") == expected
 
 
 def test_the_day_of_a_daily_restriction_means_nothing():
     restrictions = restricted(RestrictionType.DAILY, (7, "09:00", HOUR))
 
-    assert let_through(restrictions, "2026-03-02 00:00", "2026-03-04 00:00") == [
+    assert list_allowed(restrictions, "2026-03-02 00:00", "2026-03-04 00:00") == [
         "Mon 09:00 - Mon 10:00",
         "Tue 09:00 - Tue 10:00",
     ]
@@ -132,7 +132,7 @@ def test_the_day_of_a_daily_restriction_means_nothing():
     ],
 )
 def test_spans_that_reach_into_the_time_asked_about_are_told_whole(start, end, expected):
-    assert let_through(daily(("09:00", HOUR)), start, end) == expected
+    assert list_allowed(daily(("09:00", HOUR)), start, end) == expected
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_leaves_nothing_out_is_no_restriction(restrictions, expected):
 )  # fmt: skip
 def test_both_ends_are_moments_of_the_clock_on_the_wall(opens, duration, spring, autumn):
     asked = {"2026-03-28 20:00": "2026-03-29 19:00", "2026-10-24 19:30": "2026-10-25 20:00"}
-    found = [let_through(daily((opens, duration)), *each, "Europe/Berlin") for each in asked.items()]
+    found = [list_allowed(daily((opens, duration)), *each, "Europe/Berlin") for each in asked.items()]
 
     assert found == [[spring] if spring else [], [autumn]]
 
@@ -187,7 +187,7 @@ def test_what_is_left_out_within_a_leap_takes_no_time():
     """Spans touch there, as the one has ended and the other begun."""
     restrictions = daily(("02:40", 23 * HOUR + HOUR / 2))
 
-    assert let_through(restrictions, "2026-03-28 12:00", "2026-03-30 12:00", "Europe/Berlin") == [
+    assert list_allowed(restrictions, "2026-03-28 12:00", "2026-03-30 12:00", "Europe/Berlin") == [
         "Sat 01:40 - Sun 01:00",
         "Sun 01:00 - Mon 00:10",
         "Mon 00:40 - Tue 00:10",

@@ -7,86 +7,90 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.effects import DONE_ONCE, Actor, ArmTimers, SaveIncident
+from models.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncident
 from models.enums import ActorKind, IncidentStatus, TimerKind
-from models.facts import Surroundings
+from models.facts import IncidentContext
 from pipeline import moves
 from schedules import due
-from schedules.timers import wanted
-from tests.facts import ALICE, BOB, MINUTE, NOON, directory, incident, service, sla
+from schedules.timers import get_expected_timers
+from tests.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
 
 ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
 T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
-BOOK = directory((0, "alice"), (5, "bob"))
-WATCH = service(auto_resolve_s=3600, acknowledgement_timeout_s=900)
+CONFIG = build_config((0, "alice"), (5, "bob"))
+SERVICE = service(auto_resolve_s=3600, acknowledgement_timeout_s=900)
 PARENT = incident(unique_id="parent", row=9, number=9)
 GOLD = sla((1, -5, "alice"), (1, 10, "bob"), (2, -15, "bob"), acknowledge=20, resolve=90)
 SILVER = sla((2, 0, "alice"), resolve=120, row=2, name="Silver")
-PROMISED = replace(BOOK, slas={1: GOLD, 2: SILVER})
+CONFIG_WITH_SLAS = replace(CONFIG, slas={1: GOLD, 2: SILVER})
 
 
-def kinds(state, watch=WATCH):
-    return {timer.kind for timer in wanted(state, watch, BOOK)}
+def list_kinds(state, watched_service=SERVICE):
+    return {timer.kind for timer in get_expected_timers(state, watched_service, CONFIG)}
 
 
-def asleep(**changes):
+def build_snoozed(**changes):
     return incident(
         status=A, acknowledged_date=NOON, snoozed_at=NOON, snoozed_till=NOON + 30 * MINUTE, **changes
     )
 
 
 def test_a_sleep_overrides_the_acknowledgement_time_out_and_nothing_else():
-    assert kinds(asleep()) == {TimerKind.SNOOZE, TimerKind.AUTO_RESOLVE}
-    assert kinds(incident(status=A, acknowledged_date=NOON)) == {
+    assert list_kinds(build_snoozed()) == {TimerKind.SNOOZE, TimerKind.AUTO_RESOLVE}
+    assert list_kinds(incident(status=A, acknowledged_date=NOON)) == {
         TimerKind.ACKNOWLEDGEMENT_TIMEOUT,
         TimerKind.AUTO_RESOLVE,
     }
 
 
 def test_a_child_waits_for_nothing():
-    for state in (incident(parent=9), incident(status=A, acknowledged_date=NOON, parent=9), asleep(parent=9)):
-        assert kinds(state) == set()
+    for state in (
+        incident(parent=9),
+        incident(status=A, acknowledged_date=NOON, parent=9),
+        build_snoozed(parent=9),
+    ):
+        assert list_kinds(state) == set()
 
 
 def test_the_next_sleep_is_another_wait():
-    first, second = asleep(), asleep().but(snoozed_at=NOON + MINUTE)
-    keys = [timer.key for state in (first, second) for timer in wanted(state, service(), BOOK)]
+    first, second = build_snoozed(), build_snoozed().with_changes(snoozed_at=NOON + MINUTE)
+    keys = [timer.key for state in (first, second) for timer in get_expected_timers(state, service(), CONFIG)]
 
     assert len(set(keys)) == 2
 
 
-def decide(kind, state, at, watch=WATCH, key=""):
-    return due.decide(kind, Surroundings(state, watch, BOOK), at, key)
+def decide(kind, state, at, watched_service=SERVICE, key=""):
+    return due.decide(kind, IncidentContext(state, watched_service, CONFIG), at, key)
 
 
 def test_when_the_sleep_is_over_it_is_triggered_again_and_people_are_told():
-    outcome, effects = decide(TimerKind.SNOOZE, asleep(), NOON + 30 * MINUTE)
+    outcome, effects = decide(TimerKind.SNOOZE, build_snoozed(), NOON + 30 * MINUTE)
 
     after = [effect.incident for effect in effects if isinstance(effect, SaveIncident)][-1]
     assert outcome == "triggered again"
-    assert (after.status, after.snoozed_till, after.chain) == (T, None, 2)
-    assert [notice.user for notice in notices(effects)] == [ALICE.row]
+    assert (after.status, after.snoozed_till, after.escalation_run) == (T, None, 2)
+    assert [notification.user for notification in list_notifications(effects)] == [ALICE.row]
 
 
-def notices(effects):
-    return [effect.notice for effect in effects if hasattr(effect, "notice")]
+def list_notifications(effects):
+    return [effect.notification for effect in effects if hasattr(effect, "notification")]
 
 
 @pytest.mark.parametrize(
     ("kind", "state", "outcome"),
     [
         (TimerKind.SNOOZE, incident(status=A), "the incident is awake"),
-        (TimerKind.SNOOZE, asleep(), "asleep until later"),
-        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, asleep(), "the incident is asleep"),
+        (TimerKind.SNOOZE, build_snoozed(), "asleep until later"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(), "the incident is asleep"),
         (TimerKind.AUTO_RESOLVE, incident(parent=9), "the incident is merged into another"),
-        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, asleep(parent=9), "the incident is merged into another"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(parent=9), "the incident is merged into another"),
     ],
 )
 def test_a_timer_that_comes_when_all_has_changed_does_nothing_and_says_why(kind, state, outcome):
-    said, effects = decide(kind, state, NOON + 20 * MINUTE)
+    outcome_text, effects = decide(kind, state, NOON + 20 * MINUTE)
 
-    assert said == outcome
-    assert notices(effects) == []
+    assert outcome_text == outcome
+    assert list_notifications(effects) == []
     assert {e.incident.status for e in effects if isinstance(e, SaveIncident)} <= {state.status}
 
 
@@ -94,7 +98,7 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it():
     child = incident(unique_id="child", row=2, parent=1, status=A)
     _, effects = due.decide(
         TimerKind.AUTO_RESOLVE,
-        Surroundings(incident(number=1), WATCH, BOOK, (child,)),
+        IncidentContext(incident(number=1), SERVICE, CONFIG, (child,)),
         NOON + 60 * MINUTE,
         "",
     )
@@ -104,17 +108,17 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it():
 
 
 def snooze(state, now):
-    if moves.against_snoozing(state):
+    if moves.check_snooze(state):
         return ()
-    return moves.snooze(state, now + 20 * MINUTE, WATCH, PROMISED, ACTOR, now)
+    return moves.snooze(state, now + 20 * MINUTE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
 
 
 def merge(state, now):
-    return () if moves.against_merging(PARENT, [state]) else moves.merge(PARENT, [state], [], ACTOR, now)
+    return () if moves.check_merge(PARENT, [state]) else moves.merge(PARENT, [state], [], ACTOR, now)
 
 
 def unmerge(state, now):
-    return () if state.parent is None else moves.unmerge(state, PARENT, WATCH, PROMISED, ACTOR, now)
+    return () if state.parent is None else moves.unmerge(state, PARENT, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
 
 
 def fire(pending, state, now):
@@ -122,75 +126,80 @@ def fire(pending, state, now):
     effects, done = (), set()
     for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
-            found = Surroundings(moves.after(state, effects), WATCH, PROMISED)
+            found = IncidentContext(moves.get_saved(state, effects), SERVICE, CONFIG_WITH_SLAS)
             outcome, more = due.decide(timer.kind, found, now, timer.key)
             effects += more
-            done |= {timer.key} if outcome.startswith(DONE_ONCE) else set()
+            done |= {timer.key} if outcome.startswith(FIRED_ONCE) else set()
     return effects, done
 
 
-def to_sla(row):
-    return lambda state, now: moves.change_sla(state, row, WATCH, PROMISED, now, "because")
+def change_sla_to(row):
+    return lambda state, now: moves.change_sla(state, row, SERVICE, CONFIG_WITH_SLAS, now, "because")
 
 
-def moving(to):
-    return lambda state, now: moves.move(state, to, WATCH, PROMISED, ACTOR, now, "because")
+def move_to(to):
+    return lambda state, now: moves.change_status(state, to, SERVICE, CONFIG_WITH_SLAS, ACTOR, now, "because")
 
 
-MOVES = {
-    "trigger": moving(T),
-    "acknowledge": moving(A),
-    "resolve": moving(R),
-    "to alice": lambda state, now: moves.assign(state, ALICE, WATCH, PROMISED, ACTOR, now),
-    "to nobody": lambda state, now: moves.assign(state, None, WATCH, PROMISED, ACTOR, now),
-    "by the policy": lambda state, now: moves.change_policy(state, 1, WATCH, PROMISED, ACTOR, now),
-    "by none": lambda state, now: moves.change_policy(state, None, WATCH, PROMISED, ACTOR, now),
+ACTIONS = {
+    "trigger": move_to(T),
+    "acknowledge": move_to(A),
+    "resolve": move_to(R),
+    "to alice": lambda state, now: moves.assign(state, ALICE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "to nobody": lambda state, now: moves.assign(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "by the policy": lambda state, now: moves.change_policy(state, 1, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "by none": lambda state, now: moves.change_policy(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
     "snooze": snooze,
-    "wake": lambda state, now: moves.wake(state, WATCH, PROMISED, ACTOR, now),
+    "wake": lambda state, now: moves.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
     "merge": merge,
     "unmerge": unmerge,
-    "to gold": to_sla(1),
-    "to silver": to_sla(2),
-    "to no SLA": to_sla(None),
+    "to gold": change_sla_to(1),
+    "to silver": change_sla_to(2),
+    "to no SLA": change_sla_to(None),
 }
-HAPPENINGS = sorted([*MOVES, "time passes"])
-HISTORY = st.lists(st.tuples(st.sampled_from(HAPPENINGS), st.integers(0, 40)), max_size=25)
+ACTIONS_AND_TIMERS = sorted([*ACTIONS, "time passes"])
+ACTION_LISTS = st.lists(st.tuples(st.sampled_from(ACTIONS_AND_TIMERS), st.integers(0, 40)), max_size=25)
 
 
-@given(HISTORY)
-def test_after_any_moves_exactly_the_wanted_timers_wait(history):
+@given(ACTION_LISTS)
+def test_after_any_moves_exactly_the_wanted_timers_wait(actions):
     """Of those that do something once, those that have done it neither wait nor are done again."""
-    now, state, done = NOON, incident(number=1, promised_from=NOON, sla=1), set()
-    pending = set(wanted(state, WATCH, PROMISED))
-    for name, minutes in history:
+    now, state, done = NOON, incident(number=1, sla_started_at=NOON, sla=1), set()
+    pending = set(get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS))
+    for name, minutes in actions:
         now += timedelta(minutes=minutes)
         if name == "time passes":
             effects, fired = fire(pending, state, now)
             assert not fired & done
             done |= fired
         else:
-            effects = MOVES[name](state, now)
-        state = moves.after(state, effects)
-        for armed in effects:
-            if isinstance(armed, ArmTimers) and armed.incident == state.unique_id:
-                pending = set(armed.wanted)
+            effects = ACTIONS[name](state, now)
+        state = moves.get_saved(state, effects)
+        for reconcile in effects:
+            if isinstance(reconcile, ReconcileTimers) and reconcile.incident == state.unique_id:
+                pending = set(reconcile.expected)
         pending = {timer for timer in pending if timer.key not in done}
 
-        expected = {timer for timer in wanted(state, WATCH, PROMISED) if timer.key not in done}
+        expected = {
+            timer for timer in get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS) if timer.key not in done
+        }
         assert pending == expected, name
         assert state.snoozed_till is None or (state.status is A and state.parent is None)
         assert state.parent is None or state.status is not T
 
 
-@given(HISTORY)
-def test_what_is_open_and_no_child_is_never_forgotten(history):
+@given(ACTION_LISTS)
+def test_what_is_open_and_no_child_is_never_forgotten(actions):
     """Where the service has its time-outs, something waits for it: somebody hears of it again."""
-    now, state = NOON, incident(number=1, promised_from=NOON, sla=1)
-    for name, minutes in history:
+    now, state = NOON, incident(number=1, sla_started_at=NOON, sla=1)
+    for name, minutes in actions:
         now += timedelta(minutes=minutes)
-        move = MOVES.get(name, lambda state, now: fire(wanted(state, WATCH, PROMISED), state, now)[0])
-        state = moves.after(state, move(state, now))
+        move = ACTIONS.get(
+            name,
+            lambda state, now: fire(get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS), state, now)[0],
+        )
+        state = moves.get_saved(state, move(state, now))
         if state.is_open and state.parent is None:
-            assert kinds(state) >= {TimerKind.AUTO_RESOLVE}
+            assert list_kinds(state) >= {TimerKind.AUTO_RESOLVE}
         if state.status is A and state.parent is None:
-            assert kinds(state) & {TimerKind.SNOOZE, TimerKind.ACKNOWLEDGEMENT_TIMEOUT}
+            assert list_kinds(state) & {TimerKind.SNOOZE, TimerKind.ACKNOWLEDGEMENT_TIMEOUT}

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedules.wall import moment_of, wall_of, zone_of
+from schedules.wall import from_local, get_zone, to_local
 from tests.schedules import minute_model
-from tests.schedules.rotas import HOUR, MICROSECOND, SECOND, at, wall
+from tests.schedules.rotas import HOUR, MICROSECOND, SECOND, at, local_time
 
 BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"
 
@@ -57,7 +57,7 @@ BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lo
     ],
 )  # fmt: skip
 def test_a_local_time_is_the_first_moment_at_which_the_clock_shows_it_or_the_leap(zone, time, moment):
-    assert moment_of(wall(time), zone_of(zone)) == at(moment)
+    assert from_local(local_time(time), get_zone(zone)) == at(moment)
 
 
 @pytest.mark.parametrize(
@@ -71,10 +71,10 @@ def test_a_local_time_is_the_first_moment_at_which_the_clock_shows_it_or_the_lea
     ],
 )
 def test_a_clock_shows_the_time_of_its_zone(zone, moment, time):
-    assert wall_of(at(moment), zone_of(zone)) == wall(time)
+    assert to_local(at(moment), get_zone(zone)) == local_time(time)
 
 
-AROUND = [
+CLOCK_CHANGES = [
     (BERLIN, at("2026-03-29 01:00")),
     (BERLIN, at("2026-10-25 01:00")),
     (LORD_HOWE, at("2026-10-03 15:30")),
@@ -88,20 +88,22 @@ bounded = settings(derandomize=True, database=None, deadline=None, max_examples=
 
 
 @bounded
-@given(st.sampled_from(AROUND), seconds)
+@given(st.sampled_from(CLOCK_CHANGES), seconds)
 def test_walking_there_from_second_to_second_finds_the_same_moment(change, offset):
-    zone, around = change
-    time = minute_model.shown(zone, around) + offset
+    zone, near = change
+    time = minute_model.get_local_time(zone, near) + offset
 
-    assert moment_of(time, zone_of(zone)) == minute_model.first_moment(zone, time, around)
+    assert from_local(time, get_zone(zone)) == minute_model.find_first_moment(zone, time, near)
 
 
 @bounded
-@given(st.sampled_from(AROUND), seconds, seconds)
+@given(st.sampled_from(CLOCK_CHANGES), seconds, seconds)
 def test_later_times_are_never_earlier_moments(change, one, other):
-    zone, around = change
-    times = sorted((minute_model.shown(zone, around) + one, minute_model.shown(zone, around) + other))
-    moments = [moment_of(time, zone_of(zone)) for time in times]
+    zone, near = change
+    times = sorted(
+        (minute_model.get_local_time(zone, near) + one, minute_model.get_local_time(zone, near) + other)
+    )
+    moments = [from_local(time, get_zone(zone)) for time in times]
 
     assert moments == sorted(moments)
 
@@ -111,7 +113,7 @@ def test_later_times_are_never_earlier_moments(change, one, other):
 )
 def test_an_alias_is_the_same_clock(alias, name):
     for moment in (at("2026-01-01 00:00"), at("2026-11-01 05:59"), at("2026-11-01 06:00")):
-        assert wall_of(moment, zone_of(alias)) == wall_of(moment, zone_of(name))
+        assert to_local(moment, get_zone(alias)) == to_local(moment, get_zone(name))
 
 
 @pytest.mark.parametrize(
@@ -119,12 +121,12 @@ def test_an_alias_is_the_same_clock(alias, name):
 )
 def test_what_is_no_time_zone_is_not_found(name):
     with pytest.raises(ZoneInfoNotFoundError):
-        zone_of(name)
+        get_zone(name)
 
 
 @pytest.mark.parametrize("hours", range(-3, 4))
 def test_the_moment_of_what_is_shown_is_the_moment_itself_unless_it_is_shown_again(hours):
     moment = at("2026-10-25 01:00") + hours * HOUR - MICROSECOND
-    first = moment_of(wall_of(moment, zone_of(BERLIN)), zone_of(BERLIN))
+    first = from_local(to_local(moment, get_zone(BERLIN)), get_zone(BERLIN))
 
     assert first == (moment - HOUR if hours == 1 else moment)

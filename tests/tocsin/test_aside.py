@@ -1,4 +1,4 @@
-"""`tocsin aside`: seen, taken up again and dropped, from a terminal."""
+"""`tocsin dead-letters`: seen, taken up again and dropped, from a terminal."""
 
 import json
 
@@ -11,10 +11,10 @@ from models.base import db
 from models.enums import WorkState
 from models.events import Event, Receipt
 from tests.processes import tocsin
-from tests.set_aside import ERROR, set_aside_alert, set_aside_body
-from tests.stores import settings_of
+from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
+from tests.stores import get_settings
 from tocsin import aside as command
-from tocsin.aside import aside
+from tocsin.aside import dead_letters
 
 UNKNOWN = "00000000-0000-4000-8000-999999999999"
 
@@ -24,24 +24,24 @@ def run(world, home, monkeypatch):
     """The command inside this process, on the store of the test: without bells, for a Redis that is not
     there, and without a log.
     """
-    for name, value in settings_of(home).items():
+    for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(command, "open_store", lambda *_: None)
     monkeypatch.setattr(command.logs, "configure", lambda *_: None)
     monkeypatch.setattr(command.bell, "connect", lambda url: None)
     with capture_logs():
-        yield lambda *arguments, **options: CliRunner().invoke(aside, arguments, **options)
+        yield lambda *arguments, **options: CliRunner().invoke(dead_letters, arguments, **options)
 
 
 @pytest.fixture
-def rung(monkeypatch):
-    bells = []
-    monkeypatch.setattr(command.bell, "ring_road", lambda *lane: bells.append(lane))
-    return bells
+def enqueued(monkeypatch):
+    lanes_enqueued = []
+    monkeypatch.setattr(command.bell, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
+    return lanes_enqueued
 
 
 def test_a_list_is_aligned_with_the_newest_last_and_says_how_many(world, now, run):
-    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
+    body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     result = run()
 
     assert result.output.splitlines() == [
@@ -54,7 +54,7 @@ def test_a_list_is_aligned_with_the_newest_last_and_says_how_many(world, now, ru
 
 def test_only_the_last_are_shown_and_it_says_so(world, now, run):
     for _ in range(3):
-        last = set_aside_body(world, now)
+        last = add_dead_letter_body(world, now)
     lines = run("--limit", "1").output.splitlines()
 
     assert last.trace_id in lines[0]
@@ -63,7 +63,7 @@ def test_only_the_last_are_shown_and_it_says_so(world, now, run):
 
 @pytest.mark.parametrize(("name", "count"), [("Checkout", 1), ("Search", 0)])
 def test_a_list_may_be_of_one_service(world, now, run, name, count):
-    set_aside_body(world, now)
+    add_dead_letter_body(world, now)
 
     assert json.loads(run("--service", name, "--json").output)["count"] == count
 
@@ -75,7 +75,7 @@ def test_nothing_is_set_aside(run):
 
 
 def test_one_is_shown_with_its_road_and_without_its_body(world, now, run):
-    alert = set_aside_alert(world, now, stage="rules")
+    alert = add_dead_letter_alert(world, now, stage="rules")
     result = run("show", alert.receipt.trace_id)
 
     assert result.exit_code == 0
@@ -90,7 +90,7 @@ def test_one_is_shown_with_its_road_and_without_its_body(world, now, run):
 
 
 def test_the_body_comes_alone_as_it_was_sent(world, now, run):
-    receipt = set_aside_body(world, now)
+    receipt = add_dead_letter_body(world, now)
 
     assert run("show", receipt.trace_id, "--body").stdout_bytes == bytes(receipt.body)
 
@@ -103,51 +103,51 @@ def test_what_is_not_set_aside_is_one_clear_line(world, run, words):
     assert result.output == f"Error: nothing is set aside of {UNKNOWN}\n"
 
 
-def test_one_is_taken_up_again_and_its_lane_is_rung(world, now, run, rung):
-    receipt = set_aside_body(world, now)
-    set_aside_body(world, now)
+def test_one_is_taken_up_again_and_its_lane_is_rung(world, now, run, enqueued):
+    receipt = add_dead_letter_body(world, now)
+    add_dead_letter_body(world, now)
     result = run("replay", receipt.trace_id)
 
     assert (result.exit_code, result.stdout) == (0, "1 taken up again\n")
-    assert rung == [(world.service.id, "normalize")]
-    assert Receipt.get_by_id(receipt.id).state == WorkState.WAITING
+    assert enqueued == [(world.service.id, "normalize")]
+    assert Receipt.get_by_id(receipt.id).state == WorkState.PENDING
     assert kept.count() == 1
 
 
 def test_all_are_taken_up_again_in_pieces_and_long_work_says_how_far_it_is(
-    world, now, run, rung, monkeypatch
+    world, now, run, enqueued, monkeypatch
 ):
-    monkeypatch.setattr(kept, "CHANGED_AT_ONCE", 2)
-    monkeypatch.setattr(command, "TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(kept, "CHANGE_BATCH", 2)
+    monkeypatch.setattr(command, "PROGRESS_EVERY_S", 0.0)
     for _ in range(5):
-        set_aside_body(world, now)
+        add_dead_letter_body(world, now)
     result = run("replay", "--all", "--service", "Checkout", "--json")
 
-    assert json.loads(result.stdout) == {"done": 5, "orphans": 0, "lost": 0}
+    assert json.loads(result.stdout) == {"done": 5, "ownerless": 0, "conflicts": 0}
     assert [line for line in result.stderr.splitlines() if "..." in line] == ["2 of 5 ...", "4 of 5 ..."]
     assert kept.count() == 0
 
 
-def test_what_came_in_by_what_was_deleted_stays_and_says_so(world, now, run, rung):
-    set_aside_body(world, now)
+def test_what_came_in_by_what_was_deleted_stays_and_says_so(world, now, run, enqueued):
+    add_dead_letter_body(world, now)
     world.integration.delete_instance()
     result = run("replay", "--all")
 
     assert (result.exit_code, result.stdout) == (1, "0 taken up again\n")
     assert "1 came in by what was deleted since: they can only be dropped" in result.stderr
-    assert rung == []
+    assert enqueued == []
 
 
 @pytest.mark.parametrize(("answer", "code", "left"), [("y\n", 0, 0), ("n\n", 1, 1), ("", 1, 1)])
 def test_dropping_asks_first(world, now, run, answer, code, left):
-    set_aside_alert(world, now)
+    add_dead_letter_alert(world, now)
     result = run("drop", "--all", input=answer)
 
     assert (result.exit_code, kept.count()) == (code, left)
 
 
 def test_dropping_asks_not_when_told_so(world, now, run):
-    alert = set_aside_alert(world, now)
+    alert = add_dead_letter_alert(world, now)
     result = run("drop", alert.unique_id, "--yes")
 
     assert (result.exit_code, result.stdout) == (0, "1 dropped\n")
@@ -164,16 +164,16 @@ def test_dropping_asks_not_when_told_so(world, now, run):
     ],
 )
 def test_words_that_do_not_go_together_do_nothing(world, now, run, words):
-    set_aside_body(world, now)
+    add_dead_letter_body(world, now)
 
     assert run(*words).exit_code == 2
     assert kept.count() == 1
 
 
 def test_the_command_as_it_is_called_with_a_log_that_holds_nothing_of_users(world, now, home):
-    receipt = set_aside_body(world, now, message="secret")
+    receipt = add_dead_letter_body(world, now, message="secret")
     db.close_all()
-    done = tocsin(home, "aside", "drop", receipt.trace_id, "--yes", **settings_of(home))
+    done = tocsin(home, "dead-letters", "drop", receipt.trace_id, "--yes", **get_settings(home))
 
     assert (done.returncode, done.stdout) == (0, "1 dropped\n")
     assert json.loads(done.stderr)["ids"] == [receipt.trace_id]

@@ -16,22 +16,22 @@ from models.teams import EscalationPolicy
 from models.users import NotificationRule
 from tests import layers
 from tests.processes import tocsin
-from tests.stores import settings_of
+from tests.stores import get_settings
 from tocsin import check as command
 from tocsin import reading
-from tocsin.check import check, findings
+from tocsin.check import check, run_checks
 
 DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def found(world, now):
+def list_problems(world, now):
     """What is wrong in Alice's account within a week, as lines."""
-    return lambda: [f"{one.team}: {one.what}" for one in findings(world.account, now, now + 7 * DAY)]
+    return lambda: [f"{one.team}: {one.what}" for one in run_checks(world.account, now, now + 7 * DAY)]
 
 
 @pytest.fixture
-def uses(world):
+def use_schedules(world):
     """uses(schedule, ...): the first step of the service's policy tells whoever is on call by these, and the
     second one Bob, unless he is left out."""
 
@@ -52,32 +52,34 @@ def uses(world):
     return make
 
 
-def daily(person, opens, hours):
+def build_daily(person, opens, hours):
     only = [layers.restriction(f"{opens:02}:00:00", hours * 3600)]
     return layers.layer(person, restriction_type=1, restrictions=only)
 
 
-def override(schedule, person, start):
+def add_override(schedule, person, start):
     ScheduleOverride.create(
         unique_id=new_uuid(), schedule=schedule, user=person, name="Swap", creation_date=start,
         start_time=start, end_time=start + DAY,
     )  # fmt: skip
 
 
-def test_there_are_no_problems(found, world, uses):
-    uses(layers.schedule(world.team, layers.layer(world.alice, world.bob)))
+def test_there_are_no_problems(list_problems, world, use_schedules):
+    use_schedules(layers.schedule(world.team, layers.layer(world.alice, world.bob)))
 
-    assert found() == []
+    assert list_problems() == []
 
 
-def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(found, world, uses, now):
+def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(
+    list_problems, world, use_schedules, now
+):
     until = (now + 3 * DAY).isoformat()
     primary = layers.schedule(world.team, layers.layer(world.alice, rotation_end_time=until))
-    override(primary, world.charlie, now + 5 * DAY)
-    uses(primary, bob=False)
+    add_override(primary, world.charlie, now + 5 * DAY)
+    use_schedules(primary, bob=False)
 
     policy = "Payments: nobody is on call by the policy Default Escalation Policy"
-    assert found() == [
+    assert list_problems() == [
         f"{policy} from Sat 07 Mar 2026 12:00 UTC to Mon 09 Mar 2026 12:00 UTC",
         f"{policy} from Tue 10 Mar 2026 12:00 UTC to at least Wed 11 Mar 2026 12:00 UTC",
         "Payments: Charlie overrides Primary (Swap) from Mon 09 Mar 2026 12:00 UTC to"
@@ -85,20 +87,20 @@ def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(found, wor
     ]  # fmt: skip
 
 
-def test_what_another_step_covers_is_no_gap(found, world, uses):
-    uses(layers.schedule(world.team, daily(world.alice, 8, 10)))
+def test_what_another_step_covers_is_no_gap(list_problems, world, use_schedules):
+    use_schedules(layers.schedule(world.team, build_daily(world.alice, 8, 10)))
 
-    assert found() == []
+    assert list_problems() == []
 
 
-def test_schedules_that_cover_each_other_are_no_gap(found, world, uses):
-    days = layers.schedule(world.team, daily(world.alice, 8, 10), name="Days")
-    nights = layers.schedule(world.team, daily(world.bob, 18, 14), name="Nights")
-    uses(days, nights, bob=False)
-    assert found() == []
+def test_schedules_that_cover_each_other_are_no_gap(list_problems, world, use_schedules):
+    days = layers.schedule(world.team, build_daily(world.alice, 8, 10), name="Days")
+    night_schedule = layers.schedule(world.team, build_daily(world.bob, 18, 14), name="Nights")
+    use_schedules(days, night_schedule, bob=False)
+    assert list_problems() == []
 
-    uses(days, bob=False)
-    assert found() == [
+    use_schedules(days, bob=False)
+    assert list_problems() == [
         "Payments: nobody is on call by the policy Default Escalation Policy 7 times until"
         " Wed 11 Mar 2026 08:00 UTC, first from Wed 04 Mar 2026 18:00 UTC to Thu 05 Mar 2026 08:00 UTC",
         "Payments: nobody is on call by Nights 8 times until Wed 11 Mar 2026 12:00 UTC, first from"
@@ -106,26 +108,26 @@ def test_schedules_that_cover_each_other_are_no_gap(found, world, uses):
     ]
 
 
-def test_who_is_on_call_twice_is_told_once(found, world, uses):
+def test_who_is_on_call_twice_is_told_once(list_problems, world, use_schedules):
     layers.schedule(world.charlies_team, layers.layer(world.alice), name="Billing")
-    uses(layers.schedule(world.team, layers.layer(world.alice)))
+    use_schedules(layers.schedule(world.team, layers.layer(world.alice)))
 
-    (line,) = [line for line in found() if "twice" in line]
+    (line,) = [line for line in list_problems() if "twice" in line]
     assert "by Billing (layer Layer-1) and by Primary (layer Layer-1)" in line
 
 
-def test_what_nothing_uses_comes_last(found, world, uses):
+def test_what_nothing_uses_comes_last(list_problems, world, use_schedules):
     layers.schedule(world.team, name="A draft")
-    uses(layers.schedule(world.team, name="Primary"), bob=False)
+    use_schedules(layers.schedule(world.team, name="Primary"), bob=False)
 
-    assert found() == [
+    assert list_problems() == [
         "Payments: no step of the policy Default Escalation Policy names anybody until at least"
         " Wed 11 Mar 2026 12:00 UTC",
         "Payments: nobody is on call by A draft: no active layer has people; no policy uses it",
     ]
 
 
-def test_a_policy_that_names_nobody_is_told(found, world):
+def test_a_policy_that_names_nobody_is_told(list_problems, world):
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.team == world.charlies_team).execute()
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
 
@@ -134,24 +136,24 @@ def test_a_policy_that_names_nobody_is_told(found, world):
         " Wed 11 Mar 2026 12:00 UTC"
         for team in ("Payments", "Billing")
     ]
-    assert found() == [lines[0], f"{lines[1]}; no service uses it"]
+    assert list_problems() == [lines[0], f"{lines[1]}; no service uses it"]
 
 
-def test_what_only_a_disabled_service_uses_is_minor(run, world, uses):
-    uses(layers.schedule(world.team), bob=False)
+def test_what_only_a_disabled_service_uses_is_minor(run, world, use_schedules):
+    use_schedules(layers.schedule(world.team), bob=False)
     assert run().exit_code == 1
 
     Service.update(status=ServiceStatus.DISABLED).where(Service.id == world.service.id).execute()
     assert run().exit_code == 0
 
 
-def test_who_cannot_be_told_by_a_rule_is_told(found, world, uses):
-    uses(layers.schedule(world.team, layers.layer(world.alice, world.charlie)))
+def test_who_cannot_be_told_by_a_rule_is_told(list_problems, world, use_schedules):
+    use_schedules(layers.schedule(world.team, layers.layer(world.alice, world.charlie)))
     NotificationRule.delete().where(NotificationRule.user == world.charlie).execute()
     rules = NotificationRule.delete().where(NotificationRule.user == world.bob, NotificationRule.urgency == 0)
     rules.execute()
 
-    assert found() == [
+    assert list_problems() == [
         "Payments: Bob has no usable notification rule for low urgency, and is told at the account's address"
         " only",
         "Payments: Charlie has no usable notification rule for low and high urgency, and is told at the"
@@ -160,31 +162,31 @@ def test_who_cannot_be_told_by_a_rule_is_told(found, world, uses):
     ]
 
 
-def test_a_service_without_a_policy_is_told_unless_it_is_disabled(found, world):
+def test_a_service_without_a_policy_is_told_unless_it_is_disabled(list_problems, world):
     service = Service.update(escalation_policy=None).where(Service.id == world.service.id)
     service.execute()
-    assert found() == ["Payments: the service Checkout has no escalation policy"]
+    assert list_problems() == ["Payments: the service Checkout has no escalation policy"]
 
     Service.update(status=ServiceStatus.DISABLED).where(Service.id == world.service.id).execute()
-    assert found() == []
+    assert list_problems() == []
 
 
-def test_more_schedules_cost_no_more_queries(found, world, uses, statements):
-    uses(layers.schedule(world.team, layers.layer(world.alice)))
-    found()
-    with statements() as few:
-        found()
+def test_more_schedules_cost_no_more_queries(list_problems, world, use_schedules, statements):
+    use_schedules(layers.schedule(world.team, layers.layer(world.alice)))
+    list_problems()
+    with statements() as first_statements:
+        list_problems()
     for number in range(20):
         layers.schedule(world.team, layers.layer(world.bob), name=f"Schedule {number}")
-    with statements() as many:
-        found()
+    with statements() as more_statements:
+        list_problems()
 
-    assert len(many) == len(few)
+    assert len(more_statements) == len(first_statements)
 
 
 @pytest.fixture
 def run(world, home, monkeypatch):
-    for name, value in settings_of(home).items():
+    for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
     monkeypatch.setattr(reading, "open_store", lambda *_: None)
@@ -196,15 +198,20 @@ def test_without_problems_it_says_so_and_how_far_it_looked(run):
 
     assert result.exit_code == 0
     assert re.fullmatch(r"no problems until \w{3} \d\d \w{3} \d{4} \d\d:\d\d UTC\n", result.output)
-    told = json.loads(run("--json").output)
-    assert (told["count"], told["minor_count"], told["is_cut"], told["problems"]) == (0, 0, False, [])
-    assert told["start_time"].endswith(":00.000000Z")
-    length = datetime.fromisoformat(told["end_time"]) - datetime.fromisoformat(told["start_time"])
+    document = json.loads(run("--json").output)
+    assert (document["count"], document["minor_count"], document["is_truncated"], document["problems"]) == (
+        0,
+        0,
+        False,
+        [],
+    )
+    assert document["start_time"].endswith(":00.000000Z")
+    length = datetime.fromisoformat(document["end_time"]) - datetime.fromisoformat(document["start_time"])
     assert length == 30 * DAY
 
 
-def test_with_problems_it_ends_with_1(run, world, uses):
-    uses(layers.schedule(world.team, name="Nobody's\x07"), bob=False)
+def test_with_problems_it_ends_with_1(run, world, use_schedules):
+    use_schedules(layers.schedule(world.team, name="Nobody's\x07"), bob=False)
     layers.schedule(world.team, name="A draft\x07")
     result = run("--days", "3")
 
@@ -215,9 +222,9 @@ def test_with_problems_it_ends_with_1(run, world, uses):
         "minor: Payments: nobody is on call by A draft\ufffd: no active layer has people; no policy uses it"
     )
     assert last.startswith("1 problem and 1 minor until ")
-    told = json.loads(run("--json").output)
-    assert (told["count"], told["minor_count"]) == (1, 1)
-    problem = told["problems"][1]
+    document = json.loads(run("--json").output)
+    assert (document["count"], document["minor_count"]) == (1, 1)
+    problem = document["problems"][1]
     assert problem["account_id"] == world.account.account_identifier
     assert (problem["kind"], problem["team"], problem["minor"]) == ("gap", "Payments", True)
     assert problem["start_time"] < problem["end_time"]
@@ -254,7 +261,7 @@ def test_several_accounts_are_told_apart_and_one_may_be_asked_for(run, world):
     assert run("--account", "x").exit_code == 2
 
 
-def test_a_noisy_team_costs_little_and_hides_nobody(found, run, world, uses, now):
+def test_a_noisy_team_costs_little_and_hides_nobody(list_problems, run, world, use_schedules, now):
     often = [layers.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
     for number in range(3):
@@ -264,8 +271,8 @@ def test_a_noisy_team_costs_little_and_hides_nobody(found, run, world, uses, now
         )
         layers.schedule(world.charlies_team, *noise, name=f"Noise {number}")
     second = layers.schedule(world.team, layers.layer(world.alice), name="Second")
-    uses(second, layers.schedule(world.team, layers.layer(world.alice)))
-    lines = found()
+    use_schedules(second, layers.schedule(world.team, layers.layer(world.alice)))
+    lines = list_problems()
 
     assert len(lines) < 200
     assert lines[0].startswith("Payments: Alice is on call twice from Wed 04 Mar 2026 12:00 UTC to")
@@ -275,24 +282,24 @@ def test_a_noisy_team_costs_little_and_hides_nobody(found, run, world, uses, now
     assert len(known) == 3
     assert all("is known until " in line for line in known)
     assert any("more like these" in line for line in lines)
-    assert json.loads(run("--json").stdout)["is_cut"] is True
+    assert json.loads(run("--json").stdout)["is_truncated"] is True
 
 
-def test_what_is_not_known_of_a_policy_is_a_problem(found, world, uses):
+def test_what_is_not_known_of_a_policy_is_a_problem(list_problems, world, use_schedules):
     often = [layers.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
     noise = layers.schedule(world.team, *(layers.layer(world.alice, **hourly) for _ in range(50)))
 
-    uses(noise)
-    assert [line for line in found() if "too much in" in line] == found()[-1:]
-    uses(noise, bob=False)
-    known, gaps = [line for line in found() if "Primary to look at" in line or "nobody" in line][::-1]
+    use_schedules(noise)
+    assert [line for line in list_problems() if "too much in" in line] == list_problems()[-1:]
+    use_schedules(noise, bob=False)
+    known, gaps = [line for line in list_problems() if "Primary to look at" in line or "nobody" in line][::-1]
     assert known.startswith("Payments: there is too much in Primary to look at: it is known until ")
     assert "times until" in gaps
 
 
 def test_long_work_says_how_far_it_is(run, world, monkeypatch):
-    monkeypatch.setattr(command, "TELL_EVERY_S", 0.0)
+    monkeypatch.setattr(command, "PROGRESS_EVERY_S", 0.0)
     for _ in range(3):
         layers.schedule(world.team, layers.layer(world.alice))
     result = run("--account", world.account.account_identifier)
@@ -307,11 +314,11 @@ def test_the_commands_as_they_are_called(world, home):
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
     db.close_all()
     relay = {"TOCSIN_SMTP_HOST": "relay.example.org"}
-    checked, told = (tocsin(home, name, **settings_of(home), **relay) for name in ("check", "oncall"))
+    checked, document = (tocsin(home, name, **get_settings(home), **relay) for name in ("check", "oncall"))
 
     assert (checked.returncode, checked.stderr) == (1, "")
     assert checked.stdout.startswith(
         "Payments: no step of the policy Default Escalation Policy names anybody"
     )
-    assert (told.returncode, told.stderr) == (0, "")
-    assert "NOBODY" in told.stdout
+    assert (document.returncode, document.stderr) == (0, "")
+    assert "NOBODY" in document.stdout

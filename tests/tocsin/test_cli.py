@@ -8,33 +8,33 @@ import pytest
 from click.testing import CliRunner
 
 from models.base import db
-from tests.processes import free_port, tocsin
-from tests.stores import settings_of
+from tests.processes import find_free_port, tocsin
+from tests.stores import get_settings
 from tocsin import cli, reading
 
 
 @pytest.fixture
 def run(home):
     """A command in this process, for those of which many are needed."""
-    yield lambda *words: CliRunner().invoke(cli.tocsin, words, env=settings_of(home))
+    yield lambda *words: CliRunner().invoke(cli.tocsin, words, env=get_settings(home))
     db.close_all()
 
 
 @pytest.fixture
-def told(run):
-    def told(*words):
+def run_ok(run):
+    def run_ok(*words):
         ended = run(*words, "--json")
         assert ended.exit_code == 0, ended.output
         return json.loads(ended.stdout)
 
-    return told
+    return run_ok
 
 
-def test_accounts_users_and_tokens(run, told):
-    made = told("account", "add", "Example", "alice@example.org")
-    told("user", "add", "bob@example.org", "--role", "admin")
-    token = told("token", "create", "bob@example.org", "--name", "laptop")
-    listed = told("token", "list")
+def test_accounts_users_and_tokens(run, run_ok):
+    made = run_ok("account", "add", "Example", "alice@example.org")
+    run_ok("user", "add", "bob@example.org", "--role", "admin")
+    token = run_ok("token", "create", "bob@example.org", "--name", "laptop")
+    listed = run_ok("token", "list")
     bobs = next(row for row in listed if row["name"] == "laptop")
 
     assert len(made["account_id"]) == 5
@@ -48,18 +48,18 @@ def test_accounts_users_and_tokens(run, told):
     assert (twice.exit_code, twice.stderr) == (1, "Error: bob@example.org is a user of Example already\n")
 
 
-def test_an_account_is_handed_over_to_another_member(run, told):
-    made = told("account", "add", "Example", "alice@example.org")
-    bob = told("user", "add", "bob@example.org")["username"]
+def test_an_account_is_handed_over_to_another_member(run, run_ok):
+    made = run_ok("account", "add", "Example", "alice@example.org")
+    bob = run_ok("user", "add", "bob@example.org")["username"]
 
-    handed = told("account", "hand-over", "bob@example.org")
+    handed = run_ok("account", "hand-over", "bob@example.org")
 
     assert handed == {"account_id": made["account_id"], "owner": bob, "admin": made["username"]}
     again = run("account", "hand-over", "bob@example.org")
     assert (again.exit_code, again.stderr) == (1, "Error: bob@example.org owns Example already\n")
-    nobody = run("account", "hand-over", "eve@example.org")
-    assert (nobody.exit_code, nobody.stderr) == (1, "Error: no user eve@example.org\n")
-    assert told("account", "hand-over", "alice@example.org")["admin"] == bob
+    unknown_user = run("account", "hand-over", "eve@example.org")
+    assert (unknown_user.exit_code, unknown_user.stderr) == (1, "Error: no user eve@example.org\n")
+    assert run_ok("account", "hand-over", "alice@example.org")["admin"] == bob
     # There is one owner, and no other way to become it.
     assert run("user", "add", "eve@example.org", "--role", "owner").exit_code == 2
     assert run("user", "add", "BOB@example.org").exit_code == 1
@@ -137,19 +137,19 @@ def test_a_database_that_cannot_be_reached_is_one_line(home, url, code, text):
     assert "hunter2" not in ended.stderr
 
 
-AWAY = "postgresql://tocsin:hunter2@127.0.0.1:1/none"
-LOOKING = ("oncall", "check", "why x", "simulate --service x --message y")
+UNREACHABLE = "postgresql://tocsin:hunter2@127.0.0.1:1/none"
+READ_ONLY_COMMANDS = ("oncall", "check", "why x", "simulate --service x --message y")
 
 
 @pytest.mark.parametrize(
     ("command", "code"),
     [
         *((name, 1) for name in ("up", "web", "worker", "clock", "token list", "test-message x")),
-        *((name, 3) for name in LOOKING),
+        *((name, 3) for name in READ_ONLY_COMMANDS),
     ],
 )
 def test_every_command_says_so(home, command, code):
-    ended = tocsin(home, *command.split(), TOCSIN_DATABASE_URL=AWAY, TOCSIN_PORT=str(free_port()))
+    ended = tocsin(home, *command.split(), TOCSIN_DATABASE_URL=UNREACHABLE, TOCSIN_PORT=str(find_free_port()))
 
     assert ended.returncode == code
     assert ended.stderr.startswith("tocsin: cannot connect to the database")
@@ -157,7 +157,7 @@ def test_every_command_says_so(home, command, code):
     assert "hunter2" not in ended.stderr
 
 
-@pytest.mark.parametrize("command", LOOKING)
+@pytest.mark.parametrize("command", READ_ONLY_COMMANDS)
 def test_a_folder_that_is_no_installation_is_left_alone(tmp_path, command):
     ended = tocsin(tmp_path / "typo", *command.split(), TOCSIN_DATABASE_URL="")
 
@@ -185,10 +185,10 @@ def test_what_is_no_text_is_one_line(home):
 def test_a_mistake_of_our_own_is_no_answer(store, home, monkeypatch, capsys):
     monkeypatch.setattr(reading, "open_store", lambda *_: None)
     monkeypatch.setattr(reading, "require_schema", lambda: 1 / 0)
-    for name, value in settings_of(home).items():
+    for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
 
-    with pytest.raises(reading.CouldNotLook) as raised, reading.reading():
+    with pytest.raises(reading.Unavailable) as raised, reading.open_read_only():
         pass
 
     assert raised.value.exit_code == 3

@@ -15,19 +15,19 @@ from models.accounts import Account, Secret, Token
 from models.base import connection, db, open_store
 from models.ids import digest
 from models.services import Integration
-from tests.processes import environment, free_port
-from tests.stores import settings_of, url_of
+from tests.processes import build_environment, find_free_port
+from tests.stores import get_settings, get_url
 from tocsin import first_start
 from tocsin.settings import load
 
 
 @pytest.fixture
 def settings(home):
-    yield load({**settings_of(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"})
+    yield load({**get_settings(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"})
     db.close_all()
 
 
-def start(settings):
+def first_start_in(settings):
     """What a process does first; its connections end with it."""
     try:
         return first_start.prepare(settings)
@@ -36,30 +36,30 @@ def start(settings):
 
 
 def test_it_makes_all_that_a_first_alert_needs(settings, home):
-    made = start(settings)
+    made = first_start_in(settings)
 
     file = home / "credentials.json"
-    kept = json.loads(file.read_text())
-    assert kept == {**kept, "base_url": "http://127.0.0.1:8080", "token": made.token}
+    stored = json.loads(file.read_text())
+    assert stored == {**stored, "base_url": "http://127.0.0.1:8080", "token": made.token}
     assert file.stat().st_mode & 0o777 == 0o600
     with connection():
-        assert Token.get().digest == digest(kept["token"])
-        assert Account.get().account_identifier == kept["account_id"]
+        assert Token.get().digest == digest(stored["token"])
+        assert Account.get().account_identifier == stored["account_id"]
         keys = {row.integration_key for row in Integration.select()}
         assert Secret.get(Secret.name == "links").value
-    assert kept["integration_key"] in keys
-    key = next(iter(keys - {kept["integration_key"]}))
-    assert kept["webhook_urls"]["prometheus"] == [
+    assert stored["integration_key"] in keys
+    key = next(iter(keys - {stored["integration_key"]}))
+    assert stored["webhook_urls"]["prometheus"] == [
         f"http://127.0.0.1:8080/api/integration/prometheus/{key}/",
-        f"http://127.0.0.1:8080/integration/{kept['account_id']}/prometheus/{key}/",
+        f"http://127.0.0.1:8080/integration/{stored['account_id']}/prometheus/{key}/",
     ]
 
 
 def test_a_second_start_makes_nothing(settings, home):
-    start(settings)
+    first_start_in(settings)
     before = (home / "credentials.json").read_text()
 
-    assert start(settings) is None
+    assert first_start_in(settings) is None
     assert (home / "credentials.json").read_text() == before
 
 
@@ -77,10 +77,10 @@ def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatc
 
     monkeypatch.setattr(first_start, "_write", write_and_crash)
     with pytest.raises(PowerCut):
-        start(settings)
+        first_start_in(settings)
     monkeypatch.undo()
 
-    made = start(settings)
+    made = first_start_in(settings)
 
     assert json.loads((home / "credentials.json").read_text())["token"] == made.token
     with connection():
@@ -89,10 +89,10 @@ def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatc
 
 def test_several_first_processes_make_one_account(home):
     code = "from tocsin.first_start import prepare; from tocsin.settings import load; prepare(load())"
-    racing = [subprocess.Popen([sys.executable, "-c", code], env=environment(home)) for _ in range(4)]
+    racing = [subprocess.Popen([sys.executable, "-c", code], env=build_environment(home)) for _ in range(4)]
 
     assert [process.wait(30) for process in racing] == [0, 0, 0, 0]
-    open_store(url_of(home), home)
+    open_store(get_url(home), home)
     with connection():
         assert Account.select().count() == 1
     db.close_all()
@@ -102,7 +102,7 @@ def test_credentials_are_printed_to_a_terminal(home):
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "tocsin", "up"],
-        env=environment(home, free_port()),
+        env=build_environment(home, find_free_port()),
         stdout=theirs,
         stderr=subprocess.DEVNULL,
     )
@@ -114,14 +114,14 @@ def test_credentials_are_printed_to_a_terminal(home):
         process.wait(20)
         os.close(ours)
 
-    kept = json.loads((home / "credentials.json").read_text())
-    assert kept["token"] in shown
-    assert f"/api/events/{kept['integration_key']}/" in shown
+    stored = json.loads((home / "credentials.json").read_text())
+    assert stored["token"] in shown
+    assert f"/api/events/{stored['integration_key']}/" in shown
 
 
-def read_until(handle: int, wanted: bytes) -> str:
+def read_until(handle: int, ending: bytes) -> str:
     seen = b""
     deadline = time.monotonic() + 20
-    while wanted not in seen and select.select([handle], [], [], deadline - time.monotonic())[0]:
+    while ending not in seen and select.select([handle], [], [], deadline - time.monotonic())[0]:
         seen += os.read(handle, 4096)
     return seen.decode()

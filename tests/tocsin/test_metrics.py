@@ -8,44 +8,44 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from models import metrics as kept
-from models.accounts import Heartbeat
+from models.accounts import Liveness
 from models.base import STORE_ERRORS, db
 from models.metrics import Sample
-from tests.processes import running
-from tests.waiting import until
+from tests.processes import start_tocsin
+from tests.waiting import wait_until
 from tocsin import metrics
-from tocsin.metrics import Counts, Keeper
+from tocsin.metrics import Counters, MetricsKeeper
 
 ACCEPTED = ("tocsin_alerts_accepted_total", '{"source": "generic"}')
 
 
 @pytest.fixture
 def counts():
-    return Counts()
+    return Counters()
 
 
-def accept(counts, number):
+def count_accepted(counts, number):
     counts.add("tocsin_alerts_accepted_total", number, source="generic")
 
 
 def test_a_store_that_fails_loses_nothing(store, counts, monkeypatch):
-    accept(counts, 2)
+    count_accepted(counts, 2)
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "add", failing)
+        patched.setattr(kept, "add", fail)
         with pytest.raises(STORE_ERRORS):
             counts.flush()
-    accept(counts, 3)
+    count_accepted(counts, 3)
     counts.flush()
 
-    assert kept.totals()[ACCEPTED] == 5
+    assert kept.load_totals()[ACCEPTED] == 5
 
 
-def failing(_):
+def fail(_):
     raise peewee.OperationalError("disk I/O error")
 
 
 def test_what_has_not_grown_costs_no_statement(store, counts, statements):
-    accept(counts, 1)
+    count_accepted(counts, 1)
     counts.flush()
     with statements() as seen:
         counts.flush()
@@ -54,7 +54,7 @@ def test_what_has_not_grown_costs_no_statement(store, counts, statements):
 
 
 def test_all_that_has_grown_is_one_statement(store, counts, statements):
-    accept(counts, 1)
+    count_accepted(counts, 1)
     counts.observe("tocsin_batch_alerts", 7)
     with statements() as seen:
         counts.flush()
@@ -66,25 +66,25 @@ def test_all_that_has_grown_is_one_statement(store, counts, statements):
 
 def test_a_process_shows_its_life_and_keeps_what_it_counted_when_it_ends(store, counts, monkeypatch):
     monkeypatch.setattr(metrics, "FLUSH_EVERY_S", 60.0)
-    keeper = Keeper("worker", counts)
+    keeper = MetricsKeeper("worker", counts)
     keeper.start()
-    until(lambda: [life.kind for life in kept.living(store.now())] == ["worker"])
-    accept(counts, 4)
+    wait_until(lambda: [life.kind for life in kept.list_live(store.now())] == ["worker"])
+    count_accepted(counts, 4)
     keeper.stop()
 
-    assert kept.totals()[ACCEPTED] == 4
-    assert kept.totals()["tocsin_process_starts_total", '{"kind": "worker"}'] == 1
-    assert kept.living(store.now()) == []
+    assert kept.load_totals()[ACCEPTED] == 4
+    assert kept.load_totals()["tocsin_process_starts_total", '{"kind": "worker"}'] == 1
+    assert kept.list_live(store.now()) == []
 
 
 def test_what_was_killed_long_ago_is_forgotten(store):
     now = store.now()
-    with store.writing():
-        Heartbeat.create(process="clock", at=now - 2 * kept.FORGOTTEN)
-        kept.beat(kept.Life("worker", "worker:a", now), now - 2 * kept.FORGOTTEN)
-        kept.beat(kept.Life("worker", "worker:b", now), now)
+    with store.write_transaction():
+        Liveness.create(process="clock", at=now - 2 * kept.FORGET_AFTER)
+        kept.record_liveness(kept.ProcessLiveness("worker", "worker:a", now), now - 2 * kept.FORGET_AFTER)
+        kept.record_liveness(kept.ProcessLiveness("worker", "worker:b", now), now)
 
-    assert {row.process for row in Heartbeat.select()} == {"clock", "worker:b"}
+    assert {row.process for row in Liveness.select()} == {"clock", "worker:b"}
 
 
 def test_no_name_or_label_is_too_long_for_its_column():
@@ -96,34 +96,34 @@ def test_no_name_or_label_is_too_long_for_its_column():
 def test_one_scrape_tells_of_every_process(world, home, store):
     key = world.integration.integration_key
     db.close_all()
-    with running(home, "up") as tocsin:
-        until(tocsin.ready)
+    with start_tocsin(home, "up") as tocsin:
+        wait_until(tocsin.is_ready)
         for number in range(3):
             post(tocsin.port, f"/api/events/{key}/", f'{{"message":"m{number}","alert_type":"critical"}}')
         post(tocsin.port, f"/api/events/{key}/", "[")
-        wanted = {
+        minimum = {
             ("tocsin_alerts_accepted_total", ("source", "generic")): 3,
             ("tocsin_requests_refused_total", ("status", "400")): 1,
             ("tocsin_incidents_opened_total",): 3,
-            ("tocsin_notices_total", ("channel", "email"), ("outcome", "failed")): 3,
+            ("tocsin_notifications_total", ("channel", "email"), ("outcome", "failed")): 3,
             ("tocsin_processes_up", ("kind", "web")): 1,
             ("tocsin_processes_up", ("kind", "worker")): 1,
             ("tocsin_processes_up", ("kind", "clock")): 1,
         }
-        found = until(lambda: at_least(scrape(tocsin.port), wanted), 30)
+        found = wait_until(lambda: is_at_least(read_metrics(tocsin.port), minimum), 30)
         tocsin.signal(signal.SIGTERM)
 
-    assert {name: found[name] for name in wanted} == wanted
+    assert {name: found[name] for name in minimum} == minimum
     assert found["tocsin_accept_to_done_seconds_count",] >= 1
     assert found["tocsin_batch_alerts_sum",] == 3
     assert found["tocsin_alerts_processed_total", ("outcome", "ended"), ("stage", "notify")] == 3
 
 
-def at_least(found, wanted):
-    return found if all(found.get(name, -1) >= value for name, value in wanted.items()) else None
+def is_at_least(found, minimum):
+    return found if all(found.get(name, -1) >= value for name, value in minimum.items()) else None
 
 
-def scrape(port):
+def read_metrics(port):
     status, text = get(port, "/metrics")
     assert status == 200
     return {

@@ -9,27 +9,27 @@ import pytest
 import structlog
 
 from models import metrics as kept
-from models.accounts import Heartbeat
+from models.accounts import Liveness
 from models.base import store as opened_store
-from models.enums import MessageState, TimerKind
+from models.enums import MessageStatus, TimerKind
 from models.incidents import Incident
-from models.metrics import Life
+from models.metrics import ProcessLiveness
 from models.notices import Message
 from models.timers import Timer
-from schedules.clock import Clock, Periodic
+from schedules.clock import PeriodicJob, PeriodicScheduler
 from tests.alerts import accept
-from tests.processes import free_port, running_redis
-from tests.waiting import until
+from tests.processes import find_free_port, start_redis
+from tests.waiting import wait_until
 from tocsin import outside
-from tocsin.embedded_redis import url_of
-from tocsin.metrics import counts
+from tocsin.embedded_redis import get_url
+from tocsin.metrics import counters
 from tocsin.settings import load
 from workers import bell, road
 
 PATH = "/ping/hunter2/?for=us"
 
 
-class Watch(ThreadingHTTPServer):
+class PingReceiver(ThreadingHTTPServer):
     """Somebody outside who expects pings."""
 
     status = 200
@@ -38,9 +38,9 @@ class Watch(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[tuple[str, str]] = []
-        self.hangs = threading.Event()
-        self.answers = threading.Event()
-        self.answers.set()
+        self.hang = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
 
     @property
     def url(self) -> str:
@@ -50,7 +50,7 @@ class Watch(ThreadingHTTPServer):
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked.append((self.command, self.path))
-        self.server.answers.wait(20)
+        self.server.may_answer.wait(20)
         self.send_response(self.server.status)
         if self.server.status == 302:
             self.send_header("Location", "/elsewhere")
@@ -62,138 +62,138 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def watch():
-    with Watch() as watch:
-        serving = threading.Thread(target=watch.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+def receiver():
+    with PingReceiver() as receiver:
+        serving = threading.Thread(target=receiver.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
         serving.start()
-        yield watch
-        watch.answers.set()
-        watch.shutdown()
+        yield receiver
+        receiver.may_answer.set()
+        receiver.shutdown()
         serving.join()
 
 
 @pytest.fixture
-def well(store, world, home, monkeypatch):
+def healthy(store, world, home, monkeypatch):
     """All that has to be well is."""
-    with running_redis(home):
-        monkeypatch.setattr(bell, "_url", url_of(home))
+    with start_redis(home):
+        monkeypatch.setattr(bell, "_url", get_url(home))
         now = opened_store().now()
         for kind in ("web", "worker", "clock"):
-            kept.beat(Life(kind, f"{kind}:1", now), now)
+            kept.record_liveness(ProcessLiveness(kind, f"{kind}:1", now), now)
         yield now
 
 
 @pytest.fixture
-def pinger(watch):
-    return outside.Pinger(watch.url)
+def pinger(receiver):
+    return outside.DeadMansSwitch(receiver.url)
 
 
-def counted(outcome):
-    found = counts._counters["tocsin_heartbeat_pings_total"].labels(outcome=outcome)
+def count_outcomes(outcome):
+    found = counters._counters["tocsin_dead_mans_switch_pings_total"].labels(outcome=outcome)
     return found._value.get()
 
 
-def test_while_all_is_well_it_is_asked_for_to_the_letter(well, watch, pinger):
-    before = counted("sent")
+def test_while_all_is_well_it_is_asked_for_to_the_letter(healthy, receiver, pinger):
+    before = count_outcomes("sent")
     pinger.ping()
 
-    assert watch.asked == [("GET", PATH)]
-    assert counted("sent") == before + 1
+    assert receiver.asked == [("GET", PATH)]
+    assert count_outcomes("sent") == before + 1
 
 
-def gone(kind):
-    Heartbeat.delete().where(Heartbeat.process == f"{kind}:1").execute()
+def end_process(kind):
+    Liveness.delete().where(Liveness.process == f"{kind}:1").execute()
 
 
-def alert_waits(world, now):
+def make_alert_late(world, now):
     accept(world, now - timedelta(seconds=31), message="m", exactly=True)
 
 
-def opened(world, now):
+def open_incident(world, now):
     accept(world, now - timedelta(seconds=1), message="m", alert_type="critical", exactly=True)
     road.run(world.service.id)
 
 
-def timer_is_late(world, now):
-    opened(world, now)
+def make_timer_late(world, now):
+    open_incident(world, now)
     due_at = now - timedelta(seconds=31)
     Timer.create(incident=Incident.get(), kind=TimerKind.ESCALATE, key="late", due_at=due_at)
 
 
-def message_is_late(world, now):
-    opened(world, now)
-    Message.update(state=MessageState.PENDING, next_at=now - timedelta(seconds=301)).execute()
+def make_message_late(world, now):
+    open_incident(world, now)
+    Message.update(state=MessageStatus.PENDING, next_attempt_at=now - timedelta(seconds=301)).execute()
 
 
-def redis_is_away(monkeypatch):
-    monkeypatch.setattr(bell, "_url", f"redis://127.0.0.1:{free_port()}/0")
+def stop_redis(monkeypatch):
+    monkeypatch.setattr(bell, "_url", f"redis://127.0.0.1:{find_free_port()}/0")
 
 
-UNWELL = {
-    "alerts wait": lambda world, now, patch: alert_waits(world, now),
-    "timers are late": lambda world, now, patch: timer_is_late(world, now),
-    "messages are late": lambda world, now, patch: message_is_late(world, now),
-    "no web process lives": lambda world, now, patch: gone("web"),
-    "no worker process lives": lambda world, now, patch: gone("worker"),
-    "the broker is away": lambda world, now, patch: redis_is_away(patch),
+UNHEALTHY = {
+    "alerts wait": lambda world, now, patch: make_alert_late(world, now),
+    "timers are late": lambda world, now, patch: make_timer_late(world, now),
+    "messages are late": lambda world, now, patch: make_message_late(world, now),
+    "no web process lives": lambda world, now, patch: end_process("web"),
+    "no worker process lives": lambda world, now, patch: end_process("worker"),
+    "the broker is away": lambda world, now, patch: stop_redis(patch),
 }
 
 
-@pytest.mark.parametrize("what", UNWELL)
-def test_what_is_not_well_withholds_it_and_is_told_once(well, world, watch, pinger, monkeypatch, what):
-    UNWELL[what](world, well, monkeypatch)
-    before = counted("withheld")
+@pytest.mark.parametrize("fault", UNHEALTHY)
+def test_what_is_not_well_withholds_it_and_is_told_once(healthy, world, receiver, pinger, monkeypatch, fault):
+    UNHEALTHY[fault](world, healthy, monkeypatch)
+    before = count_outcomes("withheld")
     with structlog.testing.capture_logs() as logs:
         pinger.ping()
         pinger.ping()
 
-    assert watch.asked == []
-    assert counted("withheld") == before + 2
-    assert [(entry["outcome"], entry["why"]) for entry in logs] == [("withheld", what)]
+    assert receiver.asked == []
+    assert count_outcomes("withheld") == before + 2
+    assert [(entry["outcome"], entry["why"]) for entry in logs] == [("withheld", fault)]
 
 
-def test_a_store_that_cannot_be_written_to_withholds_it(well, watch, pinger, monkeypatch):
-    def fails(now):
+def test_a_store_that_cannot_be_written_to_withholds_it(healthy, receiver, pinger, monkeypatch):
+    def fail(now):
         raise peewee.OperationalError("read-only")
 
-    monkeypatch.setattr(outside, "_commit", fails)
-    assert outside.problems() == ["the database cannot be used"]
+    monkeypatch.setattr(outside, "_test_write", fail)
+    assert outside.find_problems() == ["the database cannot be used"]
     pinger.ping()
-    assert watch.asked == []
+    assert receiver.asked == []
 
 
-def test_what_waits_for_a_moment_is_well(well, world):
-    opened(world, well)
-    accept(world, well - timedelta(seconds=29), message="m", exactly=True)
+def test_what_waits_for_a_moment_is_well(healthy, world):
+    open_incident(world, healthy)
+    accept(world, healthy - timedelta(seconds=29), message="m", exactly=True)
 
-    assert outside.problems() == []
+    assert outside.find_problems() == []
 
 
-def test_a_change_is_told_once_and_never_the_url(well, watch, pinger):
+def test_a_change_is_told_once_and_never_the_url(healthy, receiver, pinger):
     with structlog.testing.capture_logs() as logs:
         for status in (200, 200, 500, 500, 302, 204):
-            watch.status = status
+            receiver.status = status
             pinger.ping()
 
     assert [(entry["log_level"], entry.get("why")) for entry in logs] == [
         ("info", None), ("warning", "answered 500"), ("warning", "answered 302"), ("info", None),
     ]  # fmt: skip
     assert "hunter2" not in repr(logs)
-    assert {path for _, path in watch.asked} == {PATH}
+    assert {path for _, path in receiver.asked} == {PATH}
 
 
-def test_nobody_there_is_a_failure_that_names_no_url(well):
+def test_nobody_there_is_a_failure_that_names_no_url(healthy):
     with structlog.testing.capture_logs() as logs:
-        outside.Pinger(f"http://127.0.0.1:{free_port()}{PATH}").ping()
+        outside.DeadMansSwitch(f"http://127.0.0.1:{find_free_port()}{PATH}").ping()
 
     assert [entry["why"] for entry in logs] == ["ConnectionRefusedError"]
 
 
-def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(well, watch, pinger, monkeypatch):
-    monkeypatch.setattr(outside, "PATIENCE_S", 0.2)
-    watch.answers.clear()
+def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(healthy, receiver, pinger, monkeypatch):
+    monkeypatch.setattr(outside, "TIMEOUT_S", 0.2)
+    receiver.may_answer.clear()
     with structlog.testing.capture_logs() as logs:
-        pinger._sending = threading.Thread(target=watch.answers.wait, args=(20,), daemon=True)
+        pinger._sending = threading.Thread(target=receiver.may_answer.wait, args=(20,), daemon=True)
         pinger._sending.start()
         pinger.ping()
         pinger._sending = None
@@ -203,25 +203,25 @@ def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(well, watch
         ["the last one still hangs", "no answer in time"],
         ["the last one still hangs", "TimeoutError"],
     )
-    assert len(watch.asked) == 1
+    assert len(receiver.asked) == 1
 
 
-def test_of_two_clocks_one_pings_in_each_period(well, home, watch):
-    outside.configure(load({"TOCSIN_HEARTBEAT_URL": watch.url}))
-    client = bell.client_for(url_of(home))
-    job = Periodic("outside", 60, outside.ping, slow=True)
-    clocks = [Clock(client, (job,)) for _ in range(2)]
+def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
+    outside.configure(load({"TOCSIN_DEAD_MANS_SWITCH_URL": receiver.url}))
+    client = bell.create_client(get_url(home))
+    job = PeriodicJob("dead_mans_switch", 60, outside.ping, slow=True)
+    clocks = [PeriodicScheduler(client, (job,)) for _ in range(2)]
     for period in (1, 2):
-        client.zadd(Clock.scheduled_jobs_key, {job.id: 1})
+        client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1})
         for clock in clocks:
             clock.enqueue_jobs()
-        until(lambda wanted=period: len(watch.asked) == wanted)
+        wait_until(lambda wanted=period: len(receiver.asked) == wanted)
         # Who still hears the answer would leave the next period out.
-        until(lambda: all(ping.done() for clock in clocks for ping in clock._running.values()))
+        wait_until(lambda: all(ping.done() for clock in clocks for ping in clock._running.values()))
     for clock in clocks:
-        clock._beside.shutdown(wait=True)
+        clock._executor.shutdown(wait=True)
 
-    assert len(watch.asked) == 2
+    assert len(receiver.asked) == 2
     assert b"hunter2" not in b"".join(client.hgetall(f"rq:job:{job.id}").values())
     outside.configure(load({}))
     client.close()
@@ -230,18 +230,18 @@ def test_of_two_clocks_one_pings_in_each_period(well, home, watch):
 def test_a_slow_job_that_hangs_keeps_no_other_waiting(store, home):
     leave, ran = threading.Event(), []
 
-    def hangs():
+    def hang():
         leave.wait(10)
 
-    def runs():
+    def run_job():
         ran.append(1)
 
-    with running_redis(home):
-        client = bell.client_for(url_of(home))
-        jobs = (Periodic("hangs", 60, hangs, slow=True), Periodic("runs", 60, runs, slow=True))
-        clock = Clock(client, jobs)
-        client.zadd(Clock.scheduled_jobs_key, {job.id: 1 for job in jobs})
+    with start_redis(home):
+        client = bell.create_client(get_url(home))
+        jobs = (PeriodicJob("hangs", 60, hang, slow=True), PeriodicJob("runs", 60, run_job, slow=True))
+        clock = PeriodicScheduler(client, jobs)
+        client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1 for job in jobs})
         clock.enqueue_jobs()
-        until(lambda: ran)
+        wait_until(lambda: ran)
         leave.set()
         client.close()

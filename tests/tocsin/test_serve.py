@@ -10,8 +10,8 @@ import threading
 
 import pytest
 
-from tests.processes import descendants, environment, free_port
-from tests.waiting import until
+from tests.processes import build_environment, find_free_port, list_descendants
+from tests.waiting import wait_until
 
 SERVER = """
 import sys, threading
@@ -49,23 +49,23 @@ serve(app, settings)
 """
 
 
-IMPATIENT = "from tocsin import stalled; stalled.PATIENCE_S, stalled.LOOK_EVERY_S = 0.5, 0.1"
+IMPATIENT = "from tocsin import stalled; stalled.TIMEOUT_S, stalled.CHECK_EVERY_S = 0.5, 0.1"
 
-FRUGAL = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
 
 
 @pytest.fixture
 def server(home, request):
-    port = free_port()
+    port = find_free_port()
     before = getattr(request, "param", "")
-    process = subprocess.Popen([sys.executable, "-c", before + SERVER], env=environment(home, port))
-    until(lambda: asks(port, "/") == "ok")
+    process = subprocess.Popen([sys.executable, "-c", before + SERVER], env=build_environment(home, port))
+    wait_until(lambda: ask(port, "/") == "ok")
     yield process, port
     process.kill()
     process.wait()
 
 
-def asks(port: int, path: str, times: int = 1) -> str:
+def ask(port: int, path: str, times: int = 1) -> str:
     """Ask several times on one connection; what was answered last."""
     asked = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     try:
@@ -79,9 +79,11 @@ def asks(port: int, path: str, times: int = 1) -> str:
         asked.close()
 
 
-def in_threads(count: int, port: int, path: str, times: int = 1) -> tuple[list[threading.Thread], list[str]]:
+def ask_in_threads(
+    count: int, port: int, path: str, times: int = 1
+) -> tuple[list[threading.Thread], list[str]]:
     answers: list[str] = []
-    threads = [threading.Thread(target=lambda: answers.append(asks(port, path, times))) for _ in range(count)]
+    threads = [threading.Thread(target=lambda: answers.append(ask(port, path, times))) for _ in range(count)]
     for thread in threads:
         thread.start()
     return threads, answers
@@ -91,12 +93,12 @@ def test_64_requests_are_really_served_at_once_in_one_process(server):
     """Each answer waits until all 64 are inside; then all ask again on the same connections."""
     process, port = server
 
-    threads, answers = in_threads(64, port, "/together", times=2)
+    threads, answers = ask_in_threads(64, port, "/together", times=2)
     for thread in threads:
         thread.join()
 
     assert answers == ["ok"] * 64
-    assert descendants(process.pid) == []
+    assert list_descendants(process.pid) == []
 
 
 def test_a_stop_finishes_what_runs_and_waits_for_no_idle_connection(server):
@@ -105,7 +107,7 @@ def test_a_stop_finishes_what_runs_and_waits_for_no_idle_connection(server):
     idle.request("GET", "/")
     idle.getresponse().read()
     # Opened before the stop, so that they are accepted; the slow one runs through it.
-    (slow,), answers = in_threads(1, port, "/slow")
+    (slow,), answers = ask_in_threads(1, port, "/slow")
     other = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     other.request("GET", "/leave")
     process.send_signal(signal.SIGTERM)
@@ -123,14 +125,14 @@ def test_bodies_that_never_end_keep_nobody_out_for_long(server):
     head = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
     with contextlib.ExitStack() as stack:
         for number in range(64):
-            until(lambda wanted=str(number): asks(port, "/reading") == wanted)
+            wait_until(lambda wanted=str(number): ask(port, "/reading") == wanted)
             stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
             stalled.sendall(head)
 
-        assert until(lambda: asks(port, "/reading") == "64")
+        assert wait_until(lambda: ask(port, "/reading") == "64")
 
 
-@pytest.mark.parametrize("server", [FRUGAL], indirect=True, ids=["frugal"])
+@pytest.mark.parametrize("server", [FEW_FILES], indirect=True, ids=["frugal"])
 def test_connections_leave_files_for_the_work(server):
     _, port = server
     first = http.client.HTTPConnection("127.0.0.1", port, timeout=15)

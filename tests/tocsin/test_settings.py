@@ -30,15 +30,15 @@ def test_a_slip_of_the_pen_in_a_name_is_told():
         ("TOCSIN_DATABASE_URL", "mysql://x"),
         ("TOCSIN_SMTP_TLS", "ssl"),
         ("TOCSIN_SMTP_CA_FILE", "/nowhere/ca.pem"),
-        ("TOCSIN_ROAD_CUTS", "dedupe"),
+        ("TOCSIN_PIPELINE_QUEUES", "dedupe"),
         ("TOCSIN_OPEN_ALERT_STATUS", "perhaps"),
-        ("TOCSIN_HEARTBEAT_URL", "ftp://watch.example.org/x"),
-        ("TOCSIN_HEARTBEAT_URL", "https://"),
-        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org:x/"),
-        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org/a b"),
-        ("TOCSIN_HEARTBEAT_URL", "https://me:secret@watch.example.org/"),
-        ("TOCSIN_HEARTBEAT_EVERY", "9"),
-        ("TOCSIN_HEARTBEAT_EVERY", "often"),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "ftp://watch.example.org/x"),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://"),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://watch.example.org:x/"),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://watch.example.org/a b"),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://me:secret@watch.example.org/"),
+        ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "9"),
+        ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "often"),
     ],
 )
 def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
@@ -50,8 +50,8 @@ def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
     ("variable", "value"),
     [
         ("TOCSIN_REDIS_URL", "http://:hunter2@redis"),
-        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org/hunter2 "),
-        ("TOCSIN_HEARTBEAT_URL", "https://watch.example.org:hunter2/"),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://watch.example.org/hunter2 "),
+        ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://watch.example.org:hunter2/"),
     ],
 )
 def test_a_secret_is_not_repeated(variable, value):
@@ -71,4 +71,4 @@ def test_links_lead_to_where_web_listens_unless_told_otherwise(host, shown):
 def test_the_heartbeat_url_is_kept_to_the_letter():
     url = "https://watch.example.org/ping/token/?a=b"
 
-    assert load({"TOCSIN_HEARTBEAT_URL": url}).heartbeat_url == url
+    assert load({"TOCSIN_DEAD_MANS_SWITCH_URL": url}).dead_mans_switch_url == url

@@ -16,7 +16,7 @@ from models.tables import TABLES
 from models.teams import EscalationPolicy
 from tests.processes import tocsin
 from tests.rules import action, add_rule
-from tests.stores import settings_of
+from tests.stores import get_settings
 from tests.workers.test_timers import set_policy
 from tocsin import reading
 from tocsin.cli import COMMANDS
@@ -29,7 +29,7 @@ CHECKOUT = ("--service", "Checkout", *DISK)
 @pytest.fixture
 def run(world, home, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob), name="Default")
-    for name, value in settings_of(home).items():
+    for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
     monkeypatch.setattr(reading, "open_store", lambda *_: None)
@@ -62,10 +62,10 @@ def test_it_is_the_road_and_a_table(run, world):
         "2026-12-24 18:00:00 UTC 0s notify to be told now: Alice",
         "2026-12-24 18:00:00 UTC 0s opened critical alert from Probe",
         "2026-12-24 18:00:00 UTC 0s escalated step 1 of policy Default: Alice",
-        f"2026-12-24 18:00:00 UTC 0s told Alice {contact} named by step 1 of policy Default",
+        f"2026-12-24 18:00:00 UTC 0s notified Alice {contact} named by step 1 of policy Default",
         "2026-12-24 18:05:00 UTC 5m escalate 1 step taken",
         "2026-12-24 18:05:00 UTC 5m escalated step 2 of policy Default: Bob",
-        f"2026-12-24 18:05:00 UTC 5m told Bob {contact} named by step 2 of policy Default",
+        f"2026-12-24 18:05:00 UTC 5m notified Bob {contact} named by step 2 of policy Default",
         "",
         "told: Alice after 0s, Bob after 5m",
     ]
@@ -113,7 +113,7 @@ def test_who_is_expected_and_would_not_be_told_is_named_and_ends_with_1(run):
 
     assert result.exit_code == 1
     assert result.stderr == "bob@example.org would not be told\n"
-    assert json.loads(result.stdout)["not_told"] == ["bob@example.org"]
+    assert json.loads(result.stdout)["not_notified"] == ["bob@example.org"]
 
 
 def test_a_payload_is_a_body_of_its_tool(run, tmp_path):
@@ -165,7 +165,7 @@ def test_what_cannot_be_used_ends_with_2_and_a_line(run, words, why):
 
 
 def test_of_several_integrations_one_must_be_named(run, world, now):
-    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
 
     assert "there are several, say which --integration: Checkout/Probe" in run(*CHECKOUT).stderr
     assert run("--integration", "Other", *DISK).exit_code == 0
@@ -176,7 +176,7 @@ def test_of_several_integrations_one_must_be_named(run, world, now):
 
 def test_a_name_that_several_accounts_have_asks_for_the_account(run, world, now):
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
-    founding.new_service(world.mallorys_team, "Checkout", theirs, world.mallory, now)
+    founding.create_service(world.mallorys_team, "Checkout", theirs, world.mallory, now)
 
     result = run(*CHECKOUT)
 
@@ -193,13 +193,13 @@ def test_of_what_is_cut_off_it_is_not_known_who_would_be_told(run, world):
 
     assert result.exit_code == 4
     assert result.stderr == "it is not known whether bob@example.org would be told: cut off\n"
-    told = json.loads(result.stdout)
-    assert (told["not_told"], told["not_known"]) == ([], ["bob@example.org"])
+    document = json.loads(result.stdout)
+    assert (document["not_notified"], document["not_known"]) == ([], ["bob@example.org"])
 
 
 def test_whoever_is_told_at_once_is_known_to_be_told_though_it_is_cut_off(run, world, now, tmp_path):
     emails = [f"u{number}@example.org" for number in range(30)]
-    people = [founding.new_user(world.account, email, AccountRole.USER, now) for email in emails]
+    people = [founding.create_user(world.account, email, AccountRole.USER, now) for email in emails]
     set_policy(world, (0, *people))
     alert = {"labels": {"alertname": "Full", "severity": "critical"}, "status": "firing"}
     file = tmp_path / "body.json"
@@ -226,16 +226,18 @@ def test_what_is_open_now_is_open_in_the_present_minute(run, monkeypatch):
     now = datetime(2026, 12, 24, 18, 0, 40, tzinfo=UTC)
     monkeypatch.setattr(type(store()), "now", lambda _: now)
 
-    for said in ("2026-12-24 18:00", "now"):
-        result = run(*CHECKOUT[:-1], said, "--with-open", "--json")
+    for when_text in ("2026-12-24 18:00", "now"):
+        result = run(*CHECKOUT[:-1], when_text, "--with-open", "--json")
         assert json.loads(result.stdout)["at"] == "2026-12-24T18:00:40.000000Z"
     assert run(*CHECKOUT[:-1], "2026-12-24 17:59", "--with-open").exit_code == 2
 
 
 def test_long_names_and_reasons_are_cut(run, world, now):
-    names = [f"{letter * 40}@example.org" for letter in "abcdefgh"]
+    names = [f"{initial * 40}@example.org" for initial in "abcdefgh"]
     people = [
-        founding.new_user(world.account, name, AccountRole.USER, now, first_name=name[:40], last_name="Long")
+        founding.create_user(
+            world.account, name, AccountRole.USER, now, first_name=name[:40], last_name="Long"
+        )
         for name in names
     ]
     set_policy(world, (0, *people))
@@ -247,13 +249,13 @@ def test_long_names_and_reasons_are_cut(run, world, now):
 
 
 def test_nothing_is_written(run):
-    def everything():
+    def dump_all_rows():
         return [sorted(map(repr, table.select().tuples().execute(db))) for table in TABLES]
 
-    before = everything()
+    before = dump_all_rows()
     run(*CHECKOUT, "--expect", "alice@example.org")
 
-    assert everything() == before
+    assert dump_all_rows() == before
 
 
 def test_names_steer_no_terminal(run, world):
@@ -263,7 +265,7 @@ def test_names_steer_no_terminal(run, world):
 
 
 def test_it_is_a_command_that_reads_the_database_by_itself(world, home):
-    result = tocsin(home, *("simulate", *CHECKOUT, "--expect", "mallory@example.net"), **settings_of(home))
+    result = tocsin(home, *("simulate", *CHECKOUT, "--expect", "mallory@example.net"), **get_settings(home))
 
     assert "simulate" in COMMANDS
     assert (result.returncode, result.stderr) == (

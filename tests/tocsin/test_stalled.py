@@ -4,8 +4,8 @@ import socket
 
 import pytest
 
-from tests.waiting import until
-from tocsin.stalled import cut
+from tests.waiting import wait_until
+from tocsin.stalled import close_stalled
 
 
 @pytest.fixture
@@ -19,12 +19,12 @@ def connect(listening):
     """connect() -> both ends of a connection to the server."""
     made: list[socket.socket] = []
 
-    def connecting() -> tuple[socket.socket, socket.socket]:
+    def open_pair() -> tuple[socket.socket, socket.socket]:
         client = socket.create_connection(listening.getsockname(), timeout=5)
         made.extend((client, listening.accept()[0]))
         return client, made[-1]
 
-    yield connecting
+    yield open_pair
     for one in made:
         one.close()
 
@@ -34,19 +34,19 @@ def test_who_gets_no_answer_is_cut_in_the_end(listening, connect):
     client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
     port = listening.getsockname()[1]
 
-    assert cut(port, patience_s=60) == 0
-    until(lambda: cut(port, patience_s=0.05) == 1)
+    assert close_stalled(port, timeout_s=60) == 0
+    wait_until(lambda: close_stalled(port, timeout_s=0.05) == 1)
     assert client.recv(100) == b""
 
 
 def test_a_byte_now_and_then_does_not_help(listening, connect):
     client, _ = connect()
 
-    def trickle() -> bool:
+    def send_slowly() -> bool:
         client.sendall(b"x")
-        return cut(listening.getsockname()[1], patience_s=0.3) == 1
+        return close_stalled(listening.getsockname()[1], timeout_s=0.3) == 1
 
-    until(trickle)
+    wait_until(send_slowly)
     assert client.recv(100) == b""
 
 
@@ -56,9 +56,9 @@ def test_who_is_answered_is_left_alone(listening, connect):
 
     def answer() -> bool:
         server.sendall(b"x")
-        return cut(listening.getsockname()[1], patience_s=0.3) == 1
+        return close_stalled(listening.getsockname()[1], timeout_s=0.3) == 1
 
-    until(answer)
+    wait_until(answer)
     assert stalled.recv(100) == b""
     assert client.recv(1) == b"x"
 
@@ -66,7 +66,7 @@ def test_who_is_answered_is_left_alone(listening, connect):
 def test_connections_to_other_ports_are_left_alone(connect):
     client, server = connect()
 
-    assert cut(1, patience_s=0.0) == 0
+    assert close_stalled(1, timeout_s=0.0) == 0
 
     server.sendall(b"answer")
     assert client.recv(100) == b"answer"

@@ -21,13 +21,13 @@ def send(world, home):
     return send
 
 
-def smtp(box) -> dict[str, str]:
+def build_settings(box) -> dict[str, str]:
     return {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
 
 
 def test_it_sends_and_says_so(send):
     with relay() as box:
-        done = send("bob@example.org", **smtp(box))
+        done = send("bob@example.org", **build_settings(box))
 
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("Primary Email: taken by the relay (250) (")
@@ -36,16 +36,16 @@ def test_it_sends_and_says_so(send):
 
 def test_a_username_will_do_and_machines_get_json(send, world):
     with relay() as box:
-        done = send(world.bob.username, "--json", **smtp(box))
+        done = send(world.bob.username, "--json", **build_settings(box))
 
-    told = json.loads(done.stdout)
-    assert (told["contact"], told["state"]) == ("Primary Email", "sent")
-    assert box.mails[0][1]["Message-ID"].startswith(f"<{told['message_id']}@")
+    output = json.loads(done.stdout)
+    assert (output["contact"], output["state"]) == ("Primary Email", "sent")
+    assert box.mails[0][1]["Message-ID"].startswith(f"<{output['message_id']}@")
 
 
 def test_a_failure_is_an_exit_code_and_a_reason(send):
     with relay({"RCPT": "550 5.1.1 unknown"}) as box:
-        refused = send("bob@example.org", **smtp(box))
+        refused = send("bob@example.org", **build_settings(box))
     unset = send("bob@example.org")
 
     assert refused.returncode == unset.returncode == 1

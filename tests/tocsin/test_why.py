@@ -6,14 +6,14 @@ import pytest
 from click.testing import CliRunner
 
 from models import aside, recorder
-from models.accounts import User, raise_version
+from models.accounts import User, bump_version
 from models.ids import new_uuid
 from models.rules import AlertRule
 from models.services import Service
 from tests.alerts import accept
-from tests.set_aside import set_aside_body
-from tests.stores import settings_of
-from tocsin.why import lines, why
+from tests.set_aside import add_dead_letter_body
+from tests.stores import get_settings
+from tocsin.why import format_lines, why
 from workers import road
 
 
@@ -25,7 +25,7 @@ def receipt(world, now):
 
 
 def test_it_tells_every_stage_the_incident_and_the_people(receipt):
-    text = "\n".join(lines(recorder.story(recorder.receipt_of(receipt.trace_id))))
+    text = "\n".join(format_lines(recorder.build_trace(recorder.find_receipt(receipt.trace_id))))
 
     assert "alert critical: Disk full  [db1]" in text
     assert "dedupe     its entity has no open incident" in text
@@ -38,21 +38,21 @@ def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now
         {"action_type": 7, "value": "0"},
         {"action_type": 14, "value": "", "sla": "00000000-0000-4000-8000-000000000000"},
     ]
-    for position, (wanted, done) in enumerate([("Disk", actions), ("Fire", [])], start=1):
+    for position, (rule_name, done) in enumerate([("Disk", actions), ("Fire", [])], start=1):
         AlertRule.create(
             unique_id=new_uuid(),
             integration=world.integration,
-            description=f"{wanted} rule",
+            description=f"{rule_name} rule",
             position=position,
-            rule_json=json.dumps({"in": [wanted, {"var": "message"}]}),
+            rule_json=json.dumps({"in": [rule_name, {"var": "message"}]}),
             actions=done,
             creation_date=now,
         )
-    raise_version(world.account.id)
+    bump_version(world.account.id)
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     road.run(world.service.id)
 
-    text = "\n".join(lines(recorder.story(recorder.receipt_of(receipt.trace_id))))
+    text = "\n".join(format_lines(recorder.build_trace(recorder.find_receipt(receipt.trace_id))))
 
     assert "  rules      1 of 2 alert rules matched\n" in text
     assert "  rule       Disk rule: matches\n" in text
@@ -72,17 +72,17 @@ def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now
     ],
 )
 def test_it_tells_what_became_of_what_was_set_aside(world, now, change, line):
-    receipt = set_aside_body(world, now)
+    receipt = add_dead_letter_body(world, now)
     if change:
-        change(aside.within(), "Bob")
-    told = list(lines(recorder.story(recorder.receipt_of(receipt.trace_id))))
+        change(aside.list_keys(), "Bob")
+    lines_shown = list(format_lines(recorder.build_trace(recorder.find_receipt(receipt.trace_id))))
 
-    assert told[1].startswith(line)
+    assert lines_shown[1].startswith(line)
 
 
 @pytest.fixture
 def run(home, monkeypatch):
-    for name, value in settings_of(home).items():
+    for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     return lambda *arguments: CliRunner().invoke(why, arguments)
 
@@ -101,8 +101,8 @@ def test_names_steer_no_terminal(world, now, run):
     road.run(world.service.id)
 
     for more in ((), ("--json",)):
-        said = run(receipt.trace_id, *more).output
-        assert not {"\x1b", "\x9b", "\u202e"} & set(said)
+        printed = run(receipt.trace_id, *more).output
+        assert not {"\x1b", "\x9b", "\u202e"} & set(printed)
 
 
 def test_an_unknown_trace_id_is_one_clear_line(world, run):

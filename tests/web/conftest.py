@@ -21,16 +21,16 @@ def settings(home: Path) -> Settings:
 
 
 @cache
-def made_once() -> Flask:
+def create_app_once() -> Flask:
     """Its many routes take a while."""
     return create_app(settings(Path("nowhere")))
 
 
 @pytest.fixture
 def app(world: World, home: Path) -> Flask:
-    made = made_once()
-    made.config["SETTINGS"] = settings(home)
-    return made
+    application = create_app_once()
+    application.config["SETTINGS"] = settings(home)
+    return application
 
 
 @pytest.fixture
@@ -39,11 +39,11 @@ def ask(app, world: World) -> Ask:
     client = app.test_client()
 
     def ask(
-        method: str, path: str, body: Any = None, *, who: str | None = "alice", word="Bearer", **more: Any
+        method: str, path: str, body: Any = None, *, who: str | None = "alice", scheme="Bearer", **more: Any
     ) -> TestResponse:
         headers = dict(more.pop("headers", {}))
         if who is not None:
-            headers["Authorization"] = f"{word} {world.tokens[who]}"
+            headers["Authorization"] = f"{scheme} {world.tokens[who]}"
         if body is not None:
             more["json"] = body
         return client.open(path, method=method, headers=headers, **more)

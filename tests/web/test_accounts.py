@@ -10,7 +10,7 @@ from models.ids import new_uuid
 MEMBERS = "/api/account/members/"
 
 
-def a_role(world, now, *permissions: str) -> CustomRole:
+def create_role(world, now, *permissions: str) -> CustomRole:
     return CustomRole.create(
         unique_id=new_uuid(),
         account=world.account,
@@ -23,19 +23,21 @@ def a_role(world, now, *permissions: str) -> CustomRole:
 @pytest.fixture
 def admin(world, now) -> User:
     """Another admin, who asks as "admin"."""
-    user = founding.new_user(world.account, "admin@example.org", AccountRole.ADMIN, now)
-    world.tokens["admin"] = founding.new_token_for(user, "test", now)
+    user = founding.create_user(world.account, "admin@example.org", AccountRole.ADMIN, now)
+    world.tokens["admin"] = founding.issue_token(user, "test", now)
     return user
 
 
 @pytest.fixture
 def writer(world, now) -> User:
     """Charlie, whose custom role lets him write members."""
-    User.update(custom_role=a_role(world, now, "member_write")).where(User.id == world.charlie.id).execute()
+    User.update(custom_role=create_role(world, now, "member_write")).where(
+        User.id == world.charlie.id
+    ).execute()
     return world.charlie
 
 
-def of(user: User) -> User:
+def get_member_path(user: User) -> User:
     return User.get_by_id(user.id)
 
 
@@ -79,10 +81,10 @@ def test_what_is_not_said_stays(ask, world, admin):
     ids=str,
 )  # fmt: skip
 def test_what_a_member_cannot_become(ask, world, wrong):
-    before = of(world.bob).__data__
+    before = get_member_path(world.bob).__data__
 
     assert ask("PATCH", f"{MEMBERS}{world.bob.username}/", wrong).status_code == 400
-    assert of(world.bob).__data__ == before
+    assert get_member_path(world.bob).__data__ == before
 
 
 def test_the_address_is_not_changed_there(ask, world):
@@ -95,14 +97,14 @@ def test_a_put_of_the_specification_says_whom_it_is_about(ask, world):
     path = f"{MEMBERS}{world.bob.username}/"
 
     assert ask("PUT", path, {"time_zone": "UTC"}).status_code == 400
-    assert ask("PUT", path, {"time_zone": "UTC"}, word="Token").status_code == 200
+    assert ask("PUT", path, {"time_zone": "UTC"}, scheme="Token").status_code == 200
 
 
 def test_the_flat_form_changes_the_address_too(ask, world):
     path = f"/api/account/users/{world.bob.username}/"
     body = {"email": "robert@example.org", "first_name": "Robert", "last_name": "B", "role": 2}
 
-    changed = ask("PATCH", path, body, word="token").json
+    changed = ask("PATCH", path, body, scheme="token").json
 
     assert changed["user"] == {"username": world.bob.username, "first_name": "Robert", "last_name": "B",
                                "email": "robert@example.org"}  # fmt: skip
@@ -153,7 +155,7 @@ def test_the_owner_stays_the_owner(ask, world):
 
     assert ask("PATCH", path, {"role": 2}).status_code == 400
     assert ask("PATCH", path, {"role": 1, "time_zone": "Europe/Paris"}).status_code == 200
-    assert of(world.alice).role == AccountRole.OWNER
+    assert get_member_path(world.alice).role == AccountRole.OWNER
 
 
 def test_a_removed_member_is_gone_at_once(ask, world):

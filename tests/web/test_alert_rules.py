@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from models.accounts import Configuration
+from models.accounts import ConfigVersion
 from models.enums import RuleAction
 from models.ids import new_uuid
 from models.rules import AlertRule
@@ -101,8 +101,8 @@ def test_an_update_changes_only_what_it_says(ask, rules, ids):
 
 
 def test_rules_come_in_the_order_in_which_they_act(ask, rules):
-    said = [("a", 5), ("b", None), ("c", 5), ("d", "1"), ("e", 0), ("f", "")]
-    for description, position in said:
+    action_fields = [("a", 5), ("b", None), ("c", 5), ("d", "1"), ("e", 0), ("f", "")]
+    for description, position in action_fields:
         assert ask("POST", rules, {"description": description, "position": position}).status_code == 201
 
     listed = [(rule["description"], rule["position"]) for rule in ask("GET", rules).json]
@@ -126,7 +126,7 @@ def test_a_condition_that_cannot_be_evaluated_is_refused(ask, rules, text):
     one = f"{rules}{ask('POST', rules, {}).json['unique_id']}/"
 
     for method, path in (("POST", rules), ("PUT", one), ("PATCH", one)):
-        refused = ask(method, path, {"rule_json": text}, word="Token")
+        refused = ask(method, path, {"rule_json": text}, scheme="Token")
         assert (refused.status_code, set(refused.json["errors"])) == (400, {"rule_json"})
 
 
@@ -163,7 +163,7 @@ def test_conditions_are_kept_apart_from_the_text(ask, rules):
     ids=lambda value: str(value)[:60],
 )
 def test_conditions_that_cannot_be(ask, rules, field, wrong):
-    refused = ask("POST", rules, {"conditions": [wrong]}, word="Token")
+    refused = ask("POST", rules, {"conditions": [wrong]}, scheme="Token")
 
     assert (refused.status_code, set(refused.json["errors"])) == (400, {f"conditions.0.{field}"})
 
@@ -226,20 +226,20 @@ def test_every_type_of_action_is_tried_here():
     assert {each[0] for each in ACTIONS} == set(RuleAction)
 
 
-@pytest.mark.parametrize(("action_type", "said", "filled"), ACTIONS, ids=str)
-def test_each_action_reads_back_as_it_was_said(ask, rules, act, ids, action_type, said, filled):
+@pytest.mark.parametrize(("action_type", "action_fields", "filled"), ACTIONS, ids=str)
+def test_each_action_reads_back_as_it_was_said(ask, rules, act, ids, action_type, action_fields, filled):
     """What is not said may be left out, null or blank: the published clients do all three."""
-    said = {name: ids.get(value, value) for name, value in said.items()}
+    action_fields = {name: ids.get(value, value) for name, value in action_fields.items()}
     name = NAMES.get(
-        (action_type, next((k for k, v in ids.items() if v in said.values() and k != "any"), None))
+        (action_type, next((k for k, v in ids.items() if v in action_fields.values() and k != "any"), None))
     )
     expected = {
         **NOTHING, "key": "", "value": "", "action_type": action_type, "value_reference_name": name,
-        **said, **{field: ids.get(value, value) for field, value in filled.items()},
+        **action_fields, **{field: ids.get(value, value) for field, value in filled.items()},
     }  # fmt: skip
 
     for absent in ({}, dict.fromkeys(TYPED, ""), dict.fromkeys(TYPED)):
-        made = act({"key": "", **absent, "action_type": str(action_type), **said})
+        made = act({"key": "", **absent, "action_type": str(action_type), **action_fields})
         assert made.status_code == 201, made.json
         shown = ask("GET", f"{rules}{made.json['unique_id']}/").json["actions"][0]
         assert shown == made.json["actions"][0]
@@ -279,7 +279,7 @@ def test_each_action_reads_back_as_it_was_said(ask, rules, act, ids, action_type
 )  # fmt: skip
 def test_actions_that_cannot_be(ask, rules, act, ids, field, wrong):
     refused = act({name: ids.get(value, value) if isinstance(value, str) else value
-                   for name, value in wrong.items()}, word="Token")  # fmt: skip
+                   for name, value in wrong.items()}, scheme="Token")  # fmt: skip
 
     assert refused.status_code == 400
     assert set(refused.json["errors"]) == {f"actions.0.{field}"}
@@ -329,19 +329,19 @@ def test_a_policy_of_another_team_may_be_named_when_it_is_shared(act, world):
 
 
 @pytest.mark.parametrize(
-    ("name", "one", "most"),
+    ("name", "one", "limit"),
     [
-        ("actions", {"action_type": 3}, alert_rules.MOST_ACTIONS),
-        ("conditions", {"alert_condition_type": 1, "pattern": "3"}, alert_rules.MOST_CONDITIONS),
+        ("actions", {"action_type": 3}, alert_rules.MAX_ACTIONS),
+        ("conditions", {"alert_condition_type": 1, "pattern": "3"}, alert_rules.MAX_CONDITIONS),
     ],
 )
-def test_a_rule_has_no_more_parts_than_it_may(ask, rules, name, one, most):
-    assert ask("POST", rules, {name: [one] * most}).status_code == 201
-    assert ask("POST", rules, {name: [one] * (most + 1)}).status_code == 400
+def test_a_rule_has_no_more_parts_than_it_may(ask, rules, name, one, limit):
+    assert ask("POST", rules, {name: [one] * limit}).status_code == 201
+    assert ask("POST", rules, {name: [one] * (limit + 1)}).status_code == 400
 
 
 def test_an_integration_has_no_more_rules_than_it_may(ask, rules, monkeypatch):
-    monkeypatch.setattr(alert_rules.ALERT_RULES, "most", 1)
+    monkeypatch.setattr(alert_rules.ALERT_RULES, "max_rows", 1)
     assert ask("POST", rules, {}).status_code == 201
 
     assert ask("POST", rules, {}).status_code == 400
@@ -357,17 +357,17 @@ def test_rules_die_with_their_integration(ask, integration, rules):
 def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules):
     start = threading.Barrier(4)
 
-    def one_more(_) -> int:
+    def add_rule_in_thread(_) -> int:
         start.wait()
         return ask("POST", rules, {}).json["position"]
 
     with ThreadPoolExecutor(4) as pool:
-        assert sorted(pool.map(one_more, range(4))) == [1, 2, 3, 4]
+        assert sorted(pool.map(add_rule_in_thread, range(4))) == [1, 2, 3, 4]
 
 
 def test_each_write_raises_the_version_of_the_configuration(ask, rules, world):
     def version() -> int:
-        return Configuration.get(Configuration.account == world.account).version
+        return ConfigVersion.get(ConfigVersion.account == world.account).version
 
     seen = [version()]
     one = f"{rules}{ask('POST', rules, {}).json['unique_id']}/"

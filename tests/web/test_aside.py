@@ -1,4 +1,4 @@
-"""What was set aside, under /api/tocsin/aside/."""
+"""What was set aside, under /api/tocsin/dead-letters/."""
 
 import threading
 from dataclasses import replace
@@ -13,12 +13,12 @@ from models.events import Event, Receipt
 from models.routers import GlobalRouter
 from models.teams import Team
 from tests.contract.described import described
-from tests.set_aside import ERROR, set_aside_alert, set_aside_body
+from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
 from web import aside as shell
 
 __all__ = ["described"]
 
-PATH = "/api/tocsin/aside/"
+PATH = "/api/tocsin/dead-letters/"
 
 
 @pytest.fixture
@@ -31,21 +31,21 @@ def router_body(world, now):
         integration_key="00000000-0000-4000-8000-0000000000bb",
         creation_date=now,
     )
-    body = set_aside_body(world, now)
+    body = add_dead_letter_body(world, now)
     Receipt.update(router=router, service=None, integration=None).where(Receipt.id == body.id).execute()
     return body
 
 
 @pytest.fixture
-def rung(monkeypatch):
-    bells = []
-    monkeypatch.setattr(shell.bell, "ring_road", lambda *lane: bells.append(lane))
-    monkeypatch.setattr(shell.bell, "ring_router", lambda *lane: bells.append(lane))
-    return bells
+def enqueued(monkeypatch):
+    lanes_enqueued = []
+    monkeypatch.setattr(shell.bell, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
+    monkeypatch.setattr(shell.bell, "enqueue_router", lambda *lane: lanes_enqueued.append(lane))
+    return lanes_enqueued
 
 
 def test_a_page_tells_the_newest_first(ask, world, now):
-    body, alert = set_aside_body(world, now), set_aside_alert(world, now, stage="rules")
+    body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now, stage="rules")
     page = ask("GET", PATH, who="bob").json
 
     assert (page["count"], page["next"], page["previous"]) == (2, None, None)
@@ -61,7 +61,7 @@ def test_a_page_tells_the_newest_first(ask, world, now):
         "integration": {"unique_id": world.integration.unique_id, "name": "Probe"},
         "router": None,
         "message": "poison",
-        "road": [{"stage": "normalize", "reason": "critical, entity_id given"}],
+        "stages": [{"stage": "normalize", "reason": "critical, entity_id given"}],
         "body_bytes": len(alert.receipt.body),
         "alerts": 1,
     }
@@ -69,7 +69,7 @@ def test_a_page_tells_the_newest_first(ask, world, now):
 
 def test_pages_follow_each_other(ask, world, now):
     for _ in range(3):
-        set_aside_body(world, now)
+        add_dead_letter_body(world, now)
     first = ask("GET", f"{PATH}?page_size=2").json
     second = ask("GET", f"{PATH}?page_size=2&page=2").json
 
@@ -80,8 +80,8 @@ def test_pages_follow_each_other(ask, world, now):
 
 
 def test_answers_are_as_described(ask, world, now, described):
-    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
-    one = "/api/tocsin/aside/{aside_id}/"
+    body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
+    one = "/api/tocsin/dead-letters/{dead_letter_id}/"
     asked = (
         ("GET", PATH, PATH),
         ("GET", one, f"{PATH}{body.trace_id}/"),
@@ -92,90 +92,90 @@ def test_answers_are_as_described(ask, world, now, described):
     for method, path, place in asked:
         content = described.paths[path][method.lower()]["responses"]["200"]["content"]
         schema = content["application/json"]["schema"]
-        assert described.problems(schema, ask(method, place).json) == [], place
+        assert described.find_mismatches(schema, ask(method, place).json) == [], place
 
 
 def test_who_sees_what(ask, world, now, router_body):
-    ours = set_aside_body(world, now)
-    theirs = founding.new_service(world.charlies_team, "Invoices", world.policy, world.charlie, now)
-    door = founding.new_integration(theirs, "Door", GENERIC, world.charlie, now)
-    charlies = set_aside_body(replace(world, service=theirs, integration=door), now)
+    ours = add_dead_letter_body(world, now)
+    theirs = founding.create_service(world.charlies_team, "Invoices", world.policy, world.charlie, now)
+    other_integration = founding.create_integration(theirs, "Door", GENERIC, world.charlie, now)
+    charlies = add_dead_letter_body(replace(world, service=theirs, integration=other_integration), now)
     Team.update(account_permissions=[]).execute()
 
-    def seen(who):
+    def list_seen(who):
         return {one["id"] for one in ask("GET", PATH, who=who).json["results"]}
 
-    assert seen("alice") == {ours.trace_id, charlies.trace_id, router_body.trace_id}
-    assert seen("bob") == {ours.trace_id}
-    assert seen("charlie") == {charlies.trace_id}
-    assert seen("mallory") == set()
-    told = {
+    assert list_seen("alice") == {ours.trace_id, charlies.trace_id, router_body.trace_id}
+    assert list_seen("bob") == {ours.trace_id}
+    assert list_seen("charlie") == {charlies.trace_id}
+    assert list_seen("mallory") == set()
+    shown = {
         (who, name): ask("GET", f"{PATH}{body.trace_id}/", who=who).status_code
         for who in ("alice", "bob", "charlie", "mallory")
         for name, body in (("ours", ours), ("routers", router_body))
     }
-    assert told == {
+    assert shown == {
         ("alice", "ours"): 200, ("alice", "routers"): 200, ("bob", "ours"): 200, ("bob", "routers"): 403,
         ("charlie", "ours"): 403, ("charlie", "routers"): 403, ("mallory", "ours"): 404,
         ("mallory", "routers"): 404,
     }  # fmt: skip
 
 
-def test_a_body_is_taken_up_again_and_its_lane_is_rung(ask, world, now, rung):
-    body = set_aside_body(world, now, message="secret")
+def test_a_body_is_taken_up_again_and_its_lane_is_rung(ask, world, now, enqueued):
+    body = add_dead_letter_body(world, now, message="secret")
     with capture_logs() as logged:
         answer = ask("POST", f"{PATH}{body.trace_id}/replay/", who="bob")
 
     assert answer.status_code == 200
     assert answer.json == {"message": "It is taken up again.", "trace_id": body.trace_id}
-    assert rung == [(world.service.id, "normalize")]
-    assert Receipt.get().state == WorkState.WAITING
+    assert enqueued == [(world.service.id, "normalize")]
+    assert Receipt.get().state == WorkState.PENDING
     assert [entry["event"] for entry in logged] == ["taken up again"]
     assert "secret" not in str(logged)
 
 
-def test_an_alert_is_taken_up_by_who_asked(ask, world, now, rung):
-    alert = set_aside_alert(world, now, stage="rules")
+def test_an_alert_is_taken_up_by_who_asked(ask, world, now, enqueued):
+    alert = add_dead_letter_alert(world, now, stage="rules")
     ask("POST", f"{PATH}{alert.unique_id}/replay/", who="bob")
 
     assert Event.get().reasons[-1][1].startswith("taken up again by Bob; it was set aside: ")
-    assert rung == [(world.service.id, "normalize")]
+    assert enqueued == [(world.service.id, "normalize")]
 
 
-def test_what_a_router_could_not_read_goes_to_the_routers_lane(ask, router_body, rung):
+def test_what_a_router_could_not_read_goes_to_the_routers_lane(ask, router_body, enqueued):
     assert ask("POST", f"{PATH}{router_body.trace_id}/replay/").status_code == 200
-    assert rung == [(GlobalRouter.get().id,)]
+    assert enqueued == [(GlobalRouter.get().id,)]
 
 
 def test_it_is_dropped_with_its_reason(ask, world, now):
-    body, alert = set_aside_body(world, now), set_aside_alert(world, now)
+    body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     with capture_logs() as logged:
         answers = [ask("DELETE", f"{PATH}{one}/", who="bob") for one in (body.trace_id, alert.unique_id)]
 
     assert [answer.status_code for answer in answers] == [204, 204]
     assert aside.count() == 0
-    story = ask("GET", f"/api/tocsin/alerts/{body.trace_id}/").json
-    assert (story["status"], story["error"]) == ("failed", f"dropped: {ERROR}, by Bob")
+    trace = ask("GET", f"/api/tocsin/alerts/{body.trace_id}/").json
+    assert (trace["status"], trace["error"]) == ("failed", f"dropped: {ERROR}, by Bob")
     assert [entry["event"] for entry in logged] == ["dropped", "dropped"]
 
 
 def test_a_second_time_there_is_nothing(ask, world, now):
-    body = set_aside_body(world, now)
+    body = add_dead_letter_body(world, now)
     first, second = (ask("POST", f"{PATH}{body.trace_id}/replay/") for _ in range(2))
 
     assert (first.status_code, second.status_code) == (200, 404)
 
 
 def test_of_two_at_once_one_takes_it_up_and_the_other_hears_so(app, world, now, monkeypatch):
-    body = set_aside_body(world, now)
-    found, together = shell._found, threading.Barrier(2, timeout=10)
+    body = add_dead_letter_body(world, now)
+    found, barrier = shell._access, threading.Barrier(2, timeout=10)
 
-    def find(aside_id):
-        one = found(aside_id)
-        together.wait()
+    def list_both(dead_letter_id):
+        one = found(dead_letter_id)
+        barrier.wait()
         return one
 
-    monkeypatch.setattr(shell, "_found", find)
+    monkeypatch.setattr(shell, "_access", list_both)
     answers = []
     headers = {"Authorization": f"Bearer {world.tokens['bob']}"}
 
@@ -194,7 +194,7 @@ def test_of_two_at_once_one_takes_it_up_and_the_other_hears_so(app, world, now, 
 
 
 def test_what_came_in_by_what_was_deleted_cannot_be_taken_up(ask, world, now):
-    body = set_aside_body(world, now)
+    body = add_dead_letter_body(world, now)
     world.service.delete_instance()
     refused = ask("POST", f"{PATH}{body.trace_id}/replay/")
 
@@ -204,6 +204,6 @@ def test_what_came_in_by_what_was_deleted_cannot_be_taken_up(ask, world, now):
     assert ask("DELETE", f"{PATH}{body.trace_id}/").status_code == 204
 
 
-@pytest.mark.parametrize("word", ["x", "%00", "00000000-0000-4000-8000-000000000009", "A" * 22, "A" * 300])
-def test_ids_of_nothing_are_not_found(ask, word):
-    assert ask("GET", f"{PATH}{word}/").status_code == 404
+@pytest.mark.parametrize("bad_id", ["x", "%00", "00000000-0000-4000-8000-000000000009", "A" * 22, "A" * 300])
+def test_ids_of_nothing_are_not_found(ask, bad_id):
+    assert ask("GET", f"{PATH}{bad_id}/").status_code == 404

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.accounts import Configuration
+from models.accounts import ConfigVersion
 from models.ids import new_uuid
 from models.incidents import IncidentAssignment
 from models.teams import IncidentRole
@@ -21,17 +21,17 @@ def roles(ask, world, now):
 
 
 @pytest.fixture
-def history(ask):
+def read_role_log(ask):
     """history(): what the incident's history says of its roles."""
 
-    def told():
+    def read_log():
         entries = ask("GET", "/api/tocsin/incidents/1/timeline/?page_size=100").json["results"]
         return [each["reason"] for each in entries if each["what"].startswith("role_")]
 
-    return told
+    return read_log
 
 
-def test_somebody_has_a_role(ask, world, roles, history):
+def test_somebody_has_a_role(ask, world, roles, read_role_log):
     made = ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
 
     assert made.status_code == 201
@@ -43,31 +43,31 @@ def test_somebody_has_a_role(ask, world, roles, history):
         "user": world.bob.username,
         "user_name": "Bob",
     }
-    assert history() == ["Scribe is Bob by Alice"]
+    assert read_role_log() == ["Scribe is Bob by Alice"]
 
 
-def test_a_second_person_takes_the_place_of_the_first(ask, world, roles, history):
+def test_a_second_person_takes_the_place_of_the_first(ask, world, roles, read_role_log):
     for role, user in (("scribe", "bob"), ("leader", "bob"), ("scribe", "charlie"), ("scribe", "charlie")):
-        given = {"role": roles[role], "user": getattr(world, user).username}
-        assert ask("POST", ROLES, given).status_code == 201
+        body = {"role": roles[role], "user": getattr(world, user).username}
+        assert ask("POST", ROLES, body).status_code == 201
 
-    held = {(each["role_title"], each["user_name"]) for each in ask("GET", ROLES).json}
-    assert held == {("Scribe", "Charlie"), ("Incident Commander", "Bob")}
-    assert history() == [
+    assigned = {(each["role_title"], each["user_name"]) for each in ask("GET", ROLES).json}
+    assert assigned == {("Scribe", "Charlie"), ("Incident Commander", "Bob")}
+    assert read_role_log() == [
         "Scribe is Bob by Alice",
         "Incident Commander is Bob by Alice",
         "Scribe is Charlie by Alice",
     ]
 
 
-def test_a_role_is_taken_away(ask, world, roles, history):
+def test_a_role_is_taken_away(ask, world, roles, read_role_log):
     made = ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username}).json
     path = f"{ROLES}{made['unique_id']}/"
 
     assert ask("DELETE", path, who="bob").status_code == 204
     assert ask("DELETE", path).status_code == 404
     assert ask("GET", ROLES).json == []
-    assert history()[-1] == "Scribe is no longer Bob by Bob"
+    assert read_role_log()[-1] == "Scribe is no longer Bob by Bob"
 
 
 def test_a_deleted_role_is_nobodys(ask, world, roles):
@@ -87,8 +87,8 @@ def test_a_deleted_role_is_nobodys(ask, world, roles):
     ids=str,
 )  # fmt: skip
 def test_what_cannot_be_is_refused(ask, world, roles, field, wrong):
-    given = {"role": roles["scribe"], "user": world.bob.username, **wrong}
-    refused = ask("POST", ROLES, given, word="Token")
+    body = {"role": roles["scribe"], "user": world.bob.username, **wrong}
+    refused = ask("POST", ROLES, body, scheme="Token")
 
     assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
     assert not IncidentAssignment.select().exists()
@@ -102,7 +102,7 @@ def test_who_was_removed_from_the_account_gets_no_role(ask, world, roles, now):
 
 
 def test_it_is_no_configuration(ask, world, roles):
-    before = Configuration.get(Configuration.account == world.account).version
+    before = ConfigVersion.get(ConfigVersion.account == world.account).version
     ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
 
-    assert Configuration.get(Configuration.account == world.account).version == before
+    assert ConfigVersion.get(ConfigVersion.account == world.account).version == before

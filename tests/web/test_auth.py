@@ -12,7 +12,7 @@ INVALID = {"detail": "Invalid token."}
 MISSING = {"detail": "Authentication credentials were not provided."}
 
 
-def token_of(world, who: str) -> Token:
+def get_token(world, who: str) -> Token:
     return Token.get(Token.digest == digest(world.tokens[who]))
 
 
@@ -41,14 +41,14 @@ def test_what_is_no_token(ask, value, answer):
 
 
 def test_a_revoked_token_is_refused(ask, world, now):
-    Token.update(revoked_at=now).where(Token.id == token_of(world, "bob").id).execute()
+    Token.update(revoked_at=now).where(Token.id == get_token(world, "bob").id).execute()
 
     assert ask("GET", TEAMS, who="bob").json == INVALID
 
 
 def test_a_token_ends_when_it_expires(ask, world):
     def expire(at):
-        Token.update(expires_at=at).where(Token.id == token_of(world, "bob").id).execute()
+        Token.update(expires_at=at).where(Token.id == get_token(world, "bob").id).execute()
         return ask("GET", TEAMS, who="bob").status_code
 
     soon = datetime.now(UTC) + timedelta(hours=1)
@@ -64,14 +64,14 @@ def test_a_token_dies_with_its_user(ask, world, now):
 
 def test_the_last_use_is_noted_at_most_once_a_minute(ask, world):
     ask("GET", TEAMS)
-    first = token_of(world, "alice").last_used_at
+    first = get_token(world, "alice").last_used_at
     ask("GET", TEAMS)
 
     assert first is not None
-    assert token_of(world, "alice").last_used_at == first
+    assert get_token(world, "alice").last_used_at == first
 
     earlier = first - timedelta(minutes=2)
-    Token.update(last_used_at=earlier).where(Token.id == token_of(world, "alice").id).execute()
+    Token.update(last_used_at=earlier).where(Token.id == get_token(world, "alice").id).execute()
     ask("GET", TEAMS)
 
-    assert token_of(world, "alice").last_used_at > first
+    assert get_token(world, "alice").last_used_at > first

@@ -10,15 +10,15 @@ import pytest
 import vobject
 
 from models import founding, links
-from models.accounts import User, display_name
+from models.accounts import User, get_display_name
 from models.enums import AccountRole
 from models.ids import new_uuid
-from models.oncall import schedules_of
+from models.oncall import load_schedule_facts
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import Team, TeamMember
-from schedules.oncall import on_call
+from schedules.oncall import list_on_call
 from tests import layers
-from tocsin.logs import without_secrets
+from tocsin.logs import hide_secrets
 from web import calendar_text, calendars
 
 MINE = "/api/tocsin/calendar/"
@@ -27,7 +27,7 @@ BASE = "https://tocsin.example.org"
 
 
 @dataclass(frozen=True)
-class Read:
+class CalendarEvent:
     """An event as a program understands it."""
 
     uid: str
@@ -42,7 +42,7 @@ class Read:
 
 
 @pytest.fixture(autouse=True)
-def at(monkeypatch, now):
+def set_now(monkeypatch, now):
     """at(moment): it is this moment from now on."""
 
     def set_(moment):
@@ -75,27 +75,27 @@ def address(ask):
 @pytest.fixture
 def subscribe(ask, address):
     """subscribe(schedule, ...): the events of a calendar."""
-    return lambda *args, **more: read(ask("GET", address(*args, **more), who=None))
+    return lambda *args, **more: read_events(ask("GET", address(*args, **more), who=None))
 
 
-def read(answer) -> list[Read]:
+def read_events(answer) -> list[CalendarEvent]:
     """The events, by a parser that has nothing to do with what wrote them."""
     assert answer.status_code == 200
     assert len(icalendar.Calendar.from_ical(answer.data).errors) == 0
-    whole = vobject.readOne(answer.text)
+    calendar = vobject.readOne(answer.text)
     return [
-        Read(
+        CalendarEvent(
             event.uid.value,
             event.dtstart.value.astimezone(UTC),
             event.dtend.value.astimezone(UTC),
             event.summary.value,
             event.description.value,
         )
-        for event in whole.contents.get("vevent", [])
+        for event in calendar.contents.get("vevent", [])
     ]
 
 
-def override(schedule, person, start, end, name="Dentist"):
+def add_override(schedule, person, start, end, name="Dentist"):
     return ScheduleOverride.create(
         unique_id=new_uuid(), schedule=schedule, user=person, name=name, start_time=start, end_time=end,
         creation_date=start,
@@ -125,9 +125,9 @@ def test_a_shift_is_an_event(subscribe, schedule, now):
 
 
 def test_a_calendar_says_what_it_is_and_how_often_to_ask(ask, address, world):
-    rota = layers.schedule(world.team, weekly(world.bob), name="Nights", time_zone="Europe/Berlin")
+    night_schedule = layers.schedule(world.team, weekly(world.bob), name="Nights", time_zone="Europe/Berlin")
 
-    lines = ask("GET", address(rota), who=None).text.split("\r\n")
+    lines = ask("GET", address(night_schedule), who=None).text.split("\r\n")
 
     for line in (
         "BEGIN:VCALENDAR",
@@ -166,8 +166,8 @@ def test_nobody_on_call_is_a_calendar_too(ask, address, subscribe, world):
 
     assert subscribe(empty) == []
     assert subscribe(who="charlie") == []
-    whole = icalendar.Calendar.from_ical(ask("GET", address(empty), who=None).data)
-    assert [part.name for part in whole.subcomponents] == ["VTIMEZONE"]
+    calendar = icalendar.Calendar.from_ical(ask("GET", address(empty), who=None).data)
+    assert [part.name for part in calendar.subcomponents] == ["VTIMEZONE"]
 
 
 TEXTS = (
@@ -184,25 +184,27 @@ TEXTS = (
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
 def test_any_text_comes_through_whole_in_lines_of_75_octets(ask, address, world, text):
     User.update(first_name=text, last_name="").where(User.id == world.bob.id).execute()
-    rota = layers.schedule(world.team, weekly(world.bob, name=text.strip()), name=text)
+    night_schedule = layers.schedule(world.team, weekly(world.bob, name=text.strip()), name=text)
 
-    answer = ask("GET", address(rota), who=None)
+    answer = ask("GET", address(night_schedule), who=None)
 
-    said = text.strip()
-    assert {event.summary for event in read(answer)} == {f"{said} on call: {said} ({said})"}
-    assert vobject.readOne(answer.text).x_wr_calname.value == said
+    text_read = text.strip()
+    assert {event.summary for event in read_events(answer)} == {
+        f"{text_read} on call: {text_read} ({text_read})"
+    }
+    assert vobject.readOne(answer.text).x_wr_calname.value == text_read
     assert max(map(len, answer.data.split(b"\r\n"))) <= 75
     (event, *_) = icalendar.Calendar.from_ical(answer.data).events
-    assert str(event["summary"]) == f"{said} on call: {said} ({said})"
+    assert str(event["summary"]) == f"{text_read} on call: {text_read} ({text_read})"
 
 
 def test_what_would_begin_a_line_of_its_own_is_a_blank(ask, address, world):
     hostile = "a\r\nEND:VCALENDAR\nb\rc\x0bd\x0ce\x85f\u2028g\u2029h\x00\x01\x1b\u202ei"
-    rota = layers.schedule(world.team, weekly(world.bob), name=hostile.replace("\x00", ""))
+    night_schedule = layers.schedule(world.team, weekly(world.bob), name=hostile.replace("\x00", ""))
 
-    answer = ask("GET", address(rota), who=None)
+    answer = ask("GET", address(night_schedule), who=None)
 
-    assert {event.summary for event in read(answer)} == {
+    assert {event.summary for event in read_events(answer)} == {
         "Bob on call: a END:VCALENDAR b c d e f g hi (Layer-1)"
     }
     assert re.search(rb"[\x00-\x09\x0b\x0c\x0e-\x1f\x7f]", answer.data) is None
@@ -211,54 +213,56 @@ def test_what_would_begin_a_line_of_its_own_is_a_blank(ask, address, world):
 # Who is on call ----------------------------------------------------------------------------------------
 
 
-def facts_of(schedule):
-    (facts,) = schedules_of([Schedule.get_by_id(schedule.id)], datetime(2020, 1, 1, tzinfo=UTC))
+def get_facts(schedule):
+    (facts,) = load_schedule_facts([Schedule.get_by_id(schedule.id)], datetime(2020, 1, 1, tzinfo=UTC))
     return facts
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
 @pytest.mark.parametrize("by_local_time", [False, True])
-def test_events_are_what_pages_through_both_changes_of_clocks(subscribe, at, world, zone, by_local_time):
+def test_events_are_what_pages_through_both_changes_of_clocks(subscribe, set_now, world, zone, by_local_time):
     people = (world.alice, world.bob, world.charlie)
-    nights = layers.layer(
+    night_layer = layers.layer(
         *people, name="Nights", restriction_type=1, restrictions=[layers.restriction("22:00:00", 36_000)]
     )
     weekends = layers.layer(
         *people[1:], name="Weekends", restriction_type=2,
         restrictions=[layers.restriction("02:30:00", 90_000, day=7)],
     )  # fmt: skip
-    rota = layers.schedule(
-        world.team, nights, weekends, weekly(*people), time_zone=zone, shift_time_in_dst=by_local_time
+    night_schedule = layers.schedule(
+        world.team, night_layer, weekends, weekly(*people), time_zone=zone, shift_time_in_dst=by_local_time
     )
     for start in (datetime(2026, 3, 8, 6, 30, tzinfo=UTC), datetime(2026, 10, 25, 0, 30, tzinfo=UTC)):
-        override(rota, world.charlie, start, start + 90 * 60 * SECOND)
-    at(datetime(2026, 3, 1, 9, tzinfo=UTC))
-    facts, names = facts_of(rota), {person.username: display_name(person) for person in people}
+        add_override(night_schedule, world.charlie, start, start + 90 * 60 * SECOND)
+    set_now(datetime(2026, 3, 1, 9, tzinfo=UTC))
+    facts, names = get_facts(night_schedule), {person.username: get_display_name(person) for person in people}
 
-    def paged(moment):
-        return {(names[shift.username], shift.start, shift.end) for shift in on_call(facts, moment)}
+    def list_paged(moment):
+        return {(names[shift.username], shift.start, shift.end) for shift in list_on_call(facts, moment)}
 
-    events = subscribe(rota, query="?months=12")
+    events = subscribe(night_schedule, query="?months=12")
 
     assert len(events) > 450
     for event in events:
-        told = (event.who, event.start, event.end)
-        assert told in paged(event.start)
-        assert told in paged(event.end - SECOND)
-        assert told not in paged(event.end)
+        seen_event = (event.who, event.start, event.end)
+        assert seen_event in list_paged(event.start)
+        assert seen_event in list_paged(event.end - SECOND)
+        assert seen_event not in list_paged(event.end)
     moments = (datetime(2026, 2, 1, tzinfo=UTC) + step * 7 * HOUR for step in range(1300))
     for moment in moments:
-        told = {(event.who, event.start, event.end) for event in events if event.start <= moment < event.end}
-        assert told == paged(moment)
+        seen_event = {
+            (event.who, event.start, event.end) for event in events if event.start <= moment < event.end
+        }
+        assert seen_event == list_paged(moment)
 
 
-def test_the_second_of_two_equal_hours_is_not_the_first(subscribe, at, world):
+def test_the_second_of_two_equal_hours_is_not_the_first(subscribe, set_now, world):
     """By a zone's own times both begin at 02:00."""
     hourly = layers.layer(world.alice, world.bob, shift_length=3600)
-    rota = layers.schedule(world.team, hourly, time_zone="Europe/Berlin")
-    at(datetime(2026, 10, 24, 9, tzinfo=UTC))
+    night_schedule = layers.schedule(world.team, hourly, time_zone="Europe/Berlin")
+    set_now(datetime(2026, 10, 24, 9, tzinfo=UTC))
 
-    events = subscribe(rota, query="?months=1")
+    events = subscribe(night_schedule, query="?months=1")
 
     night = [event for event in events if event.start.isoformat().startswith("2026-10-25T0")][:3]
     assert [event.start.hour for event in night] == [0, 1, 2]
@@ -267,7 +271,7 @@ def test_the_second_of_two_equal_hours_is_not_the_first(subscribe, at, world):
 
 def test_an_override_cuts_a_shift_in_two(subscribe, schedule, world):
     start = datetime(2026, 3, 4, 10, tzinfo=UTC)
-    override(schedule, world.bob, start, start + 2 * HOUR)
+    add_override(schedule, world.bob, start, start + 2 * HOUR)
 
     week = [event for event in subscribe(schedule) if datetime(2026, 3, 2, tzinfo=UTC) <= event.start]
     assert [(event.who, event.start, event.end) for event in week[:3]] == [
@@ -280,22 +284,28 @@ def test_an_override_cuts_a_shift_in_two(subscribe, schedule, world):
 
 
 def test_a_shift_that_began_long_ago_is_told_as_overrides_cut_it_then(subscribe, world, now):
-    rota = layers.schedule(world.team, layers.layer(world.alice, shift_length=300 * 86_400))
-    override(rota, world.bob, now - 50 * DAY, now - 49 * DAY)
+    night_schedule = layers.schedule(world.team, layers.layer(world.alice, shift_length=300 * 86_400))
+    add_override(night_schedule, world.bob, now - 50 * DAY, now - 49 * DAY)
 
-    assert subscribe(rota)[0].start == now - 49 * DAY
+    assert subscribe(night_schedule)[0].start == now - 49 * DAY
 
 
 def test_what_begins_and_ends_within_a_second_is_no_event(subscribe, world, now):
-    rota = layers.schedule(world.team)
-    override(rota, world.bob, now + timedelta(milliseconds=100), now + timedelta(milliseconds=900))
-    override(rota, world.bob, now + timedelta(milliseconds=1900), now + timedelta(milliseconds=2100))
+    night_schedule = layers.schedule(world.team)
+    add_override(
+        night_schedule, world.bob, now + timedelta(milliseconds=100), now + timedelta(milliseconds=900)
+    )
+    add_override(
+        night_schedule, world.bob, now + timedelta(milliseconds=1900), now + timedelta(milliseconds=2100)
+    )
 
-    assert [(event.start, event.end) for event in subscribe(rota)] == [(now + SECOND, now + 2 * SECOND)]
+    assert [(event.start, event.end) for event in subscribe(night_schedule)] == [
+        (now + SECOND, now + 2 * SECOND)
+    ]
 
 
 def test_who_left_is_in_no_calendar(subscribe, schedule, world, now):
-    override(schedule, world.charlie, now, now + HOUR)
+    add_override(schedule, world.charlie, now, now + HOUR)
     User.update(removed_at=now).where(User.id.in_([world.bob.id, world.charlie.id])).execute()
 
     assert {event.who for event in subscribe(schedule)} == {"Alice"}
@@ -317,15 +327,17 @@ def test_a_year_ahead_is_the_most_and_a_month_back_is_always_there(subscribe, sc
 
 def test_a_calendar_that_would_be_too_long_ends_early_and_says_so(ask, address, world, now):
     busy = [layers.layer(world.alice, world.bob, shift_length=3600, name=f"L{n}") for n in range(20)]
-    rota = layers.schedule(world.team, *busy)
+    night_schedule = layers.schedule(world.team, *busy)
 
-    answer = ask("GET", address(rota, query="?months=12"), who=None)
+    answer = ask("GET", address(night_schedule, query="?months=12"), who=None)
 
-    events = read(answer)
+    events = read_events(answer)
     assert 1500 <= len(events) <= 2000
     assert len(answer.data) < 1_000_000
-    said = vobject.readOne(answer.text).description.value
-    ends = datetime.fromisoformat(re.search(r"shifts are missing from (\S+) on", said)[1]).replace(tzinfo=UTC)
+    text_read = vobject.readOne(answer.text).description.value
+    ends = datetime.fromisoformat(re.search(r"shifts are missing from (\S+) on", text_read)[1]).replace(
+        tzinfo=UTC
+    )
     assert ends > now
     other = ask("GET", address(who="charlie"), who=None)
     assert vobject.readOne(other.text).description.value == "When Charlie is on call."
@@ -335,13 +347,15 @@ def test_turns_of_others_take_nothing_from_ones_own_calendar(ask, address, subsc
     """What others have in the same schedules is not looked at; their overrides are."""
     hourly = [layers.layer(world.alice, world.charlie, shift_length=3600, name=f"L{n}") for n in range(49)]
     for _ in range(3):
-        rota = layers.schedule(world.team, *hourly, weekly(world.bob, world.alice))
-    override(rota, world.charlie, now, now + HOUR)
+        night_schedule = layers.schedule(world.team, *hourly, weekly(world.bob, world.alice))
+    add_override(night_schedule, world.charlie, now, now + HOUR)
 
     events = subscribe(who="bob", query="?months=12")
 
     assert max(event.end for event in events) > now + 360 * DAY
-    assert now not in {event.start for event in subscribe(rota, who="bob", query="?is_team_or_user=2")}
+    assert now not in {
+        event.start for event in subscribe(night_schedule, who="bob", query="?is_team_or_user=2")
+    }
     text = ask("GET", address(who="bob", query="?months=12"), who=None).text
     assert vobject.readOne(text).description.value == "When Bob is on call."
 
@@ -349,10 +363,10 @@ def test_turns_of_others_take_nothing_from_ones_own_calendar(ask, address, subsc
 # Names of events ---------------------------------------------------------------------------------------
 
 
-def test_an_event_keeps_its_name_from_day_to_day(subscribe, at, schedule, world, now):
-    override(schedule, world.charlie, now, now + HOUR)
+def test_an_event_keeps_its_name_from_day_to_day(subscribe, set_now, schedule, world, now):
+    add_override(schedule, world.charlie, now, now + HOUR)
     first = {event.uid: event for event in subscribe(schedule)}
-    at(now + 7 * DAY + 3 * HOUR)
+    set_now(now + 7 * DAY + 3 * HOUR)
     second = {event.uid: event for event in subscribe(schedule)}
 
     both = first.keys() & second.keys()
@@ -366,20 +380,20 @@ def test_names_are_each_an_events_own_and_the_same_in_every_calendar(subscribe, 
     """Even where layers of two schedules have the same id, as clients may choose."""
     layer = weekly(world.bob, world.alice)
     one, two = (layers.schedule(world.team, layer, weekly(world.bob), name=name) for name in "xy")
-    everybody, own = [*subscribe(one), *subscribe(two)], subscribe(who="bob")
-    own_of_one = subscribe(one, who="bob", query="?is_team_or_user=2")
+    all_events, own = [*subscribe(one), *subscribe(two)], subscribe(who="bob")
+    own_events = subscribe(one, who="bob", query="?is_team_or_user=2")
 
-    assert len({event.uid for event in everybody}) == len(everybody)
-    assert {event.uid for event in own} == {event.uid for event in everybody if event.who == "Bob"}
-    assert set(own_of_one) < set(own) < set(everybody)
+    assert len({event.uid for event in all_events}) == len(all_events)
+    assert {event.uid for event in own} == {event.uid for event in all_events if event.who == "Bob"}
+    assert set(own_events) < set(own) < set(all_events)
 
 
 # Whose shifts ------------------------------------------------------------------------------------------
 
 
 def test_ones_own_calendar_is_of_all_schedules_of_the_account(subscribe, ask, address, schedule, world, now):
-    nights = layers.schedule(world.charlies_team, weekly(world.charlie), name="Nights")
-    override(nights, world.bob, now, now + HOUR)
+    night_layer = layers.schedule(world.charlies_team, weekly(world.charlie), name="Nights")
+    add_override(night_layer, world.bob, now, now + HOUR)
     layers.schedule(world.charlies_team, weekly(world.charlie), name="Others")
     layers.schedule(world.mallorys_team, weekly(world.bob), name="Elsewhere")
 
@@ -444,13 +458,13 @@ def test_a_new_key_ends_ones_addresses_and_nobody_elses(ask, address, schedule):
 
 
 def test_an_admin_ends_somebodys_addresses_and_nobody_else_does(ask, address, schedule, world):
-    old, others = address(schedule, who="bob"), address()
+    old, other_addresses = address(schedule, who="bob"), address()
     path = f"/api/tocsin/users/{world.bob.username}/calendar/"
 
     assert [ask("DELETE", path, who=who).status_code for who in ("charlie", "mallory")] == [403, 404]
     assert ask("GET", old, who=None).status_code == 200
     assert ask("DELETE", path, who="alice").status_code == 204
-    assert [ask("GET", each, who=None).status_code for each in (old, others)] == [404, 200]
+    assert [ask("GET", each, who=None).status_code for each in (old, other_addresses)] == [404, 200]
     again = address(schedule, who="bob")
     assert ask("DELETE", path, who="bob").status_code == 204
     assert ask("GET", again, who=None).status_code == 404
@@ -477,37 +491,37 @@ def test_an_address_is_for_those_who_may_read_the_schedule(ask, schedule, world)
     assert ask("GET", other, who="charlie").status_code == 404
 
 
-def leaves_the_team(world, schedule):
+def leave_team(world, schedule):
     TeamMember.delete().where(TeamMember.team == world.team, TeamMember.user == world.bob).execute()
 
 
-def leaves_the_account(world, schedule):
+def leave_account(world, schedule):
     User.update(removed_at=datetime(2026, 3, 1, tzinfo=UTC)).where(User.id == world.bob.id).execute()
 
 
-def is_deleted(world, schedule):
+def delete_schedule(world, schedule):
     schedule.delete_instance()
 
 
-def has_a_new_secret(world, schedule):
+def change_secret(world, schedule):
     links.Secret.delete().execute()
 
 
-def has_no_key(world, schedule):
+def remove_key(world, schedule):
     User.update(calendar_key=None).where(User.id == world.bob.id).execute()
 
 
 @pytest.mark.parametrize(
-    "happens",
-    [leaves_the_team, leaves_the_account, is_deleted, has_a_new_secret, has_no_key],
-    ids=lambda happens: happens.__name__,
+    "change_access",
+    [leave_team, leave_account, delete_schedule, change_secret, remove_key],
+    ids=lambda change_access: change_access.__name__,
 )
-def test_an_address_ends_with_what_it_was_given_for(ask, address, schedule, world, happens):
+def test_an_address_ends_with_what_it_was_given_for(ask, address, schedule, world, change_access):
     path = address(schedule, who="bob")
     unknown = ask("GET", "/calendars/WzEsMiwzLDRd.x.ics", who=None)
     assert ask("GET", path, who=None).status_code == 200
 
-    happens(world, schedule)
+    change_access(world, schedule)
 
     ended = ask("GET", path, who=None)
     assert (ended.status_code, ended.text) == (unknown.status_code, unknown.text) == (404, "Not Found.\n")
@@ -516,7 +530,7 @@ def test_an_address_ends_with_what_it_was_given_for(ask, address, schedule, worl
 
 def test_who_comes_back_to_the_team_has_the_same_address(ask, address, schedule, world, now):
     path = address(schedule, who="bob")
-    leaves_the_team(world, schedule)
+    leave_team(world, schedule)
     ask("GET", path, who=None)
     TeamMember.create(unique_id=new_uuid(), team=world.team, user=world.bob, role=2, joining_date=now)
 
@@ -526,7 +540,7 @@ def test_who_comes_back_to_the_team_has_the_same_address(ask, address, schedule,
 def test_a_schedule_that_comes_after_one_that_was_deleted_is_another(ask, address, schedule, world):
     """On SQLite it gets the same row number."""
     path = address(schedule)
-    is_deleted(world, schedule)
+    delete_schedule(world, schedule)
     layers.schedule(world.team, weekly(world.bob))
 
     assert ask("GET", path, who=None).status_code == 404
@@ -541,13 +555,16 @@ def test_what_was_not_signed_is_no_address(ask, address, token):
 
 def test_a_link_of_another_purpose_is_no_address(ask, address, world, now):
     token = address().removeprefix("/calendars/").removesuffix(".ics")
-    signer = links.signer()
-    others = [
+    signer = links.get_signer()
+    other_addresses = [
         signer.sign(links.Link(1, world.bob.id, 1), now),
-        signer.sign_invitation(links.Invitation.to(world.bob), now),
+        signer.sign_invitation(links.Invitation.for_user(world.bob), now),
     ]
 
-    assert [ask("GET", f"/calendars/{other}.ics", who=None).status_code for other in others] == [404, 404]
+    assert [ask("GET", f"/calendars/{other}.ics", who=None).status_code for other in other_addresses] == [
+        404,
+        404,
+    ]
     assert ask("GET", f"/i/{token}", who=None).status_code == 404
     assert ask("GET", f"/join/{token}", who=None).status_code == 404
 
@@ -561,8 +578,8 @@ def test_an_address_is_read_and_never_written_to(ask, address):
 def test_no_address_stands_in_a_log(ask, address, schedule, monkeypatch, caplog):
     path = address(schedule)
     token = path.removeprefix("/calendars/").removesuffix(".ics")
-    assert token not in without_secrets(f"GET {path} 500")
-    assert token not in without_secrets(f"fetched {BASE}{path}")
+    assert token not in hide_secrets(f"GET {path} 500")
+    assert token not in hide_secrets(f"fetched {BASE}{path}")
 
     def fail(*_):
         raise RuntimeError(path)
@@ -579,22 +596,22 @@ def test_no_address_stands_in_a_log(ask, address, schedule, monkeypatch, caplog)
 # Asking again and again --------------------------------------------------------------------------------
 
 
-def test_who_has_it_already_is_told_so_until_something_changes(ask, address, at, schedule, world, now):
+def test_who_has_it_already_is_told_so_until_something_changes(ask, address, set_now, schedule, world, now):
     path = address(schedule)
     first = ask("GET", path, who=None)
     tag = {"If-None-Match": first.headers["ETag"]}
 
-    at(now + 5 * HOUR)
+    set_now(now + 5 * HOUR)
     again = ask("GET", path, who=None, headers=tag)
     assert (again.status_code, again.data, again.headers["ETag"]) == (304, b"", first.headers["ETag"])
     assert again.headers["Cache-Control"] == "private, max-age=300"
-    whole = ask("GET", path, who=None)
-    assert (whole.headers["ETag"], whole.data == first.data) == (first.headers["ETag"], False)
+    calendar = ask("GET", path, who=None)
+    assert (calendar.headers["ETag"], calendar.data == first.data) == (first.headers["ETag"], False)
 
-    override(schedule, world.charlie, now, now + HOUR)
+    add_override(schedule, world.charlie, now, now + HOUR)
     changed = ask("GET", path, who=None, headers=tag)
     assert changed.status_code == 200
-    assert len(read(changed)) == len(read(first)) + 2
+    assert len(read_events(changed)) == len(read_events(first)) + 2
 
 
 def test_a_new_name_is_a_change(ask, address, schedule, world):
@@ -633,7 +650,7 @@ def test_a_long_calendar_of_many_costs_as_many_queries_as_a_short_one(
 ):
     paths = [address(schedule, who="bob"), address(who="bob")]
 
-    def counts():
+    def count_queries():
         found = []
         for path in paths:
             with statements() as seen:
@@ -641,16 +658,16 @@ def test_a_long_calendar_of_many_costs_as_many_queries_as_a_short_one(
             found.append(len(seen))
         return found
 
-    few = counts()
+    few_queries = count_queries()
     people = [
-        founding.new_user(world.account, f"{n}@example.org", AccountRole.USER, now, first_name=f"P{n}")
+        founding.create_user(world.account, f"{n}@example.org", AccountRole.USER, now, first_name=f"P{n}")
         for n in range(20)
     ]
     more = [weekly(world.bob, person) for person in people]
     Schedule.update(layers=more).where(Schedule.id == schedule.id).execute()
     for person in people:
-        override(schedule, person, now, now + HOUR)
-        override(layers.schedule(world.team, weekly(person, world.bob)), world.bob, now, now + HOUR)
+        add_override(schedule, person, now, now + HOUR)
+        add_override(layers.schedule(world.team, weekly(person, world.bob)), world.bob, now, now + HOUR)
 
-    assert counts() == few
-    assert max(few) <= 9
+    assert count_queries() == few_queries
+    assert max(few_queries) <= 9

@@ -19,7 +19,7 @@ def role(ask) -> str:
 def test_permissions_are_kept_as_they_came(ask):
     body = {"name": "Reader", "description": "Reads", "permissions": ["tag_read", "sla_read"]}
 
-    made = ask("POST", ROLES, body, word="Token").json
+    made = ask("POST", ROLES, body, scheme="Token").json
 
     assert made == {"unique_id": made["unique_id"], "name": "Reader", "description": "Reads"}
     assert ask("GET", f"{ROLES}{made['unique_id']}/").json == {
@@ -73,22 +73,22 @@ def test_what_an_update_leaves_out_stays(ask, role):
     ask("PUT", f"{ROLES}{role}/", {"permissions": ["sla_read"]})
     ask("PATCH", f"{ROLES}{role}/", {"description": "More"})
 
-    told = ask("GET", f"{ROLES}{role}/").json
-    assert (told["name"], told["description"], told["permissions"]) == ("Reader", "More", ["sla_read"])
+    shown = ask("GET", f"{ROLES}{role}/").json
+    assert (shown["name"], shown["description"], shown["permissions"]) == ("Reader", "More", ["sla_read"])
     assert ask("PUT", f"{ROLES}{role}/", {"name": "x"}).status_code == 400
-    assert ask("PUT", f"{ROLES}{role}/", {"name": "x"}, word="Token").status_code == 200
+    assert ask("PUT", f"{ROLES}{role}/", {"name": "x"}, scheme="Token").status_code == 200
 
 
 def test_a_role_is_given_taken_and_ends(ask, world, role):
     path = f"/api/account/users/{world.charlie.username}/customroles/"
     tags = f"/api/account/teams/{world.team.unique_id}/tags/"
 
-    given = ask("POST", path, {"custom_role": role})
-    assert given.status_code == 201
-    assert given.json == {
+    assigned = ask("POST", path, {"custom_role": role})
+    assert assigned.status_code == 201
+    assert assigned.json == {
         "user": world.charlie.username, "custom_role": role, "custom_role_details": {"name": "Reader"},
     }  # fmt: skip
-    assert ask("GET", path, who="charlie").json == given.json
+    assert ask("GET", path, who="charlie").json == assigned.json
     assert ask("GET", tags, who="charlie").status_code == 200
 
     none = {"user": world.charlie.username, "custom_role": None, "custom_role_details": {}}

@@ -12,17 +12,17 @@ from models.services import Integration, Service
 from models.tasks import TaskTemplate
 from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
 from tests.alerts import accept
-from tests.stores import url_of
-from tests.waiting import until
+from tests.stores import get_url
+from tests.waiting import wait_until
 
-WAITING = """
+WAITING_LOCKS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
 """
 
 
 # What a team has: its table, and the column of the service that names it, if there is one.
-ELEMENTS = {
+TEAM_OBJECTS = {
     "sla": (Sla, "sla"),
     "priority": (Priority, "team_priority"),
     "task_templates": (TaskTemplate, "task_template"),
@@ -33,11 +33,11 @@ ELEMENTS = {
 
 
 @pytest.fixture
-def found(world, now):
+def get_path_and_row(world, now):
     """found(kind): the path and the row of something that a lane of Alice's team may refer to."""
     team = f"/api/account/teams/{world.team.unique_id}/"
 
-    def find(kind):
+    def find_row(kind):
         if kind == "team":
             return team, world.team
         if kind == "service":
@@ -49,14 +49,14 @@ def found(world, now):
         if kind == "integration":
             path = f"{team}services/{world.service.unique_id}/integrations/{world.integration.unique_id}/"
             return path, world.integration
-        table, column = ELEMENTS[kind]
+        table, column = TEAM_OBJECTS[kind]
         name = "title" if table is IncidentRole else "name"
         row = table.create(unique_id=new_uuid(), team=world.team, creation_date=now, **{name: "x"})
         if column:
             Service.update({column: row}).execute()
         return f"{team}{kind}/{row.unique_id}/", row
 
-    return find
+    return find_row
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def incident(world, now):
     made = Incident.create(
         unique_id=new_short_id(), account=world.account, incident_number=1, incident_key=new_short_id(),
         service=world.service, team=world.team, title="Disk", status=1, urgency=1, creation_date=now,
-        chain_started_at=now, escalation_policy=world.policy,
+        run_started_at=now, escalation_policy=world.policy,
     )  # fmt: skip
     Event.create(
         unique_id=new_short_id(), receipt=accept(world, now, message="m"), position=0, service=world.service,
@@ -77,9 +77,9 @@ def incident(world, now):
 
 
 @pytest.mark.parametrize("kind", ["sla", "priority", "task_templates"])
-def test_what_is_deleted_leaves_services_and_incidents(ask, found, incident, kind):
-    path, row = found(kind)
-    column = ELEMENTS[kind][1]
+def test_what_is_deleted_leaves_services_and_incidents(ask, get_path_and_row, incident, kind):
+    path, row = get_path_and_row(kind)
+    column = TEAM_OBJECTS[kind][1]
     if kind != "task_templates":
         Incident.update({column: row}).execute()
 
@@ -90,20 +90,20 @@ def test_what_is_deleted_leaves_services_and_incidents(ask, found, incident, kin
     assert shown["service_object"][column] is None
 
 
-def test_a_deleted_tag_is_on_no_incident(ask, found, incident, now):
-    path, row = found("tags")
+def test_a_deleted_tag_is_on_no_incident(ask, get_path_and_row, incident, now):
+    path, row = get_path_and_row("tags")
     IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=row, creation_date=now)
 
     assert ask("DELETE", path).status_code == 204
     assert ask("GET", "/api/incidents/1/").json["tags"] == []
 
 
-def test_a_policy_that_a_service_uses_stays(ask, found, incident, world):
-    path, row = found("escalation_policies")
+def test_a_policy_that_a_service_uses_stays(ask, get_path_and_row, incident, world):
+    path, row = get_path_and_row("escalation_policies")
     Service.update(escalation_policy=row).execute()
     Incident.update(escalation_policy=row).execute()
 
-    refused = ask("DELETE", path, word="Token")
+    refused = ask("DELETE", path, scheme="Token")
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["escalation_policy"])
     Service.update(escalation_policy=world.policy).execute()
     assert ask("DELETE", path).status_code == 204
@@ -111,16 +111,18 @@ def test_a_policy_that_a_service_uses_stays(ask, found, incident, world):
     assert (shown["escalation_policy"], shown["escalation_policy_object"]) == (None, None)
 
 
-def test_a_deleted_integration_leaves_its_alerts_on_their_incidents(ask, found, incident):
-    assert ask("DELETE", found("integration")[0]).status_code == 204
+def test_a_deleted_integration_leaves_its_alerts_on_their_incidents(ask, get_path_and_row, incident):
+    assert ask("DELETE", get_path_and_row("integration")[0]).status_code == 204
 
     alert = ask("GET", "/api/incidents/1/alerts/").json[0]
     assert (alert["message"], alert["integration"], alert["integration_object"]) == ("m", None, None)
     assert (alert["incident"], Entity.select().count()) == (1, 0)
 
 
-def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(ask, found, incident, world):
-    assert ask("DELETE", found("service")[0]).status_code == 204
+def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(
+    ask, get_path_and_row, incident, world
+):
+    assert ask("DELETE", get_path_and_row("service")[0]).status_code == 204
 
     assert Integration.select().count() == 0
     shown = ask("GET", "/api/incidents/1/").json
@@ -130,12 +132,12 @@ def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(ask, 
     assert [one["incident_number"] for one in ask("GET", "/api/incidents/").json["results"]] == [1]
 
 
-def test_a_deleted_team_takes_all_that_it_had(ask, found, incident, world):
-    for kind in ELEMENTS:
-        found(kind)
+def test_a_deleted_team_takes_all_that_it_had(ask, get_path_and_row, incident, world):
+    for kind in TEAM_OBJECTS:
+        get_path_and_row(kind)
 
-    assert ask("DELETE", found("team")[0]).status_code == 204
-    tables = [table for table, _ in ELEMENTS.values()]
+    assert ask("DELETE", get_path_and_row("team")[0]).status_code == 204
+    tables = [table for table, _ in TEAM_OBJECTS.values()]
     for table in (Service, Incident, TeamMember, *tables):
         assert not table.select().where(table.team == world.team.id).exists(), table
     assert (Integration.select().count(), Receipt.select().count()) == (0, 1)
@@ -146,30 +148,37 @@ def test_a_team_whose_policy_another_teams_service_uses_stays(ask, world):
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
     Service.update(escalation_policy=theirs).execute()
 
-    refused = ask("DELETE", f"/api/account/teams/{world.charlies_team.unique_id}/", word="Token")
+    refused = ask("DELETE", f"/api/account/teams/{world.charlies_team.unique_id}/", scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["team"])
     assert Team.select().where(Team.id == world.charlies_team.id).exists()
 
 
-@pytest.mark.parametrize("kind", ["team", "service", "integration", "shared policy", *ELEMENTS])
-def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(world, now, store, home, ask, found, kind):
+@pytest.mark.parametrize("kind", ["team", "service", "integration", "shared policy", *TEAM_OBJECTS])
+def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(
+    world, now, store, home, ask, get_path_and_row, kind
+):
     """And not the lane for them: else each would wait for the other, and the store end one of the two."""
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     receipt = accept(world, now, message="m")
-    path, row = found(kind)
+    path, row = get_path_and_row(kind)
     answers = []
 
-    with psycopg.connect(url_of(home)) as lane, psycopg.connect(url_of(home), autocommit=True) as watch:
-        lane.execute("select id from service where id = %s for no key update", (world.service.id,))
-        lane.execute("update receipt set state = 1 where id = %s", (receipt.id,))
+    with (
+        psycopg.connect(get_url(home)) as lane_connection,
+        psycopg.connect(get_url(home), autocommit=True) as observer,
+    ):
+        lane_connection.execute("select id from service where id = %s for no key update", (world.service.id,))
+        lane_connection.execute("update receipt set state = 1 where id = %s", (receipt.id,))
         deletion = threading.Thread(target=lambda: answers.append(ask("DELETE", path).status_code))
         deletion.start()
-        until(lambda: watch.execute(WAITING).fetchone() == (1,))
-        lane.execute("set local lock_timeout = '500ms'")
-        lane.execute(f"select id from {row._meta.table_name} where id = %s for key share", (row.id,))
-        lane.commit()
+        wait_until(lambda: observer.execute(WAITING_LOCKS).fetchone() == (1,))
+        lane_connection.execute("set local lock_timeout = '500ms'")
+        lane_connection.execute(
+            f"select id from {row._meta.table_name} where id = %s for key share", (row.id,)
+        )
+        lane_connection.commit()
         deletion.join()
 
     assert answers == [204]

@@ -43,15 +43,17 @@ def test_an_id_that_is_there_twice_is_that_of_the_first(ask, slas):
 def test_who_sends_escalations_back_without_their_ids_makes_no_new_ones(ask, slas):
     """What has told of an incident is not to tell of it again."""
     ids = [new_uuid(), new_uuid()]
-    given = [{"time": 60, "type": 2}, {"time": -60, "type": 1}]
-    path = f"{slas}{ask('POST', slas, {'escalations': _with_ids(given, ids)}).json['unique_id']}/"
+    escalations_sent = [{"time": 60, "type": 2}, {"time": -60, "type": 1}]
+    path = f"{slas}{ask('POST', slas, {'escalations': _with_ids(escalations_sent, ids)}).json['unique_id']}/"
 
-    made = ask("PUT", path, {"escalations": [*given, {"time": 60, "type": 2}]}).json["escalations"]
+    made = ask("PUT", path, {"escalations": [*escalations_sent, {"time": 60, "type": 2}]}).json["escalations"]
     assert [each["unique_id"] for each in made[:2]] == ids
     assert made[2]["unique_id"] not in ids
 
-    (kept,) = ask("PATCH", path, {"escalations": [{**given[0], "unique_id": ids[1]}]}).json["escalations"]
-    assert kept["unique_id"] == ids[1]
+    (stored,) = ask("PATCH", path, {"escalations": [{**escalations_sent[0], "unique_id": ids[1]}]}).json[
+        "escalations"
+    ]
+    assert stored["unique_id"] == ids[1]
 
 
 def _with_ids(escalations, ids):

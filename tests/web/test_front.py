@@ -12,7 +12,7 @@ ALERT = json.dumps({"message": "Disk full", "alert_type": "critical"}).encode()
 GROUP = json.dumps({"alerts": [{"fingerprint": "a"}, {"fingerprint": "b"}]}).encode()
 
 
-def forms(world):
+def list_forms(world):
     key = world.integration.integration_key
     identifier = world.account.account_identifier
     return {
@@ -23,21 +23,21 @@ def forms(world):
 
 
 @pytest.fixture
-def before_flask(app, monkeypatch):
+def fast_path_client(app, monkeypatch):
     """The client of an application in which Flask answers everything with 599."""
 
     def other(environ, start):
         start("599 FLASK", [("Content-Type", "text/plain")])
         return [environ["wsgi.input"].read()]
 
-    monkeypatch.setattr(app, "wsgi_app", front.Front(other, events.commits))
+    monkeypatch.setattr(app, "wsgi_app", front.FastPath(other, events.commits))
     return app.test_client()
 
 
 @pytest.mark.parametrize("form", ["application", "current", "prometheus"])
-def test_good_alerts_are_taken_before_flask(before_flask, world, form):
-    path, body = forms(world)[form]
-    answer = before_flask.post(path, data=body)
+def test_good_alerts_are_taken_before_flask(fast_path_client, world, form):
+    path, body = list_forms(world)[form]
+    answer = fast_path_client.post(path, data=body)
 
     assert answer.status_code == 200
     receipt = Receipt.get()
@@ -45,7 +45,7 @@ def test_good_alerts_are_taken_before_flask(before_flask, world, form):
     assert (bytes(receipt.body), receipt.alerts) == (body, 2 if form == "prometheus" else 1)
 
 
-LEFT = {
+LEFT_TO_FLASK = {
     "another method": {"method": "PUT"},
     "no last slash": {"cut": 1},
     "an unknown source": {"swap": ("generic", "nagios")},
@@ -57,12 +57,12 @@ LEFT = {
 }
 
 
-@pytest.mark.parametrize("how", LEFT.values(), ids=LEFT)
-def test_the_rest_is_left_to_flask_with_its_body(before_flask, world, how):
+@pytest.mark.parametrize("how", LEFT_TO_FLASK.values(), ids=LEFT_TO_FLASK)
+def test_the_rest_is_left_to_flask_with_its_body(fast_path_client, world, how):
     path = f"/api/integration/generic/{world.integration.integration_key}/"
     path = path.replace(*how.get("swap", ("", "")))[: -how.get("cut", 0) or None]
     body = how.get("data", ALERT)
-    answer = before_flask.open(
+    answer = fast_path_client.open(
         path, method=how.get("method", "POST"), data=body, headers=how.get("headers", {})
     )
 
@@ -70,11 +70,11 @@ def test_the_rest_is_left_to_flask_with_its_body(before_flask, world, how):
     assert not Receipt.select().exists()
 
 
-def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, before_flask, world):
+def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, fast_path_client, world):
     path = f"/api/integration/generic/{world.integration.integration_key}/"
     for length in ("", "9999", "-1", "٣", str(1024 * 1024)):
         environ = {"CONTENT_LENGTH": length}
-        answer = before_flask.post(path, input_stream=io.BytesIO(ALERT), environ_overrides=environ)
+        answer = fast_path_client.post(path, input_stream=io.BytesIO(ALERT), environ_overrides=environ)
         assert answer.status_code == 599
 
     assert not Receipt.select().exists()
@@ -82,8 +82,8 @@ def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, befo
 
 def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, world, monkeypatch):
     client, groups = app.test_client(), []
-    keep = accept._keep
-    monkeypatch.setattr(accept, "_keep", lambda group: (groups.append(len(group)), keep(group)))
+    keep = accept._store_group
+    monkeypatch.setattr(accept, "_store_group", lambda group: (groups.append(len(group)), keep(group)))
     for key in ("00000000-0000-4000-8000-000000000000", world.integration.integration_key):
         answer = client.post(f"/integration/zzzzz/generic/{key}/", data=ALERT)
         assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
@@ -92,11 +92,11 @@ def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, 
 
 
 def test_a_store_that_does_not_take_it_is_a_503_in_the_shape_of_the_contract(app, world, monkeypatch):
-    def fails(_):
-        raise accept.NotKeptError
+    def fail(_):
+        raise accept.NotStoredError
 
-    monkeypatch.setattr(events.commits, "take", fails)
-    answer = app.test_client().post(forms(world)["application"][0], data=ALERT)
+    monkeypatch.setattr(events.commits, "submit", fail)
+    answer = app.test_client().post(list_forms(world)["application"][0], data=ALERT)
 
     assert answer.status_code == 503
     assert answer.json == {"detail": "The service is temporarily unavailable."}

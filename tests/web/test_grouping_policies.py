@@ -20,11 +20,11 @@ def test_a_policy_lives(ask, policies, world, now):
     made = ask("POST", policies, BY_TITLE).json
     one = f"{policies}{made['unique_id']}/"
 
-    wanted = {
+    expected = {
         "service": world.service.unique_id, "match_mode": 1, "time_window": 5, "is_active": True,
         "match_fields": {"static_fields": ["incident_title"], "custom_fields": []},
     }  # fmt: skip
-    assert {name: made[name] for name in wanted} == wanted
+    assert {name: made[name] for name in expected} == expected
     assert made["created_at"] == made["updated_at"]
     AlertGroupingPolicy.update(creation_date=now - timedelta(days=1)).execute()
     changed = ask("PATCH", one, {"time_window": "20", "match_mode": 2, "is_active": False}).json
@@ -54,7 +54,7 @@ def test_each_field_counts_once(ask, policies):
     ids=lambda fields: str(fields)[:40],
 )  # fmt: skip
 def test_fields_that_cannot_be(ask, policies, fields):
-    refused = ask("POST", policies, {"match_fields": fields}, word="Token")
+    refused = ask("POST", policies, {"match_fields": fields}, scheme="Token")
 
     assert refused.status_code == 400
     assert all(field.startswith("match_fields") for field in refused.json["errors"])
@@ -66,7 +66,7 @@ def test_fields_that_cannot_be(ask, policies, fields):
     ids=str,
 )
 def test_policies_that_cannot_be(ask, policies, wrong):
-    refused = ask("POST", policies, {**BY_TITLE, **wrong}, word="Token")
+    refused = ask("POST", policies, {**BY_TITLE, **wrong}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
 

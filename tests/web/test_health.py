@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from models.accounts import Heartbeat
-from tests.set_aside import set_aside_body
-from tests.stores import url_of
+from models.accounts import Liveness
+from tests.set_aside import add_dead_letter_body
+from tests.stores import get_url
 from tocsin.settings import load
 from web import health
 from web.app import create_app
@@ -20,8 +20,8 @@ from web.app import create_app
 def probe(monkeypatch):
     probe = health.Probe()
     monkeypatch.setattr(health, "probe", probe)
-    monkeypatch.setattr(health, "FRESH_S", 0.0)
-    monkeypatch.setattr(health, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(health, "CACHE_S", 0.0)
+    monkeypatch.setattr(health, "TIMEOUT_S", 0.2)
     yield probe
     probe.close()
 
@@ -32,7 +32,7 @@ def client(store, home, probe):
 
 
 @pytest.fixture
-def nobody_can_write(store, home) -> Callable[[], AbstractContextManager[None]]:
+def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
     """A context in which every write waits for somebody else's."""
 
     @contextmanager
@@ -43,7 +43,7 @@ def nobody_can_write(store, home) -> Callable[[], AbstractContextManager[None]]:
 
     @contextmanager
     def postgresql():
-        with psycopg.connect(url_of(home)) as other:
+        with psycopg.connect(get_url(home)) as other:
             other.execute("lock table heartbeat in exclusive mode")
             yield
 
@@ -66,42 +66,42 @@ def test_ready_without_redis_clock_and_mail(client):
         "broker": "away",
         "clock": "degraded",
         "mail": "not set",
-        "aside": 0,
+        "dead_letters": 0,
     }
 
 
 def test_what_is_set_aside_is_told_and_does_not_count(client, world, now):
     before = client.get("/readyz").json
-    set_aside_body(world, now)
+    add_dead_letter_body(world, now)
     after = client.get("/readyz").json
 
-    assert after == {**before, "aside": 1}
+    assert after == {**before, "dead_letters": 1}
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, "ok"), (16, "degraded")])
 def test_a_clock_without_heartbeat_for_15_seconds_is_told(client, store, age, state):
-    with store.writing():
-        Heartbeat.create(process="clock", at=datetime.now(UTC) - timedelta(seconds=age))
+    with store.write_transaction():
+        Liveness.create(process="clock", at=datetime.now(UTC) - timedelta(seconds=age))
 
     assert client.get("/readyz").json["clock"] == state
 
 
-def test_an_answer_is_fresh_from_when_it_was_found(client, nobody_can_write, probe, monkeypatch):
+def test_an_answer_is_fresh_from_when_it_was_found(client, block_writes, probe, monkeypatch):
     """Else each of those that wait for a busy store would look again, one after the other."""
-    monkeypatch.setattr(health, "PATIENCE_S", 0.5)
-    monkeypatch.setattr(health, "FRESH_S", 0.4)
+    monkeypatch.setattr(health, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(health, "CACHE_S", 0.4)
     looks = []
-    looked = probe._looked
-    monkeypatch.setattr(probe, "_looked", lambda: looks.append(1) or looked())
+    looked = probe._check
+    monkeypatch.setattr(probe, "_check", lambda: looks.append(1) or looked())
 
-    with nobody_can_write():
+    with block_writes():
         answers = [client.get("/readyz").status_code for _ in range(2)]
 
     assert (answers, len(looks)) == ([503, 503], 1)
 
 
-def test_not_ready_while_nobody_can_write(client, nobody_can_write):
-    with nobody_can_write():
+def test_not_ready_while_nobody_can_write(client, block_writes):
+    with block_writes():
         refused = client.get("/readyz")
         again = client.get("/readyz")
 

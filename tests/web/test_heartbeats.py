@@ -12,7 +12,7 @@ from models.base import store as opened_store
 from models.events import Event, Receipt
 from models.loading import lock_service
 from models.services import Integration
-from tests.waiting import until
+from tests.waiting import wait_until
 from workers import heartbeats, road
 
 
@@ -40,7 +40,7 @@ def path_of(made, world):
     }
 
 
-def row_of(made):
+def get_row(made):
     return Integration.get(Integration.unique_id == made["unique_id"])
 
 
@@ -58,7 +58,7 @@ def test_whatever_is_posted_to_any_address_is_a_ping(ask, made, path_of, world, 
     receipt, event = Receipt.get(), Event.get()
     assert (receipt.source, bytes(receipt.body)) == ("heartbeat", body)
     assert (event.entity_id, event.reasons[-1]) == ("heartbeat", ["dedupe", "nothing open to resolve"])
-    assert row_of(made).expected_at == receipt.received_at + timedelta(seconds=360)
+    assert get_row(made).expected_at == receipt.received_at + timedelta(seconds=360)
 
 
 @pytest.mark.parametrize("form", ["its webhook", "with the account"])
@@ -111,10 +111,10 @@ def test_an_unknown_or_disabled_key_is_not_found(ask, made, path_of):
 
 
 def test_a_new_one_expects_a_ping_each_five_minutes(ask, made, settings_of):
-    said = ask("GET", settings_of).json
+    shown = ask("GET", settings_of).json
 
-    assert (said["every"], said["grace"], said["last_ping"], said["is_missing"]) == (300, 60, None, False)
-    row = row_of(made)
+    assert (shown["every"], shown["grace"], shown["last_ping"], shown["is_missing"]) == (300, 60, None, False)
+    row = get_row(made)
     assert row.expected_at - row.creation_date == timedelta(seconds=360)
 
 
@@ -147,22 +147,22 @@ def test_what_is_said_does_not_change_when_the_last_ping_came(ask, made, setting
     road.run(world.service.id)
     ask("PUT", settings_of, {"every": 3600})
 
-    assert row_of(made).heard_at == Receipt.get().received_at
+    assert get_row(made).last_ping_at == Receipt.get().received_at
 
 
 def test_what_is_said_counts_from_now(ask, made, settings_of):
     Integration.update(expected_at=None).execute()
-    said = ask("PUT", settings_of, {"every": 3600}).json
+    shown = ask("PUT", settings_of, {"every": 3600}).json
 
-    assert (said["every"], said["grace"], said["is_missing"]) == (3600, 60, False)
-    left = row_of(made).expected_at - opened_store().now()
+    assert (shown["every"], shown["grace"], shown["is_missing"]) == (3600, 60, False)
+    left = get_row(made).expected_at - opened_store().now()
     assert timedelta(seconds=3600) < left <= timedelta(seconds=3660)
 
 
 def test_never_is_never(ask, made, settings_of):
-    said = ask("PUT", settings_of, {"every": 0}).json
+    shown = ask("PUT", settings_of, {"every": 0}).json
 
-    assert (said["expected_at"], said["is_missing"]) == (None, False)
+    assert (shown["expected_at"], shown["is_missing"]) == (None, False)
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_never_is_never(ask, made, settings_of):
 )
 def test_lengths_that_cannot_be_are_refused(ask, made, settings_of, body):
     assert ask("PUT", settings_of, body).status_code == 400
-    assert row_of(made).heartbeat_every == 300
+    assert get_row(made).heartbeat_interval == 300
 
 
 def test_only_integrations_of_the_application_expect_pings(ask, world):
@@ -180,12 +180,12 @@ def test_only_integrations_of_the_application_expect_pings(ask, world):
 
 
 def test_members_may_read_it_and_managers_change_it(ask, settings_of):
-    said = {
+    shown = {
         who: [ask(m, settings_of, {}, who=who).status_code for m in ("GET", "PUT")]
         for who in ("bob", "charlie")
     }
 
-    assert said == {"bob": [200, 403], "charlie": [403, 403]}
+    assert shown == {"bob": [200, 403], "charlie": [403, 403]}
 
 
 # --- changes of the integration ----------------------------------------------------------------------
@@ -204,27 +204,27 @@ def change(ask, world):
 def test_one_that_is_enabled_again_expects_the_first_ping_from_then_on(made, change, ask, settings_of):
     ask("PUT", settings_of, {"every": 3600, "grace": 0})
     change(made["unique_id"], is_enabled=False)
-    assert (row_of(made).expected_at, ask("GET", settings_of).json["is_missing"]) == (None, False)
+    assert (get_row(made).expected_at, ask("GET", settings_of).json["is_missing"]) == (None, False)
 
     change(made["unique_id"], is_enabled=True)
-    left = row_of(made).expected_at - opened_store().now()
+    left = get_row(made).expected_at - opened_store().now()
     assert timedelta(seconds=3590) < left <= timedelta(seconds=3600)
 
 
 def test_a_new_name_changes_nothing_of_what_is_expected(made, change):
-    before = row_of(made).expected_at
+    before = get_row(made).expected_at
     change(made["unique_id"], name="Night backup", is_enabled=True)
 
-    assert row_of(made).expected_at == before
+    assert get_row(made).expected_at == before
 
 
 def test_one_that_becomes_another_application_expects_nothing_and_back_again_as_a_new_one(made, change):
     change(made["unique_id"], application=GENERIC)
-    assert (row_of(made).heartbeat_every, row_of(made).expected_at) == (0, None)
+    assert (get_row(made).heartbeat_interval, get_row(made).expected_at) == (0, None)
 
     change(made["unique_id"], application=HEARTBEAT.upper())
-    assert row_of(made).heartbeat_every == 300
-    assert row_of(made).expected_at is not None
+    assert get_row(made).heartbeat_interval == 300
+    assert get_row(made).expected_at is not None
 
 
 def test_what_is_said_waits_for_a_lane_that_works_by_what_was_said_before(
@@ -234,7 +234,7 @@ def test_what_is_said_waits_for_a_lane_that_works_by_what_was_said_before(
     holds, leave = threading.Event(), threading.Event()
 
     def lane():
-        with connection(), store.writing():
+        with connection(), store.write_transaction():
             lock_service(world.service.id)
             holds.set()
             leave.wait(10)
@@ -244,17 +244,17 @@ def test_what_is_said_waits_for_a_lane_that_works_by_what_was_said_before(
 
     with ThreadPoolExecutor(2) as pool:
         working = pool.submit(lane)
-        until(holds.is_set)
+        wait_until(holds.is_set)
         asking = pool.submit(ask, "PUT", settings_of, {"every": 60, "grace": 0})
         assert not asking.done()
         leave.set()
         assert (working.result(), asking.result().status_code) == (None, 200)
 
-    assert row_of(made).expected_at < opened_store().now() + timedelta(seconds=61)
+    assert get_row(made).expected_at < opened_store().now() + timedelta(seconds=61)
 
 
 def test_while_nothing_is_expected_no_look_writes_anything(world, statements):
     with statements() as seen:
-        assert heartbeats.raise_missing() == 0
+        assert heartbeats.report_missing() == 0
 
     assert [sql for sql, _ in seen if not sql.startswith("SELECT")] == []

@@ -24,7 +24,7 @@ def incident(world, now):
         known = {
             "unique_id": new_short_id(), "account": world.account, "incident_number": number,
             "incident_key": new_short_id(), "service": world.service, "team": world.team,
-            "title": f"No. {number}", "status": 1, "urgency": 1, "creation_date": at, "chain_started_at": at,
+            "title": f"No. {number}", "status": 1, "urgency": 1, "creation_date": at, "run_started_at": at,
         }  # fmt: skip
         return Incident.create(**{**known, **values})
 
@@ -32,7 +32,7 @@ def incident(world, now):
 
 
 @pytest.fixture
-def found(ask):
+def list_numbers(ask):
     """found({"status": 0}) -> the numbers of the incidents."""
 
     def find(body: dict, **more) -> list[int]:
@@ -43,12 +43,12 @@ def found(ask):
     return find
 
 
-def test_the_status_limits_and_triggered_is_the_default(incident, found):
+def test_the_status_limits_and_triggered_is_the_default(incident, list_numbers):
     for status in (1, 2, 3):
         incident(status=status)
 
-    assert found({}) == [1]
-    assert [found({"status": status}) for status in ("-1", 0, 1, 2.0, 3)] == [
+    assert list_numbers({}) == [1]
+    assert [list_numbers({"status": status}) for status in ("-1", 0, 1, 2.0, 3)] == [
         [1, 2],
         [1, 2, 3],
         [1],
@@ -57,7 +57,7 @@ def test_the_status_limits_and_triggered_is_the_default(incident, found):
     ]
 
 
-def test_everything_that_can_limit_limits(incident, found, world, now):
+def test_everything_that_can_limit_limits(incident, list_numbers, world, now):
     priority = Priority.create(unique_id=new_uuid(), team=world.team, name="Urgent", creation_date=now)
     incident(team_priority=priority, assigned_to=world.bob, escalation_policy=world.policy)
     incident(team=world.charlies_team, service=None)
@@ -81,16 +81,16 @@ def test_everything_that_can_limit_limits(incident, found, world, now):
         {"from_date": "2026-03-04"}, {"from_date": "2026-03-04T12:00:00"}, {"priority_name": ""},
     ]  # fmt: skip
 
-    assert [body for body in only_first if found(body) != [1]] == []
-    assert [body for body in nothing if found(body) != []] == []
-    assert [body for body in no_limit if found(body) != [1, 2]] == []
+    assert [body for body in only_first if list_numbers(body) != [1]] == []
+    assert [body for body in nothing if list_numbers(body) != []] == []
+    assert [body for body in no_limit if list_numbers(body) != [1, 2]] == []
 
 
-def test_dates_are_exclusive(incident, found, now):
+def test_dates_are_exclusive(incident, list_numbers, now):
     incident()
     at = (now + timedelta(minutes=1)).isoformat()
 
-    assert found({"from_date": at}) == found({"to_date": at}) == []
+    assert list_numbers({"from_date": at}) == list_numbers({"to_date": at}) == []
 
 
 WRONG = [
@@ -105,7 +105,7 @@ def test_filters_that_cannot_be(ask, wrong):
     assert ask("POST", FILTER, wrong).status_code == 400
 
 
-def test_pages_are_linked_and_end(ask, found, incident):
+def test_pages_are_linked_and_end(ask, list_numbers, incident):
     for _ in range(12):
         incident()
 
@@ -118,11 +118,11 @@ def test_pages_are_linked_and_end(ask, found, incident):
     assert ask("POST", f"{FILTER}?page=3", {}).status_code == 404
 
 
-def test_the_query_wins_over_the_body(found, ask, incident):
+def test_the_query_wins_over_the_body(list_numbers, ask, incident):
     for _ in range(3):
         incident()
 
-    assert found({"page": 2, "page_size": 2}) == [3]
+    assert list_numbers({"page": 2, "page_size": 2}) == [3]
     first = ask("POST", f"{FILTER}?page=1", {"page": 3, "page_size": "1"}).json["results"]
     assert [incident["incident_number"] for incident in first] == [1]
 
@@ -140,25 +140,25 @@ def test_no_page_is_longer_than_a_hundred(ask, incident):
     assert len(ask("POST", FILTER, {"page_size": "x"}).json["results"]) == 10
 
 
-def test_a_member_sees_what_is_the_teams(incident, found):
+def test_a_member_sees_what_is_the_teams(incident, list_numbers):
     incident()
 
-    assert found({}, who="bob") == [1]
-    assert found({}, who="charlie") == []
+    assert list_numbers({}, who="bob") == [1]
+    assert list_numbers({}, who="charlie") == []
 
 
 def test_the_list_of_all_counts_and_takes_a_body_as_no_harm(ask, incident):
     for status in (1, 2, 3):
         incident(status=status)
 
-    listed = ask("GET", "/api/incidents/?page_size=2", {"status": "x", "team_id": 7}, word="Token").json
+    listed = ask("GET", "/api/incidents/?page_size=2", {"status": "x", "team_id": 7}, scheme="Token").json
 
     assert (listed["count"], len(listed["results"])) == (3, 2)
     assert listed["next"] == "https://tocsin.example.org/api/incidents/?page=2&page_size=2"
 
 
 def test_who_lost_the_account_names_is_shown_by_address(ask, incident, world, now):
-    dora = founding.new_user(world.account, "dora@example.org", AccountRole.USER, now)
+    dora = founding.create_user(world.account, "dora@example.org", AccountRole.USER, now)
     incident(assigned_to=dora)
 
     assert ask("GET", "/api/incidents/1/").json["assigned_to_name"] == "dora"
@@ -169,7 +169,7 @@ def test_a_filter_names_no_more_than_a_thousand_of_a_kind(ask):
     assert ask("POST", FILTER, {"team_ids": ["x"] * 1001}).status_code == 400
 
 
-def test_a_postmortem_limits(incident, found, world, now):
+def test_a_postmortem_limits(incident, list_numbers, world, now):
     first = incident()
     incident()
     postmortem = Postmortem.create(
@@ -177,29 +177,43 @@ def test_a_postmortem_limits(incident, found, world, now):
     )
     PostmortemIncident.create(unique_id=new_uuid(), postmortem=postmortem, incident=first)
 
-    assert [found({"postmortem_filter": wanted}) for wanted in (-1, 0, 1)] == [[1, 2], [2], [1]]
+    assert [list_numbers({"postmortem_filter": postmortem_filter}) for postmortem_filter in (-1, 0, 1)] == [
+        [1, 2],
+        [2],
+        [1],
+    ]
 
 
-def test_a_priority_of_another_account_by_the_same_name_finds_nothing_of_ours(incident, found, world, now):
+def test_a_priority_of_another_account_by_the_same_name_finds_nothing_of_ours(
+    incident, list_numbers, world, now
+):
     Priority.create(unique_id=new_uuid(), team=world.mallorys_team, name="P1", creation_date=now)
     incident()
 
-    assert found({"priority_name": "P1"}) == []
+    assert list_numbers({"priority_name": "P1"}) == []
 
 
 def test_the_list_of_all_is_limited_in_the_ways_of_older_clients(ask, incident, world):
     incident(status=2)
     incident(team=world.charlies_team, service=None)
 
-    def numbers(query="", body=None):
-        listed = ask("GET", f"/api/incidents/{query}", body, word="Token").json
+    def list_numbers_of_all(query="", body=None):
+        listed = ask("GET", f"/api/incidents/{query}", body, scheme="Token").json
         return [one["incident_number"] for one in listed["results"]]
 
     team = world.team.unique_id
-    assert numbers(body={"status": 2}) == numbers("?status=2") == [1]
-    assert numbers(body={"team_id": [team]}) == numbers(f"?team_ids={team}&team_id={team}") == [1]
-    assert numbers(body={"page": 2, "page_size": 1}) == numbers("?page=2&page_size=1") == [2]
-    assert numbers("?status=x&from_date=y&all_teams=7", {"service_ids": 3}) == [1, 2]
+    assert list_numbers_of_all(body={"status": 2}) == list_numbers_of_all("?status=2") == [1]
+    assert (
+        list_numbers_of_all(body={"team_id": [team]})
+        == list_numbers_of_all(f"?team_ids={team}&team_id={team}")
+        == [1]
+    )
+    assert (
+        list_numbers_of_all(body={"page": 2, "page_size": 1})
+        == list_numbers_of_all("?page=2&page_size=1")
+        == [2]
+    )
+    assert list_numbers_of_all("?status=x&from_date=y&all_teams=7", {"service_ids": 3}) == [1, 2]
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"7", b"null", b'"x"', b"<x/>", b"\xff"])

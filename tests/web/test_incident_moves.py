@@ -7,24 +7,24 @@ from playhouse.test_utils import count_queries
 
 from models import founding
 from models.base import store
-from models.enums import NoticeState, TimerKind
+from models.enums import NotificationStatus, TimerKind
 from models.ids import new_short_id, new_uuid
 from models.incidents import Incident, IncidentLog
-from models.notices import Notice
+from models.notices import Notification
 from models.postmortems import Postmortem, PostmortemIncident
 from models.services import Service
 from models.teams import Team
 from models.timers import Timer
 from tests.contract.operations import INCIDENT
-from tests.contract.test_isolation import everything
-from web.shapes import moment
+from tests.contract.test_isolation import dump_all_rows
+from web.shapes import parse_moment
 from workers import timers
 
-OURS = "/api/tocsin/incidents/"
+ACTIONS_URL = "/api/tocsin/incidents/"
 
 
 @pytest.fixture
-def made(ask, world):
+def create_incident(ask, world):
     """made(title="Disk", ...) -> a new incident's number."""
 
     def make(service=None, who="alice", **more):
@@ -41,7 +41,7 @@ def act(ask):
     """act(1, "snooze", minutes=5, who="bob"): one of our operations on an incident."""
 
     def act(number, what, *, who="alice", method="POST", **body):
-        return ask(method, f"{OURS}{number}/{what}/", body, who=who)
+        return ask(method, f"{ACTIONS_URL}{number}/{what}/", body, who=who)
 
     return act
 
@@ -55,25 +55,29 @@ def shown(ask):
 @pytest.fixture
 def other(world, now):
     """Another service of Alice's team."""
-    return founding.new_service(world.team, "Search", world.policy, world.alice, now)
+    return founding.create_service(world.team, "Search", world.policy, world.alice, now)
 
 
-def waiting(number):
+def list_pending_timers(number):
     row = Incident.get(Incident.incident_number == number)
     return [timer.kind for timer in Timer.select().where(Timer.incident == row, Timer.done_at.is_null())]
 
 
-def owed():
-    pending = Notice.select().where(Notice.state == NoticeState.PENDING).order_by(Notice.id)
-    return [(notice.user.first_name, notice.kind) for notice in pending]
+def list_pending_notifications():
+    pending = (
+        Notification.select()
+        .where(Notification.state == NotificationStatus.PENDING)
+        .order_by(Notification.id)
+    )
+    return [(notification.user.first_name, notification.kind) for notification in pending]
 
 
-def log_of(number):
+def list_log(number):
     rows = IncidentLog.select().join(Incident).where(Incident.incident_number == number)
     return [(row.what, row.reason) for row in rows.order_by(IncidentLog.id)]
 
 
-def refused(answer, field):
+def get_error(answer, field):
     assert answer.status_code == 400, answer.text
     assert list(answer.json["errors"]) == [field]
     return answer.json["errors"][field][0]
@@ -82,51 +86,51 @@ def refused(answer, field):
 # --- handing on -------------------------------------------------------------------------------------
 
 
-def test_an_incident_is_handed_to_a_person_who_is_told(act, made, world):
-    number = made()
+def test_an_incident_is_handed_to_a_person_who_is_told(act, create_incident, world):
+    number = create_incident()
 
     answer = act(number, "reassign", assigned_to=world.bob.username, reason="knows\ndisks")
 
     assert (answer.status_code, answer.json["assigned_to_name"]) == (200, "Bob")
-    assert owed() == [("Bob", "assignment")]
-    assert log_of(number)[-1] == ("assigned", "assigned to Bob by Alice: knows disks")
+    assert list_pending_notifications() == [("Bob", "assignment")]
+    assert list_log(number)[-1] == ("assigned", "assigned to Bob by Alice: knows disks")
 
 
-def test_an_incident_is_handed_to_another_policy_whose_chain_begins(ask, act, made, world):
-    number = made()
+def test_an_incident_is_handed_to_another_policy_whose_chain_begins(ask, act, create_incident, world):
+    number = create_incident()
     policy = {
         "name": "Night",
         "rules": [{"delay": 0, "targets": [{"target_type": 2, "target_id": world.bob.username}]}],
     }
     path = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
-    night = ask("POST", path, policy).json["unique_id"]
+    snooze_end = ask("POST", path, policy).json["unique_id"]
 
-    answer = act(number, "reassign", escalation_policy=night, reason="it is late")
+    answer = act(number, "reassign", escalation_policy=snooze_end, reason="it is late")
 
-    assert answer.json["escalation_policy"] == night
-    assert owed() == [("Bob", "escalation")]
-    assert ("rerouted", "escalation policy changed to Night by Alice: it is late") in log_of(number)
+    assert answer.json["escalation_policy"] == snooze_end
+    assert list_pending_notifications() == [("Bob", "escalation")]
+    assert ("rerouted", "escalation policy changed to Night by Alice: it is late") in list_log(number)
 
 
-def test_it_is_handed_to_one_of_the_two_and_to_whom_there_is(act, made, world):
-    number = made()
+def test_it_is_handed_to_one_of_the_two_and_to_whom_there_is(act, create_incident, world):
+    number = create_incident()
     bob, policy = world.bob.username, world.policy.unique_id
 
-    assert refused(act(number, "reassign"), "assigned_to")
-    assert refused(act(number, "reassign", assigned_to="", escalation_policy=None), "assigned_to")
-    assert refused(act(number, "reassign", assigned_to=bob, escalation_policy=policy), "assigned_to")
-    assert refused(act(number, "reassign", assigned_to=world.mallory.username), "assigned_to")
-    assert refused(act(number, "reassign", escalation_policy=new_uuid()), "escalation_policy")
-    assert owed() == [("Alice", "escalation")]
+    assert get_error(act(number, "reassign"), "assigned_to")
+    assert get_error(act(number, "reassign", assigned_to="", escalation_policy=None), "assigned_to")
+    assert get_error(act(number, "reassign", assigned_to=bob, escalation_policy=policy), "assigned_to")
+    assert get_error(act(number, "reassign", assigned_to=world.mallory.username), "assigned_to")
+    assert get_error(act(number, "reassign", escalation_policy=new_uuid()), "escalation_policy")
+    assert list_pending_notifications() == [("Alice", "escalation")]
 
 
 # --- sleep ------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def acknowledged(ask, made):
+def acknowledged(ask, create_incident):
     def make(**more):
-        number = made(**more)
+        number = create_incident(**more)
         assert ask("PATCH", f"/api/incidents/{number}/", {"status": 2}).status_code == 200
         return number
 
@@ -136,21 +140,21 @@ def acknowledged(ask, made):
 def test_an_acknowledged_incident_sleeps_until_its_time_and_is_then_triggered_again(act, shown, acknowledged):
     number = acknowledged()
 
-    asleep = act(number, "snooze", minutes=30).json
+    snoozed = act(number, "snooze", minutes=30).json
 
-    assert asleep["status"] == 2
-    slept = moment(asleep["snoozed_till"]) - moment(asleep["snooze_time"])
+    assert snoozed["status"] == 2
+    slept = parse_moment(snoozed["snoozed_till"]) - parse_moment(snoozed["snooze_time"])
     assert slept == timedelta(minutes=30)
-    assert waiting(number) == [TimerKind.SNOOZE]
+    assert list_pending_timers(number) == [TimerKind.SNOOZE]
 
-    timers.run_due(moment(asleep["snoozed_till"]) - timedelta(seconds=1))
+    timers.fire_due(parse_moment(snoozed["snoozed_till"]) - timedelta(seconds=1))
     assert shown(number)["status"] == 2
-    timers.run_due(moment(asleep["snoozed_till"]))
+    timers.fire_due(parse_moment(snoozed["snoozed_till"]))
 
     awake = shown(number)
     assert (awake["status"], awake["snooze_time"], awake["snoozed_till"]) == (1, None, None)
-    assert owed() == [("Alice", "escalation")]
-    assert ("triggered", "the snooze is over") in log_of(number)
+    assert list_pending_notifications() == [("Alice", "escalation")]
+    assert ("triggered", "the snooze is over") in list_log(number)
 
 
 def test_a_sleep_may_be_given_by_its_end_and_anew(act, acknowledged):
@@ -160,10 +164,10 @@ def test_a_sleep_may_be_given_by_its_end_and_anew(act, acknowledged):
     first = act(number, "snooze", until=until.isoformat()).json
     second = act(number, "snooze", until=until.replace(tzinfo=None).isoformat()).json
 
-    for asleep in (first, second):
-        assert asleep["snoozed_till"] == until.isoformat().replace("+00:00", "Z")
+    for snoozed in (first, second):
+        assert snoozed["snoozed_till"] == until.isoformat().replace("+00:00", "Z")
     assert second["snooze_time"] > first["snooze_time"]
-    assert waiting(number) == [TimerKind.SNOOZE]
+    assert list_pending_timers(number) == [TimerKind.SNOOZE]
 
 
 @pytest.mark.parametrize(
@@ -191,37 +195,37 @@ def test_a_sleep_ends_within_thirty_days(act, acknowledged, body):
 
     assert answer.status_code == 400
     assert set(answer.json["errors"]) <= {"until", "minutes"}
-    assert waiting(number) == []
+    assert list_pending_timers(number) == []
 
 
-def test_only_what_is_acknowledged_sleeps(ask, act, made):
-    number = made()
-    assert "acknowledged" in refused(act(number, "snooze", minutes=5), "incident")
+def test_only_what_is_acknowledged_sleeps(ask, act, create_incident):
+    number = create_incident()
+    assert "acknowledged" in get_error(act(number, "snooze", minutes=5), "incident")
 
     ask("PATCH", f"/api/incidents/{number}/", {"status": 3})
-    assert "acknowledged" in refused(act(number, "snooze", minutes=5), "incident")
+    assert "acknowledged" in get_error(act(number, "snooze", minutes=5), "incident")
 
 
 def test_the_acknowledgement_time_out_waits_for_the_sleep(act, shown, acknowledged):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     number = acknowledged()
-    asleep = act(number, "snooze", minutes=60).json
-    timers.run_due(moment(asleep["snooze_time"]) + timedelta(minutes=59))
+    snoozed = act(number, "snooze", minutes=60).json
+    timers.fire_due(parse_moment(snoozed["snooze_time"]) + timedelta(minutes=59))
     assert shown(number)["status"] == 2
 
     assert act(number, "snooze", method="DELETE").status_code == 204
 
-    assert waiting(number) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
+    assert list_pending_timers(number) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
     assert (shown(number)["status"], shown(number)["snoozed_till"]) == (2, None)
-    assert log_of(number)[-1] == ("woken", "woken by Alice")
+    assert list_log(number)[-1] == ("unsnoozed", "woken by Alice")
 
 
 def test_waking_what_is_awake_is_no_error_and_no_news(act, acknowledged):
     number = acknowledged()
-    before = log_of(number)
+    before = list_log(number)
 
     assert act(number, "snooze", method="DELETE").status_code == 204
-    assert log_of(number) == before
+    assert list_log(number) == before
 
 
 @pytest.mark.parametrize(
@@ -240,14 +244,20 @@ def test_a_sleep_is_cancelled_by_what_happens_to_the_incident(
         act(number, what, assigned_to=world.bob.username)
 
     assert (shown(number)["snooze_time"], shown(number)["snoozed_till"]) == (None, None)
-    assert TimerKind.SNOOZE not in waiting(number)
+    assert TimerKind.SNOOZE not in list_pending_timers(number)
 
 
 # --- merging ----------------------------------------------------------------------------------------
 
 
-def test_merged_incidents_are_silent_children_that_say_whose_they_are(ask, act, shown, made, other):
-    one, two, three = made(title="one"), made(title="two"), made(other, title="three")
+def test_merged_incidents_are_silent_children_that_say_whose_they_are(
+    ask, act, shown, create_incident, other
+):
+    one, two, three = (
+        create_incident(title="one"),
+        create_incident(title="two"),
+        create_incident(other, title="three"),
+    )
 
     parent = act(one, "merge", incidents=[two, shown(three)["unique_id"]]).json
 
@@ -257,17 +267,19 @@ def test_merged_incidents_are_silent_children_that_say_whose_they_are(ask, act, 
         assert child["status"] == 2
         assert child["merged_with"] == child["parent_incident"] == parent["unique_id"]
         assert child["is_parent_incident"] is False
-        assert waiting(number) == []
-        assert log_of(number)[-1] == ("merged", "merged into #1 by Alice")
+        assert list_pending_timers(number) == []
+        assert list_log(number)[-1] == ("merged", "merged into #1 by Alice")
     assert parent["status"] == 1
-    assert log_of(one)[-1] == ("merged", "#2, #3 merged into it by Alice")
-    assert owed() == [("Alice", "escalation")]
+    assert list_log(one)[-1] == ("merged", "#2, #3 merged into it by Alice")
+    assert list_pending_notifications() == [("Alice", "escalation")]
     listed = ask("POST", "/api/incidents/filter/", {"status": 0}).json["results"]
     assert [each["is_child_incident"] for each in listed] == [False, True, True]
 
 
-def test_children_end_with_their_parent_and_stay_ended_when_it_is_reopened(ask, act, shown, made, other):
-    one, two, three = made(), made(), made(other)
+def test_children_end_with_their_parent_and_stay_ended_when_it_is_reopened(
+    ask, act, shown, create_incident, other
+):
+    one, two, three = create_incident(), create_incident(), create_incident(other)
     act(one, "merge", incidents=[two, three])
 
     ask("PATCH", f"/api/incidents/{one}/", {"status": 3})
@@ -278,8 +290,8 @@ def test_children_end_with_their_parent_and_stay_ended_when_it_is_reopened(ask, 
     assert shown(one)["is_parent_incident"] is True
 
 
-def test_a_child_resolved_alone_stays_one_and_one_that_is_reopened_does_not(ask, act, shown, made):
-    one, two = made(), made()
+def test_a_child_resolved_alone_stays_one_and_one_that_is_reopened_does_not(ask, act, shown, create_incident):
+    one, two = create_incident(), create_incident()
     act(one, "merge", incidents=[two])
 
     alone = ask("PATCH", f"/api/incidents/{two}/", {"status": 3}).json
@@ -287,11 +299,11 @@ def test_a_child_resolved_alone_stays_one_and_one_that_is_reopened_does_not(ask,
 
     again = ask("PATCH", f"/api/incidents/{two}/", {"status": 1}).json
     assert (again["status"], again["merged_with"]) == (1, None)
-    assert owed() == [("Alice", "escalation"), ("Alice", "escalation")]
+    assert list_pending_notifications() == [("Alice", "escalation"), ("Alice", "escalation")]
 
 
-def test_what_was_merged_into_a_child_becomes_the_parents(ask, act, shown, made):
-    one, two, three, four = made(), made(), made(), made()
+def test_what_was_merged_into_a_child_becomes_the_parents(ask, act, shown, create_incident):
+    one, two, three, four = create_incident(), create_incident(), create_incident(), create_incident()
     act(two, "merge", incidents=[three, four])
     ask("PATCH", f"/api/incidents/{four}/", {"status": 3})
 
@@ -301,54 +313,56 @@ def test_what_was_merged_into_a_child_becomes_the_parents(ask, act, shown, made)
     assert [shown(number)["merged_with"] for number in (two, three, four)] == [parent] * 3
     assert [shown(number)["status"] for number in (two, three, four)] == [2, 2, 3]
     assert shown(two)["is_parent_incident"] is False
-    assert log_of(three)[-1] == ("merged", "its parent is merged into #1 by Alice")
+    assert list_log(three)[-1] == ("merged", "its parent is merged into #1 by Alice")
 
 
-def test_unmerged_it_stays_acknowledged_and_stands_alone(ask, act, shown, made):
+def test_unmerged_it_stays_acknowledged_and_stands_alone(ask, act, shown, create_incident):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
-    one, two, three = made(), made(), made()
+    one, two, three = create_incident(), create_incident(), create_incident()
     act(one, "merge", incidents=[two, three])
 
     parent = act(one, "unmerge", incidents=[two]).json
 
     assert parent["is_parent_incident"] is True
     assert (shown(two)["status"], shown(two)["merged_with"]) == (2, None)
-    assert waiting(two) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
-    assert log_of(two)[-1] == ("unmerged", "no longer merged into #1, said Alice")
+    assert list_pending_timers(two) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
+    assert list_log(two)[-1] == ("unmerged", "no longer merged into #1, said Alice")
     ask("PATCH", f"/api/incidents/{one}/", {"status": 3})
     assert [shown(number)["status"] for number in (two, three)] == [2, 3]
 
 
-def test_a_sleeping_child_is_woken_by_no_timer(act, shown, made, acknowledged):
-    one, two = made(), acknowledged()
+def test_a_sleeping_child_is_woken_by_no_timer(act, shown, create_incident, acknowledged):
+    one, two = create_incident(), acknowledged()
     act(two, "snooze", minutes=5)
 
     act(one, "merge", incidents=[two])
 
-    assert (shown(two)["snoozed_till"], waiting(two)) == (None, [])
-    assert "silent" in refused(act(two, "snooze", minutes=5), "incident")
+    assert (shown(two)["snoozed_till"], list_pending_timers(two)) == (None, [])
+    assert "silent" in get_error(act(two, "snooze", minutes=5), "incident")
 
 
-def test_nothing_is_merged_that_cannot_be(ask, act, made, shown):
-    one, two, three, over = made(), made(), made(), made()
+def test_nothing_is_merged_that_cannot_be(ask, act, create_incident, shown):
+    one, two, three, over = create_incident(), create_incident(), create_incident(), create_incident()
     ask("PATCH", f"/api/incidents/{over}/", {"status": 3})
     act(two, "merge", incidents=[three])
-    before = everything()
+    before = dump_all_rows()
 
-    def why(number, *incidents):
-        return refused(act(number, "merge", incidents=list(incidents)), "incidents")
+    def get_refusal(number, *incidents):
+        return get_error(act(number, "merge", incidents=list(incidents)), "incidents")
 
-    assert why(one, one) == "An incident cannot be merged into itself."
-    assert why(one, two, two) == "Name each of them once."
-    assert why(one, two, shown(two)["unique_id"]) == "Name each of them once."
-    assert why(one, over) == f"#{over} is resolved."
-    assert why(over, one) == f"#{over} is resolved."
-    assert why(one, three) == f"#{three} is merged into another one, or into this, already."
-    assert why(two, three) == f"#{three} is merged into another one, or into this, already."
-    assert why(three, one) == f"#{three} is merged into another one."
-    assert why(one, two, 99, "nothing") == "No such incidents: 99, nothing."
-    assert refused(act(one, "unmerge", incidents=[two]), "incidents") == f"Not merged into this one: #{two}."
-    assert everything() == before
+    assert get_refusal(one, one) == "An incident cannot be merged into itself."
+    assert get_refusal(one, two, two) == "Name each of them once."
+    assert get_refusal(one, two, shown(two)["unique_id"]) == "Name each of them once."
+    assert get_refusal(one, over) == f"#{over} is resolved."
+    assert get_refusal(over, one) == f"#{over} is resolved."
+    assert get_refusal(one, three) == f"#{three} is merged into another one, or into this, already."
+    assert get_refusal(two, three) == f"#{three} is merged into another one, or into this, already."
+    assert get_refusal(three, one) == f"#{three} is merged into another one."
+    assert get_refusal(one, two, 99, "nothing") == "No such incidents: 99, nothing."
+    assert (
+        get_error(act(one, "unmerge", incidents=[two]), "incidents") == f"Not merged into this one: #{two}."
+    )
+    assert dump_all_rows() == before
 
 
 @pytest.mark.parametrize("what", ["merge", "unmerge"])
@@ -360,59 +374,60 @@ def test_nothing_is_merged_that_cannot_be(ask, act, made, shown):
     ],
     ids=lambda value: repr(value)[:20],
 )  # fmt: skip
-def test_a_list_of_incidents_that_is_none_is_refused(act, made, what, incidents):
-    number = made()
+def test_a_list_of_incidents_that_is_none_is_refused(act, create_incident, what, incidents):
+    number = create_incident()
 
     assert act(number, what, incidents=incidents).status_code == 400
     assert act(number, what).status_code == 400
 
 
-def test_a_family_has_so_many_children_at_most(ask, act, made, world, now, monkeypatch):
-    monkeypatch.setattr("web.incident_moves.MOST_CHILDREN", 2)
-    one, two, three, four = made(), made(), made(), made()
+def test_a_family_has_so_many_children_at_most(ask, act, create_incident, world, now, monkeypatch):
+    monkeypatch.setattr("web.incident_moves.MAX_CHILDREN", 2)
+    one, two, three, four = create_incident(), create_incident(), create_incident(), create_incident()
     act(one, "merge", incidents=[two])
     act(three, "merge", incidents=[four])
 
     assert (
-        refused(act(one, "merge", incidents=[three]), "incidents") == "No more than 2 may be merged into one."
+        get_error(act(one, "merge", incidents=[three]), "incidents")
+        == "No more than 2 may be merged into one."
     )
 
 
-def test_who_may_not_move_an_incident_merges_it_nowhere(ask, act, made, world, now):
+def test_who_may_not_move_an_incident_merges_it_nowhere(ask, act, create_incident, world, now):
     """Of another account, and of a team that the viewer has no right in: it is as if it were not there."""
     policy = world.policy
-    far = founding.new_service(world.charlies_team, "Billing", policy, world.charlie, now)
+    far = founding.create_service(world.charlies_team, "Billing", policy, world.charlie, now)
     Team.update(account_permissions=["incident_read"]).where(Team.id == world.charlies_team.id).execute()
-    mine, charlies = made(who="bob"), made(far)
-    theirs = founding.new_service(world.mallorys_team, "Elsewhere", policy, world.mallory, now)
+    mine, charlies = create_incident(who="bob"), create_incident(far)
+    theirs = founding.create_service(world.mallorys_team, "Elsewhere", policy, world.mallory, now)
     mallorys = Incident.create(
         unique_id=new_short_id(), account=world.mallory.account, incident_number=77, incident_key="k",
         service=theirs, team=world.mallorys_team, title="x", status=1, urgency=1, creation_date=now,
-        chain_started_at=now,
+        run_started_at=now,
     )  # fmt: skip
-    before = everything()
+    before = dump_all_rows()
 
     for what in ("merge", "unmerge"):
-        for who, named in (("bob", charlies), ("bob", mallorys.unique_id), ("alice", mallorys.unique_id)):
-            answer = act(mine, what, who=who, incidents=[named])
-            assert refused(answer, "incidents") == f"No such incidents: {named}."
+        for who, target in (("bob", charlies), ("bob", mallorys.unique_id), ("alice", mallorys.unique_id)):
+            answer = act(mine, what, who=who, incidents=[target])
+            assert get_error(answer, "incidents") == f"No such incidents: {target}."
     assert act(charlies, "merge", who="bob", incidents=[mine]).status_code == 403
     assert act(mallorys.unique_id, "merge", incidents=[mine]).status_code == 404
-    assert everything() == before
+    assert dump_all_rows() == before
 
     assert act(mine, "merge", incidents=[charlies]).status_code == 200
 
 
 def test_a_team_whose_incidents_have_children_of_others_stays_until_they_stand_alone(
-    ask, act, shown, made, world, now
+    ask, act, shown, create_incident, world, now
 ):
     """Else they would be silent for ever, and their history would not say why."""
-    far = founding.new_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
-    parent, child = made(far), made()
+    far = founding.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
+    parent, child = create_incident(far), create_incident()
     act(parent, "merge", incidents=[child])
     team = f"/api/account/teams/{world.charlies_team.unique_id}/"
 
-    refused = ask("DELETE", team, word="Token")
+    refused = ask("DELETE", team, scheme="Token")
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["team"])
 
     act(parent, "unmerge", incidents=[child])
@@ -420,37 +435,37 @@ def test_a_team_whose_incidents_have_children_of_others_stays_until_they_stand_a
     assert (shown(child)["status"], shown(child)["merged_with"]) == (2, None)
 
 
-def test_merging_many_costs_as_many_statements_as_merging_one(act, made, other):
-    def cost(count):
-        parent, *children = [made(service) for service in [None, *[None, other] * count]]
+def test_merging_many_costs_as_many_statements_as_merging_one(act, create_incident, other):
+    def count_statements(count):
+        parent, *children = [create_incident(service) for service in [None, *[None, other] * count]]
         with count_queries() as counted:
             assert act(parent, "merge", incidents=children).status_code == 200
         return counted.count
 
-    cost(1)
-    assert cost(1) == cost(10)
+    count_statements(1)
+    assert count_statements(1) == count_statements(10)
 
 
-@pytest.mark.parametrize("word", ["Bearer", "Token"])
-def test_each_move_answers_with_the_incident_as_it_is_retrieved(ask, made, acknowledged, word):
-    one, two = acknowledged(), made()
-    moves = [
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
+def test_each_move_answers_with_the_incident_as_it_is_retrieved(ask, create_incident, acknowledged, scheme):
+    one, two = acknowledged(), create_incident()
+    requests = [
         ("snooze", {"minutes": 5}),
         ("merge", {"incidents": [two]}),
         ("unmerge", {"incidents": [str(two)]}),
     ]
 
-    for what, body in moves:
-        answer = ask("POST", f"{OURS}{one}/{what}/", body, word=word)
+    for what, body in requests:
+        answer = ask("POST", f"{ACTIONS_URL}{one}/{what}/", body, scheme=scheme)
         assert set(answer.json) == INCIDENT
-        assert answer.json == ask("GET", f"/api/incidents/{one}/", word=word).json
+        assert answer.json == ask("GET", f"/api/incidents/{one}/", scheme=scheme).json
 
 
 # --- what the shape shows ---------------------------------------------------------------------------
 
 
-def test_an_incident_names_its_postmortems(ask, shown, made, world, now):
-    one, two = made(), made()
+def test_an_incident_names_its_postmortems(ask, shown, create_incident, world, now):
+    one, two = create_incident(), create_incident()
     for title in ("What broke", "What we learned"):
         postmortem = Postmortem.create(
             unique_id=new_uuid(), team=world.team, author=world.alice, title=title, creation_date=now,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.accounts import Configuration
+from models.accounts import ConfigVersion
 from models.enums import TeamRole
 from models.ids import new_short_id, new_uuid
 from models.incidents import Incident, IncidentLog, IncidentNote
@@ -41,7 +41,7 @@ def test_notes_are_listed_oldest_first_and_in_pages_for_clients(write, ask):
         write(text)
 
     array = ask("GET", NOTES).json
-    page = ask("GET", f"{NOTES}?page=2", word="Token").json
+    page = ask("GET", f"{NOTES}?page=2", scheme="Token").json
 
     assert [note["note"] for note in array] == texts
     assert (page["count"], page["next"], page["results"]) == (12, None, array[10:])
@@ -68,15 +68,15 @@ def test_text_is_cleaned_and_has_to_say_something(write, ask):
 def test_a_member_changes_only_what_is_their_own(write, ask, world, now):
     mine, alices = write(who="bob"), write(who="alice")
 
-    def attempts(note):
+    def list_statuses(note):
         path = f"{NOTES}{note['unique_id']}/"
         verbs = (("PUT", {"note": "x"}), ("PATCH", {"note": "y"}), ("DELETE", None))
         return [ask(method, path, body, who="bob").status_code for method, body in verbs]
 
-    assert attempts(alices) == [403, 403, 403]
-    assert attempts(mine) == [200, 200, 204]
+    assert list_statuses(alices) == [403, 403, 403]
+    assert list_statuses(mine) == [200, 200, 204]
     TeamMember.update(role=TeamRole.MANAGER).where(TeamMember.user == world.bob).execute()
-    assert attempts(alices) == [200, 200, 204]
+    assert list_statuses(alices) == [200, 200, 204]
 
 
 def test_a_change_keeps_who_wrote_it_and_when(write, ask):
@@ -96,14 +96,14 @@ def test_a_note_is_found_only_under_its_incident(write, ask, world):
 
 
 def test_each_write_is_in_the_history_and_no_configuration(write, ask, world):
-    version = Configuration.get(Configuration.account == world.account).version
+    version = ConfigVersion.get(ConfigVersion.account == world.account).version
     note = write()
     ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"})
     ask("DELETE", f"{NOTES}{note['unique_id']}/")
 
-    said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "noted")]
-    assert said == ["note written by Bob", "note changed by Alice", "note deleted by Alice"]
-    assert Configuration.get(Configuration.account == world.account).version == version
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "noted")]
+    assert reasons == ["note written by Bob", "note changed by Alice", "note deleted by Alice"]
+    assert ConfigVersion.get(ConfigVersion.account == world.account).version == version
 
 
 def test_a_note_of_nobody_is_not_found(ask):

@@ -35,7 +35,7 @@ def test_a_put_names_the_title_unless_a_published_client_asks(ask, roles):
     one = f"{roles}{IncidentRole.get().unique_id}/"
 
     assert ask("PUT", one, {"rank": 2}).status_code == 400
-    assert ask("PUT", one, {"rank": 2}, word="Token").json["rank"] == 2
+    assert ask("PUT", one, {"rank": 2}, scheme="Token").json["rank"] == 2
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_put_names_the_title_unless_a_published_client_asks(ask, roles):
     ids=lambda wrong: str(wrong)[:30],
 )  # fmt: skip
 def test_roles_that_cannot_be(ask, roles, wrong):
-    refused = ask("POST", roles, {"title": "Scribe", **wrong}, word="Token")
+    refused = ask("POST", roles, {"title": "Scribe", **wrong}, scheme="Token")
 
     assert refused.status_code == 400
     assert list(refused.json["errors"]) == list(wrong)

@@ -6,7 +6,7 @@ from models.base import connection
 from models.ids import new_uuid
 from models.incidents import IncidentLog, IncidentTag
 from models.teams import Tag
-from tests.histories import together
+from tests.histories import run_together
 
 TAGS = "/api/incidents/1/tags/"
 
@@ -38,7 +38,7 @@ def test_it_goes_by_its_own_id_or_by_that_of_the_teams_tag(ask, tag):
 
 
 def test_twice_is_refused(ask, tag):
-    answers = [ask("POST", TAGS, {"team_tag": tag.unique_id}, word="Token") for _ in range(2)]
+    answers = [ask("POST", TAGS, {"team_tag": tag.unique_id}, scheme="Token") for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [201, 400]
     assert answers[1].json["errors"] == {"team_tag": ["The incident has this tag already."]}
@@ -47,7 +47,7 @@ def test_twice_is_refused(ask, tag):
 def test_of_two_at_once_one_is_refused(app, world, tag):
     statuses = []
 
-    def add():
+    def add_tag():
         with connection():
             answer = app.test_client().post(
                 TAGS,
@@ -56,7 +56,7 @@ def test_of_two_at_once_one_is_refused(app, world, tag):
             )
         statuses.append(answer.status_code)
 
-    together([add] * 4)
+    run_together([add_tag] * 4)
 
     assert sorted(statuses) == [201, 400, 400, 400]
     assert IncidentTag.select().count() == 1
@@ -74,8 +74,8 @@ def test_the_history_tells(ask, tag):
     ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
     ask("DELETE", f"{TAGS}{tag.unique_id}/")
 
-    said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
-    assert said == ["tag database added by Bob", "tag database removed by Alice"]
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
+    assert reasons == ["tag database added by Bob", "tag database removed by Alice"]
 
 
 def test_one_tag_takes_the_place_of_another_once(ask, tag, world, now):

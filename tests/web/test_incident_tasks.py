@@ -10,14 +10,14 @@ from models.services import Service
 from models.tasks import TaskTemplate, TemplateTask
 from models.teams import IncidentRole
 from web import incident_tasks
-from web.shapes import moment
+from web.shapes import parse_moment
 
 TASKS = "/api/tocsin/incidents/1/tasks/"
 NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
 
 
 @pytest.fixture
-def by_hand(ask, world):
+def create_incident(ask, world):
     """by_hand(): one more incident, made through the interface."""
 
     def made(**more):
@@ -29,9 +29,9 @@ def by_hand(ask, world):
 
 
 @pytest.fixture
-def task(ask, by_hand):
+def task(ask, create_incident):
     """task({...}): the answer to a task of the incident."""
-    by_hand()
+    create_incident()
 
     def made(body, **more):
         return ask("POST", TASKS, {"title": "Call the provider", **body}, **more)
@@ -40,14 +40,14 @@ def task(ask, by_hand):
 
 
 @pytest.fixture
-def history(ask):
+def read_task_log(ask):
     """history(): what the incident's history says of its tasks."""
 
-    def told():
+    def read_log():
         entries = ask("GET", "/api/tocsin/incidents/1/timeline/?page_size=100").json["results"]
         return [(each["what"], each["reason"]) for each in entries if each["what"].startswith("task")]
 
-    return told
+    return read_log
 
 
 def test_a_task_has_sensible_parts_when_only_its_title_is_said(task):
@@ -64,7 +64,7 @@ def test_a_task_has_sensible_parts_when_only_its_title_is_said(task):
     }
 
 
-def test_a_task_is_done_and_its_history_is_told(ask, world, task, history):
+def test_a_task_is_done_and_its_history_is_told(ask, world, task, read_task_log):
     role = IncidentRole.get(IncidentRole.team == world.team)
     made = task(
         {
@@ -87,7 +87,7 @@ def test_a_task_is_done_and_its_history_is_told(ask, world, task, history):
     assert (cleared["status"], cleared["description"]) == (2, "Their number\nis in the book")
     assert ask("DELETE", path).status_code == 204
     assert ask("GET", path).status_code == 404
-    assert history() == [
+    assert read_task_log() == [
         ("task_added", "task Call the provider added by Alice"),
         ("task_changed", "task Call the provider: status in progress set by Bob"),
         ("task_changed", "task Call the provider: status done set by Bob"),
@@ -106,22 +106,22 @@ def test_a_task_is_done_and_its_history_is_told(ask, world, task, history):
     ids=str,
 )  # fmt: skip
 def test_what_cannot_be_is_refused(task, field, wrong):
-    refused = task(wrong, word="Token")
+    refused = task(wrong, scheme="Token")
 
     assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
     assert not IncidentTask.select().exists()
 
 
 def test_an_incident_has_no_more_tasks_than_it_may(task, monkeypatch):
-    monkeypatch.setattr(incident_tasks.INCIDENT_TASKS, "most", 1)
+    monkeypatch.setattr(incident_tasks.INCIDENT_TASKS, "max_rows", 1)
     assert task({}).status_code == 201
 
     assert task({}).status_code == 400
 
 
-def test_a_task_of_another_incident_is_not_found_here(ask, task, by_hand):
+def test_a_task_of_another_incident_is_not_found_here(ask, task, create_incident):
     made = task({}).json
-    by_hand()
+    create_incident()
 
     assert ask("GET", f"/api/tocsin/incidents/2/tasks/{made['unique_id']}/").status_code == 404
 
@@ -131,8 +131,8 @@ def template(world, now):
     """A template of three tasks, which the service has."""
     made = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name="Outage", creation_date=now)
     role = IncidentRole.get(IncidentRole.team == world.team)
-    given = (("Look", 15, role), ("Tell everybody", 0, None), ("Some day", -1, None))
-    for position, (title, minutes, who) in enumerate(given, start=1):
+    template_tasks = (("Look", 15, role), ("Tell everybody", 0, None), ("Some day", -1, None))
+    for position, (title, minutes, who) in enumerate(template_tasks, start=1):
         TemplateTask.create(
             unique_id=new_uuid(), task_template=made, title=title, description="d", due_in=minutes, role=who,
             position=position, creation_date=now,
@@ -143,9 +143,11 @@ def template(world, now):
 
 @pytest.mark.parametrize("due_immediately", [0, 1])
 @pytest.mark.parametrize("status", [1, 3])
-def test_an_incident_has_the_tasks_of_its_service(ask, by_hand, template, history, due_immediately, status):
+def test_an_incident_has_the_tasks_of_its_service(
+    ask, create_incident, template, read_task_log, due_immediately, status
+):
     TaskTemplate.update(due_immediately=due_immediately).execute()
-    created = by_hand(status=status).creation_date
+    created = create_incident(status=status).creation_date
     tasks = ask("GET", TASKS).json
 
     assert [(task["title"], task["description"], task["status"]) for task in tasks] == [
@@ -153,25 +155,25 @@ def test_an_incident_has_the_tasks_of_its_service(ask, by_hand, template, histor
         ("Tell everybody", "d", 0),
         ("Some day", "d", 0),
     ]
-    due = [task["due_at"] and moment(task["due_at"]) - created for task in tasks]
-    assert due == [timedelta(minutes=15), timedelta(0), timedelta(0) if due_immediately else None]
+    due_after = [task["due_at"] and parse_moment(task["due_at"]) - created for task in tasks]
+    assert due_after == [timedelta(minutes=15), timedelta(0), timedelta(0) if due_immediately else None]
     assert tasks[0]["role"] == IncidentRole.get_by_id(TemplateTask.get().role_id).unique_id
-    assert history() == [("tasks_added", "the tasks of template Outage")]
+    assert read_task_log() == [("tasks_added", "the tasks of template Outage")]
 
 
-def test_each_incident_has_tasks_of_its_own(ask, by_hand, template):
+def test_each_incident_has_tasks_of_its_own(ask, create_incident, template):
     for _ in range(2):
-        by_hand()
+        create_incident()
     first, second = (ask("GET", f"/api/tocsin/incidents/{number}/tasks/").json for number in (1, 2))
 
     assert len(first) == len(second) == 3
     assert {each["unique_id"] for each in first}.isdisjoint(each["unique_id"] for each in second)
 
 
-def test_a_template_that_is_deleted_leaves_the_tasks_and_gives_no_more(ask, by_hand, template):
-    by_hand()
+def test_a_template_that_is_deleted_leaves_the_tasks_and_gives_no_more(ask, create_incident, template):
+    create_incident()
     template.delete_instance(recursive=False)
-    by_hand()
+    create_incident()
 
     assert len(ask("GET", TASKS).json) == 3
     assert ask("GET", "/api/tocsin/incidents/2/tasks/").json == []

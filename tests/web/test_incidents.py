@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import User, raise_version
+from models.accounts import User, bump_version
 from models.base import store
-from models.enums import NoticeKind, NoticeState, TimerKind, Urgency
+from models.enums import NotificationKind, NotificationStatus, TimerKind, Urgency
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
-from models.notices import Notice
+from models.notices import Notification
 from models.services import Service
 from models.teams import EscalationPolicy, Sla
 from models.timers import Timer
@@ -20,7 +20,7 @@ INCIDENTS = "/api/incidents/"
 
 
 @pytest.fixture
-def made(ask, world):
+def create_incident(ask, world):
     """make(title="Disk", ...) -> the body of the answer."""
 
     def make(**more):
@@ -31,18 +31,25 @@ def made(ask, world):
     return make
 
 
-def waiting(incident: dict) -> list[str]:
+def list_pending_timers(incident: dict) -> list[str]:
     row = Incident.get(Incident.unique_id == incident["unique_id"])
     return [timer.kind for timer in Timer.select().where(Timer.incident == row, Timer.done_at.is_null())]
 
 
-def owed() -> list[tuple[str, str]]:
-    pending = Notice.select(Notice, User).join(User).where(Notice.state == NoticeState.PENDING)
-    return [(notice.user.first_name, notice.kind) for notice in pending.order_by(Notice.id)]
+def list_pending_notifications() -> list[tuple[str, str]]:
+    pending = (
+        Notification.select(Notification, User)
+        .join(User)
+        .where(Notification.state == NotificationStatus.PENDING)
+    )
+    return [
+        (notification.user.first_name, notification.kind)
+        for notification in pending.order_by(Notification.id)
+    ]
 
 
-def test_a_new_incident_takes_what_its_service_provides(made, world):
-    incident = made()
+def test_a_new_incident_takes_what_its_service_provides(create_incident, world):
+    incident = create_incident()
 
     assert incident["incident_number"] == 1
     assert incident["status"] == 1
@@ -55,7 +62,7 @@ def test_a_new_incident_takes_what_its_service_provides(made, world):
 
 
 @pytest.fixture
-def gold(ask, world) -> str:
+def gold_sla(ask, world) -> str:
     """The id of an SLA that tells Bob five minutes before its promise of an answer breaks."""
     responders = [{"user": world.bob.username}]
     body = {"name": "Gold", "acknowledge_time": 900, "resolve_time": "", "is_active": True}
@@ -64,58 +71,58 @@ def gold(ask, world) -> str:
     return ask("POST", path, {**body, "escalations": escalations}).json["unique_id"]
 
 
-PROMISED = {TimerKind.SLA_BREACH, TimerKind.SLA_ESCALATION}
+SLA_CLOCKS = {TimerKind.SLA_BREACH, TimerKind.SLA_ESCALATION}
 
 
 @pytest.mark.parametrize("by", ["the body", "the service"])
-def test_a_new_incident_is_promised_what_its_sla_says(made, gold, by):
+def test_a_new_incident_is_promised_what_its_sla_says(create_incident, gold_sla, by):
     if by == "the service":
-        Service.update(sla=Sla.get(Sla.unique_id == gold)).execute()
-    incident = made(**{"sla": gold} if by == "the body" else {})
+        Service.update(sla=Sla.get(Sla.unique_id == gold_sla)).execute()
+    incident = create_incident(**{"sla": gold_sla} if by == "the body" else {})
 
-    assert incident["sla"] == gold
-    assert set(waiting(incident)) == PROMISED
+    assert incident["sla"] == gold_sla
+    assert set(list_pending_timers(incident)) == SLA_CLOCKS
 
 
 @pytest.mark.parametrize("verb", ["PUT", "PATCH"])
-def test_another_sla_is_promised_from_then_on_and_none_promises_nothing(made, ask, gold, verb):
-    incident = made()
+def test_another_sla_is_promised_from_then_on_and_none_promises_nothing(create_incident, ask, gold_sla, verb):
+    incident = create_incident()
     path = f"{INCIDENTS}{incident['incident_number']}/"
 
-    ask(verb, path, {**incident, "sla": gold} if verb == "PUT" else {"sla": gold})
-    assert set(waiting(incident)) == PROMISED
+    ask(verb, path, {**incident, "sla": gold_sla} if verb == "PUT" else {"sla": gold_sla})
+    assert set(list_pending_timers(incident)) == SLA_CLOCKS
 
     ask(verb, path, {**incident, "sla": None} if verb == "PUT" else {"sla": ""})
-    assert set(waiting(incident)) == set()
-    assert {row.outcome for row in _promised()} == {"sla changed by Alice"}
+    assert set(list_pending_timers(incident)) == set()
+    assert {row.outcome for row in get_sla_moments()} == {"sla changed by Alice"}
 
 
-def _promised() -> list[Timer]:
-    return list(Timer.select().where(Timer.kind.in_(PROMISED)).order_by(Timer.id))
+def get_sla_moments() -> list[Timer]:
+    return list(Timer.select().where(Timer.kind.in_(SLA_CLOCKS)).order_by(Timer.id))
 
 
-def test_what_comes_back_unchanged_leaves_promises_as_they_are(made, ask, gold):
-    incident = made(sla=gold)
-    before = [(row.id, row.due_at, row.done_at) for row in _promised()]
+def test_what_comes_back_unchanged_leaves_promises_as_they_are(create_incident, ask, gold_sla):
+    incident = create_incident(sla=gold_sla)
+    before = [(row.id, row.due_at, row.done_at) for row in get_sla_moments()]
 
     ask("PUT", f"{INCIDENTS}1/", {**incident, "urgency": 0})
 
-    assert [(row.id, row.due_at, row.done_at) for row in _promised()] == before
+    assert [(row.id, row.due_at, row.done_at) for row in get_sla_moments()] == before
     assert len(before) == 2
 
 
-def test_a_new_incident_tells_the_first_step(made):
-    made()
+def test_a_new_incident_tells_the_first_step(create_incident):
+    create_incident()
 
-    assert owed() == [("Alice", NoticeKind.ESCALATION)]
-
-
-def test_numbers_count_up_within_an_account(made):
-    assert [made()["incident_number"] for _ in range(3)] == [1, 2, 3]
+    assert list_pending_notifications() == [("Alice", NotificationKind.ESCALATION)]
 
 
-def test_it_is_found_by_number_by_id_and_with_a_brace_too_many(ask, made):
-    incident = made()
+def test_numbers_count_up_within_an_account(create_incident):
+    assert [create_incident()["incident_number"] for _ in range(3)] == [1, 2, 3]
+
+
+def test_it_is_found_by_number_by_id_and_with_a_brace_too_many(ask, create_incident):
+    incident = create_incident()
 
     for reference in ("1", incident["unique_id"], "1}", "1%7D", f"{incident['unique_id']}%7D"):
         assert ask("GET", f"{INCIDENTS}{reference}/").json == incident
@@ -123,88 +130,91 @@ def test_it_is_found_by_number_by_id_and_with_a_brace_too_many(ask, made):
         assert ask("GET", f"{INCIDENTS}{reference}/").status_code == 404
 
 
-def test_who_is_named_is_assigned_and_told(made, world):
-    incident = made(assigned_to=world.bob.username)
+def test_who_is_named_is_assigned_and_told(create_incident, world):
+    incident = create_incident(assigned_to=world.bob.username)
 
     assert incident["assigned_to"] == world.bob.username
-    assert owed() == [("Alice", NoticeKind.ESCALATION), ("Bob", NoticeKind.ASSIGNMENT)]
+    assert list_pending_notifications() == [
+        ("Alice", NotificationKind.ESCALATION),
+        ("Bob", NotificationKind.ASSIGNMENT),
+    ]
 
 
-def test_who_is_told_by_the_chain_is_not_told_twice(made, world):
-    made(assigned_to=world.alice.username)
+def test_who_is_told_by_the_chain_is_not_told_twice(create_incident, world):
+    create_incident(assigned_to=world.alice.username)
 
-    assert owed() == [("Alice", NoticeKind.ESCALATION)]
+    assert list_pending_notifications() == [("Alice", NotificationKind.ESCALATION)]
 
 
 @pytest.mark.parametrize(("status", "date"), [(2, "acknowledged_date"), (3, "resolved_date")])
-def test_made_as_acknowledged_or_resolved_it_tells_nobody(made, status, date):
-    incident = made(status=status)
+def test_made_as_acknowledged_or_resolved_it_tells_nobody(create_incident, status, date):
+    incident = create_incident(status=status)
 
     assert incident["status"] == status
     assert incident[date] is not None
-    assert owed() == []
+    assert list_pending_notifications() == []
 
 
-def test_blank_references_are_the_services(made, world):
-    incident = made(escalation_policy="", sla="", team_priority="", assigned_to="")
+def test_blank_references_are_the_services(create_incident, world):
+    incident = create_incident(escalation_policy="", sla="", team_priority="", assigned_to="")
 
     assert incident["escalation_policy"] == world.policy.unique_id
     assert incident["sla"] is None
 
 
-def test_a_title_is_cleaned_not_refused(ask, made):
-    assert made(title="Disk\x00\r\nfull \u202e!")["title"] == "Disk full !"
+def test_a_title_is_cleaned_not_refused(ask, create_incident):
+    assert create_incident(title="Disk\x00\r\nfull \u202e!")["title"] == "Disk full !"
     assert ask("POST", INCIDENTS, {"title": "\x00", "service": "x"}).status_code == 400
 
 
-def test_acknowledging_stops_what_was_owed_and_resolving_ends_it(ask, made):
-    made()
+def test_acknowledging_stops_what_was_owed_and_resolving_ends_it(ask, create_incident):
+    create_incident()
 
     acknowledged = ask("PATCH", f"{INCIDENTS}1/", {"status": 2}, who="bob").json
     assert acknowledged["acknowledged_date"] is not None
-    assert owed() == []
+    assert list_pending_notifications() == []
 
     resolved = ask("PUT", f"{INCIDENTS}1/", {"status": "3"}).json
     assert (resolved["status"], resolved["resolved_date"] is not None) == (3, True)
 
     again = ask("PATCH", f"{INCIDENTS}1/", {"status": 1}).json
     assert (again["status"], again["acknowledged_date"], again["resolved_date"]) == (1, None, None)
-    assert owed() == [("Alice", NoticeKind.ESCALATION)]
+    assert list_pending_notifications() == [("Alice", NotificationKind.ESCALATION)]
 
 
-def test_a_status_of_zero_changes_nothing(ask, made):
-    incident = made()
+def test_a_status_of_zero_changes_nothing(ask, create_incident):
+    incident = create_incident()
 
     assert ask("PATCH", f"{INCIDENTS}1/", {"status": 0}).json == incident
     assert IncidentLog.select().count() == 2
 
 
-def test_a_service_in_an_update_is_ignored(ask, made, world):
-    incident = made()
+def test_a_service_in_an_update_is_ignored(ask, create_incident, world):
+    incident = create_incident()
     body = {"title": "Disk", "summary": "s", "status": 1, "service": world.charlies_team.unique_id}
 
-    changed = ask("PUT", f"{INCIDENTS}{incident['unique_id']}/", body, word="Token").json
+    changed = ask("PUT", f"{INCIDENTS}{incident['unique_id']}/", body, scheme="Token").json
 
     assert (changed["title"], changed["summary"]) == ("Disk", "s")
     assert changed["service"] == world.service.unique_id
 
 
-def test_assigning_stops_the_chain_and_tells_the_person(ask, made, world):
+def test_assigning_stops_the_chain_and_tells_the_person(ask, create_incident, world):
     Service.update(auto_resolve_timeout=600).execute()
     two = [{"delay": d, "targets": [{"target_type": 2, "target_id": world.alice.username}]} for d in (0, 5)]
     EscalationPolicy.update(rules=two).where(EscalationPolicy.id == world.policy.id).execute()
-    incident = made()
-    assert sorted(waiting(incident)) == [TimerKind.AUTO_RESOLVE, TimerKind.ESCALATE]
+    incident = create_incident()
+    assert sorted(list_pending_timers(incident)) == [TimerKind.AUTO_RESOLVE, TimerKind.ESCALATE]
 
     changed = ask("PATCH", f"{INCIDENTS}1/", {"assigned_to": world.bob.username}).json
 
     assert changed["assigned_to_name"] == "Bob"
-    assert owed() == [("Bob", NoticeKind.ASSIGNMENT)]
-    assert waiting(incident) == [TimerKind.AUTO_RESOLVE]
+    assert list_pending_notifications() == [("Bob", NotificationKind.ASSIGNMENT)]
+    assert list_pending_timers(incident) == [TimerKind.AUTO_RESOLVE]
 
 
-def test_another_policy_starts_its_chain_from_the_first_rule(ask, made, world):
-    made()
+def test_another_policy_starts_its_chain_from_the_first_rule(ask, create_incident, world):
+    create_incident()
     team = f"/api/account/teams/{world.team.unique_id}"
     rules = [{"delay": 0, "targets": [{"target_type": 2, "target_id": world.bob.username}]}]
     policy = ask("POST", f"{team}/escalation_policies/", {"name": "Night", "rules": rules}).json
@@ -212,11 +222,11 @@ def test_another_policy_starts_its_chain_from_the_first_rule(ask, made, world):
     changed = ask("PATCH", f"{INCIDENTS}1/", {"escalation_policy": policy["unique_id"]}).json
 
     assert changed["escalation_policy_object"]["name"] == "Night"
-    assert owed() == [("Bob", NoticeKind.ESCALATION)]
+    assert list_pending_notifications() == [("Bob", NotificationKind.ESCALATION)]
 
 
-def test_several_changes_at_once_all_count_and_say_so(ask, made, world):
-    made()
+def test_several_changes_at_once_all_count_and_say_so(ask, create_incident, world):
+    create_incident()
     body = {"title": "Disk", "urgency": 0, "assigned_to": world.bob.username, "status": 2}
 
     changed = ask("PATCH", f"{INCIDENTS}1/", body, who="bob").json
@@ -232,17 +242,17 @@ def test_several_changes_at_once_all_count_and_say_so(ask, made, world):
     [{"status": 4}, {"status": -1}, {"status": True}, {"urgency": 2}, {"title": ""}, {"assigned_to": "x"},
      {"escalation_policy": "x"}, {"sla": 7}, {"status": 2, "team_priority": "x"}],
 )  # fmt: skip
-def test_an_update_that_cannot_be_changes_nothing(ask, made, body):
-    incident = made()
+def test_an_update_that_cannot_be_changes_nothing(ask, create_incident, body):
+    incident = create_incident()
 
     assert ask("PATCH", f"{INCIDENTS}1/", body).status_code == 400
     assert ask("GET", f"{INCIDENTS}1/").json == incident
 
 
-def test_the_go_client_is_spared_the_priority_object(ask, made, world):
+def test_the_go_client_is_spared_the_priority_object(ask, create_incident, world):
     team = f"/api/account/teams/{world.team.unique_id}"
     priority = ask("POST", f"{team}/priority/", {"name": "P1"}).json["unique_id"]
-    incident = made(team_priority=priority)
+    incident = create_incident(team_priority=priority)
     go = {"User-Agent": "Go-http-client/1.1"}
 
     assert incident["team_priority_object"]["name"] == "P1"
@@ -250,12 +260,12 @@ def test_the_go_client_is_spared_the_priority_object(ask, made, world):
         ask("GET", f"{INCIDENTS}1/", headers=go).json["team_priority_object"]
         == incident["team_priority_object"]
     )
-    told = ask("GET", f"{INCIDENTS}1/", headers=go, word="Token").json
-    assert (told["team_priority"], told["team_priority_object"]) == (priority, None)
+    shown = ask("GET", f"{INCIDENTS}1/", headers=go, scheme="Token").json
+    assert (shown["team_priority"], shown["team_priority_object"]) == (priority, None)
 
 
-def test_an_incident_outlives_its_service(ask, made, world):
-    made()
+def test_an_incident_outlives_its_service(ask, create_incident, world):
+    create_incident()
     team = f"/api/account/teams/{world.team.unique_id}"
     assert ask("DELETE", f"{team}/services/{world.service.unique_id}/").status_code == 204
 
@@ -268,12 +278,12 @@ def test_nobody_is_assigned_who_leaves_in_that_moment(ask, world, monkeypatch):
     ask("POST", "/api/incidents/", {"title": "x", "service": world.service.unique_id})
     found = incidents.lock_incident
 
-    def after_a_removal(*given, **more):
+    def assign_after_removal(*arguments, **more):
         User.update(removed_at=store().now()).where(User.id == world.bob.id).execute()
-        return found(*given, **more)
+        return found(*arguments, **more)
 
-    monkeypatch.setattr(incidents, "lock_incident", after_a_removal)
-    refused = ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}, word="Token")
+    monkeypatch.setattr(incidents, "lock_incident", assign_after_removal)
+    refused = ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}, scheme="Token")
 
     assert refused.status_code == 400
     assert list(refused.json["errors"]) == ["assigned_to"]
@@ -295,122 +305,134 @@ def rules(world):
                     unique_id=new_uuid(), user=user, contact=contact, urgency=Urgency[urgency.upper()],
                     start_delay=delay, creation_date=contact.creation_date,
                 )  # fmt: skip
-        raise_version(world.account.id)
+        bump_version(world.account.id)
 
     return set_rules
 
 
-def told(incident: dict, state: NoticeState = NoticeState.PENDING) -> list[tuple[str, int | None]]:
+def list_notified(
+    incident: dict, state: NotificationStatus = NotificationStatus.PENDING
+) -> list[tuple[str, int | None]]:
     """Who is told in that state, by a rule of which delay; None by none."""
-    rows = Notice.select().join(Incident).where(Incident.unique_id == incident["unique_id"])
-    rows = rows.where(Notice.state == state).order_by(Notice.id)
+    rows = Notification.select().join(Incident).where(Incident.unique_id == incident["unique_id"])
+    rows = rows.where(Notification.state == state).order_by(Notification.id)
     return [(row.user.first_name, row.rule.start_delay if row.rule else None) for row in rows]
 
 
-def send_what_is_due() -> None:
+def send_due() -> None:
     """As a delivery does with what is not put off."""
-    Notice.update(state=NoticeState.SENT).where(Notice.not_before <= store().now()).execute()
+    Notification.update(state=NotificationStatus.SENT).where(
+        Notification.not_before <= store().now()
+    ).execute()
 
 
 def change(ask, **body) -> None:
     assert ask("PATCH", f"{INCIDENTS}1/", body).status_code == 200
 
 
-def test_lowered_whoever_was_still_to_be_told_is_told_by_the_rules_of_low_urgency(made, ask, rules, world):
+def test_lowered_whoever_was_still_to_be_told_is_told_by_the_rules_of_low_urgency(
+    create_incident, ask, rules, world
+):
     rules(world.alice, high=[15], low=[30])
-    incident = made()
+    incident = create_incident()
 
     change(ask, urgency=0)
-    assert told(incident) == [("Alice", 30)]
-    assert [row.outcome for row in Notice.select().where(Notice.state == NoticeState.VOID)] == [
-        "urgency lowered by Alice"
-    ]
+    assert list_notified(incident) == [("Alice", 30)]
+    assert [
+        row.outcome for row in Notification.select().where(Notification.state == NotificationStatus.CANCELLED)
+    ] == ["urgency lowered by Alice"]
 
     change(ask, urgency=0, title="The same")
-    assert told(incident) == [("Alice", 30)]
+    assert list_notified(incident) == [("Alice", 30)]
 
 
 @pytest.mark.parametrize("urgency", [0, 1])
-def test_what_a_rule_put_off_stays_put_off(made, ask, rules, world, urgency):
+def test_what_a_rule_put_off_stays_put_off(create_incident, ask, rules, world, urgency):
     rules(world.alice, high=[0, 5], low=[5])
-    incident = made(urgency=1 - urgency)
+    incident = create_incident(urgency=1 - urgency)
     later = store().now() + timedelta(hours=1)
-    Incident.update(chain_started_at=later).execute()
-    Notice.update(not_before=later).execute()
+    Incident.update(run_started_at=later).execute()
+    Notification.update(not_before=later).execute()
 
     change(ask, urgency=urgency)
-    assert told(incident) == [[("Alice", 5)], [("Alice", 0), ("Alice", 5)]][urgency]
-    pending = Notice.select().where(Notice.state == NoticeState.PENDING)
+    assert list_notified(incident) == [[("Alice", 5)], [("Alice", 0), ("Alice", 5)]][urgency]
+    pending = Notification.select().where(Notification.state == NotificationStatus.PENDING)
     assert {row.not_before - later for row in pending} == {
         timedelta(minutes=row.rule.start_delay) for row in pending
     }
 
 
-def test_lowered_nobody_is_told_again_where_they_were_told_already(made, ask, rules, world):
+def test_lowered_nobody_is_told_again_where_they_were_told_already(create_incident, ask, rules, world):
     rules(world.alice, high=[0, 15], low=[0])
-    incident = made()
-    send_what_is_due()
+    incident = create_incident()
+    send_due()
 
     change(ask, urgency=0)
-    assert told(incident) == []
-    assert told(incident, NoticeState.VOID) == [("Alice", 15)]
+    assert list_notified(incident) == []
+    assert list_notified(incident, NotificationStatus.CANCELLED) == [("Alice", 15)]
 
 
 @pytest.mark.parametrize(("high", "expected"), [([15], [("Alice", None)]), ([0, 15], [])])
 def test_lowered_who_has_no_rule_for_it_hears_at_the_accounts_address_unless_told(
-    made, ask, rules, world, high, expected
+    create_incident, ask, rules, world, high, expected
 ):
     rules(world.alice, high=high)
-    incident = made()
-    send_what_is_due()
+    incident = create_incident()
+    send_due()
 
     change(ask, urgency=0)
-    assert told(incident) == expected
+    assert list_notified(incident) == expected
 
 
-def test_raised_whoever_was_told_last_is_told_by_the_rules_of_high_urgency(made, ask, rules, world):
+def test_raised_whoever_was_told_last_is_told_by_the_rules_of_high_urgency(
+    create_incident, ask, rules, world
+):
     rules(world.alice, high=[0, 5], low=[0])
     rules(world.bob, high=[0], low=[0])
-    incident = made(urgency=0)
-    send_what_is_due()
+    incident = create_incident(urgency=0)
+    send_due()
 
     change(ask, urgency=1)
-    assert told(incident) == [("Alice", 0), ("Alice", 5)]
-    reasons = {row.reason for row in Notice.select().where(Notice.state == NoticeState.PENDING)}
+    assert list_notified(incident) == [("Alice", 0), ("Alice", 5)]
+    reasons = {
+        row.reason for row in Notification.select().where(Notification.state == NotificationStatus.PENDING)
+    }
     assert reasons == {"named by step 1 of policy Default Escalation Policy; urgency raised by Alice"}
 
     change(ask, assigned_to=world.bob.username)
-    send_what_is_due()
+    send_due()
     change(ask, urgency=0)
     change(ask, urgency=1)
-    assert told(incident) == []
-    assert told(incident, NoticeState.SENT)[-1] == ("Bob", 0)
+    assert list_notified(incident) == []
+    assert list_notified(incident, NotificationStatus.SENT)[-1] == ("Bob", 0)
 
 
-def test_lowered_and_raised_again_it_is_as_before(made, ask, rules, world):
+def test_lowered_and_raised_again_it_is_as_before(create_incident, ask, rules, world):
     rules(world.alice, high=[0, 15], low=[0, 30])
-    incident = made()
-    send_what_is_due()
+    incident = create_incident()
+    send_due()
 
     for urgency, delay in ((0, []), (1, [15]), (0, []), (1, [15])):
         change(ask, urgency=urgency)
-        assert told(incident) == [("Alice", minutes) for minutes in delay]
-    assert told(incident, NoticeState.SENT) == [("Alice", 0)]
+        assert list_notified(incident) == [("Alice", minutes) for minutes in delay]
+    assert list_notified(incident, NotificationStatus.SENT) == [("Alice", 0)]
 
 
-def test_raised_when_somebody_has_answered_it_tells_nobody_anew(made, ask, rules, world):
+def test_raised_when_somebody_has_answered_it_tells_nobody_anew(create_incident, ask, rules, world):
     rules(world.alice, high=[0], low=[0])
-    incident = made(urgency=0)
-    send_what_is_due()
+    incident = create_incident(urgency=0)
+    send_due()
     change(ask, status=2)
 
     change(ask, urgency=1)
-    assert told(incident) == []
+    assert list_notified(incident) == []
 
 
-def test_handed_on_with_another_urgency_only_who_has_it_now_is_told_by_its_rules(made, ask, rules, world):
+def test_handed_on_with_another_urgency_only_who_has_it_now_is_told_by_its_rules(
+    create_incident, ask, rules, world
+):
     rules(world.bob, high=[5], low=[30])
-    incident = made(urgency=0)
+    incident = create_incident(urgency=0)
 
     change(ask, urgency=1, assigned_to=world.bob.username)
-    assert told(incident) == [("Bob", 5)]
+    assert list_notified(incident) == [("Bob", 5)]

@@ -32,7 +32,7 @@ def test_who_asks_for_a_page_gets_one_and_a_client_always(ask, alerts, world):
 
     assert first["results"] + second["results"] == array
     assert (first["count"], second["next"]) == (None, None)
-    assert ask("GET", alerts, word="Token").json == first
+    assert ask("GET", alerts, scheme="Token").json == first
     assert ask("GET", f"{alerts}?page=3").status_code == 404
 
 

@@ -16,7 +16,7 @@ def person(world) -> dict:
 
 
 def test_who_is_invited_is_a_member_at_once_and_can_be_told(ask, person):
-    invited = ask("POST", INVITE, person, word="Token")
+    invited = ask("POST", INVITE, person, scheme="Token")
 
     assert (invited.status_code, invited.json["role"]) == (201, 2)
     username = invited.json["user"]["username"]

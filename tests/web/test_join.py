@@ -7,7 +7,7 @@ import pytest
 
 from models import links
 from models.accounts import Account, Token, User
-from models.enums import MessageState
+from models.enums import MessageStatus
 from models.links import LIFETIME, Invitation, Link
 from models.notices import Message
 from models.teams import Team
@@ -18,12 +18,12 @@ from workers import deliver
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
-def send() -> list:
+def deliver_due() -> list:
     """What a worker sends of what is due."""
     with relay() as box:
         smtp = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
         deliver.configure(load({**smtp, "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
-        deliver.drain(1)
+        deliver.send_due(1)
     return box.mails
 
 
@@ -35,26 +35,26 @@ def invite(ask, world):
         person = {"first_name": "Dora", "last_name": "", "email": "dora@example.org", **more}
         body = {"team": world.team.unique_id, "user_detail": person}
         assert ask("POST", "/api/account/api_invite/", body).status_code == 201
-        ((to, mail),) = send()
+        ((to, mail),) = deliver_due()
         assert to == "dora@example.org"
         return re.search(r"https://tocsin\.example\.org(/join/\S+)", mail.get_content())[1]
 
     return invite
 
 
-def dora() -> User:
+def find_dora() -> User:
     return User.get(User.email == "dora@example.org")
 
 
 def state() -> tuple:
-    return (dora().__data__, Token.select().count())
+    return (find_dora().__data__, Token.select().count())
 
 
 def test_the_mail_says_who_invites_to_what(ask, world):
     person = {"first_name": "Dora", "email": "dora@example.org"}
     ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": person})
 
-    ((_, mail),) = send()
+    ((_, mail),) = deliver_due()
 
     assert mail["Subject"] == "[Tocsin] Invitation to Example"
     for words in ("Hello Dora,", "Alice invites you to Example", "Team:    Payments"):
@@ -65,7 +65,7 @@ def test_several_are_invited_each_by_a_mail_of_their_own(ask, world):
     people = [{"email": "dora@example.org"}, {"email": "eve@example.org"}]
     ask("POST", "/api/account/invite/", {"team": world.team.unique_id, "email_accounts": people})
 
-    assert sorted(to for to, _ in send()) == ["dora@example.org", "eve@example.org"]
+    assert sorted(to for to, _ in deliver_due()) == ["dora@example.org", "eve@example.org"]
 
 
 def test_looking_changes_nothing(ask, invite):
@@ -87,10 +87,10 @@ def test_joining_gives_a_token_that_speaks_for_the_person(ask, invite):
     assert page.status_code == 200
     token = re.search(r"Bearer (\S+)&#34;|Bearer (\S+)\" https", page.text)
     found = token[1] or token[2]
-    told = ask("GET", "/api/user/profile/", who=None, headers={"Authorization": f"Bearer {found}"}).json
-    assert told["email"] == "dora@example.org"
-    assert dora().is_verified
-    assert Token.get(Token.user == dora()).name == "joined"
+    profile = ask("GET", "/api/user/profile/", who=None, headers={"Authorization": f"Bearer {found}"}).json
+    assert profile["email"] == "dora@example.org"
+    assert find_dora().is_verified
+    assert Token.get(Token.user == find_dora()).name == "joined"
     assert "https://tocsin.example.org/api/user/profile/" in page.text
 
 
@@ -107,8 +107,10 @@ def test_a_link_is_used_once(ask, invite):
 
 def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store):
     path = invite()
-    user = dora()
-    late = links.signer().sign_invitation(Invitation.to(user), store.now() - LIFETIME - timedelta(seconds=1))
+    user = find_dora()
+    late = links.get_signer().sign_invitation(
+        Invitation.for_user(user), store.now() - LIFETIME - timedelta(seconds=1)
+    )
 
     assert ask("POST", f"/join/{late}", who=None).status_code == 410
     User.update(email="other@example.org").where(User.id == user.id).execute()
@@ -120,7 +122,7 @@ def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store
 
 def test_a_link_of_one_purpose_is_none_of_the_other(ask, invite, world, store):
     token = invite().removeprefix("/join/")
-    incident = links.signer().sign(Link(1, dora().id, 1), store.now())
+    incident = links.get_signer().sign(Link(1, find_dora().id, 1), store.now())
 
     assert ask("GET", f"/i/{token}", who=None).status_code == 404
     assert ask("POST", f"/join/{incident}", who=None).status_code == 404
@@ -152,26 +154,26 @@ def test_the_page_is_kept_nowhere_and_quotes_nothing(ask, invite):
 
 def test_an_invitation_is_sent_again_but_nobody_is_flooded(ask, invite, store):
     invite()
-    path = f"/api/tocsin/users/{dora().username}/invitation/"
+    path = f"/api/tocsin/users/{find_dora().username}/invitation/"
 
     soon = ask("POST", path)
     Message.update(created_at=store.now() - timedelta(seconds=31)).execute()
     later = ask("POST", path)
 
     assert (soon.status_code, soon.headers["Retry-After"], later.status_code) == (429, "30", 200)
-    ((to, _),) = send()
+    ((to, _),) = deliver_due()
     assert to == "dora@example.org"
 
 
 def test_who_has_joined_is_invited_no_more(ask, invite, world, store):
     path = invite()
     Message.update(created_at=store.now() - timedelta(seconds=31)).execute()
-    again = f"/api/tocsin/users/{dora().username}/invitation/"
+    again = f"/api/tocsin/users/{find_dora().username}/invitation/"
     assert ask("POST", again).status_code == 200
     ask("POST", path, who=None)
 
-    assert send() == []
-    assert Message.get(Message.state != MessageState.SENT).state == MessageState.VOID
+    assert deliver_due() == []
+    assert Message.get(Message.state != MessageStatus.SENT).state == MessageStatus.CANCELLED
     assert ask("POST", again).status_code == 400
     assert ask("POST", f"/api/tocsin/users/{world.alice.username}/invitation/").status_code == 400
 
@@ -180,7 +182,7 @@ def test_without_a_relay_an_invitation_fails_and_the_member_is_there(ask, world)
     person = {"email": "dora@example.org"}
     ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": person})
     deliver.configure(load({}))
-    deliver.drain(1)
+    deliver.send_due(1)
 
-    assert Message.get().state == MessageState.FAILED
-    assert dora().removed_at is None
+    assert Message.get().state == MessageStatus.FAILED
+    assert find_dora().removed_at is None

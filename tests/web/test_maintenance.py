@@ -16,7 +16,7 @@ def path(world) -> str:
 @pytest.fixture
 def search(world, now):
     """A second service of the team."""
-    return founding.new_service(world.team, "Search", world.policy, world.alice, now)
+    return founding.create_service(world.team, "Search", world.policy, world.alice, now)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_three_things_are_enough(window, world):
 
 
 @pytest.mark.parametrize(
-    ("given", "answered"),
+    ("text", "answered"),
     [
         ({"repeat_interval": "7"}, {"repeat_interval": 7}),
         ({"repeat_interval": 7.0}, {"repeat_interval": 7}),
@@ -62,8 +62,8 @@ def test_three_things_are_enough(window, world):
     ],
     ids=str,
 )
-def test_what_clients_write_otherwise_is_understood(ask, path, body, given, answered):
-    made = ask("POST", path, {**body, **given})
+def test_what_clients_write_otherwise_is_understood(ask, path, body, text, answered):
+    made = ask("POST", path, {**body, **text})
 
     assert made.status_code == 201
     assert {name: made.json[name] for name in answered} == answered
@@ -100,20 +100,20 @@ def test_windows_that_cannot_be(ask, path, body, window, change, wrong):
 def test_what_a_window_needs(ask, path, body, missing):
     del body[missing]
 
-    refused = ask("POST", path, body, word="Token")
+    refused = ask("POST", path, body, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, [missing])
     assert Maintenance.select().count() == 0
 
 
 def test_no_service_twice_and_none_of_another_team(ask, path, body, world, now):
-    policy = founding.new_team(world.account, "x", world.charlie, now).escalationpolicy_set.get()
-    charlies = founding.new_service(world.charlies_team, "x", policy, world.charlie, now)
-    mallorys = founding.new_service(world.mallorys_team, "x", policy, world.mallory, now)
+    policy = founding.create_team(world.account, "x", world.charlie, now).escalationpolicy_set.get()
+    charlies = founding.create_service(world.charlies_team, "x", policy, world.charlie, now)
+    mallorys = founding.create_service(world.mallorys_team, "x", policy, world.mallory, now)
     mine = world.service.unique_id
 
     for services in ([mine, {"service": mine}], [mine, charlies.unique_id], [mallorys.unique_id]):
-        refused = ask("POST", path, {**body, "services": services}, word="Token")
+        refused = ask("POST", path, {**body, "services": services}, scheme="Token")
         assert (refused.status_code, list(refused.json["errors"])) == (400, ["services"])
     assert (Maintenance.select().count(), MaintenanceService.select().count()) == (0, 0)
 
@@ -138,12 +138,12 @@ def test_the_rules_hold_for_what_a_change_leaves_as_it_was(change):
 
 
 def test_a_service_that_stays_keeps_its_id(change, window, search, world):
-    kept = window["services"][0]
+    window_service = window["services"][0]
 
-    both = change({"services": [{"service": search.unique_id}, kept]}).json["services"]
+    both = change({"services": [{"service": search.unique_id}, window_service]}).json["services"]
     alone = change({"services": [search.unique_id]}).json["services"]
 
-    assert both[1] == kept
+    assert both[1] == window_service
     assert alone == both[:1]
     assert MaintenanceService.select().count() == 1
 
@@ -182,7 +182,7 @@ def test_a_window_outlives_its_service(ask, path, window, world):
 
 
 def test_it_is_of_the_team_in_the_path(ask, path, window, world):
-    others = path.replace(world.team.unique_id, world.charlies_team.unique_id)
+    other_team_path = path.replace(world.team.unique_id, world.charlies_team.unique_id)
 
-    assert ask("GET", f"{others}{window['unique_id']}/").status_code == 404
-    assert ask("GET", others).json == []
+    assert ask("GET", f"{other_team_path}{window['unique_id']}/").status_code == 404
+    assert ask("GET", other_team_path).json == []

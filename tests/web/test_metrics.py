@@ -9,20 +9,20 @@ from models import metrics as kept
 from models.enums import WorkState
 from models.events import Event, Receipt
 from models.incidents import Incident
-from models.metrics import Life
+from models.metrics import ProcessLiveness
 from models.notices import Message
 from models.timers import Timer
 from tests.alerts import accept
-from tests.set_aside import set_aside_alert, set_aside_body
-from tests.workers.test_timers import open_one, set_policy
+from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
+from tests.workers.test_timers import open_incident, set_policy
 from tocsin import metrics as counting
-from tocsin.metrics import METRICS, Counts
+from tocsin.metrics import METRICS, Counters
 from web import metrics
 
 
 @pytest.fixture
 def page(monkeypatch):
-    monkeypatch.setattr(metrics, "FRESH_S", 0.0)
+    monkeypatch.setattr(metrics, "CACHE_S", 0.0)
 
 
 @pytest.fixture
@@ -45,26 +45,26 @@ def scraped(ask, page):
 
 
 @pytest.fixture
-def counts():
-    return Counts()
+def counters():
+    return Counters()
 
 
 def test_counters_of_several_processes_are_added(scraped):
     for _ in range(2):
-        counts = Counts()
-        counts.add("tocsin_alerts_accepted_total", 3, source="generic")
-        counts.flush()
-        counts.add("tocsin_alerts_accepted_total", 2, source="generic")
-        counts.flush()
+        counters = Counters()
+        counters.add("tocsin_alerts_accepted_total", 3, source="generic")
+        counters.flush()
+        counters.add("tocsin_alerts_accepted_total", 2, source="generic")
+        counters.flush()
 
     assert scraped()["tocsin_alerts_accepted_total", ("source", "generic")] == 10
 
 
 def test_histograms_are_added_bucket_by_bucket(scraped):
     for seconds in (0.03, 7.0):
-        counts = Counts()
-        counts.observe("tocsin_timer_lateness_seconds", seconds, kind="escalate")
-        counts.flush()
+        counters = Counters()
+        counters.observe("tocsin_timer_lateness_seconds", seconds, kind="escalate")
+        counters.flush()
     found = scraped()
 
     def bucket(bound):
@@ -84,54 +84,56 @@ def test_every_metric_of_the_table_is_described(ask, page):
 def test_what_waits_is_counted_where_it_waits(scraped, world, now, store):
     for _ in range(3):
         accept(world, now, message="m", alert_type="critical")
-    aside = set_aside_alert(world, now)
-    set_aside_body(world, now)
-    Event.update(state=WorkState.WAITING, stage="rules").where(Event.id == aside.id).execute()
+    dead_letter = add_dead_letter_alert(world, now)
+    add_dead_letter_body(world, now)
+    Event.update(state=WorkState.PENDING, stage="rules").where(Event.id == dead_letter.id).execute()
     Receipt.update(received_at=store.now() - timedelta(minutes=5)).execute()
     Event.update(creation_date=store.now() - timedelta(minutes=3)).execute()
     found = scraped()
 
-    assert found["tocsin_alerts_waiting", ("at", "received")] == 3
-    assert found["tocsin_alerts_waiting", ("at", "road")] == 1
-    assert found["tocsin_lanes_waiting",] == 1
-    assert 300 <= found["tocsin_oldest_waiting_seconds",] < 330
-    assert found["tocsin_aside",] == 1
+    assert found["tocsin_alerts_pending", ("at", "received")] == 3
+    assert found["tocsin_alerts_pending", ("at", "pipeline")] == 1
+    assert found["tocsin_lanes_pending",] == 1
+    assert 300 <= found["tocsin_oldest_pending_seconds",] < 330
+    assert found["tocsin_dead_letters",] == 1
 
 
 def test_what_was_taken_up_again_waits_since_then(scraped, world, now, store):
     receipt = accept(world, now, message="m", alert_type="critical")
     Receipt.update(replayed_at=store.now()).where(Receipt.id == receipt.id).execute()
 
-    assert scraped()["tocsin_oldest_waiting_seconds",] < 30
+    assert scraped()["tocsin_oldest_pending_seconds",] < 30
 
 
 def test_what_is_due_is_counted_with_the_lateness_of_the_oldest(scraped, world, now, store):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
+    open_incident(world, now)
     late = store.now() - timedelta(minutes=2)
     Timer.update(due_at=late).where(Timer.done_at.is_null()).execute()
-    Message.update(next_at=late).execute()
+    Message.update(next_attempt_at=late).execute()
     found = scraped()
 
     assert found["tocsin_timers_overdue",] == 1
     assert 120 <= found["tocsin_timers_overdue_oldest_seconds",] < 150
-    assert found["tocsin_messages_waiting", ("channel", "email")] == 1
+    assert found["tocsin_messages_pending", ("channel", "email")] == 1
     assert 120 <= found["tocsin_messages_oldest_seconds", ("channel", "email")] < 150
 
 
 def test_nothing_waits(scraped):
     found = scraped()
 
-    assert found["tocsin_alerts_waiting", ("at", "received")] == found["tocsin_oldest_waiting_seconds",] == 0
+    assert found["tocsin_alerts_pending", ("at", "received")] == found["tocsin_oldest_pending_seconds",] == 0
     assert found["tocsin_incidents_opened_total",] == 0
 
 
 def test_processes_count_while_they_give_signs_of_life(scraped, store):
     now = store.now()
-    with store.writing():
-        kept.beat(Life("worker", "worker:a", now - timedelta(hours=1)), now)
-        kept.beat(Life("worker", "worker:b", now - timedelta(minutes=1)), now)
-        kept.beat(Life("clock", "clock:c", now - timedelta(hours=1)), now - timedelta(minutes=1))
+    with store.write_transaction():
+        kept.record_liveness(ProcessLiveness("worker", "worker:a", now - timedelta(hours=1)), now)
+        kept.record_liveness(ProcessLiveness("worker", "worker:b", now - timedelta(minutes=1)), now)
+        kept.record_liveness(
+            ProcessLiveness("clock", "clock:c", now - timedelta(hours=1)), now - timedelta(minutes=1)
+        )
     found = scraped()
 
     assert [found["tocsin_processes_up", ("kind", kind)] for kind in ("web", "worker", "clock")] == [0, 2, 0]
@@ -160,9 +162,9 @@ def test_it_names_no_tenant(ask, page, world, now):
 
 
 def test_an_answer_is_fresh_for_a_second(ask, monkeypatch):
-    monkeypatch.setattr(metrics, "page", metrics.Page())
+    monkeypatch.setattr(metrics, "page", metrics.MetricsPage())
     made = []
-    monkeypatch.setattr(metrics, "made", lambda: made.append(1) or b"")
+    monkeypatch.setattr(metrics, "render", lambda: made.append(1) or b"")
     for _ in range(3):
         ask("GET", "/metrics", who=None)
 
@@ -173,9 +175,9 @@ def test_the_number_of_statements_does_not_grow(ask, page, world, now, statement
     def cost(number):
         for _ in range(number):
             accept(world, now, message="m", alert_type="critical")
-            set_aside_body(world, now)
+            add_dead_letter_body(world, now)
         with statements() as seen:
-            metrics.made()
+            metrics.render()
         return len(seen)
 
     assert cost(1) == cost(20)
@@ -183,8 +185,8 @@ def test_the_number_of_statements_does_not_grow(ask, page, world, now, statement
 
 
 def test_alerts_are_counted_by_source_once_they_are_kept(ask, world, scraped, monkeypatch):
-    counts = Counts()
-    monkeypatch.setattr(counting, "counts", counts)
+    counters = Counters()
+    monkeypatch.setattr(counting, "counters", counters)
     key = world.integration.integration_key
     group = {"version": "4", "alerts": [{"status": "firing", "fingerprint": str(n)} for n in range(3)]}
     for path, body in (
@@ -194,7 +196,7 @@ def test_alerts_are_counted_by_source_once_they_are_kept(ask, world, scraped, mo
         (f"/api/events/{world.team.unique_id}/", {"message": "m"}),
     ):
         ask("POST", path, body, who=None)
-    counts.flush()
+    counters.flush()
     found = scraped()
 
     assert found["tocsin_alerts_accepted_total", ("source", "generic")] == 2

@@ -31,10 +31,10 @@ def schedule(world, now):
 def override(schedule):
     """override(person, hours, hours): from so many hours from now until so many, by the store's clock."""
 
-    def make(person, start, end, of=schedule):
+    def make(get_key, start, end, of=schedule):
         at = store().now()
         return ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=of, user=person, creation_date=at,
+            unique_id=new_uuid(), schedule=of, user=get_key, creation_date=at,
             start_time=at + timedelta(hours=start), end_time=at + timedelta(hours=end),
         )  # fmt: skip
 
@@ -62,7 +62,7 @@ def steps(world):
     return give
 
 
-def person(user):
+def get_key(user):
     return {name: getattr(user, name) for name in ("username", "first_name", "last_name", "email")}
 
 
@@ -83,7 +83,7 @@ def test_the_first_version_lists_everybody_behind_a_policy_once(ask, team, world
             "unique_id": policy.unique_id, "move_to_next": True, "global_ep": False,
         },
         "team": {"unique_id": world.team.unique_id, "name": "Payments"},
-        "users": [person(world.bob), person(world.alice)],
+        "users": [get_key(world.bob), get_key(world.alice)],
     }  # fmt: skip
 
 
@@ -95,7 +95,9 @@ def test_the_second_version_lists_the_steps_and_nobody_is_an_empty_list(ask, tea
     assert (answer["unique_id"], answer["name"]) == (world.policy.unique_id, world.policy.name)
     assert answer["oncalls"] == [
         {"ep_rule": rule["unique_id"], "position": place, "delay": rule["delay"], "oncalls": users}
-        for place, (rule, users) in enumerate(zip(rules, ([person(world.bob)], [], []), strict=True), start=1)
+        for place, (rule, users) in enumerate(
+            zip(rules, ([get_key(world.bob)], [], []), strict=True), start=1
+        )
     ]
 
 
@@ -128,8 +130,8 @@ def test_an_override_holds_from_its_start_until_just_before_its_end(
 
 def test_all_who_override_are_on_call_each_once(ask, team, world, steps, schedule, override):
     steps([(SCHEDULE, schedule.unique_id), (USER, world.bob.username), (USER, world.alice.username)])
-    for somebody in (world.bob, world.charlie, world.bob):
-        override(somebody, -1, 1)
+    for listed_user in (world.bob, world.charlie, world.bob):
+        override(listed_user, -1, 1)
 
     (answer,) = ask("GET", f"/api/v2/{team}/oncall/").json
 
@@ -214,7 +216,7 @@ def test_a_team_with_many_policies_takes_as_many_queries_as_one(
     ask("GET", f"/api/{version}{team}/oncall/")
     one = count()
     for _ in range(20):
-        settings = founding.new_assignment_settings()
+        settings = founding.build_assignment_settings()
         more = EscalationPolicy.create(
             unique_id=new_uuid(), team=world.team, name="x", creation_date=now, assignment_settings=settings
         )

@@ -26,7 +26,7 @@ def operation(described: dict[str, Any], route: Any) -> dict[str, Any]:
     return found
 
 
-def named(route: Any) -> str:
+def get_title(route: Any) -> str:
     return f"{route.method} {route.path}"
 
 
@@ -51,28 +51,31 @@ def test_all_that_is_documented_is_in_it_and_nothing_else(described):
     }
 
 
-@pytest.mark.parametrize("route", DOCUMENTED, ids=named)
+@pytest.mark.parametrize("route", DOCUMENTED, ids=get_title)
 def test_each_operation_says_what_it_takes_and_how_it_can_fail(described, route):
-    said = operation(described, route)
+    operation_doc = operation(described, route)
 
-    places = [one["name"] for one in said["parameters"] if one["in"] == "path"]
+    places = [one["name"] for one in operation_doc["parameters"] if one["in"] == "path"]
     assert places == re.findall("<([a-z_]+)>", route.path)
-    assert all(one["description"] for one in said["parameters"])
-    assert ("requestBody" in said) == (route.takes is not None or route.reads is not None)
-    refused = {int(status) for status in said["responses"]} - {route.status}
+    assert all(one["description"] for one in operation_doc["parameters"])
+    assert ("requestBody" in operation_doc) == (route.body is not None or route.doc_body is not None)
+    refused = {int(status) for status in operation_doc["responses"]} - {route.status}
     assert refused >= ({400, 401, 403, 404, 503} if route.auth else {400, 404, 503})
-    assert (413 in refused, 429 in refused) == ("requestBody" in said, bool(route.limits or route.at_once))
-    assert said["security"] == ([{"bearerAuth": []}] if route.auth else [])
-    assert said["x-needs"] == route.needs
-    assert said["description"]
+    assert (413 in refused, 429 in refused) == (
+        "requestBody" in operation_doc,
+        bool(route.rate_limits or route.concurrency_limit),
+    )
+    assert operation_doc["security"] == ([{"bearerAuth": []}] if route.auth else [])
+    assert operation_doc["x-needs"] == route.permission
+    assert operation_doc["description"]
 
 
 def test_what_it_takes_to_be_allowed_is_said_in_words(described):
-    said = {route.needs: operation(described, route)["description"] for route in DOCUMENTED}
+    operation_doc = {route.permission: operation(described, route)["description"] for route in DOCUMENTED}
 
-    assert set(said) <= {"", *permissions.ALONE, *permissions.OF_ACCOUNT}
-    assert said["incident_write"].startswith("Needs `incident_write`")
-    assert said[permissions.ADMIN] == "For owners and admins."
+    assert set(operation_doc) <= {"", *permissions.ROLE_NEEDS, *permissions.ACCOUNT_PERMISSIONS}
+    assert operation_doc["incident_write"].startswith("Needs `incident_write`")
+    assert operation_doc[permissions.ADMIN] == "For owners and admins."
 
 
 PAGED = (
@@ -112,7 +115,7 @@ def test_the_documentation_has_a_heading_for_each_noun(described):
     used = {tag for route in DOCUMENTED for tag in operation(described, route)["tags"]}
 
     assert used == {tag["name"] for tag in described["tags"]}
-    assert used <= {tag for _, tag in openapi.TAGS}
+    assert used <= {tag for _, tag in openapi.PATH_TAGS}
     members = {route.path for route in DOCUMENTED if operation(described, route)["tags"] == ["Members"]}
     about = "members|users|invitation|api_invite|invite|deleteuser|profile"
     assert [path for path in members if not re.search(f"/({about})/", path)] == []
@@ -124,38 +127,40 @@ def test_names_of_operations_are_unique(described):
     assert len(names) == len(set(names))
 
 
-def contents(said: dict[str, Any], described: dict[str, Any]) -> Any:
+def list_contents(operation_doc: dict[str, Any], described: dict[str, Any]) -> Any:
     """What an operation takes and gives: (what it is, media type, schema, examples)."""
-    bodies = {"body": said.get("requestBody", {}), **said["responses"]}
-    for what, body in bodies.items():
+    bodies = {"body": operation_doc.get("requestBody", {}), **operation_doc["responses"]}
+    for part_name, body in bodies.items():
         if "$ref" in body:
             body = described["components"]["responses"][body["$ref"].rpartition("/")[2]]
         for kind, content in body.get("content", {}).items():
             shown = [described["components"]["examples"][one["$ref"].rpartition("/")[2]]["value"]
                      for one in content.get("examples", {}).values()] or [content["example"]]  # fmt: skip
-            yield what, kind, content["schema"], shown
+            yield part_name, kind, content["schema"], shown
 
 
-@pytest.mark.parametrize("route", DOCUMENTED, ids=named)
+@pytest.mark.parametrize("route", DOCUMENTED, ids=get_title)
 def test_each_body_and_answer_has_an_example_that_is_one(described, route):
-    for what, kind, schema, shown in contents(operation(described, route), described):
+    for part_name, kind, schema, shown in list_contents(operation(described, route), described):
         checker = OAS31Validator(
             {**schema, "components": described["components"]}, format_checker=OAS31Validator.FORMAT_CHECKER
         )
-        assert shown, what
+        assert shown, part_name
         for example in shown:
             if kind == XML:
                 assert xml.parse(example.encode())
             else:
-                assert [f"{one.json_path}: {one.message}" for one in checker.iter_errors(example)] == [], what
+                assert [f"{one.json_path}: {one.message}" for one in checker.iter_errors(example)] == [], (
+                    part_name
+                )
 
 
-TAKING = {type(route.takes): route.takes for route in DOCUMENTED if route.takes is not None}
+TAKING = {type(route.body): route.body for route in DOCUMENTED if route.body is not None}
 
 
 @pytest.mark.parametrize("shape", TAKING.values(), ids=lambda shape: type(shape).__name__)
 def test_the_example_of_a_body_can_be_sent(shape):
-    assert shape.load(examples.of_shape(shape, asked=True))
+    assert shape.load(examples.build_example(shape, for_request=True))
 
 
 def test_every_value_says_what_it_is(described):
@@ -163,8 +168,8 @@ def test_every_value_says_what_it_is(described):
     free = {
         (name, field)
         for name, schema in described["components"]["schemas"].items()
-        for field, said in schema.get("properties", {}).items()
-        if not set(said) - {"description", "readOnly"}
+        for field, operation_doc in schema.get("properties", {}).items()
+        if not set(operation_doc) - {"description", "readOnly"}
     }
 
     assert free == set()

@@ -31,7 +31,7 @@ def test_a_rule_lives(ask, rules):
     ids=str,
 )
 def test_rules_that_cannot_be(ask, rules, wrong):
-    refused = ask("POST", rules, wrong, word="Token")
+    refused = ask("POST", rules, wrong, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
 
@@ -39,7 +39,7 @@ def test_rules_that_cannot_be(ask, rules, wrong):
 def test_there_are_no_more_than_are_looked_at_for_each_incident(ask, rules, world, now):
     OutgoingRule.insert_many(
         {"unique_id": str(n), "integration": world.integration, "creation_date": now}
-        for n in range(OUTGOING_RULES.most)
+        for n in range(OUTGOING_RULES.max_rows)
     ).execute()
 
     assert ask("POST", rules, {}).status_code == 400

@@ -14,7 +14,7 @@ START, END = "2026-03-06T09:00:00Z", "2026-03-06T11:00:00Z"
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
     """The limits have tests of their own."""
-    monkeypatch.setattr(overrides.Overrides, "limits", ((1000, 1.0),))
+    monkeypatch.setattr(overrides.Overrides, "rate_limits", ((1000, 1.0),))
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_one_is_added_to_those_that_the_schedule_has(ask, path, body, world, sch
     ids=str,
 )  # fmt: skip
 def test_what_is_refused_leaves_nothing(ask, path, body, wrong):
-    refused = ask("POST", path, {**body, **wrong}, word="Token")
+    refused = ask("POST", path, {**body, **wrong}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
     assert ScheduleOverride.select().count() == 0
@@ -82,21 +82,21 @@ def test_its_id_is_ours(ask, path, body):
 
 
 def test_the_schedule_is_of_the_team_in_the_path(ask, path, body, world, schedule):
-    others = path.replace(world.team.unique_id, world.charlies_team.unique_id)
+    other_team_path = path.replace(world.team.unique_id, world.charlies_team.unique_id)
 
-    assert ask("GET", others).status_code == 404
-    assert ask("POST", others, body).status_code == 404
+    assert ask("GET", other_team_path).status_code == 404
+    assert ask("POST", other_team_path, body).status_code == 404
     assert ask("GET", path.replace(schedule, "x")).status_code == 404
 
 
 def test_there_is_an_end_to_them(ask, path, body, monkeypatch):
-    monkeypatch.setattr(overrides, "MOST_OVERRIDES", 1)
+    monkeypatch.setattr(overrides, "MAX_OVERRIDES", 1)
     assert ask("POST", path, body).status_code == 201
 
     assert ask("POST", path, body).status_code == 400
 
 
-def listed(*hours):
+def list_spans(*hours):
     """Spans of the day that the overrides are about, as answers tell them."""
     times = [int(datetime(2026, 3, 6, hour, tzinfo=UTC).timestamp()) for hour in hours]
     return [
@@ -114,9 +114,9 @@ def test_whom_an_override_displaces_is_told_and_when(ask, path, body, world, sch
 
     first, second = ask("GET", path).json
     assert first["overridden_details"] == {
-        world.alice.username: listed(10, 11, 12, 13), world.bob.username: listed(9, 12),
+        world.alice.username: list_spans(10, 11, 12, 13), world.bob.username: list_spans(9, 12),
     }  # fmt: skip
-    assert second["overridden_details"] == {world.alice.username: listed(12, 13)}
+    assert second["overridden_details"] == {world.alice.username: list_spans(12, 13)}
 
 
 def test_an_override_of_many_years_is_told_by_its_beginning(ask, path, body, world, schedule):
@@ -125,8 +125,8 @@ def test_an_override_of_many_years_is_told_by_its_beginning(ask, path, body, wor
     Schedule.update(layers=[hourly]).where(Schedule.unique_id == schedule).execute()
     ask("POST", path, {**body, "end_time": "9999-12-31T00:00:00Z"})
 
-    (told,) = ask("GET", path).json
-    assert {name: len(spans) for name, spans in told["overridden_details"].items()} == {
+    (shown,) = ask("GET", path).json
+    assert {name: len(spans) for name, spans in shown["overridden_details"].items()} == {
         world.alice.username: 500, world.charlie.username: 500,
     }  # fmt: skip
 
@@ -141,8 +141,8 @@ def test_a_longer_list_costs_no_more_queries(ask, path, body, world, schedule, s
 
     ask("POST", path, body)
     count()
-    few = count()
+    query_count = count()
     for _ in range(20):
         ask("POST", path, body)
 
-    assert count() == few
+    assert count() == query_count

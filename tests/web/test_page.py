@@ -9,7 +9,7 @@ from models.accounts import User
 from models.enums import IncidentStatus
 from models.incidents import Incident, IncidentLog
 from models.links import Link
-from models.notices import Notice
+from models.notices import Notification
 from models.timers import Timer
 from tests.alerts import accept
 from workers import road
@@ -17,30 +17,32 @@ from workers import road
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
-def link_to(notice: Notice, at: datetime | None = None) -> str:
-    link = Link(notice.incident_id, notice.user_id, notice.id)
-    return f"/i/{links.signer().sign(link, at or datetime.now(UTC))}"
+def build_link(notification: Notification, at: datetime | None = None) -> str:
+    link = Link(notification.incident_id, notification.user_id, notification.id)
+    return f"/i/{links.get_signer().sign(link, at or datetime.now(UTC))}"
 
 
 @pytest.fixture
-def opened(world, now):
+def open_incident(world, now):
     """opened(): an incident from an alert, and the path of Alice's link to it."""
 
-    def opened(message="Disk full on db1", **alert) -> str:
+    def open_incident(message="Disk full on db1", **alert) -> str:
         accept(world, now, message=message, alert_type="critical", entity_id="db1", **alert)
         road.run(world.service.id)
-        return link_to(Notice.get())
+        return build_link(Notification.get())
 
-    return opened
+    return open_incident
 
 
 def act(ask, path: str, button: str):
     return ask("POST", path, who=None, data={"act": button})
 
 
-def test_it_shows_what_somebody_who_was_woken_needs(ask, opened, world):
+def test_it_shows_what_somebody_who_was_woken_needs(ask, open_incident, world):
     User.update(time_zone="Europe/Berlin").where(User.id == world.alice.id).execute()
-    page = ask("GET", opened(summary="97% of /var", urls=["https://runbook.example.org/disk"]), who=None)
+    page = ask(
+        "GET", open_incident(summary="97% of /var", urls=["https://runbook.example.org/disk"]), who=None
+    )
 
     assert page.status_code == 200
     assert page.mimetype == "text/html"
@@ -51,8 +53,8 @@ def test_it_shows_what_somebody_who_was_woken_needs(ask, opened, world):
         assert words in page.text
 
 
-def test_looking_changes_nothing(ask, opened):
-    path = opened()
+def test_looking_changes_nothing(ask, open_incident):
+    path = open_incident()
     before = (Incident.get().__data__, IncidentLog.select().count())
     for _ in range(3):
         ask("GET", path, who=None)
@@ -64,8 +66,8 @@ def test_looking_changes_nothing(ask, opened):
     ("button", "status", "left"),
     [("acknowledge", IncidentStatus.ACKNOWLEDGED, ["resolve"]), ("resolve", IncidentStatus.RESOLVED, [])],
 )
-def test_a_button_acts_as_its_person_by_link_and_shows(ask, opened, world, button, status, left):
-    path = opened()
+def test_a_button_acts_as_its_person_by_link_and_shows(ask, open_incident, world, button, status, left):
+    path = open_incident()
     answer = act(ask, path, button)
     page = ask("GET", answer.headers["Location"], who=None)
 
@@ -77,8 +79,8 @@ def test_a_button_acts_as_its_person_by_link_and_shows(ask, opened, world, butto
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
 
 
-def test_an_old_link_does_not_open_what_is_over(ask, opened):
-    path = opened()
+def test_an_old_link_does_not_open_what_is_over(ask, open_incident):
+    path = open_incident()
     act(ask, path, "resolve")
     act(ask, path, "acknowledge")
 
@@ -86,24 +88,24 @@ def test_an_old_link_does_not_open_what_is_over(ask, opened):
 
 
 @pytest.mark.parametrize("data", [{}, {"act": "delete"}, {"act": ""}, {"act": "\x00"}])
-def test_a_button_that_is_none_does_nothing(ask, opened, data):
-    answer = ask("POST", opened(), who=None, data=data)
+def test_a_button_that_is_none_does_nothing(ask, open_incident, data):
+    answer = ask("POST", open_incident(), who=None, data=data)
 
     assert answer.status_code == 303
     assert Incident.get().status == IncidentStatus.TRIGGERED
 
 
-def test_after_seven_days_it_says_what_to_do(ask, opened):
-    opened()
-    page = ask("GET", link_to(Notice.get(), datetime.now(UTC) - timedelta(days=8)), who=None)
+def test_after_seven_days_it_says_what_to_do(ask, open_incident):
+    open_incident()
+    page = ask("GET", build_link(Notification.get(), datetime.now(UTC) - timedelta(days=8)), who=None)
 
     assert page.status_code == 410
     assert "expired" in page.text
     assert "Disk full" not in page.text
 
 
-def test_it_dies_with_its_person(ask, opened, world, now):
-    path = opened()
+def test_it_dies_with_its_person(ask, open_incident, world, now):
+    path = open_incident()
     User.update(removed_at=now).where(User.id == world.alice.id).execute()
 
     assert ask("GET", path, who=None).status_code == 404
@@ -112,29 +114,29 @@ def test_it_dies_with_its_person(ask, opened, world, now):
 
 
 @pytest.mark.parametrize("token", ["x", "WzEsMSwxLDFd.abc", "🔥", "%00", "a" * 3000])
-def test_what_is_no_link_of_ours_is_not_found(ask, opened, token):
-    opened()
+def test_what_is_no_link_of_ours_is_not_found(ask, open_incident, token):
+    open_incident()
     page = ask("GET", f"/i/{token}", who=None)
 
     assert page.status_code == 404
     assert page.mimetype == "text/html"
 
 
-def test_a_link_binds_incident_and_person_and_notice(ask, opened, world):
-    opened()
-    notice = Notice.get()
+def test_a_link_binds_incident_and_person_and_notice(ask, open_incident, world):
+    open_incident()
+    notification = Notification.get()
     for wrong in (
-        Link(notice.incident_id, world.mallory.id, notice.id),
-        Link(notice.incident_id + 1, notice.user_id, notice.id),
-        Link(notice.incident_id, notice.user_id, notice.id + 1),
+        Link(notification.incident_id, world.mallory.id, notification.id),
+        Link(notification.incident_id + 1, notification.user_id, notification.id),
+        Link(notification.incident_id, notification.user_id, notification.id + 1),
     ):
-        path = f"/i/{links.signer().sign(wrong, datetime.now(UTC))}"
+        path = f"/i/{links.get_signer().sign(wrong, datetime.now(UTC))}"
         assert ask("GET", path, who=None).status_code == 404
         assert act(ask, path, "resolve").status_code == 404
 
 
-def test_hostile_text_is_text(ask, opened):
-    page = ask("GET", opened(message=HOSTILE, summary=HOSTILE, urls=["javascript:alert(1)"]), who=None)
+def test_hostile_text_is_text(ask, open_incident):
+    page = ask("GET", open_incident(message=HOSTILE, summary=HOSTILE, urls=["javascript:alert(1)"]), who=None)
 
     assert "<script>" not in page.text
     assert "<img" not in page.text
@@ -143,8 +145,8 @@ def test_hostile_text_is_text(ask, opened):
     assert "{{7*7}}" in page.text
 
 
-def test_it_loads_and_runs_nothing_and_leaves_no_trace(ask, opened):
-    path = opened()
+def test_it_loads_and_runs_nothing_and_leaves_no_trace(ask, open_incident):
+    path = open_incident()
     pages = [ask("GET", path, who=None), ask("GET", "/i/x", who=None)]
 
     for page in pages:
@@ -158,8 +160,8 @@ def test_it_loads_and_runs_nothing_and_leaves_no_trace(ask, opened):
         assert 'name="viewport"' in page.text
 
 
-def test_the_way_back_knows_the_path_under_which_we_are_reached(app, opened):
-    path = opened()
+def test_the_way_back_knows_the_path_under_which_we_are_reached(app, open_incident):
+    path = open_incident()
     app.config["SETTINGS"] = type("S", (), {"public_url": "https://example.org/tocsin"})
     answer = app.test_client().post(path, data={"act": "acknowledge"})
 

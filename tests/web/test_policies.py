@@ -3,11 +3,11 @@
 import pytest
 
 from models.ids import new_uuid
-from models.notices import Notice
+from models.notices import Notification
 from models.schedules import Schedule
 from models.teams import Team
 from tests.web.test_services import NO_SUCH_ID
-from tests.workers.test_timers import open_one
+from tests.workers.test_timers import open_incident
 
 USER, SCHEDULE = 2, 1
 
@@ -26,58 +26,58 @@ def schedule_of(now):
 
 
 @pytest.fixture
-def status(ask, path):
+def get_status(ask, path):
     """status((kind, id), ...): what a policy is answered with whose one step names these."""
 
-    def post(*named):
-        targets = [{"target_type": kind, "target_id": target} for kind, target in named]
+    def post_policy(*target_ids):
+        targets = [{"target_type": kind, "target_id": target} for kind, target in target_ids]
         rules = [{"delay": 0, "targets": targets}]
         return ask("POST", path, {"name": "Night", "rules": rules}).status_code
 
-    return post
+    return post_policy
 
 
-def let_attach(team):
+def allow_attach(team):
     Team.update(account_permissions=["schedule_attach"]).where(Team.id == team.id).execute()
 
 
-def test_steps_name_people_and_schedules(status, schedule_of, world):
+def test_steps_name_people_and_schedules(get_status, schedule_of, world):
     schedule = schedule_of(world.team)
 
-    assert status((SCHEDULE, schedule), (USER, world.bob.username)) == 201
-    assert status((SCHEDULE, schedule.upper())) == 201
+    assert get_status((SCHEDULE, schedule), (USER, world.bob.username)) == 201
+    assert get_status((SCHEDULE, schedule.upper())) == 201
 
 
-def test_ids_of_the_one_kind_are_none_of_the_other(status, schedule_of, world):
-    assert status((USER, schedule_of(world.team))) == 400
-    assert status((SCHEDULE, world.bob.username)) == 400
+def test_ids_of_the_one_kind_are_none_of_the_other(get_status, schedule_of, world):
+    assert get_status((USER, schedule_of(world.team))) == 400
+    assert get_status((SCHEDULE, world.bob.username)) == 400
 
 
 @pytest.mark.parametrize("target", [NO_SUCH_ID, "x", "", None, "\x00"])
 @pytest.mark.parametrize("kind", [USER, SCHEDULE])
-def test_nobody_and_nothing_cannot_be_named(status, kind, target):
-    assert status((kind, target)) == 400
+def test_nobody_and_nothing_cannot_be_named(get_status, kind, target):
+    assert get_status((kind, target)) == 400
 
 
 def test_a_schedule_of_another_team_may_be_named_where_that_team_lets_others_attach(
-    status, schedule_of, world
+    get_status, schedule_of, world
 ):
     schedule = schedule_of(world.charlies_team)
 
-    assert status((SCHEDULE, schedule)) == 400
-    let_attach(world.charlies_team)
-    assert status((SCHEDULE, schedule)) == 201
+    assert get_status((SCHEDULE, schedule)) == 400
+    allow_attach(world.charlies_team)
+    assert get_status((SCHEDULE, schedule)) == 201
 
 
-def test_that_never_crosses_accounts(status, schedule_of, world):
-    let_attach(world.mallorys_team)
+def test_that_never_crosses_accounts(get_status, schedule_of, world):
+    allow_attach(world.mallorys_team)
 
-    assert status((SCHEDULE, schedule_of(world.mallorys_team))) == 400
+    assert get_status((SCHEDULE, schedule_of(world.mallorys_team))) == 400
 
 
 def test_what_a_policy_says_already_may_be_sent_back(ask, path, schedule_of, world):
     """Though the schedule is gone meanwhile, or not to be attached any more; nothing else of that kind."""
-    let_attach(world.charlies_team)
+    allow_attach(world.charlies_team)
     schedule = schedule_of(world.charlies_team)
     rules = [{"delay": 0, "targets": [{"target_type": SCHEDULE, "target_id": schedule}]}]
     policy = ask("POST", path, {"name": "Night", "rules": rules}).json
@@ -127,9 +127,9 @@ def test_a_chain_that_names_only_a_schedule_without_anybody_still_tells_somebody
     mine = f"{path}{world.policy.unique_id}/"
     assert ask("PATCH", mine, {"rules": [{"delay": 0, "targets": targets}]}).status_code == 200
 
-    open_one(world, now)
+    open_incident(world, now)
 
-    assert [notice.user for notice in Notice.select()] == [world.alice]
+    assert [notification.user for notification in Notification.select()] == [world.alice]
 
 
 def test_a_policy_says_whose_turn_it_is_and_begins_anew_when_it_changes(ask, path, world, now):
@@ -143,37 +143,37 @@ def test_a_policy_says_whose_turn_it_is_and_begins_anew_when_it_changes(ask, pat
 
     opened = ask("POST", "/api/incidents/", {"title": "Slow", "service": watched["unique_id"]}).json
     assert opened["assigned_to"] == world.alice.username
-    told = ask("GET", f"{path}{made['unique_id']}/").json["assignment_settings"]
-    assert {**told, "unique_id": ""} == {**settings, "assignment_index": 1, "unique_id": ""}
-    assert ask("GET", path).json[-1]["assignment_settings"] == told
+    shown = ask("GET", f"{path}{made['unique_id']}/").json["assignment_settings"]
+    assert {**shown, "unique_id": ""} == {**settings, "assignment_index": 1, "unique_id": ""}
+    assert ask("GET", path).json[-1]["assignment_settings"] == shown
 
     changed = ask("PATCH", f"{path}{made['unique_id']}/", {"name": "Nights"}).json
-    assert changed["assignment_settings"] == {**told, "assignment_index": 0}
+    assert changed["assignment_settings"] == {**shown, "assignment_index": 0}
 
 
 @pytest.fixture
-def charlies(ask, path, world):
+def charlies_policy(ask, path, world):
     """The id of a policy that names Charlie."""
     rules = [{"delay": 0, "targets": [{"target_type": USER, "target_id": world.charlie.username}]}]
     return ask("POST", path, {"name": "Night", "rules": rules}).json["unique_id"]
 
 
-def test_an_incident_is_assigned_by_its_new_policy(ask, charlies, world, now):
-    address = f"/api/incidents/{open_one(world, now).incident_number}/"
+def test_an_incident_is_assigned_by_its_new_policy(ask, charlies_policy, world, now):
+    address = f"/api/incidents/{open_incident(world, now).incident_number}/"
 
-    moved = ask("PATCH", address, {"escalation_policy": charlies}).json
+    moved = ask("PATCH", address, {"escalation_policy": charlies_policy}).json
 
     assert moved["assigned_to"] == world.charlie.username
 
 
 def test_an_assignee_that_is_sent_back_stays_and_the_new_policys_people_are_told_however_often_it_is_sent(
-    ask, charlies, world, now
+    ask, charlies_policy, world, now
 ):
-    address = f"/api/incidents/{open_one(world, now).incident_number}/"
-    change = {"escalation_policy": charlies, "assigned_to": world.alice.username}
+    address = f"/api/incidents/{open_incident(world, now).incident_number}/"
+    change = {"escalation_policy": charlies_policy, "assigned_to": world.alice.username}
 
     answers = [ask("PATCH", address, change).json["assigned_to"] for _ in range(2)]
 
     assert answers == [world.alice.username] * 2
-    (notice,) = Notice.select().where(Notice.user == world.charlie)
-    assert (notice.kind, notice.state) == ("escalation", 0)
+    (notification,) = Notification.select().where(Notification.user == world.charlie)
+    assert (notification.kind, notification.state) == ("escalation", 0)

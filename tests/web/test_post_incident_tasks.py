@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.accounts import Configuration, User
+from models.accounts import ConfigVersion, User
 from models.tasks import PostIncidentTask
 
 
@@ -14,11 +14,11 @@ def tasks(world) -> str:
 def test_a_task_that_says_little(ask, tasks, world):
     made = ask("POST", tasks, {"title": "Buy a disk"}).json
 
-    wanted = {
+    expected = {
         "description": "", "team": world.team.unique_id, "status": 0, "due_in_time": None, "assigned_to": "",
         "assigned_to_obj": None,
     }  # fmt: skip
-    assert {name: made[name] for name in wanted} == wanted
+    assert {name: made[name] for name in expected} == expected
 
 
 def test_a_task_lives(ask, tasks, world):
@@ -30,11 +30,11 @@ def test_a_task_lives(ask, tasks, world):
     person = {"first_name": "Bob", "last_name": "", "username": world.bob.username}
     assert (made["assigned_to"], made["assigned_to_obj"]) == (world.bob.username, person)
     assert ask("PATCH", one, {"status": "2"}).json == {**made, "status": 2}
-    nobody = ask("PUT", one, {"title": "x", "assigned_to": "", "due_in_time": ""}).json
-    assert nobody == {
+    unassigned = ask("PUT", one, {"title": "x", "assigned_to": "", "due_in_time": ""}).json
+    assert unassigned == {
         **made, "title": "x", "status": 2, "assigned_to": "", "assigned_to_obj": None, "due_in_time": None,
     }  # fmt: skip
-    assert ask("GET", one).json == nobody
+    assert ask("GET", one).json == unassigned
     assert ask("DELETE", one).status_code == 204
     assert ask("GET", one).status_code == 404
 
@@ -61,7 +61,7 @@ def test_who_is_to_do_it_is_of_the_account_and_still_there(ask, tasks, world, no
     User.update(removed_at=now).where(User.id == world.charlie.id).execute()
 
     for who in (world.mallory, world.charlie):
-        refused = ask("POST", tasks, {"title": "x", "assigned_to": who.username}, word="Token")
+        refused = ask("POST", tasks, {"title": "x", "assigned_to": who.username}, scheme="Token")
         assert (refused.status_code, list(refused.json["errors"])) == (400, ["assigned_to"])
 
 
@@ -76,8 +76,8 @@ def test_tasks_that_cannot_be(ask, tasks, wrong):
 
 
 def test_no_lane_needs_to_know(ask, tasks):
-    before = [row.version for row in Configuration.select()]
+    before = [row.version for row in ConfigVersion.select()]
 
     ask("POST", tasks, {"title": "x"})
 
-    assert [row.version for row in Configuration.select()] == before
+    assert [row.version for row in ConfigVersion.select()] == before

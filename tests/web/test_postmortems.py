@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import Configuration, User
+from models.accounts import ConfigVersion, User
 from models.incidents import Incident
 from models.postmortems import Postmortem, PostmortemIncident
 
@@ -26,7 +26,7 @@ def body(world, incidents) -> dict:
     return {"author": world.bob.username, "incidents": [{"incident": incidents[0]}], "title": "The disk"}
 
 
-def about(answer) -> list[str]:
+def list_incidents(answer) -> list[str]:
     return [each["incident"] for each in answer.json["incidents"]]
 
 
@@ -34,15 +34,15 @@ def test_a_postmortem_says_little_when_written_and_all_when_read(ask, path, body
     made = ask("POST", path, body)
     read = ask("GET", f"{path}{made.json['unique_id']}/").json
 
-    wanted = {
+    expected = {
         "author": world.bob.username, "author_name": "Bob", "status": "", "title": "The disk",
         "postmortem_data": "", "download_status": 0,
     }  # fmt: skip
-    assert {name: made.json[name] for name in wanted} == wanted
-    assert about(made) == [incidents[0]]
+    assert {name: made.json[name] for name in expected} == expected
+    assert list_incidents(made) == [incidents[0]]
     shown = {"unique_id": incidents[0], "title": "Disk full", "incident_number": 1}
-    kept = made.json["incidents"][0]["unique_id"]
-    assert read["incidents"] == [{"unique_id": kept, "incident": shown}]
+    incident_id = made.json["incidents"][0]["unique_id"]
+    assert read["incidents"] == [{"unique_id": incident_id, "incident": shown}]
     assert read["amazon_link"] is None
     assert read["creation_date"] == read["updated_at"]
     assert ask("GET", path).json == [read]
@@ -60,7 +60,7 @@ def test_a_postmortem_says_little_when_written_and_all_when_read(ask, path, body
 def test_incidents_are_named_in_three_forms(ask, path, body, incidents, form):
     body["incidents"] = [form(unique_id) for unique_id in (*incidents, incidents[0])]
 
-    assert about(ask("POST", path, body)) == incidents
+    assert list_incidents(ask("POST", path, body)) == incidents
 
 
 def test_what_stays_keeps_its_id(ask, path, body, incidents):
@@ -68,12 +68,12 @@ def test_what_stays_keeps_its_id(ask, path, body, incidents):
     one = f"{path}{made['unique_id']}/"
 
     more = ask("PATCH", one, {"incidents": [incidents[1], incidents[0]]})
-    assert about(more) == incidents
+    assert list_incidents(more) == incidents
     assert more.json["incidents"][0] == made["incidents"][0]
 
     fewer = ask("PATCH", one, {"incidents": more.json["incidents"][1:]})
     assert fewer.json["incidents"] == more.json["incidents"][1:]
-    assert about(ask("PATCH", one, {"incidents": []})) == []
+    assert list_incidents(ask("PATCH", one, {"incidents": []})) == []
 
 
 def test_what_an_update_does_not_say_stays(ask, path, body, incidents, world):
@@ -84,7 +84,7 @@ def test_what_an_update_does_not_say_stays(ask, path, body, incidents, world):
     required = {"author": world.bob.username, "incidents": made["incidents"]}
     assert ask("PUT", one, required).json == {**made, "title": "y"}
     assert ask("PUT", one, {"title": "z"}).status_code == 400
-    assert ask("PUT", one, {"title": "z"}, word="Token").json == {**made, "title": "z"}
+    assert ask("PUT", one, {"title": "z"}, scheme="Token").json == {**made, "title": "z"}
 
 
 def test_an_update_is_dated(ask, path, body, now):
@@ -93,9 +93,9 @@ def test_an_update_is_dated(ask, path, body, now):
 
     ask("PATCH", one, {"status": "Done"})
 
-    kept = Postmortem.get()
-    assert kept.creation_date == now - timedelta(days=1)
-    assert kept.updated_at > kept.creation_date
+    incident_id = Postmortem.get()
+    assert incident_id.creation_date == now - timedelta(days=1)
+    assert incident_id.updated_at > incident_id.creation_date
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_an_update_is_dated(ask, path, body, now):
     ids=lambda wrong: str(wrong)[:40],
 )  # fmt: skip
 def test_postmortems_that_cannot_be(ask, path, body, wrong):
-    refused = ask("POST", path, {**body, **wrong}, word="Token")
+    refused = ask("POST", path, {**body, **wrong}, scheme="Token")
 
     assert refused.status_code == 400
     assert [field.partition(".")[0] for field in refused.json["errors"]] == list(wrong)
@@ -124,7 +124,7 @@ def test_it_is_about_incidents_of_the_team_alone(ask, path, body, world):
     service = ask("POST", f"{theirs}/services/", service).json["unique_id"]
     foreign = ask("POST", "/api/incidents/", {"title": "Theirs", "service": service}).json["unique_id"]
 
-    refused = ask("POST", path, {**body, "incidents": [foreign]}, word="Token")
+    refused = ask("POST", path, {**body, "incidents": [foreign]}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["incidents"])
 
@@ -153,10 +153,10 @@ def test_a_deleted_postmortem_leaves_its_incidents(ask, path, body):
 
 
 def test_no_lane_needs_to_know(ask, path, body):
-    before = [row.version for row in Configuration.select()]
+    before = [row.version for row in ConfigVersion.select()]
 
     one = f"{path}{ask('POST', path, body).json['unique_id']}/"
     ask("PATCH", one, {"title": "y"})
     ask("DELETE", one)
 
-    assert [row.version for row in Configuration.select()] == before
+    assert [row.version for row in ConfigVersion.select()] == before

@@ -6,26 +6,26 @@ import pytest
 
 from models.accounts import Account
 from models.rate_limits import RateLimit
-from tests.processes import free_port
+from tests.processes import find_free_port
 from tocsin.settings import load
 from web import overrides, rate_limit
 from web.app import create_app
 
-LIMITS = overrides.OVERRIDES.limits
-SLOWER = 100
+LIMITS = overrides.OVERRIDES.rate_limits
+LOWER_LIMITS = 100
 
 
 @pytest.fixture(autouse=True)
-def _slow_motion(monkeypatch):
+def _fixed_clock(monkeypatch):
     """No machine is so slow that a second would end between two requests."""
-    slow = tuple((count, window_s * SLOWER) for count, window_s in LIMITS)
-    monkeypatch.setattr(overrides.Overrides, "limits", slow)
+    slow = tuple((count, window_s * LOWER_LIMITS) for count, window_s in LIMITS)
+    monkeypatch.setattr(overrides.Overrides, "rate_limits", slow)
 
 
 @pytest.fixture
 def apps(world, home):
     """Two instances, and a Redis that is away."""
-    settings = {"TOCSIN_HOME": str(home), "TOCSIN_REDIS_URL": f"redis://127.0.0.1:{free_port()}/0"}
+    settings = {"TOCSIN_HOME": str(home), "TOCSIN_REDIS_URL": f"redis://127.0.0.1:{find_free_port()}/0"}
     return [create_app(load(settings)) for _ in range(2)]
 
 
@@ -37,7 +37,7 @@ def path(ask, world) -> str:
 
 
 @pytest.fixture
-def lists(apps, world, path):
+def get_list(apps, world, path):
     """lists(instance): the answer of this instance to a list of overrides."""
 
     def ask(instance=0, who="alice", path=path):
@@ -47,76 +47,76 @@ def lists(apps, world, path):
     return ask
 
 
-def later(seconds):
+def pass_seconds(seconds):
     """So much time goes by, for what was counted."""
     for row in RateLimit.select():
-        row.recent = [moment - seconds * SLOWER for moment in row.recent]
+        row.recent = [moment - seconds * LOWER_LIMITS for moment in row.recent]
         row.save()
 
 
-def test_the_second_within_a_second_is_refused_by_whichever_instance(lists):
-    assert lists(0).status_code == 200
+def test_the_second_within_a_second_is_refused_by_whichever_instance(get_list):
+    assert get_list(0).status_code == 200
 
     for instance in (1, 0):
-        refused = lists(instance)
+        refused = get_list(instance)
         assert refused.status_code == 429
         assert refused.json == {"detail": "Request was throttled."}
-        assert 0.5 * SLOWER < int(refused.headers["Retry-After"]) <= SLOWER
-    later(1)
-    assert lists(1).status_code == 200
+        assert 0.5 * LOWER_LIMITS < int(refused.headers["Retry-After"]) <= LOWER_LIMITS
+    pass_seconds(1)
+    assert get_list(1).status_code == 200
 
 
-def test_the_twenty_first_within_a_minute_is_refused(lists):
+def test_the_twenty_first_within_a_minute_is_refused(get_list):
     for place in range(20):
-        assert lists(place % 2).status_code == 200
-        later(2)
+        assert get_list(place % 2).status_code == 200
+        pass_seconds(2)
 
-    refused = lists()
+    refused = get_list()
 
     # The first of them is 40 seconds old.
     assert refused.status_code == 429
-    assert 19 * SLOWER < int(refused.headers["Retry-After"]) <= 20 * SLOWER
-    later(20)
-    assert lists().status_code == 200
+    assert 19 * LOWER_LIMITS < int(refused.headers["Retry-After"]) <= 20 * LOWER_LIMITS
+    pass_seconds(20)
+    assert get_list().status_code == 200
 
 
-def test_what_was_refused_does_not_count(lists):
-    lists()
+def test_what_was_refused_does_not_count(get_list):
+    get_list()
     for _ in range(30):
-        assert lists().status_code == 429
-    later(1)
+        assert get_list().status_code == 429
+    pass_seconds(1)
 
-    assert lists().status_code == 200
+    assert get_list().status_code == 200
 
 
-def test_the_operations_and_the_accounts_are_counted_apart(ask, lists, world, path):
+def test_the_operations_and_the_accounts_are_counted_apart(ask, get_list, world, path):
     body = {"user": world.bob.username, "start_time": "2026-03-06", "end_time": "2026-03-07"}
     theirs = f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/"
     schedule = ask("POST", theirs, {"name": "x"}, who="mallory").json["unique_id"]
-    assert lists().status_code == 200
+    assert get_list().status_code == 200
 
     assert ask("POST", path, body).status_code == 201
-    assert lists(0, "mallory", f"/api/v2{theirs[4:]}{schedule}/overrides/").status_code == 200
-    assert lists(0, "bob").status_code == 429
+    assert get_list(0, "mallory", f"/api/v2{theirs[4:]}{schedule}/overrides/").status_code == 200
+    assert get_list(0, "bob").status_code == 429
     assert ask("POST", path, body).status_code == 429
 
 
-def test_who_may_not_ask_uses_nothing_up(lists):
-    assert lists(0, "charlie").status_code == 403
-    assert lists(0, "mallory").status_code == 404
+def test_who_may_not_ask_uses_nothing_up(get_list):
+    assert get_list(0, "charlie").status_code == 403
+    assert get_list(0, "mallory").status_code == 404
 
-    assert lists().status_code == 200
+    assert get_list().status_code == 200
 
 
-def test_one_of_many_at_once_is_served(lists, world):
+def test_one_of_many_at_once_is_served(get_list, world):
     statuses = []
-    together = threading.Barrier(8)
+    barrier = threading.Barrier(8)
 
-    def asks(instance):
-        together.wait()
-        statuses.append(lists(instance).status_code)
+    def ask_in_thread(instance):
+        barrier.wait()
+        statuses.append(get_list(instance).status_code)
 
-    threads = [threading.Thread(target=asks, args=(place % 2,)) for place in range(8)]
+    threads = [threading.Thread(target=ask_in_thread, args=(place % 2,)) for place in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -125,23 +125,23 @@ def test_one_of_many_at_once_is_served(lists, world):
     assert sorted(statuses) == [200] + [429] * 7
 
 
-def test_no_more_is_kept_than_is_needed(lists):
+def test_no_more_is_kept_than_is_needed(get_list):
     for _ in range(25):
-        assert lists().status_code == 200
-        later(60)
+        assert get_list().status_code == 200
+        pass_seconds(60)
 
     assert [len(row.recent) for row in RateLimit.select()] == [20]
 
 
-def test_a_clock_that_was_set_back_shuts_nobody_out(lists):
-    assert lists().status_code == 200
-    later(-3600)
+def test_a_clock_that_was_set_back_shuts_nobody_out(get_list):
+    assert get_list().status_code == 200
+    pass_seconds(-3600)
 
-    assert lists().status_code == 200
+    assert get_list().status_code == 200
 
 
-def test_an_account_takes_its_counts_along(lists, world):
-    lists()
+def test_an_account_takes_its_counts_along(get_list, world):
+    get_list()
     RateLimit.update(account=world.mallorys_team.account_id).execute()
 
     Account.delete().where(Account.id == world.mallorys_team.account_id).execute()
@@ -158,4 +158,4 @@ def test_an_account_takes_its_counts_along(lists, world):
     ids=str,
 )  # fmt: skip
 def test_how_long_to_wait_by_one_a_second_and_twenty_a_minute(recent, seconds):
-    assert rate_limit.wait(LIMITS, [float(moment) for moment in recent], 100.0) == seconds
+    assert rate_limit.compute_wait_s(LIMITS, [float(moment) for moment in recent], 100.0) == seconds

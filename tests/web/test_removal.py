@@ -3,11 +3,11 @@
 import pytest
 
 from models import founding
-from models.accounts import Configuration
-from models.enums import AccountRole, IncidentStatus, NoticeState, TaskStatus, TeamRole
+from models.accounts import ConfigVersion
+from models.enums import AccountRole, IncidentStatus, NotificationStatus, TaskStatus, TeamRole
 from models.ids import new_short_id, new_uuid
 from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
-from models.notices import Notice
+from models.notices import Notification
 from models.rules import AlertRule
 from models.schedules import Schedule, ScheduleOverride
 from models.tasks import PostIncidentTask
@@ -22,15 +22,15 @@ def remove(ask, user, who="alice") -> None:
     assert ask("POST", "/api/account/deleteuser/", {"username": user.username}, who=who).status_code == 204
 
 
-def target(user) -> dict:
+def build_target(user) -> dict:
     return {"target_type": 2, "target_id": user.username}
 
 
 def test_steps_promises_and_rules_name_them_no_more(ask, world):
     team = f"/api/account/teams/{world.team.unique_id}"
     rules = [
-        {"delay": 0, "targets": [target(world.bob)]},
-        {"delay": 5, "targets": [target(world.bob), target(world.alice)]},
+        {"delay": 0, "targets": [build_target(world.bob)]},
+        {"delay": 5, "targets": [build_target(world.bob), build_target(world.alice)]},
     ]
     ask("POST", f"{team}/escalation_policies/", {"name": "Both", "rules": rules})
     responders = [{"user": world.bob.username}, {"user": world.alice.username}]
@@ -42,19 +42,19 @@ def test_steps_promises_and_rules_name_them_no_more(ask, world):
         {"action_type": 17, "value": world.alice.username},
         {"action_type": 2, "value": f"Ask {world.bob.username}"},
     ]
-    kept = [{"value": "", "assign_to": None, **action} for action in actions]
+    expected_actions = [{"value": "", "assign_to": None, **action} for action in actions]
     AlertRule.create(
-        unique_id=new_uuid(), integration=world.integration, position=99, actions=kept,
+        unique_id=new_uuid(), integration=world.integration, position=99, actions=expected_actions,
         creation_date=world.account.creation_date,
     )  # fmt: skip
 
     remove(ask, world.bob)
 
     policy = EscalationPolicy.get(EscalationPolicy.name == "Both")
-    assert [rule["targets"] for rule in policy.rules] == [[], [{**target(world.alice), "position": 0}]]
+    assert [rule["targets"] for rule in policy.rules] == [[], [{**build_target(world.alice), "position": 0}]]
     (escalation,) = Sla.get().escalations
     assert [one["user"] for one in escalation["responders"]] == [world.alice.username]
-    assert AlertRule.get(AlertRule.position == 99).actions == kept[3:]
+    assert AlertRule.get(AlertRule.position == 99).actions == expected_actions[3:]
 
 
 def test_schedules_forwarding_contacts_and_tasks_are_free_of_them(ask, world, now):
@@ -70,10 +70,10 @@ def test_schedules_forwarding_contacts_and_tasks_are_free_of_them(ask, world, no
         end_time=now,
         creation_date=now,
     )
-    for whose, to in ((world.bob, world.alice), (world.alice, world.bob), (world.alice, world.charlie)):
+    for assignees, to in ((world.bob, world.alice), (world.alice, world.bob), (world.alice, world.charlie)):
         ForwardingRule.create(
-            unique_id=new_uuid(), user=whose, to_user=to, created_by=world.bob, from_date=now, to_date=now,
-            creation_date=now,
+            unique_id=new_uuid(), user=assignees, to_user=to, created_by=world.bob, from_date=now,
+            to_date=now, creation_date=now,
         )  # fmt: skip
     for status in TaskStatus:
         PostIncidentTask.create(
@@ -111,18 +111,18 @@ def test_their_teams_become_the_accounts_owners(ask, world, now, already):
     assert (member.user, member.role) == (world.alice, TeamRole.MANAGER)
 
 
-def an_incident(world, now, user, status: IncidentStatus, **more) -> Incident:
+def create_incident(world, now, user, status: IncidentStatus, **more) -> Incident:
     number = Incident.select().count() + 1
     return Incident.create(
         unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
         service=world.service, team=world.team, title="Disk", status=status, urgency=1, assigned_to=user,
-        escalation_policy=world.policy, creation_date=now, chain_started_at=now, **more,
+        escalation_policy=world.policy, creation_date=now, run_started_at=now, **more,
     )  # fmt: skip
 
 
 def test_open_incidents_of_theirs_are_nobodys_and_say_why(ask, world, now):
-    made = {status: an_incident(world, now, world.bob, status) for status in IncidentStatus}
-    other = an_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
+    made = {status: create_incident(world, now, world.bob, status) for status in IncidentStatus}
+    other = create_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
     for row in (*made.values(), other):
         IncidentAssignment.create(
             unique_id=new_uuid(),
@@ -158,17 +158,19 @@ def test_what_they_had_taken_and_not_acknowledged_tells_the_next(ask, world, sto
     assert not Incident.get().escalating
 
     remove(ask, world.bob)
-    timers.run_due(store.now())
+    timers.fire_due(store.now())
 
     assert Incident.get().escalating
-    told = Notice.select().where(Notice.user == world.alice).order_by(Notice.id.desc()).get()
-    assert (told.state, told.kind) == (NoticeState.PENDING, "escalation")
+    last_notification = (
+        Notification.select().where(Notification.user == world.alice).order_by(Notification.id.desc()).get()
+    )
+    assert (last_notification.state, last_notification.kind) == (NotificationStatus.PENDING, "escalation")
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
 
 
 def test_lanes_know_of_it(ask, world):
     def version() -> int:
-        return Configuration.get(Configuration.account == world.account).version
+        return ConfigVersion.get(ConfigVersion.account == world.account).version
 
     before = version()
     remove(ask, world.bob)
@@ -178,7 +180,7 @@ def test_lanes_know_of_it(ask, world):
 
 def test_what_refers_to_them_in_other_accounts_stays(ask, world):
     """A username that stands in another account's rows by chance is none of ours."""
-    rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target(world.bob)]}]
+    rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [build_target(world.bob)]}]
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
     EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == theirs.id).execute()
 
@@ -189,10 +191,10 @@ def test_what_refers_to_them_in_other_accounts_stays(ask, world):
 
 def test_it_costs_the_same_however_much_there_is(ask, world, now, statements):
     def cost(times: int) -> int:
-        user = founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        user = founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(times):
-            founding.new_team(world.account, "x", user, now)
-            an_incident(world, now, user, IncidentStatus.TRIGGERED)
+            founding.create_team(world.account, "x", user, now)
+            create_incident(world, now, user, IncidentStatus.TRIGGERED)
         with statements() as seen:
             remove(ask, user)
         return len(seen)
@@ -203,8 +205,8 @@ def test_it_costs_the_same_however_much_there_is(ask, world, now, statements):
 
 
 def test_a_merged_incident_stays_silent(ask, world, now):
-    parent = an_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
-    child = an_incident(world, now, world.bob, IncidentStatus.TRIGGERED, parent=parent, escalating=False)
+    parent = create_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
+    child = create_incident(world, now, world.bob, IncidentStatus.TRIGGERED, parent=parent, escalating=False)
 
     remove(ask, world.bob)
 

@@ -4,11 +4,11 @@ import pytest
 
 from models.accounts import User
 from models.base import connection
-from models.enums import NoticeKind, NoticeState
+from models.enums import NotificationKind, NotificationStatus
 from models.ids import new_uuid
 from models.incidents import IncidentLog, IncidentResponder
-from models.notices import Notice
-from tests.histories import together
+from models.notices import Notification
+from tests.histories import run_together
 
 RESPONDERS = "/api/incidents/1/responders/"
 V2 = "/api/v2/incidents/1/responders/"
@@ -19,10 +19,17 @@ def incident(ask, world):
     return ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id}).json
 
 
-def owed(state=NoticeState.PENDING):
+def list_notified(state=NotificationStatus.PENDING):
     """Who is owed word because they were asked."""
-    asked = Notice.select(Notice, User).join(User).where(Notice.kind == NoticeKind.RESPONDER)
-    return [notice.user.first_name for notice in asked.where(Notice.state == state).order_by(Notice.id)]
+    asked = (
+        Notification.select(Notification, User)
+        .join(User)
+        .where(Notification.kind == NotificationKind.RESPONDER)
+    )
+    return [
+        notification.user.first_name
+        for notification in asked.where(Notification.state == state).order_by(Notification.id)
+    ]
 
 
 def test_a_person_is_asked_and_told(ask, world):
@@ -42,14 +49,14 @@ def test_a_person_is_asked_and_told(ask, world):
         "creation_date": made.json["creation_date"],
     }
     assert len(made.json["unique_id"]) == 22
-    assert owed() == ["Bob"]
+    assert list_notified() == ["Bob"]
 
 
 def test_both_paths_serve_the_same(ask, world):
     made = ask("POST", RESPONDERS, {"user": world.bob.username}).json
 
     for path in (RESPONDERS, V2):
-        assert ask("GET", path).json == ask("GET", path, word="Token").json == [made]
+        assert ask("GET", path).json == ask("GET", path, scheme="Token").json == [made]
         assert ask("GET", f"{path}{made['unique_id']}/").json == made
 
 
@@ -59,30 +66,30 @@ def test_a_policy_is_one_responder_and_tells_its_people(ask, world):
     assert (made["user"], made["user_name"]) == (None, None)
     assert made["escalation_policy"] == world.policy.unique_id
     assert made["escalation_policy_name"] == world.policy.name
-    assert owed() == ["Alice"]
+    assert list_notified() == ["Alice"]
 
 
 def test_who_helps_with_an_acknowledged_incident_is_told_and_of_a_resolved_one_nobody(ask, world):
     ask("PATCH", "/api/incidents/1/", {"status": 2})
     ask("POST", V2, {"user": world.bob.username})
-    assert owed() == ["Bob"]
+    assert list_notified() == ["Bob"]
 
     ask("PATCH", "/api/incidents/1/", {"status": 3})
     assert ask("POST", V2, {"user": world.charlie.username}).status_code == 201
-    assert owed() == []
+    assert list_notified() == []
 
 
 def test_acknowledging_ends_what_is_owed(ask, world):
     ask("POST", V2, {"user": world.bob.username})
     ask("PATCH", "/api/incidents/1/", {"status": 2})
 
-    assert (owed(), owed(NoticeState.VOID)) == ([], ["Bob"])
+    assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
 
 
 @pytest.mark.parametrize("kind", ["user", "escalation_policy"])
 def test_the_same_twice_is_refused(ask, world, kind):
     body = {"user": world.bob.username} if kind == "user" else {"escalation_policy": world.policy.unique_id}
-    answers = [ask("POST", V2, body, word="Token") for _ in range(2)]
+    answers = [ask("POST", V2, body, scheme="Token") for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [201, 400]
     assert answers[1].json["errors"] == {kind: ["Was asked to help already."]}
@@ -92,7 +99,7 @@ def test_the_same_twice_is_refused(ask, world, kind):
 def test_of_two_at_once_one_is_refused_and_nobody_is_told_twice(app, world):
     statuses = []
 
-    def call():
+    def call_responder():
         with connection():
             answer = app.test_client().post(
                 V2,
@@ -101,10 +108,10 @@ def test_of_two_at_once_one_is_refused_and_nobody_is_told_twice(app, world):
             )
         statuses.append(answer.status_code)
 
-    together([call] * 4)
+    run_together([call_responder] * 4)
 
     assert sorted(statuses) == [201, 400, 400, 400]
-    assert owed() == ["Bob"]
+    assert list_notified() == ["Bob"]
 
 
 def test_one_of_the_two_is_named(ask, world, now):
@@ -130,11 +137,11 @@ def test_who_is_not_asked_any_more_is_told_no_more_and_may_be_asked_anew(ask, wo
     made = ask("POST", V2, {"user": world.bob.username}).json
 
     assert ask("DELETE", f"{V2}{made['unique_id']}/").status_code == 204
-    assert (owed(), owed(NoticeState.VOID)) == ([], ["Bob"])
+    assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
     assert ask("GET", f"{V2}{made['unique_id']}/").status_code == 404
 
     assert ask("POST", V2, {"user": world.bob.username}).status_code == 201
-    assert owed() == ["Bob"]
+    assert list_notified() == ["Bob"]
 
 
 def test_removing_one_leaves_what_others_are_owed(ask, world):
@@ -142,17 +149,17 @@ def test_removing_one_leaves_what_others_are_owed(ask, world):
     ask("POST", V2, {"user": world.charlie.username})
     ask("DELETE", f"{V2}{made['unique_id']}/")
 
-    assert owed() == ["Charlie"]
-    others = Notice.select().where(Notice.kind != NoticeKind.RESPONDER)
-    assert {notice.state for notice in others} == {NoticeState.PENDING}
+    assert list_notified() == ["Charlie"]
+    other_notifications = Notification.select().where(Notification.kind != NotificationKind.RESPONDER)
+    assert {notification.state for notification in other_notifications} == {NotificationStatus.PENDING}
 
 
 def test_the_history_tells(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
-    said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
-    assert said == ["Bob asked to help by Alice", "Bob not asked to help any more by Bob"]
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert reasons == ["Bob asked to help by Alice", "Bob not asked to help any more by Bob"]
 
 
 @pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])
@@ -162,9 +169,9 @@ def test_who_has_answered_is_not_asked_again(ask, world, status, word):
     answered = ask("PATCH", f"{V2}{made['unique_id']}/", {"response_status": status, "user": "x"}, who="bob")
 
     assert answered.json == {**made, "response_status": status}
-    assert (owed(), owed(NoticeState.VOID)) == ([], ["Bob"])
-    said = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
-    assert said[-1] == f"Bob {word} by Bob"
+    assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert reasons[-1] == f"Bob {word} by Bob"
 
 
 @pytest.mark.parametrize("status", [0, 4, "x", None, [], 2**63])

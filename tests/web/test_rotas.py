@@ -24,8 +24,8 @@ def _now(monkeypatch, now):
 def schedule(world):
     """schedule(layer, ...): one of the team's, whose turns begin on 2026-03-01 at 08:00 in UTC."""
 
-    def make(*given, team=world.team, **changes):
-        return layers.schedule(team, *given, **changes)
+    def make(*layers_given, team=world.team, **changes):
+        return layers.schedule(team, *layers_given, **changes)
 
     return make
 
@@ -40,17 +40,17 @@ def turns(now):
 def override(now):
     """override(schedule, person, hours, hours): from so many hours from now until so many."""
 
-    def make(schedule, person, start, end):
+    def make(schedule, get_key, start, end):
         return ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=schedule, user=person, creation_date=now, name="Swap",
+            unique_id=new_uuid(), schedule=schedule, user=get_key, creation_date=now, name="Swap",
             start_time=now + start * HOUR, end_time=now + end * HOUR,
         )  # fmt: skip
 
     return make
 
 
-def path_of(schedule, what):
-    return f"/api/tocsin/schedules/{schedule.unique_id}/{what}/"
+def path_of(schedule, view):
+    return f"/api/tocsin/schedules/{schedule.unique_id}/{view}/"
 
 
 @pytest.fixture
@@ -69,11 +69,11 @@ def oncall(ask):
     return get
 
 
-def person(user):
+def get_key(user):
     return {name: getattr(user, name) for name in ("username", "first_name", "last_name", "email")}
 
 
-def spans(listed):
+def list_spans(listed):
     """What is listed, in few letters: day and hour from, day and hour until, and who."""
     times = [
         f"{each['start_time'][8:13]} {(each['end_time'] or 'for ever')[8:13]}".strip() for each in listed
@@ -82,7 +82,7 @@ def spans(listed):
     return [f"{time} {name}" for time, name in zip(times, names, strict=True)]
 
 
-def uses(policy, schedule):
+def use_schedule(policy, schedule):
     target = {"target_type": 1, "target_id": schedule.unique_id, "position": 0}
     rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}]
     EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == policy.id).execute()
@@ -93,29 +93,29 @@ def test_a_timeline_tells_whole_shifts_and_whose_they_are(timeline, world, sched
     of = schedule(layer, time_zone="Europe/Berlin")
     swap = override(of, world.charlie, 6, 10)
 
-    told = timeline(of, "?from=2026-03-04&to=2026-03-05T12:00:00Z").json
+    shown = timeline(of, "?from=2026-03-04&to=2026-03-05T12:00:00Z").json
 
-    assert told["schedule"] == of.unique_id
-    assert (told["name"], told["time_zone"]) == ("Primary", "Europe/Berlin")
-    assert (told["from"], told["to"]) == ("2026-03-04T00:00:00.000000Z", "2026-03-05T12:00:00.000000Z")
-    assert spans(told["shifts"]) == [
+    assert shown["schedule"] == of.unique_id
+    assert (shown["name"], shown["time_zone"]) == ("Primary", "Europe/Berlin")
+    assert (shown["from"], shown["to"]) == ("2026-03-04T00:00:00.000000Z", "2026-03-05T12:00:00.000000Z")
+    assert list_spans(shown["shifts"]) == [
         "03T08 04T08 Alice", "04T08 04T18 Bob", "04T18 04T22 Charlie", "04T22 05T08 Bob", "05T08 06T08 Alice",
     ]  # fmt: skip
-    assert told["shifts"][2] == {
-        "user": person(world.charlie), "start_time": "2026-03-04T18:00:00.000000Z",
+    assert shown["shifts"][2] == {
+        "user": get_key(world.charlie), "start_time": "2026-03-04T18:00:00.000000Z",
         "end_time": "2026-03-04T22:00:00.000000Z", "layer": None, "override": swap.unique_id, "name": "Swap",
     }  # fmt: skip
-    assert (told["shifts"][0]["layer"], told["shifts"][0]["name"]) == (layer["unique_id"], "Layer-1")
-    assert told["gaps"] == []
+    assert (shown["shifts"][0]["layer"], shown["shifts"][0]["name"]) == (layer["unique_id"], "Layer-1")
+    assert shown["gaps"] == []
 
 
 def test_it_is_from_now_on_for_thirty_days_unless_it_is_said(timeline, world, schedule, turns):
     of = schedule(turns(world.alice))
 
-    told = timeline(of).json
-    assert (told["from"], told["to"]) == ("2026-03-04T12:00:00.000000Z", "2026-04-03T12:00:00.000000Z")
+    shown = timeline(of).json
+    assert (shown["from"], shown["to"]) == ("2026-03-04T12:00:00.000000Z", "2026-04-03T12:00:00.000000Z")
     # Turns of the same person are one shift.
-    assert spans(told["shifts"]) == ["01T08 Alice"]
+    assert list_spans(shown["shifts"]) == ["01T08 Alice"]
     assert timeline(of, "?from=&to=2026-03-05").json["to"] == "2026-03-05T00:00:00.000000Z"
     assert timeline(of, "?from=2026-01-01").json["to"] == "2026-01-31T00:00:00.000000Z"
 
@@ -125,7 +125,7 @@ def test_shifts_of_the_past_are_as_overrides_left_them(timeline, world, schedule
     of = schedule(turns(world.alice, world.bob, shift_length=7 * 86_400))
     override(of, world.charlie, -48, -24)
 
-    assert spans(timeline(of, "?from=2026-03-04&to=2026-03-05").json["shifts"]) == ["03T12 08T08 Alice"]
+    assert list_spans(timeline(of, "?from=2026-03-04&to=2026-03-05").json["shifts"]) == ["03T12 08T08 Alice"]
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_a_time_that_cannot_be_told_is_refused(timeline, world, schedule, query,
 
 
 def test_moments_may_be_said_in_any_zone(timeline, schedule):
-    told = [
-        timeline(schedule(), f"?from={said}&to=2026-03-06").json["from"]
-        for said in ("2026-03-04T13:30:00%2B01:00", "2026-03-04T13:30:00+01:00", "2026-03-04 12:30")
+    shown = [
+        timeline(schedule(), f"?from={at_text}&to=2026-03-06").json["from"]
+        for at_text in ("2026-03-04T13:30:00%2B01:00", "2026-03-04T13:30:00+01:00", "2026-03-04 12:30")
     ]
 
-    assert told == ["2026-03-04T12:30:00.000000Z"] * 3
+    assert shown == ["2026-03-04T12:30:00.000000Z"] * 3
 
 
 def test_too_much_is_refused_before_it_is_looked_at(timeline, world, schedule, turns):
@@ -164,14 +164,16 @@ def test_too_much_is_refused_before_it_is_looked_at(timeline, world, schedule, t
 
 
 def test_nobodys_time_is_a_gap_and_it_says_where_no_policy_uses_it(timeline, world, schedule, turns):
-    nights = turns(world.bob, restriction_type=1, restrictions=[layers.restriction("20:00:00", 12 * 3600)])
-    of = schedule(nights)
+    night_layer = turns(
+        world.bob, restriction_type=1, restrictions=[layers.restriction("20:00:00", 12 * 3600)]
+    )
+    of = schedule(night_layer)
 
-    told = timeline(of, "?to=2026-03-05T12:00:00Z").json
-    assert spans(told["gaps"]) == ["04T12 04T20 -", "05T08 05T12 -"]
-    assert told["gaps"][0]["kind"] == "gap"
-    assert told["gaps"][0]["what"].endswith("20:00 UTC; no policy uses it")
-    uses(world.policy, of)
+    shown = timeline(of, "?to=2026-03-05T12:00:00Z").json
+    assert list_spans(shown["gaps"]) == ["04T12 04T20 -", "05T08 05T12 -"]
+    assert shown["gaps"][0]["kind"] == "gap"
+    assert shown["gaps"][0]["what"].endswith("20:00 UTC; no policy uses it")
+    use_schedule(world.policy, of)
     assert timeline(of).json["gaps"][0]["what"].endswith("20:00 UTC")
 
 
@@ -180,13 +182,13 @@ def test_who_left_is_left_out_and_leaves_a_gap(timeline, oncall, world, schedule
     world.bob.removed_at = now
     world.bob.save()
 
-    told = timeline(of, "?to=2026-03-06T12:00:00Z").json
-    assert spans(told["shifts"]) == ["05T08 06T08 Alice"]
-    assert spans(told["gaps"]) == ["04T12 05T08 -", "06T08 06T12 -"]
-    now_told = oncall(of).json
-    assert now_told["oncalls"] == []
-    assert now_told["handoff"] == {
-        "at": "2026-03-05T08:00:00.000000Z", "oncalls": [person(world.alice)],
+    shown = timeline(of, "?to=2026-03-06T12:00:00Z").json
+    assert list_spans(shown["shifts"]) == ["05T08 06T08 Alice"]
+    assert list_spans(shown["gaps"]) == ["04T12 05T08 -", "06T08 06T12 -"]
+    now_shown = oncall(of).json
+    assert now_shown["oncalls"] == []
+    assert now_shown["handoff"] == {
+        "at": "2026-03-05T08:00:00.000000Z", "oncalls": [get_key(world.alice)],
     }  # fmt: skip
 
 
@@ -196,7 +198,7 @@ def test_an_override_from_outside_the_team_is_a_conflict(timeline, world, schedu
     override(of, world.charlie, 3, 4)
 
     (conflict,) = timeline(of).json["conflicts"]
-    assert (conflict["kind"], conflict["user"]) == ("not_in_team", person(world.charlie))
+    assert (conflict["kind"], conflict["user"]) == ("not_in_team", get_key(world.charlie))
     assert conflict["schedules"] == [{"unique_id": of.unique_id, "name": "Primary"}]
 
 
@@ -209,10 +211,10 @@ def test_who_is_on_call_twice_is_a_conflict_by_layer_or_by_override(
     override(by_override, world.bob, 0, 1)
     schedule(turns(world.charlie), name="Nobody of ours")
 
-    told = timeline(by_override, "?to=2026-03-06").json["conflicts"]
-    assert [(one["kind"], one["user"]["first_name"]) for one in told] == [("twice", "Bob")]
-    assert [one["name"] for one in told[0]["schedules"]] == ["Third", "Primary"]
-    assert "Bob is on call twice from Wed 04 Mar 2026 12:00 UTC" in told[0]["what"]
+    shown = timeline(by_override, "?to=2026-03-06").json["conflicts"]
+    assert [(one["kind"], one["user"]["first_name"]) for one in shown] == [("twice", "Bob")]
+    assert [one["name"] for one in shown[0]["schedules"]] == ["Third", "Primary"]
+    assert "Bob is on call twice from Wed 04 Mar 2026 12:00 UTC" in shown[0]["what"]
     assert oncall(of).json["conflicts"][0]["schedules"][1]["name"] == "Third"
     assert timeline(by_layer, "?to=2026-03-06").json["conflicts"] == []
 
@@ -235,18 +237,18 @@ def test_who_is_on_call_at_a_moment_until_when_and_who_comes_next(oncall, world,
     of = schedule(layer)
     override(of, world.charlie, 6, 10)
 
-    told = oncall(of).json
-    assert told["at"] == "2026-03-04T12:00:00.000000Z"
-    assert told["until"] == "2026-04-03T12:00:00.000000Z"
-    assert told["oncalls"] == [
+    shown = oncall(of).json
+    assert shown["at"] == "2026-03-04T12:00:00.000000Z"
+    assert shown["until"] == "2026-04-03T12:00:00.000000Z"
+    assert shown["oncalls"] == [
         {
-            "user": person(world.bob), "start_time": "2026-03-04T08:00:00.000000Z",
+            "user": get_key(world.bob), "start_time": "2026-03-04T08:00:00.000000Z",
             "end_time": "2026-03-04T18:00:00.000000Z", "layer": layer["unique_id"], "override": None,
             "name": "Layer-1", "forwarded_to": None,
         }
     ]  # fmt: skip
-    assert told["handoff"] == {"at": "2026-03-04T18:00:00.000000Z", "oncalls": [person(world.charlie)]}
-    assert told["gaps"] == []
+    assert shown["handoff"] == {"at": "2026-03-04T18:00:00.000000Z", "oncalls": [get_key(world.charlie)]}
+    assert shown["gaps"] == []
 
 
 @pytest.mark.parametrize(
@@ -257,10 +259,10 @@ def test_who_is_on_call_at_a_moment_until_when_and_who_comes_next(oncall, world,
     ],
 )  # fmt: skip
 def test_any_moment_may_be_asked_about(oncall, world, schedule, turns, at, names, coming):
-    told = oncall(schedule(turns(world.alice, world.bob)), f"?at={at}").json
+    shown = oncall(schedule(turns(world.alice, world.bob)), f"?at={at}").json
 
-    assert [one["user"]["first_name"] for one in told["oncalls"]] == names
-    assert (told["handoff"] and [one["first_name"] for one in told["handoff"]["oncalls"]]) == coming
+    assert [one["user"]["first_name"] for one in shown["oncalls"]] == names
+    assert (shown["handoff"] and [one["first_name"] for one in shown["handoff"]["oncalls"]]) == coming
 
 
 def test_an_override_of_long_ago_held_then(oncall, world, schedule, turns, override):
@@ -273,10 +275,10 @@ def test_an_override_of_long_ago_held_then(oncall, world, schedule, turns, overr
 
 
 def test_an_end_that_is_far_away_is_null(oncall, world, schedule, turns):
-    told = oncall(schedule(turns(world.alice))).json
+    shown = oncall(schedule(turns(world.alice))).json
 
-    assert (told["oncalls"][0]["end_time"], told["handoff"]) == (None, None)
-    assert (told["conflicts_count"], told["conflicts_until"]) == (0, told["until"])
+    assert (shown["oncalls"][0]["end_time"], shown["handoff"]) == (None, None)
+    assert (shown["conflicts_count"], shown["conflicts_until"]) == (0, shown["until"])
 
 
 @pytest.mark.parametrize(("at", "to"), [("2026-03-04T12:00:00Z", "Charlie"), ("2026-03-04T14:00:00Z", None)])
@@ -285,21 +287,21 @@ def test_who_is_told_instead_is_said(oncall, world, schedule, turns, now, at, to
         unique_id=new_uuid(), user=world.bob, to_user=world.charlie, created_by=world.bob, from_date=now,
         to_date=now + HOUR, creation_date=now,
     )  # fmt: skip
-    told = oncall(schedule(turns(world.bob)), f"?at={at}").json["oncalls"][0]
+    shown = oncall(schedule(turns(world.bob)), f"?at={at}").json["oncalls"][0]
 
-    assert told["user"]["first_name"] == "Bob"
-    assert (told["forwarded_to"] and told["forwarded_to"]["first_name"]) == to
+    assert shown["user"]["first_name"] == "Bob"
+    assert (shown["forwarded_to"] and shown["forwarded_to"]["first_name"]) == to
 
 
 def test_of_very_much_less_far_is_looked_ahead(oncall, world, schedule, turns):
     often = [layers.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
-    told = oncall(schedule(*(turns(world.alice, world.bob, **hourly) for _ in range(30)))).json
+    shown = oncall(schedule(*(turns(world.alice, world.bob, **hourly) for _ in range(30)))).json
 
-    assert told["until"] == "2026-03-19T12:00:00.000000Z"
-    assert (len(told["conflicts"]), told["conflicts_count"]) == (20, 1000)
-    assert told["conflicts_until"] < told["until"]
-    assert told["conflicts"] == sorted(told["conflicts"], key=lambda one: one["start_time"])
+    assert shown["until"] == "2026-03-19T12:00:00.000000Z"
+    assert (len(shown["conflicts"]), shown["conflicts_count"]) == (20, 1000)
+    assert shown["conflicts_until"] < shown["until"]
+    assert shown["conflicts"] == sorted(shown["conflicts"], key=lambda one: one["start_time"])
 
 
 def test_a_shift_is_the_same_whatever_was_asked_about(
@@ -313,10 +315,10 @@ def test_a_shift_is_the_same_whatever_was_asked_about(
 
     times = {("2025-01-29T00:00:00.000000Z", "2027-04-08T12:00:00.000000Z")}
     for query in ("", "?from=2026-01-01&to=2027-01-01", "?from=2025-06-01&to=2025-06-02"):
-        told = timeline(of, query).json["shifts"]
-        assert {(shift["start_time"], shift["end_time"]) for shift in told} == times
-    told = oncall(of).json["oncalls"]
-    assert {(shift["start_time"], shift["end_time"]) for shift in told} == times
+        shown = timeline(of, query).json["shifts"]
+        assert {(shift["start_time"], shift["end_time"]) for shift in shown} == times
+    shown = oncall(of).json["oncalls"]
+    assert {(shift["start_time"], shift["end_time"]) for shift in shown} == times
 
 
 def test_schedules_of_others_take_nothing_from_an_answer(timeline, oncall, world, schedule, turns):
@@ -326,18 +328,18 @@ def test_schedules_of_others_take_nothing_from_an_answer(timeline, oncall, world
     for _ in range(3):
         schedule(*(turns(world.bob, world.alice, **hourly) for _ in range(50)), name="Noise")
 
-    told = timeline(ours, "?to=2026-06-01").json
-    assert spans(told["shifts"]) == ["01T08 Bob"]
-    assert told["gaps"] == []
-    assert "2026-03-04T13" < told["conflicts_until"] < told["to"]
-    assert (len(told["conflicts"]), told["conflicts_count"]) == (1000, 1000)
+    shown = timeline(ours, "?to=2026-06-01").json
+    assert list_spans(shown["shifts"]) == ["01T08 Bob"]
+    assert shown["gaps"] == []
+    assert "2026-03-04T13" < shown["conflicts_until"] < shown["to"]
+    assert (len(shown["conflicts"]), shown["conflicts_count"]) == (1000, 1000)
     assert oncall(ours).json["until"] == "2026-04-03T12:00:00.000000Z"
 
 
 def test_who_takes_turns_and_left_the_team_is_a_conflict(timeline, world, schedule, turns):
     (conflict,) = timeline(schedule(turns(world.alice, world.charlie))).json["conflicts"]
 
-    assert (conflict["kind"], conflict["user"]) == ("not_in_team", person(world.charlie))
+    assert (conflict["kind"], conflict["user"]) == ("not_in_team", get_key(world.charlie))
     assert "Charlie takes turns in Primary (layer Layer-1)" in conflict["what"]
 
 
@@ -349,9 +351,9 @@ def test_an_override_with_the_id_of_a_layer_is_told(timeline, world, schedule, t
     swap.unique_id = layer["unique_id"]
     swap.save()
 
-    told = timeline(of, "?to=2026-03-06").json["shifts"]
-    assert spans(told) == ["01T08 04T18 Bob", "04T18 04T22 Bob", "04T22 Bob"]
-    assert [bool(shift["override"]) for shift in told] == [False, True, False]
+    shown = timeline(of, "?to=2026-03-06").json["shifts"]
+    assert list_spans(shown) == ["01T08 04T18 Bob", "04T18 04T22 Bob", "04T22 Bob"]
+    assert [bool(shift["override"]) for shift in shown] == [False, True, False]
 
 
 @pytest.mark.parametrize("at", ["x", "1969-12-31", "9999-12-31T23:59:59-12:00", "2200-01-01"])
@@ -361,29 +363,29 @@ def test_a_moment_that_cannot_be_told_is_refused(oncall, schedule, at):
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["at"])
 
 
-@pytest.mark.parametrize("what", ["timeline", "oncall"])
-def test_it_is_for_those_who_may_read_the_schedule(ask, world, schedule, what):
+@pytest.mark.parametrize("view", ["timeline", "oncall"])
+def test_it_is_for_those_who_may_read_the_schedule(ask, world, schedule, view):
     of = schedule()
-    statuses = {who: ask("GET", path_of(of, what), who=who).status_code for who in world.tokens}
+    statuses = {who: ask("GET", path_of(of, view), who=who).status_code for who in world.tokens}
 
     assert statuses == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
 
 
-@pytest.mark.parametrize("what", ["timeline", "oncall"])
-def test_it_costs_as_many_queries_whatever_there_is(ask, world, schedule, turns, override, statements, what):
+@pytest.mark.parametrize("view", ["timeline", "oncall"])
+def test_it_costs_as_many_queries_whatever_there_is(ask, world, schedule, turns, override, statements, view):
     of = schedule(turns(world.alice, world.bob))
     override(of, world.charlie, 1, 2)
 
     def count():
         with statements() as seen:
-            assert ask("GET", path_of(of, what)).status_code == 200
+            assert ask("GET", path_of(of, view)).status_code == 200
         return len(seen)
 
     count()
-    few = count()
+    query_count = count()
     for number in range(20):
         more = schedule(turns(world.alice), turns(world.bob), name=f"Schedule {number}")
         override(more, world.bob, 1, 2)
         override(of, world.bob, number, number + 1)
 
-    assert count() == few <= 16
+    assert count() == query_count <= 16

@@ -30,22 +30,22 @@ def router(world) -> GlobalRouter:
 
 
 @pytest.fixture
-def billing(world, now):
+def billing_integration(world, now):
     """An integration of Charlie's team, which Bob is not in."""
-    service = founding.new_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
-    return founding.new_integration(service, "Billing door", GENERIC, world.charlie, now)
+    service = founding.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
+    return founding.create_integration(service, "Billing door", GENERIC, world.charlie, now)
 
 
 @pytest.fixture
-def post(ask, world):
+def send_to_router(ask, world):
     """post("form", key): one request without a token."""
 
-    def posted(form, key, body=None, account=None):
+    def send(form, key, body=None, account=None):
         path, _, usual = FORMS[form]
         account = account or world.account.account_identifier
         return ask("POST", path.format(key=key, account=account), usual if body is None else body, who=None)
 
-    return posted
+    return send
 
 
 def work():
@@ -54,9 +54,9 @@ def work():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_takes_a_routers_key_and_answers_with_a_trace_id(post, world, router, form):
+def test_every_form_takes_a_routers_key_and_answers_with_a_trace_id(send_to_router, world, router, form):
     add_router_rule(router, world.integration)
-    answer = post(form, router.integration_key)
+    answer = send_to_router(form, router.integration_key)
     work()
 
     assert answer.status_code == FORMS[form][1]
@@ -65,29 +65,29 @@ def test_every_form_takes_a_routers_key_and_answers_with_a_trace_id(post, world,
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_unknown_and_disabled_keys_are_not_found(post, router, form):
+def test_unknown_and_disabled_keys_are_not_found(send_to_router, router, form):
     GlobalRouter.update(is_enabled=False).execute()
 
-    assert post(form, router.integration_key).status_code == 404
-    assert post(form, NOWHERE).status_code == 404
+    assert send_to_router(form, router.integration_key).status_code == 404
+    assert send_to_router(form, NOWHERE).status_code == 404
     assert not Receipt.select().exists()
 
 
 @pytest.mark.parametrize("form", ["generic", "prometheus, newer"])
-def test_another_accounts_id_in_the_path_is_not_found(post, router, world, form):
+def test_another_accounts_id_in_the_path_is_not_found(send_to_router, router, world, form):
     for account in ("zzzzz", world.mallorys_team.account.account_identifier):
-        assert post(form, router.integration_key, account=account).status_code == 404
+        assert send_to_router(form, router.integration_key, account=account).status_code == 404
     assert not Receipt.select().exists()
 
 
 @pytest.mark.parametrize("form", ["event", "generic", "generic, older"])
 @pytest.mark.parametrize("body", [{"a": 1}, GROUP, {"message": " "}, {"message": 5, "tags": 1}], ids=str)
 def test_a_router_takes_any_json_object_and_an_integration_only_one_with_a_message(
-    post, world, router, form, body
+    send_to_router, world, router, form, body
 ):
     add_router_rule(router, world.integration)
-    refused = post(form, world.integration.integration_key, body)
-    taken = post(form, router.integration_key, body)
+    refused = send_to_router(form, world.integration.integration_key, body)
+    taken = send_to_router(form, router.integration_key, body)
     work()
 
     if body.get("message") != 5:
@@ -98,34 +98,34 @@ def test_a_router_takes_any_json_object_and_an_integration_only_one_with_a_messa
 
 @pytest.mark.parametrize("form", ["event", "generic"])
 @pytest.mark.parametrize("body", [[], "text", 5], ids=repr)
-def test_what_is_no_object_is_refused(post, router, form, body):
-    assert post(form, router.integration_key, body).status_code == 400
+def test_what_is_no_object_is_refused(send_to_router, router, form, body):
+    assert send_to_router(form, router.integration_key, body).status_code == 400
     assert not Receipt.select().exists()
 
 
-def test_the_prometheus_form_is_strict_on_a_routers_key_too(post, router):
-    assert post("prometheus", router.integration_key, {"message": "x"}).status_code == 400
+def test_the_prometheus_form_is_strict_on_a_routers_key_too(send_to_router, router):
+    assert send_to_router("prometheus", router.integration_key, {"message": "x"}).status_code == 400
 
 
-def status(ask, trace_id, who="alice"):
+def get_status(ask, trace_id, who="alice"):
     return ask("GET", f"/api/alert/status/{trace_id}/", who=who)
 
 
-def story(ask, trace_id, who="alice"):
+def get_trace(ask, trace_id, who="alice"):
     return ask("GET", f"/api/tocsin/alerts/{trace_id}/", who=who)
 
 
-def test_the_status_before_and_after_routing(ask, post, world, router):
+def test_the_status_before_and_after_routing(ask, send_to_router, world, router):
     add_router_rule(router, world.integration)
-    trace = post("generic", router.integration_key).json["trace_id"]
-    waiting = {
+    trace = send_to_router("generic", router.integration_key).json["trace_id"]
+    pending = {
         "status": "queued", "alert": None, "integration": None, "incident": None, "suppressed": False,
         "is_incident_created": False,
     }  # fmt: skip
-    assert status(ask, trace).json == waiting
+    assert get_status(ask, trace).json == pending
 
     routing.sweep()
-    routed = status(ask, trace).json
+    routed = get_status(ask, trace).json
     assert (routed["status"], routed["integration"], routed["incident"]) == (
         "queued",
         {"name": "Probe"},
@@ -133,85 +133,85 @@ def test_the_status_before_and_after_routing(ask, post, world, router):
     )
 
     road.sweep()
-    done = status(ask, trace).json
+    done = get_status(ask, trace).json
     incident = Incident.get()
     assert done["status"] == "completed"
     assert done["incident"] == {"incident_number": 1, "unique_id": incident.unique_id}
     assert done["is_incident_created"]
 
 
-def test_the_status_of_what_no_rule_matches(ask, post, router):
-    trace = post("generic", router.integration_key).json["trace_id"]
+def test_the_status_of_what_no_rule_matches(ask, send_to_router, router):
+    trace = send_to_router("generic", router.integration_key).json["trace_id"]
     work()
 
-    assert status(ask, trace).json == {
+    assert get_status(ask, trace).json == {
         "status": "completed", "alert": None, "integration": None, "incident": None, "suppressed": True,
         "is_incident_created": False,
     }  # fmt: skip
-    (alert,) = story(ask, trace).json["alerts"]
-    assert alert["road"][-1]["reason"] == "no rule of router Front door matches: it reaches nobody"
+    (alert,) = get_trace(ask, trace).json["alerts"]
+    assert alert["stages"][-1]["reason"] == "no rule of router Front door matches: it reaches nobody"
 
 
 @pytest.fixture
-def split(ask, post, world, router, billing):
+def split_trace_id(ask, send_to_router, world, router, billing_integration):
     """The trace_id of an alert that Bob's team and Charlie's got one each of."""
     Team.update(account_permissions=[]).execute()
-    add_router_rule(router, world.integration, billing)
-    trace = post("generic", router.integration_key).json["trace_id"]
+    add_router_rule(router, world.integration, billing_integration)
+    trace = send_to_router("generic", router.integration_key).json["trace_id"]
     work()
     return trace
 
 
-def names(answer):
-    told = answer.json
-    return [alert["integration"]["name"] for alert in told["alerts"]], len(told["incidents"])
+def list_names(answer):
+    described = answer.json
+    return [alert["integration"]["name"] for alert in described["alerts"]], len(described["incidents"])
 
 
-def test_a_story_shows_only_what_the_viewers_teams_may_see(ask, split):
-    assert names(story(ask, split)) == (["Probe", "Billing door"], 2)
-    assert names(story(ask, split, "bob")) == (["Probe"], 1)
-    assert names(story(ask, split, "charlie")) == (["Billing door"], 1)
-    assert story(ask, split, "mallory").status_code == 404
-    assert status(ask, split, "bob").json["integration"] == {"name": "Probe"}
-    assert status(ask, split, "charlie").json["integration"] == {"name": "Billing door"}
+def test_a_story_shows_only_what_the_viewers_teams_may_see(ask, split_trace_id):
+    assert list_names(get_trace(ask, split_trace_id)) == (["Probe", "Billing door"], 2)
+    assert list_names(get_trace(ask, split_trace_id, "bob")) == (["Probe"], 1)
+    assert list_names(get_trace(ask, split_trace_id, "charlie")) == (["Billing door"], 1)
+    assert get_trace(ask, split_trace_id, "mallory").status_code == 404
+    assert get_status(ask, split_trace_id, "bob").json["integration"] == {"name": "Probe"}
+    assert get_status(ask, split_trace_id, "charlie").json["integration"] == {"name": "Billing door"}
 
 
-def test_it_shows_no_more_when_the_router_is_deleted(ask, split, router):
+def test_it_shows_no_more_when_the_router_is_deleted(ask, split_trace_id, router):
     router.delete_instance()
 
-    assert names(story(ask, split, "bob")) == (["Probe"], 1)
-    assert names(story(ask, split, "charlie")) == (["Billing door"], 1)
-    assert status(ask, split, "charlie").json["integration"] == {"name": "Billing door"}
-    assert names(story(ask, split)) == (["Probe", "Billing door"], 2)
+    assert list_names(get_trace(ask, split_trace_id, "bob")) == (["Probe"], 1)
+    assert list_names(get_trace(ask, split_trace_id, "charlie")) == (["Billing door"], 1)
+    assert get_status(ask, split_trace_id, "charlie").json["integration"] == {"name": "Billing door"}
+    assert list_names(get_trace(ask, split_trace_id)) == (["Probe", "Billing door"], 2)
 
 
-def test_what_came_to_a_deleted_service_is_for_owners_and_admins(ask, post, world):
-    post("generic", world.integration.integration_key)
+def test_what_came_to_a_deleted_service_is_for_owners_and_admins(ask, send_to_router, world):
+    send_to_router("generic", world.integration.integration_key)
     work()
     trace = Receipt.get().trace_id
-    assert story(ask, trace, "bob").status_code == 200
+    assert get_trace(ask, trace, "bob").status_code == 200
     world.service.delete_instance()
 
     for who in ("bob", "charlie"):
-        assert story(ask, trace, who).status_code == 404
-        assert status(ask, trace, who).status_code == 404
-    assert story(ask, trace).status_code == 200
+        assert get_trace(ask, trace, who).status_code == 404
+        assert get_status(ask, trace, who).status_code == 404
+    assert get_trace(ask, trace).status_code == 200
 
 
-def test_nobody_but_owners_sees_what_waits_or_went_nowhere(ask, post, world, router):
+def test_nobody_but_owners_sees_what_waits_or_went_nowhere(ask, send_to_router, world, router):
     add_router_rule(router, world.integration, when=equals("message", "other"))
-    trace = post("generic", router.integration_key).json["trace_id"]
+    trace = send_to_router("generic", router.integration_key).json["trace_id"]
     for _ in range(2):
-        assert story(ask, trace).status_code == 200
-        assert story(ask, trace, "bob").status_code == 403
-        assert status(ask, trace, "charlie").status_code == 403
+        assert get_trace(ask, trace).status_code == 200
+        assert get_trace(ask, trace, "bob").status_code == 403
+        assert get_status(ask, trace, "charlie").status_code == 403
         work()
 
 
-def test_links_images_and_notes_of_a_routed_alert_are_kept(ask, post, world, router):
+def test_links_images_and_notes_of_a_routed_alert_are_kept(ask, send_to_router, world, router):
     add_router_rule(router, world.integration)
     more = {"urls": ["https://example.org/a"], "images": ["https://example.org/i.png"], "notes": ["n"]}
-    post("generic", router.integration_key, {**CRITICAL, **more, "payload": {"a": 1}})
+    send_to_router("generic", router.integration_key, {**CRITICAL, **more, "payload": {"a": 1}})
     work()
 
     shown = ask("GET", "/api/incidents/1/alerts/").json

@@ -6,14 +6,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from models.accounts import Configuration
+from models.accounts import ConfigVersion
 from models.routers import RouterRule
 from models.services import Integration
 from web import routers
 
 ROUTERS = "/api/v2/account/events/router/"
 # Written out: processes that share the tests must name each by the same words.
-NOBODYS = "00000000-0000-4000-8000-00000000dead"
+UNKNOWN_ROUTER = "00000000-0000-4000-8000-00000000dead"
 
 TREE = json.dumps(
     {
@@ -54,16 +54,16 @@ def rules(router) -> str:
 def add(ask, rules):
     """add("name") -> the unique_id of one more rule."""
 
-    def one_more(name: str) -> str:
+    def add_rule(name: str) -> str:
         made = ask("POST", rules, {"name": name})
         assert made.status_code == 201
         return made.json["unique_id"]
 
-    return one_more
+    return add_rule
 
 
 @pytest.fixture
-def names(ask, rules):
+def list_names(ask, rules):
     """The names of the rules in their order; their positions are 1 to their number."""
 
     def listed() -> list[str]:
@@ -74,7 +74,7 @@ def names(ask, rules):
     return listed
 
 
-def to(integration: str) -> dict:
+def build_target(integration: str) -> dict:
     return {"action_type": 0, "integration": integration}
 
 
@@ -106,8 +106,12 @@ def test_only_owners_and_admins_see_routers(ask, router):
 @pytest.mark.parametrize("name", ["integration", "integration_obj"])
 def test_a_rule_names_its_target_as_clients_do(ask, rules, world, name):
     target = world.integration
-    for said in (target.unique_id, target.integration_key, {"unique_id": target.unique_id, "name": "x"}):
-        action = {"action_type": "0", name: said}
+    for target_value in (
+        target.unique_id,
+        target.integration_key,
+        {"unique_id": target.unique_id, "name": "x"},
+    ):
+        action = {"action_type": "0", name: target_value}
 
         made = ask("POST", rules, {"name": "x", "actions": [action]}).json["actions"][0]
 
@@ -126,23 +130,23 @@ def test_an_alert_may_go_to_nobody(ask, rules):
     assert (made["action_type"], made["integration_obj"], made["team"]) == (1, None, None)
 
 
-@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
 @pytest.mark.parametrize(
     ("field", "wrong"),
     [
         ("actions.0.integration", [{"action_type": 0}]),
         ("actions.0.integration", [{"action_type": 0, "integration": ""}]),
-        ("actions.1.integration", [{"action_type": 1}, to(NOBODYS)]),
+        ("actions.1.integration", [{"action_type": 1}, build_target(UNKNOWN_ROUTER)]),
         ("actions.0.action_type", [{"action_type": 2}]),
         ("actions.0.action_type", [{}]),
         ("actions", {"action_type": 1}),
-        ("actions", [{"action_type": 1}] * (routers.MOST_ACTIONS + 1)),
+        ("actions", [{"action_type": 1}] * (routers.MAX_ACTIONS + 1)),
         ("actions.0", ["x"]),
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_actions_that_cannot_be(ask, rules, word, field, wrong):
-    refused = ask("POST", rules, {"actions": wrong}, word=word, headers={"Prefer": "errors"})
+def test_actions_that_cannot_be(ask, rules, scheme, field, wrong):
+    refused = ask("POST", rules, {"actions": wrong}, scheme=scheme, headers={"Prefer": "errors"})
 
     assert refused.status_code == 400
     assert set(refused.json["errors"]) == {field}
@@ -152,11 +156,11 @@ def test_actions_that_cannot_be(ask, rules, word, field, wrong):
 def test_an_outbound_integration_takes_no_alerts(ask, rules, world):
     Integration.update(integration_type=1).execute()
 
-    assert ask("POST", rules, {"actions": [to(world.integration.unique_id)]}).status_code == 400
+    assert ask("POST", rules, {"actions": [build_target(world.integration.unique_id)]}).status_code == 400
 
 
 def test_a_target_that_was_deleted_reads_back_as_nothing(ask, rules, world):
-    made = ask("POST", rules, {"actions": [to(world.integration.unique_id)]}).json
+    made = ask("POST", rules, {"actions": [build_target(world.integration.unique_id)]}).json
     world.integration.delete_instance()
 
     shown = ask("GET", f"{rules}{made['unique_id']}/").json["actions"][0]
@@ -184,13 +188,13 @@ def test_a_condition_that_cannot_be_evaluated_is_refused(ask, rules, add, text):
     one = f"{rules}{add('x')}/"
 
     for method, path in (("POST", rules), ("PUT", one), ("PATCH", one)):
-        refused = ask(method, path, {"rule_json": text}, word="Token")
+        refused = ask(method, path, {"rule_json": text}, scheme="Token")
         assert refused.status_code == 400
         assert set(refused.json["errors"]) == {"rule_json"}
 
 
 def test_an_update_changes_only_what_it_says(ask, rules, world):
-    body = {"name": "x", "rule_json": TREE, "actions": [to(world.integration.unique_id)]}
+    body = {"name": "x", "rule_json": TREE, "actions": [build_target(world.integration.unique_id)]}
     made = ask("POST", rules, body).json
     one = f"{rules}{made['unique_id']}/"
 
@@ -201,11 +205,11 @@ def test_an_update_changes_only_what_it_says(ask, rules, world):
     assert ask("PATCH", one, {"actions": None}).json["actions"] == []
 
 
-def test_new_rules_come_last(add, names):
+def test_new_rules_come_last(add, list_names):
     for name in "abc":
         add(name)
 
-    assert names() == ["a", "b", "c"]
+    assert list_names() == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
@@ -216,41 +220,41 @@ def test_new_rules_come_last(add, names):
     ],
     ids=str,
 )  # fmt: skip
-def test_a_rule_is_moved(ask, rules, add, names, rule, position, after):
+def test_a_rule_is_moved(ask, rules, add, list_names, rule, position, after):
     ids = {name: add(name) for name in "abcd"}
 
     moved = ask("PUT", rules, {"rule": ids[rule], "position": position})
 
     assert moved.status_code == 200
     assert [each["name"] for each in moved.json] == list(after)
-    assert names() == list(after)
+    assert list_names() == list(after)
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"rule": None}, {"rule": "x"}, {"rule": NOBODYS}, {"position": 0}, {"position": "x"}],
+    [{"rule": None}, {"rule": "x"}, {"rule": UNKNOWN_ROUTER}, {"position": 0}, {"position": "x"}],
     ids=str,
 )
-def test_moves_that_cannot_be(ask, rules, add, names, wrong):
+def test_moves_that_cannot_be(ask, rules, add, list_names, wrong):
     body = {"rule": add("a"), "position": 1}
 
     assert ask("PUT", rules, {**body, **wrong}).status_code == 400
     assert ask("PUT", rules, {"rule": body["rule"]}).status_code == 400
-    assert names() == ["a"]
+    assert list_names() == ["a"]
 
 
-def test_behind_a_deleted_rule_the_others_move_up(ask, rules, add, names):
+def test_behind_a_deleted_rule_the_others_move_up(ask, rules, add, list_names):
     ids = {name: add(name) for name in "abc"}
 
     assert ask("DELETE", f"{rules}{ids['b']}/").status_code == 204
 
-    assert names() == ["a", "c"]
+    assert list_names() == ["a", "c"]
     add("d")
-    assert names() == ["a", "c", "d"]
+    assert list_names() == ["a", "c", "d"]
 
 
 def test_a_router_has_no_more_rules_than_it_may(ask, rules, add, monkeypatch):
-    monkeypatch.setattr(routers.RULES, "most", 2)
+    monkeypatch.setattr(routers.RULES, "max_rows", 2)
     add("a")
     add("b")
 
@@ -264,21 +268,21 @@ def test_rules_die_with_their_router(ask, router, add):
     assert RouterRule.select().count() == 0
 
 
-def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules, names):
+def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules, list_names):
     start = threading.Barrier(4)
 
-    def one_more(name: str) -> int:
+    def add_rule(name: str) -> int:
         start.wait()
         return ask("POST", rules, {"name": name}).status_code
 
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(one_more, "abcd")) == {201}
-    assert sorted(names()) == list("abcd")
+        assert set(pool.map(add_rule, "abcd")) == {201}
+    assert sorted(list_names()) == list("abcd")
 
 
 def test_each_write_raises_the_version_of_the_configuration(ask, router, rules, add, world):
     def version() -> int:
-        return Configuration.get(Configuration.account == world.account).version
+        return ConfigVersion.get(ConfigVersion.account == world.account).version
 
     rule = add("a")
     seen = [version()]

@@ -14,7 +14,7 @@ from models.applications import GENERIC
 from models.base import connection
 from models.enums import WorkState
 from models.events import Event, Receipt
-from tests.waiting import until
+from tests.waiting import wait_until
 from workers import road, routing
 
 ROUNDS = 12
@@ -25,7 +25,7 @@ def workers(count=2):
     """Threads that look at every lane again and again; an error of theirs is raised at the end."""
     over, errors = threading.Event(), []
 
-    def works():
+    def run_lanes():
         while not over.wait(0.001):
             try:
                 with connection():
@@ -35,12 +35,12 @@ def workers(count=2):
                 errors.append(error)
                 return
 
-    threads = [threading.Thread(target=works) for _ in range(count)]
+    threads = [threading.Thread(target=run_lanes) for _ in range(count)]
     for thread in threads:
         thread.start()
     try:
         yield
-        until(lambda: errors or not waiting(), 30)
+        wait_until(lambda: errors or not has_pending(), 30)
     finally:
         over.set()
         for thread in threads:
@@ -48,8 +48,8 @@ def workers(count=2):
     assert not errors
 
 
-def waiting():
-    return any(table.select().where(table.state == WorkState.WAITING).exists() for table in (Receipt, Event))
+def has_pending():
+    return any(table.select().where(table.state == WorkState.PENDING).exists() for table in (Receipt, Event))
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def integration_path(world, service_path):
     return f"{service_path}integrations/{world.integration.unique_id}/"
 
 
-def by_entity():
+def list_by_entity():
     return {event.entity_id: event for event in Event.select()}
 
 
@@ -88,7 +88,7 @@ def test_a_changed_alert_rule(ask, world, send, integration_path):
             assert ask("PATCH", f"{rules}{made}/", changed).status_code == 200
             send(world.integration.integration_key, f"{number}")
 
-    found = by_entity()
+    found = list_by_entity()
     assert all(int(found[f"{n}"].message[1:]) >= n for n in range(ROUNDS))
 
 
@@ -98,18 +98,18 @@ def test_rules_that_come_and_go(ask, world, send, integration_path):
         for number in range(ROUNDS):
             made = ask("POST", rules, {"actions": [{"action_type": 3}]}).json["unique_id"]
             send(key, f"with {number}")
-            until(lambda: not waiting(), every=0.002)
+            wait_until(lambda: not has_pending(), every=0.002)
             assert ask("DELETE", f"{rules}{made}/").status_code == 204
             send(key, f"without {number}")
-            until(lambda: not waiting(), every=0.002)
+            wait_until(lambda: not has_pending(), every=0.002)
 
-    found = by_entity()
+    found = list_by_entity()
     assert all(found[f"with {n}"].suppressed for n in range(ROUNDS))
     assert not any(found[f"without {n}"].suppressed for n in range(ROUNDS))
 
 
 def test_a_changed_router_rule(ask, world, send, now):
-    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
     targets = [world.integration, other]
     router = ask("POST", "/api/v2/account/events/router/", {"name": "Front door"}).json
     rules = f"/api/v2/account/events/router/{router['unique_id']}/rulesets/"
@@ -120,22 +120,22 @@ def test_a_changed_router_rule(ask, world, send, now):
             changed = {"actions": [{"action_type": 0, "integration": target}]}
             assert ask("PATCH", f"{rules}{rule}/", changed).status_code == 200
             send(router["integration_key"], f"{number}")
-            until(lambda: not waiting(), every=0.002)
+            wait_until(lambda: not has_pending(), every=0.002)
 
-    found = by_entity()
+    found = list_by_entity()
     assert [found[f"{n}"].integration for n in range(ROUNDS)] == [targets[n % 2] for n in range(ROUNDS)]
 
 
-@pytest.mark.parametrize("what", ["create_incidents_for", "status"])
-def test_a_changed_integration_or_service(ask, world, send, service_path, integration_path, what):
-    path = integration_path if what == "create_incidents_for" else service_path
+@pytest.mark.parametrize("changed_kind", ["create_incidents_for", "status"])
+def test_a_changed_integration_or_service(ask, world, send, service_path, integration_path, changed_kind):
+    path = integration_path if changed_kind == "create_incidents_for" else service_path
     with workers():
         for number in range(ROUNDS):
-            assert ask("PATCH", path, {what: number % 2}).status_code == 200
+            assert ask("PATCH", path, {changed_kind: number % 2}).status_code == 200
             send(world.integration.integration_key, f"{number}")
-            until(lambda: not waiting(), every=0.002)
+            wait_until(lambda: not has_pending(), every=0.002)
 
-    found = by_entity()
+    found = list_by_entity()
     assert [found[f"{n}"].incident_created for n in range(ROUNDS)] == [bool(n % 2) for n in range(ROUNDS)]
 
 

@@ -35,7 +35,7 @@ def send(ask, world):
 
 
 @pytest.fixture
-def things(world, now):
+def references(world, now):
     """One of each thing that a team's rules can name, by the action that names it."""
     made = {
         table: table.create(unique_id=new_uuid(), team=world.team, name="x", creation_date=now)
@@ -73,11 +73,12 @@ def keys(world) -> dict[RuleAction, str]:
     return {RuleAction.ASSIGN_ROLE: IncidentRole.get(IncidentRole.team == world.team).unique_id}
 
 
-def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, things, keys):
-    given = {**things, RuleAction.HASH_ENTITY_ID: "", RuleAction.SUPPRESS: ""}
-    assert set(given) == set(RuleAction)
+def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, references, keys):
+    action_values = {**references, RuleAction.HASH_ENTITY_ID: "", RuleAction.SUPPRESS: ""}
+    assert set(action_values) == set(RuleAction)
     actions = [
-        {"action_type": int(kind), "value": value, "key": keys.get(kind, "")} for kind, value in given.items()
+        {"action_type": int(kind), "value": value, "key": keys.get(kind, "")}
+        for kind, value in action_values.items()
     ]
     made = ask("POST", rules, {"description": "all of it", "actions": actions})
     assert made.status_code == 201, made.json
@@ -91,10 +92,10 @@ def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, 
     assert len(record["actions"]) == len(RuleAction)
 
 
-def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, things, keys):
+def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, references, keys):
     for kind in (RuleAction.CHANGE_ALERT_TYPE, RuleAction.DELAY_NOTIFICATIONS):
-        things.pop(kind)
-    for kind, value in things.items():
+        references.pop(kind)
+    for kind, value in references.items():
         action = {"action_type": int(kind), "value": value, "key": keys.get(kind, "")}
         assert ask("POST", rules, {"actions": [action]}).status_code == 201
     send(CRITICAL)
@@ -140,14 +141,14 @@ def test_an_incident_of_an_alert_has_a_context_window_and_one_made_by_hand_has_n
     send(CRITICAL)
     ask("POST", "/api/incidents/", {"title": "by hand", "service": world.service.unique_id})
 
-    alerted, by_hand = (ask("GET", f"/api/incidents/{number}/").json for number in (1, 2))
+    alerted, manual = (ask("GET", f"/api/incidents/{number}/").json for number in (1, 2))
     assert alerted["context_window_end"] == alerted["creation_date"]
     assert alerted["context_window_start"] < alerted["context_window_end"]
-    assert (by_hand["context_window_start"], by_hand["context_window_end"]) == (None, None)
+    assert (manual["context_window_start"], manual["context_window_end"]) == (None, None)
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "requested_options",
     [
         {"sla": 5, "escalation_policy": [], "priority": {"a": 1}, "tags": "x", "stakeholders": 7},
         {"tags": [None, {}, []], "stakeholder_comms": "x", "sla": "gone"},
@@ -155,8 +156,8 @@ def test_an_incident_of_an_alert_has_a_context_window_and_one_made_by_hand_has_n
     ],
     ids=str,
 )
-def test_wishes_that_make_no_sense_are_ignored_without_an_error(send, wishes):
-    assert send({**CRITICAL, **wishes}).status_code == 200
+def test_wishes_that_make_no_sense_are_ignored_without_an_error(send, requested_options):
+    assert send({**CRITICAL, **requested_options}).status_code == 200
 
     assert Incident.select().count() == 1
     assert Event.get().state == WorkState.DONE
@@ -172,7 +173,7 @@ def test_a_draft_says_what_the_rule_then_does(ask, world, rules, send):
         ],
     }
     integration = world.integration.unique_id
-    tried = ask(
+    dry_run = ask(
         "POST", "/api/tocsin/rules/try/", {**rule, "payload": CRITICAL, "integration": integration}
     ).json
     ask("POST", rules, rule)
@@ -181,7 +182,7 @@ def test_a_draft_says_what_the_rule_then_does(ask, world, rules, send):
     (alert,) = ask("GET", f"/api/tocsin/alerts/{trace}/").json["alerts"]
     done = alert["rules"][0]["actions"]
     assert (
-        [each["to"] for each in tried["actions"]]
+        [each["to"] for each in dry_run["actions"]]
         == [each["to"] for each in done]
         == ["db1-disk", "on db1-disk"]
     )

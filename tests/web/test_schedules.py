@@ -20,7 +20,7 @@ def path(world) -> str:
 
 @pytest.fixture
 def layer(world) -> dict:
-    return {"shift_length": DAY_S, "rotation_start_time": START, "users": turns(world.alice, world.bob)}
+    return {"shift_length": DAY_S, "rotation_start_time": START, "users": build_turns(world.alice, world.bob)}
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def change(ask, path):
     return lambda schedule, values: ask("PATCH", f"{path}{schedule['unique_id']}/", values)
 
 
-def turns(*people, **more):
+def build_turns(*people, **more):
     return [{"user": person.username, **more} for person in people]
 
 
@@ -75,7 +75,7 @@ def test_a_layer_is_answered_as_it_was_given_with_what_was_left_out(make, layer,
 
 
 @pytest.mark.parametrize(
-    ("given", "answered"),
+    ("layers_before", "answered"),
     [
         ({"shift_length": "3600"}, {"shift_length": 3600}),
         ({"shift_length": 7200.0}, {"shift_length": 7200}),
@@ -95,8 +95,8 @@ def test_a_layer_is_answered_as_it_was_given_with_what_was_left_out(make, layer,
     ],
     ids=str,
 )  # fmt: skip
-def test_what_clients_write_otherwise_is_understood(make, layer, given, answered):
-    made = make(layers=[{**layer, **given}])["layers"][0]
+def test_what_clients_write_otherwise_is_understood(make, layer, layers_before, answered):
+    made = make(layers=[{**layer, **layers_before}])["layers"][0]
 
     assert {name: made[name] for name in answered} == answered
 
@@ -114,11 +114,11 @@ def test_somebody_may_have_several_turns_in_the_order_of_positions(make, layer, 
 
 
 @pytest.mark.parametrize(
-    ("given", "answered"),
+    ("layers_before", "answered"),
     [("9:5", "09:05:00"), ("09:05:07", "09:05:07"), ("0:0:0", "00:00:00"), (" 23:59 ", "23:59:00")],
 )
-def test_a_time_of_day_is_answered_in_full(make, layer, given, answered):
-    restriction = {"duration": 60, "start_time_of_day": given}
+def test_a_time_of_day_is_answered_in_full(make, layer, layers_before, answered):
+    restriction = {"duration": 60, "start_time_of_day": layers_before}
 
     made = make(layers=[{**layer, "restriction_type": 1, "restrictions": [restriction]}])["layers"][0]
 
@@ -195,9 +195,9 @@ def test_what_is_no_time_zone_is_refused(ask, path, zone):
 @pytest.mark.parametrize("field", ["layers", "overrides"])
 def test_nobody_of_another_account_has_a_turn(ask, path, layer, override, world, field):
     stranger = {**override, "user": world.mallory.username}
-    one = {"layers": {**layer, "users": turns(world.bob, world.mallory)}, "overrides": stranger}[field]
+    one = {"layers": {**layer, "users": build_turns(world.bob, world.mallory)}, "overrides": stranger}[field]
 
-    refused = ask("POST", path, {"name": "x", field: [one]}, word="Token")
+    refused = ask("POST", path, {"name": "x", field: [one]}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, [field])
     assert Schedule.select().count() == 0
@@ -213,7 +213,7 @@ def test_nobody_who_left_has_a_turn(ask, path, layer, override, world, now, fiel
 
 
 def test_anybody_of_the_account_may_have_one(make, layer, world):
-    users = make(layers=[{**layer, "users": turns(world.charlie)}])["layers"][0]["users"]
+    users = make(layers=[{**layer, "users": build_turns(world.charlie)}])["layers"][0]["users"]
 
     assert [turn["user"] for turn in users] == [world.charlie.username]
 
@@ -225,15 +225,15 @@ def test_what_is_sent_back_as_it_was_received_stays(ask, path, make, layer, over
     schedule = make(layers=[layer, weekly], overrides=[override, {**override, "name": "Again"}])
 
     assert ask(method, f"{path}{schedule['unique_id']}/", schedule).json == schedule
-    assert ask(method, f"{path}{schedule['unique_id']}/", without_nulls(schedule)).json == schedule
+    assert ask(method, f"{path}{schedule['unique_id']}/", remove_nulls(schedule)).json == schedule
 
 
-def without_nulls(value):
+def remove_nulls(value):
     """As the published Python client sends everything."""
     if isinstance(value, list):
-        return [without_nulls(one) for one in value]
+        return [remove_nulls(one) for one in value]
     if isinstance(value, dict):
-        return {name: without_nulls(one) for name, one in value.items() if one is not None}
+        return {name: remove_nulls(one) for name, one in value.items() if one is not None}
     return value
 
 
@@ -249,12 +249,12 @@ def test_lists_that_are_left_out_stay_and_those_that_are_given_replace(make, cha
 
 def test_only_the_layer_that_changed_says_that_it_was_edited(make, change, layer, world):
     schedule = make(layers=[layer, {**layer, "name": "Second"}])
-    given = deepcopy(schedule["layers"])
-    given[1]["users"].reverse()
-    for turn in given[1]["users"]:
+    layers_before = deepcopy(schedule["layers"])
+    layers_before[1]["users"].reverse()
+    for turn in layers_before[1]["users"]:
         del turn["position"]
 
-    first, second = change(schedule, {"layers": given}).json["layers"]
+    first, second = change(schedule, {"layers": layers_before}).json["layers"]
 
     assert first == schedule["layers"][0]
     assert second["last_edited"] is not None
@@ -314,8 +314,10 @@ def test_known_overrides_keep_their_age(make, change, override, store):
     with time_machine.travel(born + timedelta(days=1)):
         changed = change(schedule, {"overrides": [{**schedule["overrides"][0], "name": "x"}, override]}).json
 
-    kept = ScheduleOverride.select().where(ScheduleOverride.unique_id == changed["overrides"][0]["unique_id"])
-    assert kept.get().creation_date == born
+    override_kept = ScheduleOverride.select().where(
+        ScheduleOverride.unique_id == changed["overrides"][0]["unique_id"]
+    )
+    assert override_kept.get().creation_date == born
     assert [one["name"] for one in changed["overrides"]] == ["x", "Override-2"]
 
 
@@ -341,7 +343,7 @@ def test_as_many_overrides_as_there_may_be(make, change, override, ask, path):
     assert change(schedule, {"overrides": schedule["overrides"]}).json == schedule
 
 
-def names(schedule_id):
+def list_names(schedule_id):
     return [{"delay": 0, "targets": [{"target_type": 1, "target_id": schedule_id}] * 2}]
 
 
@@ -349,7 +351,10 @@ def test_connections_are_the_policies_that_name_it(ask, path, make, world):
     schedule, other = make(), make()
     policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
     for _ in range(2):
-        assert ask("POST", policies, {"name": "x", "rules": names(schedule["unique_id"])}).status_code == 201
+        assert (
+            ask("POST", policies, {"name": "x", "rules": list_names(schedule["unique_id"])}).status_code
+            == 201
+        )
 
     assert [one["connections"] for one in ask("GET", path).json] == [2, 0]
     assert ask("GET", f"{path}{schedule['unique_id']}/").json["connections"] == 2
@@ -359,7 +364,7 @@ def test_connections_are_the_policies_that_name_it(ask, path, make, world):
 def test_one_that_a_policy_names_may_be_deleted(ask, path, make, world):
     schedule = make()
     policy = f"/api/account/teams/{world.team.unique_id}/escalation_policies/{world.policy.unique_id}/"
-    ask("PATCH", policy, {"rules": names(schedule["unique_id"])})
+    ask("PATCH", policy, {"rules": list_names(schedule["unique_id"])})
 
     assert ask("DELETE", f"{path}{schedule['unique_id']}/").status_code == 204
 
@@ -367,8 +372,8 @@ def test_one_that_a_policy_names_may_be_deleted(ask, path, make, world):
     assert left["rules"][0]["targets"][0]["target_id"] == schedule["unique_id"]
     # What it says already may be sent back with other things changed.
     assert ask("PUT", policy, {**left, "name": "Changed"}).json["name"] == "Changed"
-    anew = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
-    assert ask("POST", anew, left).status_code == 400
+    new_policy_path = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
+    assert ask("POST", new_policy_path, left).status_code == 400
 
 
 def test_the_other_path_is_the_same(ask, path, make):

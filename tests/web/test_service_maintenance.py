@@ -28,19 +28,19 @@ def service(team, world) -> str:
 def window(ask, team, world):
     """window(start, end): in hours from now, as is `repeat_until`; the path of what was made."""
 
-    def made(start=-1, end=1, repeat_until=None, **more):
+    def create(start=-1, end=1, repeat_until=None, **more):
         now = datetime.now(UTC)
         times = {"start_time": start, "end_time": end, "repeat_until": repeat_until}
-        given = {name: hours for name, hours in times.items() if hours is not None}
-        body = {name: (now + hours * HOUR).isoformat() for name, hours in given.items()}
+        hours_given = {name: hours for name, hours in times.items() if hours is not None}
+        body = {name: (now + hours * HOUR).isoformat() for name, hours in hours_given.items()}
         answer = ask("POST", f"{team}/maintenance/", {**body, "services": [world.service.unique_id], **more})
         assert answer.status_code == 201
         return f"{team}/maintenance/{answer.json['unique_id']}/"
 
-    return made
+    return create
 
 
-def shown(answer) -> dict:
+def get_state(answer) -> dict:
     return {name: answer[name] for name in STORED}
 
 
@@ -49,24 +49,24 @@ def test_inside_a_window_it_is_under_maintenance_wherever_it_is_shown(ask, team,
     number = ask("POST", "/api/incidents/", incident).json["incident_number"]
     path = window()
 
-    def everywhere():
+    def list_states():
         return [
-            shown(ask("GET", service).json),
-            *[shown(one) for one in ask("GET", f"{team}/services/").json],
-            shown(ask("PATCH", service, {"name": "Checkout"}).json),
-            shown(ask("GET", f"/api/incidents/{number}/").json["service_object"]),
+            get_state(ask("GET", service).json),
+            *[get_state(one) for one in ask("GET", f"{team}/services/").json],
+            get_state(ask("PATCH", service, {"name": "Checkout"}).json),
+            get_state(ask("GET", f"/api/incidents/{number}/").json["service_object"]),
             *[
-                shown(one["service_object"])
+                get_state(one["service_object"])
                 for one in ask("POST", "/api/incidents/filter/", {"status": 0}).json["results"]
             ],
-            shown(ask("POST", "/api/incidents/", incident).json["service_object"]),
+            get_state(ask("POST", "/api/incidents/", incident).json["service_object"]),
         ]
 
-    found = everywhere()
+    found = list_states()
     assert found == [INSIDE] * len(found)
 
     assert ask("DELETE", path).status_code == 204
-    found = everywhere()
+    found = list_states()
     assert found == [STORED] * len(found)
 
 
@@ -84,7 +84,7 @@ def test_inside_a_window_it_is_under_maintenance_wherever_it_is_shown(ask, team,
 def test_only_while_it_holds(ask, service, window, start, end, more, expected):
     window(start, end, **more)
 
-    assert shown(ask("GET", service).json) == expected
+    assert get_state(ask("GET", service).json) == expected
 
 
 @pytest.mark.parametrize(
@@ -112,11 +112,11 @@ def test_repeats_until_the_calendar_ends_hinder_nobody(ask, world, service, wind
 def test_what_is_stored_comes_back_when_the_window_is_over(ask, service, window):
     ask("PATCH", service, {"status": 2})
     path = window()
-    assert shown(ask("GET", service).json) == INSIDE
+    assert get_state(ask("GET", service).json) == INSIDE
 
     ask("PATCH", path, {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()})
 
-    assert shown(ask("GET", service).json) == {"under_maintenance": False, "status": 2}
+    assert get_state(ask("GET", service).json) == {"under_maintenance": False, "status": 2}
 
 
 def test_what_is_written_within_is_stored(ask, service, window):
@@ -124,10 +124,10 @@ def test_what_is_written_within_is_stored(ask, service, window):
     ask("PATCH", service, {"under_maintenance": True, "status": 3})
     ask("DELETE", path)
 
-    assert shown(ask("GET", service).json) == {"under_maintenance": True, "status": 3}
+    assert get_state(ask("GET", service).json) == {"under_maintenance": True, "status": 3}
 
 
-OVER = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
+ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
 
 
 @pytest.mark.parametrize(
@@ -152,10 +152,10 @@ def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maint
     ask("PATCH", service, before)
     path = window()
     answer = ask("PUT", service, {**ask("GET", service).json, **changes})
-    assert shown(answer.json) == {**INSIDE, "status": 4 if after["status"] else 0}
+    assert get_state(answer.json) == {**INSIDE, "status": 4 if after["status"] else 0}
 
-    ask("PATCH", path, OVER)
-    assert shown(ask("GET", service).json) == after
+    ask("PATCH", path, ENDED)
+    assert get_state(ask("GET", service).json) == after
 
 
 @pytest.mark.parametrize("before", [STORED, {"status": 0}, {"under_maintenance": True}], ids=str)
@@ -163,38 +163,38 @@ def test_nor_does_one_that_is_written_back_after_the_end(ask, service, window, b
     ask("PATCH", service, before)
     path = window()
     read = ask("GET", service).json
-    ask("PATCH", path, OVER)
+    ask("PATCH", path, ENDED)
     answer = ask("PUT", service, {**read, "name": "Till"})
 
-    assert (answer.json["name"], shown(answer.json)) == ("Till", {**STORED, **before})
+    assert (answer.json["name"], get_state(answer.json)) == ("Till", {**STORED, **before})
 
 
 @pytest.mark.parametrize(
-    ("hours_ago", "given", "is_stored"),
+    ("hours_ago", "hours_given", "is_stored"),
     [(1, INSIDE, False), (25, INSIDE, True), (1, {**INSIDE, "status": 1}, True)],
     ids=["what was shown", "what was shown long ago", "one of both"],
 )
 def test_after_a_window_who_sets_what_was_not_shown_then_means_it(
-    ask, service, window, hours_ago, given, is_stored
+    ask, service, window, hours_ago, hours_given, is_stored
 ):
     window(-30, -hours_ago)
-    ask("PUT", service, {**ask("GET", service).json, **given})
+    ask("PUT", service, {**ask("GET", service).json, **hours_given})
 
-    assert shown(ask("GET", service).json) == (given if is_stored else STORED)
+    assert get_state(ask("GET", service).json) == (hours_given if is_stored else STORED)
 
 
 def test_without_a_window_a_put_sets_both(ask, service):
     read = ask("GET", service).json
     ask("PUT", service, {**read, **INSIDE})
 
-    assert shown(ask("GET", service).json) == INSIDE
+    assert get_state(ask("GET", service).json) == INSIDE
 
 
 def test_a_disabled_service_shows_that_it_is(ask, service, window):
     ask("PATCH", service, {"status": 0})
     window()
 
-    assert shown(ask("GET", service).json) == {"under_maintenance": True, "status": 0}
+    assert get_state(ask("GET", service).json) == {"under_maintenance": True, "status": 0}
 
 
 def test_a_list_takes_as_many_queries_however_many_windows_there_are(ask, team, window, statements):
@@ -229,6 +229,6 @@ def test_a_window_holds_for_every_alert_that_is_accepted_after_its_answer(ask, w
     ask("DELETE", path)
     assert not suppressed("c")
 
-    assert maintenance.release() == 1
+    assert maintenance.release_deferred() == 1
     road.run(world.service.id)
     assert not suppressed("b", send=False)

@@ -29,23 +29,23 @@ def body(world) -> dict:
 def test_a_service_has_the_interfaces_defaults(ask, team, body, world):
     made = ask("POST", f"{team}/services/", body).json
 
-    wanted = {
+    expected = {
         "name": "", "auto_resolve_timeout": 0, "created_by": world.alice.username, "sla": None,
         "team_priority": None, "task_template": None, "acknowledgement_timeout_enabled": False,
         "acknowledgement_timeout": 600, "status": 1, "under_maintenance": False, "collation": 0,
         "collation_time": 0, "team": world.team.unique_id,
     }  # fmt: skip
-    assert {name: made[name] for name in wanted} == wanted
+    assert {name: made[name] for name in expected} == expected
 
 
-@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
 @pytest.mark.parametrize("missing", ["escalation_policy", "sla", "team_priority"])
-def test_its_references_may_be_blank_but_not_missing(ask, team, service, body, word, missing):
+def test_its_references_may_be_blank_but_not_missing(ask, team, service, body, scheme, missing):
     del body[missing]
 
-    assert ask("POST", f"{team}/services/", body, word=word).status_code == 400
-    assert ask("PUT", service, body, word=word).status_code == 400
-    assert ask("PATCH", service, body, word=word).status_code == 200
+    assert ask("POST", f"{team}/services/", body, scheme=scheme).status_code == 400
+    assert ask("PUT", service, body, scheme=scheme).status_code == 400
+    assert ask("PATCH", service, body, scheme=scheme).status_code == 200
 
 
 @pytest.mark.parametrize("policy", ["", None, "x", NO_SUCH_ID])
@@ -100,7 +100,7 @@ def test_the_rules_hold_for_what_a_change_leaves_as_it_was(ask, service):
     assert ask("PATCH", service, {"name": "x"}).json["acknowledgement_timeout"] == 900
 
 
-def rules(*steps: tuple, **more) -> dict:
+def build_rules(*steps: tuple, **more) -> dict:
     listed = [
         {"delay": delay, "targets": [{"target_type": 2, "target_id": name} for name in names]}
         for delay, *names in steps
@@ -109,7 +109,7 @@ def rules(*steps: tuple, **more) -> dict:
 
 
 def test_a_policy_keeps_its_steps_in_order_and_numbers_them(ask, team, world):
-    body = rules((0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10",))
+    body = build_rules((0, world.alice.username), (5.0, world.bob.username, world.alice.username), ("10",))
 
     made = ask("POST", f"{team}/escalation_policies/", body).json
 
@@ -121,7 +121,7 @@ def test_a_policy_keeps_its_steps_in_order_and_numbers_them(ask, team, world):
 
 
 def test_positions_that_a_client_gives_count(ask, team, world):
-    body = rules((5, world.bob.username), (0, world.alice.username))
+    body = build_rules((5, world.bob.username), (0, world.alice.username))
     for rule, position in zip(body["rules"], (2, 1), strict=True):
         rule["position"] = position
         rule["targets"][0]["position"] = 1
@@ -180,10 +180,10 @@ def test_a_policy_that_a_service_uses_stays(ask, team, world, service):
 
 def test_put_of_a_policy_changes_only_what_is_given(ask, team, world):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
-    body = rules((0, world.bob.username))
+    body = build_rules((0, world.bob.username))
 
     assert ask("PUT", path, {"name": "x"}).status_code == 400
-    assert ask("PUT", path, {"name": "x"}, word="Token").status_code == 200
+    assert ask("PUT", path, {"name": "x"}, scheme="Token").status_code == 200
     assert ask("PUT", path, body).json["summary"] == world.policy.summary
 
 
@@ -227,7 +227,7 @@ def test_an_integration_may_be_described(ask, integrations):
 def test_a_key_of_no_integration_is_not_made_anew(ask):
     path = "/api/account/regenerate_integration_key/"
 
-    refused = ask("POST", path, {"integration_unique_id": NO_SUCH_ID}, word="Token")
+    refused = ask("POST", path, {"integration_unique_id": NO_SUCH_ID}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["integration_unique_id"])
 
@@ -246,11 +246,11 @@ def test_a_new_key_takes_the_place_of_the_old(ask, world):
 
 def test_what_is_deleted_meanwhile_is_not_found(ask, world, monkeypatch):
     @contextmanager
-    def too_late():
+    def delete_meanwhile():
         Integration.delete().execute()
         yield
 
-    monkeypatch.setattr("web.integrations.configuring", too_late)
+    monkeypatch.setattr("web.integrations.config_transaction", delete_meanwhile)
     path = "/api/account/regenerate_integration_key/"
 
     answer = ask("POST", path, {"integration_unique_id": world.integration.unique_id})

@@ -3,13 +3,13 @@
 import pytest
 from marshmallow import ValidationError
 
-from web.shapes import GivenMoment, MaybeMoment, Shape, TimeZone
+from web.shapes import InputMoment, OptionalMoment, Schema, TimeZone
 
 
-class Sample(Shape):
+class Sample(Schema):
     zone = TimeZone()
-    at = GivenMoment()
-    until = MaybeMoment()
+    at = InputMoment()
+    until = OptionalMoment()
 
 
 @pytest.mark.parametrize("name", ["Europe/Berlin", "Asia/Calcutta", "UTC", "Australia/Lord_Howe"])
@@ -32,15 +32,15 @@ def test_no_time_zone_is_utc(nothing):
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"),
+    ("moment_text", "shown"),
     [
         ("2026-07-08T11:26:33Z", "2026-07-08T11:26:33Z"),
         ("2026-07-08T11:26:33.5+02:00", "2026-07-08T09:26:33.500000Z"),
         ("2026-07-08", "2026-07-08T00:00:00Z"),
     ],
 )
-def test_moments_come_back_as_precise_as_they_were_given(given, shown):
-    assert Sample().dump(Sample().load({"at": given})) == {"at": shown}
+def test_moments_come_back_as_precise_as_they_were_given(moment_text, shown):
+    assert Sample().dump(Sample().load({"at": moment_text})) == {"at": shown}
 
 
 def test_a_moment_that_may_be_absent_is_absent_when_blank():

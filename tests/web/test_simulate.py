@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models import founding
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.applications import GENERIC, PROMETHEUS
 from models.base import db, store
 from models.enums import ServiceStatus
@@ -41,25 +41,25 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 def simulate(ask, world):
     """simulate(at=..., ...) -> what would come of an alert of the team's integration."""
 
-    def told_of(*, who="alice", **more):
+    def simulate_alert(*, who="alice", **more):
         body = {"integration": world.integration.unique_id, "at": NOON, "alert": DISK, **more}
         answer = ask("POST", SIMULATE, body, who=who)
         assert answer.status_code == 200, answer.json
         return answer.json
 
-    return told_of
+    return simulate_alert
 
 
-def told(answer):
+def list_notified(answer):
     """Who is told by what, after how many minutes."""
     return [
         (each["person"], each["contact"], each["after"] / 60)
-        for each in answer["happenings"]
-        if each["kind"] == "told"
+        for each in answer["simulated_events"]
+        if each["kind"] == "notified"
     ]
 
 
-def everything():
+def dump_all_rows():
     tables = [table for table in TABLES if table._meta.table_name != "token"]
     return {
         table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
@@ -72,21 +72,21 @@ def test_it_tells_who_by_what_when_and_why(simulate, world):
     found = simulate(**{"for": 600})
 
     assert (found["at"], found["until"]) == ("2026-03-04T12:00:00.000000Z", "2026-03-04T12:10:00.000000Z")
-    first = next(each for each in found["happenings"] if each["kind"] == "told")
+    first = next(each for each in found["simulated_events"] if each["kind"] == "notified")
     assert first == {
         "at": "2026-03-04T12:00:00.000000Z",
         "after": 0.0,
-        "kind": "told",
+        "kind": "notified",
         "what": "escalation",
-        "why": "named by step 1 of policy Default Escalation Policy",
+        "reason": "named by step 1 of policy Default Escalation Policy",
         "incident": 1,
         "person": "Alice",
         "username": world.alice.username,
         "channel": "email",
         "contact": first["contact"],
     }
-    assert [(person, after) for person, _, after in told(found)] == [("Alice", 0), ("Bob", 5)]
-    assert [(each["person"], each["email"], each["after"]) for each in found["told"]] == [
+    assert [(person, after) for person, _, after in list_notified(found)] == [("Alice", 0), ("Bob", 5)]
+    assert [(each["person"], each["email"], each["after"]) for each in found["notified"]] == [
         ("Alice", "alice@example.org", 0.0),
         ("Bob", "bob@example.org", 300.0),
     ]
@@ -99,7 +99,7 @@ def test_it_tells_who_by_what_when_and_why(simulate, world):
 def test_its_answer_is_as_the_description_says(simulate, described):
     schema = described.paths[SIMULATE]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
 
-    assert described.problems(schema, simulate()) == []
+    assert described.find_mismatches(schema, simulate()) == []
 
 
 @pytest.mark.parametrize("more", [{}, {"with_open": True}], ids=["alone", "with what is open"])
@@ -110,15 +110,15 @@ def test_no_row_is_written_no_bell_rung_and_no_turn_taken(ask, simulate, world, 
     accept(world, now, **DISK)
     road.run(world.service.id)
     ask("GET", "/api/user/profile/")
-    before = everything()
-    rung = []
-    monkeypatch.setattr(bell, "ring", lambda *given: rung.append(given))
+    before = dump_all_rows()
+    enqueued = []
+    monkeypatch.setattr(bell, "enqueue", lambda *given: enqueued.append(given))
 
     found = simulate(at=(store().now() + DAY).isoformat(), **more)
 
-    assert len(found["happenings"]) > 1 or more
-    assert everything() == before
-    assert rung == []
+    assert len(found["simulated_events"]) > 1 or more
+    assert dump_all_rows() == before
+    assert enqueued == []
 
 
 def test_the_same_question_has_the_same_answer(simulate):
@@ -130,24 +130,26 @@ def test_the_same_question_has_the_same_answer(simulate):
 def test_overrides_and_forwarding_of_that_moment_count_that_are_long_over_or_yet_to_come(
     simulate, world, now
 ):
-    rota = layers.schedule(world.team, layers.layer(world.alice))
-    set_policy(world, (0, rota))
+    on_call_schedule = layers.schedule(world.team, layers.layer(world.alice))
+    set_policy(world, (0, on_call_schedule))
     for start, person in ((now - 900 * DAY, world.bob), (now + 900 * DAY, world.charlie)):
         ScheduleOverride.create(
-            unique_id=new_uuid(), schedule=rota, user=person, name="Swap", creation_date=now,
+            unique_id=new_uuid(), schedule=on_call_schedule, user=person, name="Swap", creation_date=now,
             start_time=start, end_time=start + DAY,
         )  # fmt: skip
-    away = now - 700 * DAY
+    far_from_now = now - 700 * DAY
     ForwardingRule.create(
         unique_id=new_uuid(), user=world.alice, to_user=world.charlie, created_by=world.alice,
-        from_date=away, to_date=away + DAY, creation_date=now,
+        from_date=far_from_now, to_date=far_from_now + DAY, creation_date=now,
     )  # fmt: skip
     layers_before = [{**layers.layer(world.alice, start=now - 1000 * DAY)}]
-    type(rota).update(layers=layers_before).where(type(rota).id == rota.id).execute()
-    raise_version(world.account.id)
+    type(on_call_schedule).update(layers=layers_before).where(
+        type(on_call_schedule).id == on_call_schedule.id
+    ).execute()
+    bump_version(world.account.id)
 
-    moments = (now, now - 900 * DAY, now + 900 * DAY, away)
-    people = [[each["person"] for each in simulate(at=moment.isoformat())["told"]] for moment in moments]
+    moments = (now, now - 900 * DAY, now + 900 * DAY, far_from_now)
+    people = [[each["person"] for each in simulate(at=moment.isoformat())["notified"]] for moment in moments]
 
     assert people == [["Alice"], ["Bob"], ["Charlie"], ["Charlie"]]
 
@@ -157,7 +159,7 @@ def test_by_turns_it_is_told_whose_turn_it_is_now_and_nobody_has_had_it(simulate
     set_policy(world, (0, world.alice, world.bob), assignment_settings=settings)
 
     assert [simulate()["incidents"][0]["assigned_to"] for _ in range(2)] == ["Alice", "Alice"]
-    EscalationPolicy.update(turn=1).execute()
+    EscalationPolicy.update(next_target=1).execute()
     assert simulate()["incidents"][0]["assigned_to"] == "Bob"
 
 
@@ -165,14 +167,14 @@ def test_rules_act_and_say_what_they_looked_at(simulate, world):
     rule = add_rule(
         world, {"action_type": 19, "value": "120"}, when=equals("payload.host", "db1"), description="Later"
     )
-    raise_version(world.account.id)
+    bump_version(world.account.id)
 
     found = simulate(alert={**DISK, "payload": {"host": "db1"}})
 
     (alert,) = found["alerts"]
     assert [(each["rule"], each["matches"]) for each in alert["rules"]] == [(rule.unique_id, True)]
-    assert alert["road"][2] == {"stage": "rules", "reason": "1 of 1 alert rules matched"}
-    assert [each["after"] for each in found["told"]] == [120.0]
+    assert alert["stages"][2] == {"stage": "rules", "reason": "1 of 1 alert rules matched"}
+    assert [each["after"] for each in found["notified"]] == [120.0]
 
 
 def test_a_disabled_service_opens_nothing(simulate, world):
@@ -180,8 +182,10 @@ def test_a_disabled_service_opens_nothing(simulate, world):
 
     found = simulate()
 
-    assert [each["why"] for each in found["happenings"]] == ["the service is disabled: stored, no incident"]
-    assert (found["told"], found["incidents"]) == ([], [])
+    assert [each["reason"] for each in found["simulated_events"]] == [
+        "the service is disabled: stored, no incident"
+    ]
+    assert (found["notified"], found["incidents"]) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -194,12 +198,14 @@ def test_an_integration_that_takes_no_alerts_says_so(simulate, world, column, wh
 
     found = simulate()
 
-    assert [each["why"] for each in found["happenings"]] == [f"not accepted: the integration is {why}"]
-    assert (found["told"], found["alerts"]) == ([], [])
+    assert [each["reason"] for each in found["simulated_events"]] == [
+        f"not accepted: the integration is {why}"
+    ]
+    assert (found["notified"], found["alerts"]) == ([], [])
 
 
 def test_a_payload_is_read_as_its_tool_sends_it(simulate, world, now):
-    prometheus = founding.new_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
+    prometheus = founding.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
     body = {
         "alerts": [
             {"labels": {"alertname": name, "severity": "critical"}, "fingerprint": name, "status": "firing"}
@@ -208,26 +214,26 @@ def test_a_payload_is_read_as_its_tool_sends_it(simulate, world, now):
     }
 
     by_its_own = simulate(integration=prometheus.unique_id, alert=None, payload=body)
-    said = simulate(alert=None, payload=body, source="prometheus")
+    error = simulate(alert=None, payload=body, source="prometheus")
 
     assert [each["entity_id"] for each in by_its_own["alerts"]] == ["Full", "Slow"]
-    assert by_its_own["source"] == said["source"] == "prometheus"
-    assert len(said["incidents"]) == 2
+    assert by_its_own["source"] == error["source"] == "prometheus"
+    assert len(error["incidents"]) == 2
 
 
 def test_a_service_is_enough_where_it_has_one_integration_for_the_source(ask, simulate, world, now):
     service = {"integration": None, "service": world.service.unique_id}
     assert simulate(**service)["integration"]["name"] == "Probe"
 
-    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
     answer = ask("POST", SIMULATE, {**service, "alert": DISK})
     assert answer.json["errors"] == {"integration": ["Say which one: Probe, Other."]}
 
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
-    founding.new_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
+    founding.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
     assert simulate(**service)["integration"]["name"] == "Probe"
-    burning = {"labels": {"alertname": "x"}, "status": "firing", "fingerprint": "x"}
-    body = {"alert": None, "payload": {"alerts": [burning]}, "source": "prometheus"}
+    open_incident = {"labels": {"alertname": "x"}, "status": "firing", "fingerprint": "x"}
+    body = {"alert": None, "payload": {"alerts": [open_incident]}, "source": "prometheus"}
     assert simulate(**service, **body)["integration"]["name"] == "Prometheus"
 
 
@@ -241,11 +247,11 @@ def test_what_is_open_now_is_joined_where_that_is_asked(simulate, world):
     joined = simulate(at=(at + 40 * MINUTE).isoformat(), with_open=True)
     soon = simulate(at=(at + 10 * MINUTE).isoformat(), with_open=True, **{"for": 1800})
 
-    assert joined["alerts"][0]["road"][3]["reason"] == "its entity has an open incident"
+    assert joined["alerts"][0]["stages"][3]["reason"] == "its entity has an open incident"
     assert joined["incidents"][0]["incident_number"] == Incident.get().incident_number
-    assert [(person, after) for person, _, after in told(joined)] == [("Charlie", 60)]
-    assert [(person, after) for person, _, after in told(soon)] == [("Alice", 10), ("Bob", 20)]
-    assert [person for person, _, _ in told(simulate())] == ["Alice", "Bob", "Charlie"]
+    assert [(person, after) for person, _, after in list_notified(joined)] == [("Charlie", 60)]
+    assert [(person, after) for person, _, after in list_notified(soon)] == [("Alice", 10), ("Bob", 20)]
+    assert [person for person, _, _ in list_notified(simulate())] == ["Alice", "Bob", "Charlie"]
 
 
 def test_what_is_open_now_was_not_open_in_the_past(ask, world):
@@ -257,7 +263,7 @@ def test_what_is_open_now_was_not_open_in_the_past(ask, world):
 def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simulate, world):
     set_policy(world, (0, world.alice), (30, world.bob))
     Service.update(collation=1, collation_time=5).execute()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
     at = store().now()
     accept(world, at, exactly=True, **DISK)
     road.run(world.service.id, now=at)
@@ -266,9 +272,9 @@ def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simula
 
     other, joined = simulate(alert=hello, **soon), simulate(alert={**DISK, "entity_id": "db2"}, **soon)
 
-    assert (other["told"], other["incidents"], len(other["happenings"])) == ([], [], 1)
-    assert [each["person"] for each in joined["told"]] == ["Bob"]
-    assert {each["incident"] for each in joined["happenings"]} == {1}
+    assert (other["notified"], other["incidents"], len(other["simulated_events"])) == ([], [], 1)
+    assert [each["person"] for each in joined["notified"]] == ["Bob"]
+    assert {each["incident"] for each in joined["simulated_events"]} == {1}
 
 
 @pytest.mark.parametrize(
@@ -311,9 +317,9 @@ def test_the_present_minute_is_now_for_what_is_open_now(simulate, monkeypatch):
 def test_an_unknown_tool_is_told_which_there_are(ask, world):
     body = {"integration": world.integration.unique_id, "payload": {}, "source": "nagios"}
 
-    (said,) = ask("POST", SIMULATE, body).json["errors"]["source"]
+    (error,) = ask("POST", SIMULATE, body).json["errors"]["source"]
 
-    assert said == f"Must be one of: {', '.join(SOURCES)}."
+    assert error == f"Must be one of: {', '.join(SOURCES)}."
 
 
 def test_settings_by_which_nobody_can_be_told_are_warned_of(simulate, app):
@@ -325,7 +331,7 @@ def test_settings_by_which_nobody_can_be_told_are_warned_of(simulate, app):
 
 def test_too_many_alerts_are_refused(ask, world):
     alert = {"labels": {"alertname": "x"}, "status": "firing"}
-    body = {"alerts": [{**alert, "fingerprint": str(n)} for n in range(simulation.MOST_ALERTS + 1)]}
+    body = {"alerts": [{**alert, "fingerprint": str(n)} for n in range(simulation.MAX_ALERTS + 1)]}
 
     answer = ask(
         "POST",
@@ -358,9 +364,9 @@ def test_timers_of_rows_are_left_as_they_are(simulate, world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     accept(world, now, **DISK)
     road.run(world.service.id)
-    waiting = sorted(Timer.select().tuples())
+    pending_timers = sorted(Timer.select().tuples())
 
     simulate(at=(store().now() + DAY).isoformat(), with_open=True)
 
-    assert sorted(Timer.select().tuples()) == waiting
-    assert timers.run_due(now + 5 * MINUTE) == 1
+    assert sorted(Timer.select().tuples()) == pending_timers
+    assert timers.fire_due(now + 5 * MINUTE) == 1

@@ -12,7 +12,7 @@ from models.enums import AccountRole, ContactType, RuleAction, TeamRole
 from models.events import Event, Receipt
 from models.ids import new_short_id, new_uuid
 from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTag, IncidentTask
-from models.notices import Attempt, Message, Notice
+from models.notices import Attempt, Message, Notification
 from models.routers import GlobalRouter, RouterRule
 from models.rules import AlertRule
 from models.services import Service
@@ -23,57 +23,58 @@ from web import rule_actions
 TEAM = "/api/account/teams/{team}/"
 
 
-def a_team(world, now):
-    founding.new_team(world.account, "Search", world.alice, now)
+def add_team(world, now):
+    founding.create_team(world.account, "Search", world.alice, now)
 
 
-def a_member(world, now):
-    user = founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+def add_member(world, now):
+    user = founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
     TeamMember.create(unique_id=new_uuid(), team=world.team, user=user, role=TeamRole.USER, joining_date=now)
 
 
-def a_priority(world, now):
+def add_priority(world, now):
     return Priority.create(unique_id=new_uuid(), team=world.team, name="P1", creation_date=now)
 
 
-def a_tag(world, now):
+def add_tag(world, now):
     return Tag.create(unique_id=new_uuid(), team=world.team, name="database", creation_date=now)
 
 
-def an_sla(world, now):
+def add_sla(world, now):
     return Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
 
 
-def a_policy(world, now):
-    team = founding.new_team(world.account, "x", world.alice, now)
+def add_policy(world, now):
+    team = founding.create_team(world.account, "x", world.alice, now)
     policy = team.escalationpolicy_set.get()
     policy.team = world.team
     policy.save()
     return policy
 
 
-def a_service(world, now):
-    service = founding.new_service(world.team, "Search", a_policy(world, now), world.bob, now)
-    sla, priority = an_sla(world, now), a_priority(world, now)
+def add_service(world, now):
+    service = founding.create_service(world.team, "Search", add_policy(world, now), world.bob, now)
+    sla, priority = add_sla(world, now), add_priority(world, now)
     Service.update(sla=sla, team_priority=priority).where(Service.id == service.id).execute()
     return Service.get_by_id(service.id)
 
 
-def an_integration(world, now):
-    founding.new_integration(world.service, "Probe", GENERIC, world.bob, now)
+def add_integration(world, now):
+    founding.create_integration(world.service, "Probe", GENERIC, world.bob, now)
 
 
-def a_contact(world, now):
-    contact = founding.new_contact(world.bob, "Home", ContactType.EMAIL, "b@example.org", now)
+def add_contact(world, now):
+    contact = founding.create_contact(world.bob, "Home", ContactType.EMAIL, "b@example.org", now)
     NotificationRule.create(
         unique_id=new_uuid(), user=world.bob, contact=contact, urgency=1, creation_date=now
     )
 
 
-def a_forwarding_rule(world, now):
+def add_forwarding_rule(world, now):
     """To somebody of its own, by somebody of its own."""
     to, by = (
-        founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now) for _ in range(2)
+        founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        for _ in range(2)
     )
     ForwardingRule.create(
         unique_id=new_uuid(), user=world.bob, to_user=to, created_by=by, from_date=now, to_date=now,
@@ -81,20 +82,20 @@ def a_forwarding_rule(world, now):
     )  # fmt: skip
 
 
-def a_custom_role(world, now):
+def add_custom_role(world, now):
     CustomRole.create(unique_id=new_uuid(), account=world.account, name=new_uuid(), creation_date=now)
 
 
-def a_router(world, now):
+def add_router(world, now):
     return GlobalRouter.create(
         unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
     )
 
 
-def a_router_rule(world, now):
+def add_router_rule(world, now):
     """Of the first router, to an integration of its own."""
-    router = GlobalRouter.get_or_none() or a_router(world, now)
-    integration = founding.new_integration(world.service, "Probe", GENERIC, world.bob, now)
+    router = GlobalRouter.get_or_none() or add_router(world, now)
+    integration = founding.create_integration(world.service, "Probe", GENERIC, world.bob, now)
     action = {"unique_id": new_uuid(), "action_type": 0, "integration": integration.unique_id}
     RouterRule.create(
         unique_id=new_uuid(), router=router, name="x", position=RouterRule.select().count() + 1,
@@ -102,17 +103,17 @@ def a_router_rule(world, now):
     )  # fmt: skip
 
 
-def an_alert_rule(world, now):
+def add_alert_rule(world, now):
     """That refers to something of each kind, each of its own."""
-    user = founding.new_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+    user = founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
     found = {
-        RuleAction.ROUTE_TO_ESCALATION_POLICY: a_policy(world, now).unique_id,
+        RuleAction.ROUTE_TO_ESCALATION_POLICY: add_policy(world, now).unique_id,
         RuleAction.ASSIGN_USER: user.username,
-        RuleAction.ADD_TAGS: a_tag(world, now).unique_id,
-        RuleAction.ASSIGN_SLA: an_sla(world, now).unique_id,
-        RuleAction.ASSIGN_PRIORITY: a_priority(world, now).unique_id,
+        RuleAction.ADD_TAGS: add_tag(world, now).unique_id,
+        RuleAction.ASSIGN_SLA: add_sla(world, now).unique_id,
+        RuleAction.ASSIGN_PRIORITY: add_priority(world, now).unique_id,
     }
-    actions = rule_actions.kept(
+    actions = rule_actions.build_actions(
         [{"action_type": kind, "value": id_} for kind, id_ in found.items()], world.team
     )
     AlertRule.create(
@@ -120,34 +121,36 @@ def an_alert_rule(world, now):
     )
 
 
-def an_incident(world, now):
+def add_incident(world, now):
     number = Incident.select().count() + 1
-    service = a_service(world, now)
+    service = add_service(world, now)
     incident = Incident.create(
         unique_id=new_short_id(), account=world.account, incident_number=number, incident_key=new_short_id(),
         service=service, team=world.team, title="Disk", status=1, urgency=1, assigned_to=world.bob,
         escalation_policy=service.escalation_policy, sla=service.sla, team_priority=service.team_priority,
-        creation_date=now + timedelta(minutes=number), chain_started_at=now,
+        creation_date=now + timedelta(minutes=number), run_started_at=now,
     )  # fmt: skip
-    IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=a_tag(world, now), creation_date=now)
+    IncidentTag.create(
+        unique_id=new_uuid(), incident=incident, team_tag=add_tag(world, now), creation_date=now
+    )
 
 
-def the_incident(world, now):
+def get_incident(world, now):
     if not Incident.select().exists():
-        an_incident(world, now)
+        add_incident(world, now)
     return Incident.get()
 
 
-def a_held_role(world, now):
-    incident = the_incident(world, now)
+def add_role_assignment(world, now):
+    incident = get_incident(world, now)
     role = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
     IncidentAssignment.create(
         unique_id=new_uuid(), incident=incident, role=role, user=world.bob, creation_date=now
     )
 
 
-def an_incident_task(world, now):
-    incident = the_incident(world, now)
+def add_incident_task(world, now):
+    incident = get_incident(world, now)
     role = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
     IncidentTask.create(
         unique_id=new_uuid(), incident=incident, title="Look", role=role, assigned_to=world.bob,
@@ -155,70 +158,70 @@ def an_incident_task(world, now):
     )  # fmt: skip
 
 
-def a_happening(world, now):
+def add_timeline_entry(world, now):
     """A line in the log; and, with its message and its attempt, a notice."""
-    incident = the_incident(world, now)
+    incident = get_incident(world, now)
     IncidentLog.create(
         incident=incident, at=now, what="edited", reason="x", actor_kind="user", user=world.bob
     )
     message = Message.create(
-        message_id=new_uuid(), account=world.account, user=world.bob, channel=1, created_at=now, next_at=now,
-        first_tried_at=now,
+        message_id=new_uuid(), account=world.account, user=world.bob, channel=1, created_at=now,
+        next_attempt_at=now, first_attempt_at=now,
     )  # fmt: skip
     Attempt.create(message=message, at=now, outcome="sent", detail="250", milliseconds=1)
-    Notice.create(
+    Notification.create(
         key=new_uuid(), incident=incident, user=world.bob, kind="escalation", reason="x", not_before=now,
         state=1, done_at=now, message=message,
     )  # fmt: skip
 
 
-def an_alert(world, now):
+def add_alert(world, now):
     receipt = Receipt.create(
         trace_id=new_uuid(), account=world.account, source="generic", body=b"{}", received_at=now
     )
     Event.create(
         unique_id=new_short_id(), receipt=receipt, position=0, integration=world.integration,
-        incident=the_incident(world, now), message="Disk", alert_type=3, entity_id="disk", creation_date=now,
+        incident=get_incident(world, now), message="Disk", alert_type=3, entity_id="disk", creation_date=now,
     )  # fmt: skip
 
 
 LISTS = (
-    ("GET", "/api/account/teams/", a_team),
-    ("GET", "/api/account/members/", a_member),
-    ("GET", TEAM + "members/", a_member),
-    ("GET", TEAM + "tags/", a_tag),
-    ("GET", TEAM + "priority/", a_priority),
-    ("GET", TEAM + "sla/", an_sla),
-    ("GET", TEAM + "escalation_policies/", a_policy),
-    ("GET", TEAM + "services/", a_service),
-    ("GET", TEAM + "services/{service}/integrations/", an_integration),
-    ("GET", "/api/account/users/{bob}/contacts/", a_contact),
-    ("GET", "/api/account/users/{bob}/notification_rules/", a_contact),
-    ("GET", "/api/account/users/{bob}/forwarding_rules/", a_forwarding_rule),
-    ("GET", "/api/account/customroles/", a_custom_role),
-    ("GET", "/api/account/users/", a_member),
+    ("GET", "/api/account/teams/", add_team),
+    ("GET", "/api/account/members/", add_member),
+    ("GET", TEAM + "members/", add_member),
+    ("GET", TEAM + "tags/", add_tag),
+    ("GET", TEAM + "priority/", add_priority),
+    ("GET", TEAM + "sla/", add_sla),
+    ("GET", TEAM + "escalation_policies/", add_policy),
+    ("GET", TEAM + "services/", add_service),
+    ("GET", TEAM + "services/{service}/integrations/", add_integration),
+    ("GET", "/api/account/users/{bob}/contacts/", add_contact),
+    ("GET", "/api/account/users/{bob}/notification_rules/", add_contact),
+    ("GET", "/api/account/users/{bob}/forwarding_rules/", add_forwarding_rule),
+    ("GET", "/api/account/customroles/", add_custom_role),
+    ("GET", "/api/account/users/", add_member),
     (
         "GET",
         TEAM + "services/{service}/integrations/{integration}/transformers/",
-        an_alert_rule,
+        add_alert_rule,
     ),
-    ("GET", "/api/v2/account/events/router/", a_router),
-    ("GET", "/api/v2/account/events/router/{router}/rulesets/", a_router_rule),
-    ("GET", "/api/incidents/?page_size=100", an_incident),
-    ("POST", "/api/incidents/filter/?page_size=100", an_incident),
-    ("GET", "/api/incidents/1/alerts/?page_size=100", an_alert),
-    ("GET", "/api/tocsin/incidents/1/roles/", a_held_role),
-    ("GET", "/api/tocsin/incidents/1/tasks/", an_incident_task),
-    ("GET", "/api/tocsin/incidents/1/timeline/?page_size=100", a_happening),
+    ("GET", "/api/v2/account/events/router/", add_router),
+    ("GET", "/api/v2/account/events/router/{router}/rulesets/", add_router_rule),
+    ("GET", "/api/incidents/?page_size=100", add_incident),
+    ("POST", "/api/incidents/filter/?page_size=100", add_incident),
+    ("GET", "/api/incidents/1/alerts/?page_size=100", add_alert),
+    ("GET", "/api/tocsin/incidents/1/roles/", add_role_assignment),
+    ("GET", "/api/tocsin/incidents/1/tasks/", add_incident_task),
+    ("GET", "/api/tocsin/incidents/1/timeline/?page_size=100", add_timeline_entry),
 )
 
 
-@pytest.mark.parametrize("word", ["Bearer", "Token"])
+@pytest.mark.parametrize("scheme", ["Bearer", "Token"])
 @pytest.mark.parametrize(
-    ("method", "path", "one_more"), LISTS, ids=lambda value: getattr(value, "__name__", value)
+    ("method", "path", "add_object"), LISTS, ids=lambda value: getattr(value, "__name__", value)
 )
-def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, path, one_more, word):
-    def cost() -> tuple[int, int]:
+def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, path, add_object, scheme):
+    def count_statements() -> tuple[int, int]:
         router = GlobalRouter.get_or_none()
         place = path.format(
             team=world.team.unique_id,
@@ -228,20 +231,20 @@ def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, 
             router=router and router.unique_id,
         )
         with count_queries() as counted:
-            listed = ask(method, place, {} if method == "POST" else None, word=word)
+            listed = ask(method, place, {} if method == "POST" else None, scheme=scheme)
         body = listed.json
         return counted.count, len(body["results"] if isinstance(body, dict) else body)
 
     def add(times: int) -> None:
-        with store.writing():
+        with store.write_transaction():
             for _ in range(times):
-                one_more(world, now)
+                add_object(world, now)
 
     add(1)
     ask("GET", "/api/account/teams/")  # notes the use of the token
-    few, short = cost()
+    few_statements, short = count_statements()
     add(49)
-    many, long = cost()
+    many_statements, long = count_statements()
 
     assert long >= short + 49
-    assert many == few <= 14
+    assert many_statements == few_statements <= 14

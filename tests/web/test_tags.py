@@ -17,16 +17,16 @@ def tags(world) -> str:
 
 
 @pytest.fixture
-def tagged(world, now):
+def create_tagged(world, now):
     """tagged(1, tag, ...): incident number 1, with these tags, given in this order."""
 
-    def make(number: int, *given: Tag) -> Incident:
+    def make(number: int, *tags_given: Tag) -> Incident:
         incident = Incident.create(
             unique_id=new_short_id(), account=world.account, incident_number=number,
             incident_key=new_short_id(), service=world.service, team=world.team, title="Disk", status=1,
-            urgency=1, creation_date=now + timedelta(minutes=number), chain_started_at=now,
+            urgency=1, creation_date=now + timedelta(minutes=number), run_started_at=now,
         )  # fmt: skip
-        for place, tag in enumerate(given):
+        for place, tag in enumerate(tags_given):
             at = now + timedelta(seconds=place)
             IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=tag, creation_date=at)
         return incident
@@ -34,7 +34,7 @@ def tagged(world, now):
     return make
 
 
-def a_tag(world, now, name="database", color="red") -> Tag:
+def create_tag(world, now, name="database", color="red") -> Tag:
     return Tag.create(unique_id=new_uuid(), team=world.team, name=name, color=color, creation_date=now)
 
 
@@ -51,16 +51,16 @@ def test_a_tag_lives(ask, tags):
 
 
 def test_the_team_of_a_tag_is_a_number_unless_a_client_reads_it(ask, tags, world):
-    made = ask("POST", tags, {"name": "x"}, word="Token").json
+    made = ask("POST", tags, {"name": "x"}, scheme="Token").json
 
     assert isinstance(made["team"], int)
     assert isinstance(ask("GET", tags).json[0]["team"], int)
-    assert ask("GET", tags, word="Token").json[0]["team"] == world.team.unique_id
+    assert ask("GET", tags, scheme="Token").json[0]["team"] == world.team.unique_id
 
 
-def test_an_incident_shows_its_tags_oldest_first(ask, world, now, tagged):
-    first, second = a_tag(world, now), a_tag(world, now, "network", "blue")
-    tagged(1, first, second)
+def test_an_incident_shows_its_tags_oldest_first(ask, world, now, create_tagged):
+    first, second = create_tag(world, now), create_tag(world, now, "network", "blue")
+    create_tagged(1, first, second)
 
     shown = ask("GET", "/api/incidents/1/").json["tags"]
 
@@ -77,35 +77,35 @@ def test_an_incident_shows_its_tags_oldest_first(ask, world, now, tagged):
     }
 
 
-def test_lists_show_them_too(ask, world, now, tagged):
-    tag = a_tag(world, now)
-    tagged(1)
-    tagged(2, tag)
+def test_lists_show_them_too(ask, world, now, create_tagged):
+    tag = create_tag(world, now)
+    create_tagged(1)
+    create_tagged(2, tag)
 
     for answer in (ask("POST", FILTER, {}), ask("GET", "/api/incidents/")):
         shown = [[each["name"] for each in one["tags"]] for one in answer.json["results"]]
         assert shown == [[], ["database"]]
 
 
-def test_incidents_are_found_by_any_of_their_tags(ask, world, now, tagged):
-    first, second = a_tag(world, now), a_tag(world, now)
-    tagged(1, first)
-    tagged(2, first, second)
-    tagged(3, second)
-    tagged(4)
+def test_incidents_are_found_by_any_of_their_tags(ask, world, now, create_tagged):
+    first, second = create_tag(world, now), create_tag(world, now)
+    create_tagged(1, first)
+    create_tagged(2, first, second)
+    create_tagged(3, second)
+    create_tagged(4)
 
-    def found(*ids: str) -> list[int]:
+    def list_found(*ids: str) -> list[int]:
         body = ask("POST", FILTER, {"tag_ids": list(ids)}).json
         return [one["incident_number"] for one in body["results"]]
 
-    assert found(first.unique_id) == [1, 2]
-    assert found(second.unique_id, first.unique_id) == [1, 2, 3]
-    assert found() == [1, 2, 3, 4]
-    assert found(new_uuid(), "x") == []
+    assert list_found(first.unique_id) == [1, 2]
+    assert list_found(second.unique_id, first.unique_id) == [1, 2, 3]
+    assert list_found() == [1, 2, 3, 4]
+    assert list_found(new_uuid(), "x") == []
 
 
-def test_a_deleted_tag_leaves_its_incidents(ask, tags, world, now, tagged):
-    tagged(1, a_tag(world, now))
+def test_a_deleted_tag_leaves_its_incidents(ask, tags, world, now, create_tagged):
+    create_tagged(1, create_tag(world, now))
 
     assert ask("DELETE", f"{tags}{Tag.get().unique_id}/").status_code == 204
     assert ask("GET", "/api/incidents/1/").json["tags"] == []

@@ -5,7 +5,7 @@ import pytest
 from models.services import Service
 from models.tasks import TaskTemplate, TemplateTask
 from models.teams import IncidentRole
-from web.task_templates import MOST_TASKS
+from web.task_templates import MAX_TASKS
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_a_service_names_a_template_of_its_team(ask, world, template):
     theirs = f"/api/account/teams/{world.charlies_team.unique_id}/task_templates/"
     foreign = ask("POST", theirs, {"name": "x"}, who="charlie").json["unique_id"]
 
-    refused = ask("PATCH", service, {"task_template": foreign}, word="Token")
+    refused = ask("PATCH", service, {"task_template": foreign}, scheme="Token")
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["task_template"])
     changed = ask("PATCH", service, {"task_template": template["unique_id"].upper()})
     assert changed.json["task_template"] == template["unique_id"]
@@ -64,11 +64,11 @@ def test_a_deleted_template_leaves_its_services(ask, templates, template):
 def test_a_task_that_says_little(ask, tasks, template):
     made = ask("POST", tasks, {"title": "Look"}).json
 
-    wanted = {
+    expected = {
         "task_template": template["unique_id"], "title": "Look", "description": "", "due_in": -1, "role": "",
         "position": 1,
     }  # fmt: skip
-    assert {name: made[name] for name in wanted} == wanted
+    assert {name: made[name] for name in expected} == expected
 
 
 def test_a_task_lives(ask, tasks):
@@ -106,7 +106,7 @@ def test_a_role_is_one_of_the_team(ask, tasks, world):
     foreign = IncidentRole.get(IncidentRole.team == world.charlies_team).unique_id
 
     for role in (foreign, "x", world.team.unique_id):
-        refused = ask("POST", tasks, {"title": "Look", "role": role}, word="Token")
+        refused = ask("POST", tasks, {"title": "Look", "role": role}, scheme="Token")
         assert (refused.status_code, list(refused.json["errors"])) == (400, ["role"])
 
 
@@ -121,7 +121,7 @@ def test_a_template_has_no_more_tasks_than_are_read_at_once(ask, tasks, now):
     template = TaskTemplate.get()
     TemplateTask.insert_many(
         {"unique_id": str(n), "task_template": template, "title": "x", "position": n, "creation_date": now}
-        for n in range(MOST_TASKS)
+        for n in range(MAX_TASKS)
     ).execute()
 
     assert ask("POST", tasks, {"title": "One too many"}).status_code == 400

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.accounts import Configuration
-from web.permissions import OF_TEAM
+from models.accounts import ConfigVersion
+from web.permissions import TEAM_PERMISSIONS
 
 
 @pytest.fixture
@@ -17,16 +17,18 @@ def test_they_go_by_the_teams_own_id(ask, path, world):
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 def test_they_are_given_back_as_they_were_given_each_once(ask, path, method):
-    given = ["tag_read", "incident_write", "tag_read", "service_read"]
+    sent_permissions = ["tag_read", "incident_write", "tag_read", "service_read"]
 
-    answer = ask(method, path, {"unique_id": "ignored", "account_permissions": given})
+    answer = ask(method, path, {"unique_id": "ignored", "account_permissions": sent_permissions})
 
     assert answer.json["account_permissions"] == ["tag_read", "incident_write", "service_read"]
     assert ask("GET", path).json == answer.json
 
 
 def test_all_of_them_may_be_given_at_once(ask, path):
-    assert ask("PUT", path, {"account_permissions": list(OF_TEAM)}).json["account_permissions"] == [*OF_TEAM]
+    assert ask("PUT", path, {"account_permissions": list(TEAM_PERMISSIONS)}).json["account_permissions"] == [
+        *TEAM_PERMISSIONS
+    ]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_all_of_them_may_be_given_at_once(ask, path):
     ids=lambda value: str(value)[:20],
 )  # fmt: skip
 def test_other_names_are_refused(ask, path, wrong):
-    refused = ask("PUT", path, {"account_permissions": wrong}, word="Token")
+    refused = ask("PUT", path, {"account_permissions": wrong}, scheme="Token")
 
     assert refused.status_code == 400
     assert all(field.startswith("account_permissions") for field in refused.json["errors"])
@@ -75,7 +77,7 @@ def test_what_is_given_counts_at_once_and_no_longer_than_it_is(ask, path, world)
 
 
 def test_nobody_opens_a_team_but_its_managers(ask, path):
-    everything = {"account_permissions": list(OF_TEAM)}
+    everything = {"account_permissions": list(TEAM_PERMISSIONS)}
 
     for who, status in (("bob", 403), ("charlie", 403), ("mallory", 404)):
         assert ask("PUT", path, everything, who=who).status_code == status
@@ -84,8 +86,8 @@ def test_nobody_opens_a_team_but_its_managers(ask, path):
 
 def test_lanes_learn_of_it(ask, path):
     """Whether other teams may attach a policy is configuration."""
-    before = Configuration.select().order_by(Configuration.id).first().version
+    before = ConfigVersion.select().order_by(ConfigVersion.id).first().version
 
     ask("PUT", path, {"account_permissions": ["escalation_policy_attach"]})
 
-    assert Configuration.select().order_by(Configuration.id).first().version == before + 1
+    assert ConfigVersion.select().order_by(ConfigVersion.id).first().version == before + 1

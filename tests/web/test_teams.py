@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.accounts import Configuration, CustomRole, User
+from models.accounts import ConfigVersion, CustomRole, User
 from models.ids import new_uuid
 from models.teams import EscalationPolicy, Team, TeamMember
 
@@ -46,13 +46,13 @@ def test_both_update_verbs_rename(ask, path, method):
 
 def test_put_requires_the_name_unless_a_published_client_asks(ask, path):
     assert ask("PUT", path, {}).status_code == 400
-    assert ask("PUT", path, {}, word="Token").status_code == 200
+    assert ask("PUT", path, {}, scheme="Token").status_code == 200
     assert ask("PATCH", path, {}).json["name"] == "Payments"
 
 
 @pytest.mark.parametrize("name", ["", " ", "\x00", None, 7, [], "x" * 256])
 def test_a_name_must_be_one(ask, name):
-    refused = ask("POST", TEAMS, {"name": name}, word="Token")
+    refused = ask("POST", TEAMS, {"name": name}, scheme="Token")
 
     assert refused.status_code == 400
     assert list(refused.json["errors"]) == ["name"]
@@ -89,7 +89,7 @@ def test_a_membership_keeps_its_person(ask, world, path):
 
 def test_each_change_raises_the_version_of_the_configuration(ask, world, path):
     def version() -> int:
-        return Configuration.get(Configuration.account == world.account).version
+        return ConfigVersion.get(ConfigVersion.account == world.account).version
 
     before = version()
     ask("PATCH", path, {"name": "Money"})

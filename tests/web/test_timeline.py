@@ -7,124 +7,132 @@ import pytest
 from models import recorder
 from models.enums import ContactType, RuleAction
 from models.incidents import Incident
-from models.notices import Notice
+from models.notices import Notification
 from models.users import ContactMethod
 from tests.relays import relay
 from tests.rules import action, add_rule
-from tests.workers.test_deliver import posted
-from tests.workers.test_rules import come
-from web.shapes import moment
+from tests.workers.test_deliver import deliver_to
+from tests.workers.test_rules import process_alert
+from web.shapes import parse_moment
 from workers import deliver, timers
 
-__all__ = ["posted"]
+__all__ = ["deliver_to"]
 
 TIMELINE = "/api/tocsin/incidents/1/timeline/"
 SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture
-def told(ask):
+def read_timeline(ask):
     """told(): the whole history."""
     return lambda: ask("GET", f"{TIMELINE}?page_size=100").json["results"]
 
 
-def test_all_that_happened_is_told_in_order(ask, world, now, posted, told):
+def test_all_that_happened_is_told_in_order(ask, world, now, deliver_to, read_timeline):
     add_rule(world, action(RuleAction.ADD_NOTE, "look at {{entity_id}}"))
-    alert = come(world, now)
+    alert = process_alert(world, now)
     with relay() as box:
-        posted(box.port)
-        deliver.drain(ContactType.EMAIL, now + SECOND)
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + SECOND)
     ask("PATCH", "/api/incidents/1/", {"status": 2}, who="bob")
 
-    entries = told()
+    entries = read_timeline()
     assert [(each["kind"], each["what"]) for each in entries] == [
-        ("log", "opened"), ("log", "escalated"), ("note", "noted"), ("notice", "sent"),
+        ("log", "opened"), ("log", "escalated"), ("note", "noted"), ("notification", "sent"),
         ("log", "acknowledged"),
     ]  # fmt: skip
-    assert [moment(each["at"]) for each in entries] == sorted(moment(each["at"]) for each in entries)
+    assert [parse_moment(each["at"]) for each in entries] == sorted(
+        parse_moment(each["at"]) for each in entries
+    )
     opened, _, noted, sent, acknowledged = entries
     assert opened["actor"] == {"kind": "alert", "name": None, "username": None}
     assert opened["alert"] == alert.unique_id
     assert (noted["reason"], noted["actor"]) == ("look at db1", None)
     assert acknowledged["actor"] == {"kind": "user", "name": "Bob", "username": world.bob.username}
     assert sent["reason"].startswith("named by step 1")
-    notice = sent["notice"]
-    assert (notice["person"], notice["channel"], notice["state"]) == ("Alice", "email", "sent")
-    assert [(each["outcome"], moment(each["at"])) for each in notice["attempts"]] == [("sent", now + SECOND)]
+    notification = sent["notification"]
+    assert (notification["person"], notification["channel"], notification["state"]) == (
+        "Alice",
+        "email",
+        "sent",
+    )
+    assert [(each["outcome"], parse_moment(each["at"])) for each in notification["attempts"]] == [
+        ("sent", now + SECOND)
+    ]
 
 
-def test_who_was_told_is_there_and_where_is_not(ask, world, now, posted):
-    come(world, now)
+def test_who_was_told_is_there_and_where_is_not(ask, world, now, deliver_to):
+    process_alert(world, now)
     with relay({"RCPT": "550 <alice@example.org> is unknown"}) as box:
-        posted(box.port)
-        deliver.drain(ContactType.EMAIL, now + SECOND)
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + SECOND)
 
     text = ask("GET", TIMELINE).text
     assert '"refused"' in text
     assert [each.value for each in ContactMethod.select() if each.value in text] == []
 
 
-def test_a_notice_is_history_once_it_was_tried_and_keeps_its_place(world, now, posted, told):
-    come(world, now)
-    assert [each for each in told() if each["kind"] == "notice"] == []
+def test_a_notice_is_history_once_it_was_tried_and_keeps_its_place(world, now, deliver_to, read_timeline):
+    process_alert(world, now)
+    assert [each for each in read_timeline() if each["kind"] == "notification"] == []
 
     with relay({"RCPT": "450 later"}) as box:
-        posted(box.port)
-        deliver.drain(ContactType.EMAIL, now + SECOND)
-    tried = next(each for each in told() if each["kind"] == "notice")
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + SECOND)
+    attempt_entry = next(each for each in read_timeline() if each["kind"] == "notification")
     with relay() as box:
-        posted(box.port)
-        deliver.drain(ContactType.EMAIL, now + timedelta(minutes=5))
-    sent = next(each for each in told() if each["kind"] == "notice")
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + timedelta(minutes=5))
+    sent = next(each for each in read_timeline() if each["kind"] == "notification")
 
-    assert (tried["what"], sent["what"]) == ("pending", "sent")
-    assert tried["notice"]["next_try"] is not None
-    assert moment(tried["at"]) == moment(sent["at"]) == now + SECOND
-    assert [each["outcome"] for each in sent["notice"]["attempts"]] == ["retry", "sent"]
-
-
-def test_a_notice_that_was_owed_no_more_says_why(world, now, told):
-    come(world, now)
-    come(world, now + timedelta(minutes=1), level="resolved")
-    void = next(each for each in told() if each["kind"] == "notice")
-
-    assert (void["what"], void["notice"]["attempts"]) == ("void", [])
-    assert void["notice"]["outcome"] == "resolved by alert resolved"
-    assert moment(void["at"]) == now + timedelta(minutes=1, milliseconds=1)
+    assert (attempt_entry["what"], sent["what"]) == ("pending", "sent")
+    assert attempt_entry["notification"]["next_attempt_at"] is not None
+    assert parse_moment(attempt_entry["at"]) == parse_moment(sent["at"]) == now + SECOND
+    assert [each["outcome"] for each in sent["notification"]["attempts"]] == ["retry", "sent"]
 
 
-def test_what_timers_do_is_told(world, now, told):
+def test_a_notice_that_was_owed_no_more_says_why(world, now, read_timeline):
+    process_alert(world, now)
+    process_alert(world, now + timedelta(minutes=1), level="resolved")
+    cancelled = next(each for each in read_timeline() if each["kind"] == "notification")
+
+    assert (cancelled["what"], cancelled["notification"]["attempts"]) == ("cancelled", [])
+    assert cancelled["notification"]["outcome"] == "resolved by alert resolved"
+    assert parse_moment(cancelled["at"]) == now + timedelta(minutes=1, milliseconds=1)
+
+
+def test_what_timers_do_is_told(world, now, read_timeline):
     world.service.auto_resolve_timeout = 600
     world.service.save()
-    come(world, now)
-    timers.run_due(now + timedelta(minutes=10))
+    process_alert(world, now)
+    timers.fire_due(now + timedelta(minutes=10))
 
-    resolved = next(each for each in told() if each["what"] == "resolved")
-    assert (resolved["actor"]["kind"], moment(resolved["at"])) == ("timer", now + timedelta(minutes=10))
+    resolved = next(each for each in read_timeline() if each["what"] == "resolved")
+    assert (resolved["actor"]["kind"], parse_moment(resolved["at"])) == ("timer", now + timedelta(minutes=10))
 
 
 def test_it_comes_page_by_page(ask, world, now):
-    come(world, now)
+    process_alert(world, now)
     for number in range(4):
         ask("PATCH", "/api/incidents/1/", {"title": f"Title {number}"})
-    whole = ask("GET", f"{TIMELINE}?page_size=100").json
+    full_page = ask("GET", f"{TIMELINE}?page_size=100").json
     pages = [ask("GET", f"{TIMELINE}?page_size=2&page={number}").json for number in (1, 2, 3)]
 
-    assert whole["count"] == len(whole["results"]) == 6
-    assert [each for page in pages for each in page["results"]] == whole["results"]
+    assert full_page["count"] == len(full_page["results"]) == 6
+    assert [each for page in pages for each in page["results"]] == full_page["results"]
     assert (pages[0]["previous"], pages[2]["next"]) == (None, None)
     assert pages[0]["next"].endswith("/api/tocsin/incidents/1/timeline/?page=2&page_size=2")
     assert ask("GET", f"{TIMELINE}?page_size=2&page=4").status_code == 404
 
 
-def test_the_recorder_tells_the_same_of_its_notices(world, now, told):
-    alert = come(world, now)
-    come(world, now + timedelta(minutes=1), level="resolved")
-    (incident,) = recorder.story(alert.receipt)["incidents"]
-    mine = next(each["notice"] for each in told() if each["kind"] == "notice")
+def test_the_recorder_tells_the_same_of_its_notices(world, now, read_timeline):
+    alert = process_alert(world, now)
+    process_alert(world, now + timedelta(minutes=1), level="resolved")
+    (incident,) = recorder.build_trace(alert.receipt)["incidents"]
+    mine = next(each["notification"] for each in read_timeline() if each["kind"] == "notification")
 
     (theirs,) = incident["deliveries"]
     assert {name: theirs[name] for name in ("person", "kind", "state", "outcome")} == {
         name: mine[name] for name in ("person", "kind", "state", "outcome")
     }
-    assert Notice.select().count() == Incident.select().count() == 1
+    assert Notification.select().count() == Incident.select().count() == 1

@@ -68,14 +68,14 @@ def test_a_contact_changes_in_part_and_stays_an_address(ask, bob, world):
         == "bob@home.example.org"
     )
     assert ask("PUT", path, {"name": "Home"}, who="bob").status_code == 400
-    whole = {"name": "Home", "contact_type": 1, "value": "bob@localhost"}
-    assert ask("PUT", path, whole, who="bob").json["name"] == "Home"
+    full_contact = {"name": "Home", "contact_type": 1, "value": "bob@localhost"}
+    assert ask("PUT", path, full_contact, who="bob").json["name"] == "Home"
     for wrong in ({"contact_type": 2}, {"contact_type": 7}, {"value": "bob"}, {"value": None}, {"name": ""}):
         assert ask("PATCH", path, wrong, who="bob").status_code == 400
 
 
 @pytest.fixture
-def away(world) -> dict:
+def forwarding(world) -> dict:
     return {
         "from_date": "2026-12-24T08:00:00Z",
         "to_date": "2026-12-27T08:00:00+01:00",
@@ -83,12 +83,12 @@ def away(world) -> dict:
     }
 
 
-def test_a_forwarding_rule_says_who_instead_and_until_when(ask, bob, world, away):
-    made = ask("POST", f"{bob}/forwarding_rules/", {**away, "time_zone": "Europe/Berlin"})
+def test_a_forwarding_rule_says_who_instead_and_until_when(ask, bob, world, forwarding):
+    made = ask("POST", f"{bob}/forwarding_rules/", {**forwarding, "time_zone": "Europe/Berlin"})
 
     assert made.status_code == 201
-    told = {name: made.json[name] for name in made.json if name not in ("unique_id", "creation_date")}
-    assert told == {
+    shown = {name: made.json[name] for name in made.json if name not in ("unique_id", "creation_date")}
+    assert shown == {
         "time_zone": "Europe/Berlin",
         "from_date": "2026-12-24T08:00:00Z",
         "to_date": "2026-12-27T07:00:00Z",
@@ -99,8 +99,8 @@ def test_a_forwarding_rule_says_who_instead_and_until_when(ask, bob, world, away
     assert ask("GET", f"{bob}/forwarding_rules/", who="bob").json == [made.json]
 
 
-def test_a_forwarding_rule_is_changed_and_deleted_by_its_person(ask, bob, away):
-    made = ask("POST", f"{bob}/forwarding_rules/", away, who="bob").json
+def test_a_forwarding_rule_is_changed_and_deleted_by_its_person(ask, bob, forwarding):
+    made = ask("POST", f"{bob}/forwarding_rules/", forwarding, who="bob").json
     path = f"{bob}/forwarding_rules/{made['unique_id']}/"
 
     changed = ask("PATCH", path, {"to_date": "2027-01-01"}, who="bob").json
@@ -118,30 +118,30 @@ def test_a_forwarding_rule_is_changed_and_deleted_by_its_person(ask, bob, away):
      {"from_date": None}, {"time_zone": "Mars/Olympus"}],
     ids=str,
 )  # fmt: skip
-def test_forwarding_rules_that_cannot_be(ask, bob, away, wrong):
-    assert ask("POST", f"{bob}/forwarding_rules/", {**away, **wrong}).status_code == 400
+def test_forwarding_rules_that_cannot_be(ask, bob, forwarding, wrong):
+    assert ask("POST", f"{bob}/forwarding_rules/", {**forwarding, **wrong}).status_code == 400
 
 
-def test_messages_go_to_somebody_else_of_the_account(ask, bob, world, away, now):
-    for nobody in (world.bob, world.mallory):
-        body = {**away, "to_user": nobody.username}
+def test_messages_go_to_somebody_else_of_the_account(ask, bob, world, forwarding, now):
+    for other_user in (world.bob, world.mallory):
+        body = {**forwarding, "to_user": other_user.username}
         assert ask("POST", f"{bob}/forwarding_rules/", body).status_code == 400
     User.update(removed_at=now).where(User.id == world.charlie.id).execute()
-    assert ask("POST", f"{bob}/forwarding_rules/", away).status_code == 400
+    assert ask("POST", f"{bob}/forwarding_rules/", forwarding).status_code == 400
 
 
-def test_the_profile_tells_of_oneself(ask, world, bob, away):
-    forwarded = ask("POST", f"{bob}/forwarding_rules/", away).json
+def test_the_profile_tells_of_oneself(ask, world, bob, forwarding):
+    forwarded = ask("POST", f"{bob}/forwarding_rules/", forwarding).json
 
-    told = ask("GET", "/api/user/profile/", who="bob").json
+    shown = ask("GET", "/api/user/profile/", who="bob").json
 
-    assert (told["username"], told["email"], told["role"]) == (world.bob.username, "bob@example.org", 3)
-    assert [contact["name"] for contact in told["contacts"]] == ["Primary Email"]
-    assert [(rule["type"], rule["user"]) for rule in told["notification_rules"]] == [
+    assert (shown["username"], shown["email"], shown["role"]) == (world.bob.username, "bob@example.org", 3)
+    assert [contact["name"] for contact in shown["contacts"]] == ["Primary Email"]
+    assert [(rule["type"], rule["user"]) for rule in shown["notification_rules"]] == [
         ("notification_rule", world.bob.username)
     ] * 2
-    assert told["forwarding_rules"] == [forwarded]
-    assert told["permissions"] == []
-    (team,) = told["teams"]
+    assert shown["forwarding_rules"] == [forwarded]
+    assert shown["permissions"] == []
+    (team,) = shown["teams"]
     assert team == {"unique_id": world.team.unique_id, "name": "Payments", "private": True, "members": []}
     assert "member_write" in ask("GET", "/api/user/profile/").json["permissions"]

@@ -6,7 +6,7 @@ import pytest
 
 from models.base import store
 from models.incidents import Incident
-from models.notices import Notice
+from models.notices import Notification
 from tests.alerts import accept
 from workers import road
 
@@ -19,7 +19,7 @@ def team(world) -> str:
 
 
 @pytest.fixture
-def rota(ask, team, world):
+def on_call_schedule(ask, team, world):
     """Charlie, all the time; the team's policy names whoever is on call by it."""
     layer = {
         "name": "Always",
@@ -35,7 +35,7 @@ def rota(ask, team, world):
 
 
 @pytest.fixture
-def told(world):
+def alert_and_list_notified(world):
     """Who is told of an alert that comes now, and who its incident is assigned to."""
 
     def alert():
@@ -44,17 +44,19 @@ def told(world):
         )
         road.run(world.service.id)
         incident = Incident.select().order_by(Incident.id.desc()).get()
-        notices = Notice.select().where(Notice.incident == incident).order_by(Notice.id)
-        return [notice.user.username for notice in notices], incident.assigned_to
+        notifications = (
+            Notification.select().where(Notification.incident == incident).order_by(Notification.id)
+        )
+        return [notification.user.username for notification in notifications], incident.assigned_to
 
     return alert
 
 
 @pytest.fixture
-def on_call(ask, team, world):
+def list_on_call(ask, team, world):
     """Who is on call, asked in all four ways; they must agree."""
 
-    def asked():
+    def ask_all():
         by_team = ask("GET", f"{team}/oncall/").json[0]["users"]
         v2 = team.replace("/api/", "/api/v2/")
         paths = ("", f"escalation_policies/{world.policy.unique_id}/", f"services/{world.service.unique_id}/")
@@ -62,60 +64,75 @@ def on_call(ask, team, world):
         assert answers == [by_team] * 3
         return [user["username"] for user in by_team]
 
-    return asked
+    return ask_all
 
 
 def hours(count):
     return (store().now() + timedelta(hours=count)).isoformat()
 
 
-def test_a_layer_an_override_and_its_end(ask, team, world, rota, told, on_call):
-    path = f"/api/v2/account/teams/{world.team.unique_id}/schedules/{rota['unique_id']}/overrides/"
-    assert told() == (on_call(), world.charlie)
-    assert on_call() == [world.charlie.username]
+def test_a_layer_an_override_and_its_end(
+    ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
+):
+    path = (
+        f"/api/v2/account/teams/{world.team.unique_id}/schedules/{on_call_schedule['unique_id']}/overrides/"
+    )
+    assert alert_and_list_notified() == (list_on_call(), world.charlie)
+    assert list_on_call() == [world.charlie.username]
 
     override = {"name": "x", "user": world.bob.username, "start_time": hours(-1), "end_time": hours(1)}
     assert ask("POST", path, override).status_code == 201
-    assert told() == (on_call(), world.bob)
-    assert on_call() == [world.bob.username]
+    assert alert_and_list_notified() == (list_on_call(), world.bob)
+    assert list_on_call() == [world.bob.username]
 
-    ask("PATCH", f"{team}/schedules/{rota['unique_id']}/", {"name": "Primary", "overrides": []})
-    assert told() == (on_call(), world.charlie)
-
-
-def test_a_layer_that_is_turned_off_leaves_it_to_the_managers(ask, team, world, rota, told, on_call):
-    layers = [{**rota["layers"][0], "is_active": False}]
-    ask("PATCH", f"{team}/schedules/{rota['unique_id']}/", {"name": "Primary", "layers": layers})
-
-    assert on_call() == []
-    assert told() == ([world.alice.username], None)
+    ask("PATCH", f"{team}/schedules/{on_call_schedule['unique_id']}/", {"name": "Primary", "overrides": []})
+    assert alert_and_list_notified() == (list_on_call(), world.charlie)
 
 
-def test_a_schedule_that_is_deleted_names_nobody(ask, team, world, rota, told, on_call):
-    ask("DELETE", f"{team}/schedules/{rota['unique_id']}/")
+def test_a_layer_that_is_turned_off_leaves_it_to_the_managers(
+    ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
+):
+    layers = [{**on_call_schedule["layers"][0], "is_active": False}]
+    ask("PATCH", f"{team}/schedules/{on_call_schedule['unique_id']}/", {"name": "Primary", "layers": layers})
 
-    assert on_call() == []
-    assert told() == ([world.alice.username], None)
+    assert list_on_call() == []
+    assert alert_and_list_notified() == ([world.alice.username], None)
 
 
-def test_somebody_removed_is_on_call_no_more(ask, team, world, rota, told, on_call):
+def test_a_schedule_that_is_deleted_names_nobody(
+    ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
+):
+    ask("DELETE", f"{team}/schedules/{on_call_schedule['unique_id']}/")
+
+    assert list_on_call() == []
+    assert alert_and_list_notified() == ([world.alice.username], None)
+
+
+def test_somebody_removed_is_on_call_no_more(
+    ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
+):
     layers = [
-        {**rota["layers"][0], "users": [{"user": world.charlie.username}, {"user": world.bob.username}]}
+        {
+            **on_call_schedule["layers"][0],
+            "users": [{"user": world.charlie.username}, {"user": world.bob.username}],
+        }
     ]
-    ask("PATCH", f"{team}/schedules/{rota['unique_id']}/", {"name": "Primary", "layers": layers})
+    ask("PATCH", f"{team}/schedules/{on_call_schedule['unique_id']}/", {"name": "Primary", "layers": layers})
     ask("POST", "/api/account/deleteuser/", {"username": world.charlie.username})
 
-    assert on_call() == [world.bob.username]
-    assert told() == ([world.bob.username], world.bob)
+    assert list_on_call() == [world.bob.username]
+    assert alert_and_list_notified() == ([world.bob.username], world.bob)
 
 
-def test_while_somebody_is_away_another_one_is_told_and_they_stay_on_call(ask, world, rota, told, on_call):
+def test_while_somebody_is_away_another_one_is_told_and_they_stay_on_call(
+    ask, world, on_call_schedule, alert_and_list_notified, list_on_call
+):
     path = f"/api/account/users/{world.charlie.username}/forwarding_rules/"
     rule = {"from_date": hours(-1), "to_date": hours(1), "to_user": world.bob.username}
     made = ask("POST", path, rule)
     assert made.status_code == 201
-    assert on_call() == [world.charlie.username]
-    assert told() == ([world.bob.username], world.charlie)
+    assert list_on_call() == [world.charlie.username]
+    assert alert_and_list_notified() == ([world.bob.username], world.charlie)
 
     ask("DELETE", f"{path}{made.json['unique_id']}/")
-    assert told() == ([world.charlie.username], world.charlie)
+    assert alert_and_list_notified() == ([world.charlie.username], world.charlie)

@@ -51,7 +51,7 @@ JSON, XML, TEXT_XML = "application/json", "application/xml", "text/xml"
 
 
 @pytest.mark.parametrize(
-    ("accept", "kind"),
+    ("accept_type", "kind"),
     [
         ("", JSON), ("*/*", JSON), (JSON, JSON), ("application/*", JSON), ("text/html", JSON), ("x", JSON),
         (XML, XML), (TEXT_XML, TEXT_XML), ("APPLICATION/XML", XML), ("text/*", TEXT_XML),
@@ -63,26 +63,26 @@ JSON, XML, TEXT_XML = "application/json", "application/xml", "text/xml"
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("status", [200, 404])
-def test_everybody_gets_the_form_that_is_wanted_most(ask, accept, kind, status):
+def test_everybody_gets_the_form_that_is_wanted_most(ask, accept_type, kind, status):
     """Who has no wish, equal ones, or none that can be met, gets JSON."""
     path = TEAMS if status == 200 else "/api/nowhere/"
 
-    answer = ask("GET", path, headers={"Accept": accept})
+    answer = ask("GET", path, headers={"Accept": accept_type})
 
     assert (answer.status_code, answer.mimetype) == (status, kind)
 
 
 @pytest.mark.parametrize(
-    "accept", [XML, "text/*", f"{JSON}; q=0.1, text/xml", "*/*", f"{JSON}, text/plain, */*"]
+    "accept_type", [XML, "text/*", f"{JSON}; q=0.1, text/xml", "*/*", f"{JSON}, text/plain, */*"]
 )
-def test_so_does_who_sends_alerts(ask, world, accept):
+def test_so_does_who_sends_alerts(ask, world, accept_type):
     path = f"/integration/{world.account.account_identifier}/generic/{world.integration.integration_key}/"
 
-    taken = ask("POST", path, {"message": "x"}, who=None, headers={"Accept": accept})
+    taken = ask("POST", path, {"message": "x"}, who=None, headers={"Accept": accept_type})
 
     assert taken.status_code == 200
     assert (b"<message>success</message>" in taken.data) == (taken.mimetype != JSON)
-    assert (taken.mimetype == JSON) == accept.endswith("*/*")
+    assert (taken.mimetype == JSON) == accept_type.endswith("*/*")
 
 
 @pytest.mark.parametrize("path", ["/integration/{account}/generic/{key}/", "/api/events/{key}/"])
@@ -106,11 +106,11 @@ def test_a_body_may_have_one_mebibyte(ask):
 @pytest.mark.parametrize("path", [TEAMS, "/api/events/{key}/"])
 def test_half_a_body_is_refused(ask, world, path):
     """The server hands over what came until the sender went, as if that were all."""
-    cut = {"CONTENT_LENGTH": "100", "wsgi.input_terminated": True}
+    truncated = {"CONTENT_LENGTH": "100", "wsgi.input_terminated": True}
     body = b'{"name": "x", "message": "x"}'
 
     refused = ask(
-        "POST", path.format(key=world.integration.integration_key), data=body, environ_overrides=cut
+        "POST", path.format(key=world.integration.integration_key), data=body, environ_overrides=truncated
     )
 
     assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
@@ -172,14 +172,14 @@ def test_options_tell_what_is_served(ask):
 
 
 def test_fields_are_named_only_to_who_wants_to_know(ask):
-    told = {
+    problems = {
         "detail": "This request can not be processed.",
         "errors": {"name": ["Missing data for required field."]},
     }
 
-    assert ask("POST", TEAMS, {}).json == {"detail": told["detail"]}
-    assert ask("POST", TEAMS, {}, word="Token").json == told
-    assert ask("POST", TEAMS, {}, headers={"Prefer": "respond-async, errors"}).json == told
+    assert ask("POST", TEAMS, {}).json == {"detail": problems["detail"]}
+    assert ask("POST", TEAMS, {}, scheme="Token").json == problems
+    assert ask("POST", TEAMS, {}, headers={"Prefer": "respond-async, errors"}).json == problems
 
 
 def test_an_unexpected_failure_says_nothing_and_logs_no_data(ask, app, caplog, monkeypatch):
@@ -188,7 +188,7 @@ def test_an_unexpected_failure_says_nothing_and_logs_no_data(ask, app, caplog, m
     def fail(self, parent):
         raise RuntimeError("secret text of a user")
 
-    monkeypatch.setattr(teams.Teams, "rows", fail)
+    monkeypatch.setattr(teams.Teams, "select_rows", fail)
 
     refused = ask("GET", TEAMS)
 

@@ -8,12 +8,12 @@ from workers import actors
 
 
 def test_every_segment_of_the_road_and_every_channel_has_its_queue():
-    found = list(actors.queues(load({})))
-    others = ["timers", "maintenance", "replanning", "heartbeats"]
-    assert found == ["road.normalize", "routers", *others, "deliver.email"]
+    found = list(actors.get_actors(load({})))
+    others = ["timers", "maintenance", "reconcile", "heartbeats"]
+    assert found == ["pipeline.normalize", "routers", *others, "deliver.email"]
 
-    cut = load({"TOCSIN_ROAD_CUTS": "normalize,rules"})
-    assert list(actors.queues(cut))[:3] == ["road.normalize", "road.route", "road.dedupe"]
+    cut = load({"TOCSIN_PIPELINE_QUEUES": "normalize,rules"})
+    assert list(actors.get_actors(cut))[:3] == ["pipeline.normalize", "pipeline.route", "pipeline.dedupe"]
 
 
 def test_a_store_that_is_away_is_one_line_without_a_traceback():
@@ -21,7 +21,7 @@ def test_a_store_that_is_away_is_one_line_without_a_traceback():
         raise peewee.OperationalError("server closed the connection")
 
     with structlog.testing.capture_logs() as told:
-        actors._sheltered("road.normalize", work)(7)
+        actors._guard("pipeline.normalize", work)(7)
 
     assert [(one["event"], one["error"]) for one in told] == [
         ("the database cannot be used", "OperationalError")

@@ -12,38 +12,45 @@ from models import founding
 from models.base import store
 from models.incidents import Incident, IncidentLog
 from models.loading import lock_services
-from models.metrics import totals
+from models.metrics import load_totals
 from models.services import Service
 from models.timers import Timer
 from tests import stores
 from tests.alerts import accept
 from tests.scenarios.test_sla_nights import sla
-from tests.workers.test_timers import MINUTE, elsewhere, open_many, open_one, set_policy, told
+from tests.workers.test_timers import (
+    MINUTE,
+    list_notified,
+    open_incident,
+    open_incidents,
+    other_service,
+    set_policy,
+)
 from tocsin import metrics
-from tocsin.metrics import Counts
+from tocsin.metrics import Counters
 from workers import audit, planning, road, timers
 
-__all__ = ["elsewhere"]
+__all__ = ["other_service"]
 
 
-def waiting():
+def list_pending_timers():
     """What waits, in the order of incidents and keys."""
     rows = Timer.select(Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(Timer.done_at.is_null())
     return sorted(rows.tuples())
 
 
-def said():
-    return [row.reason for row in IncidentLog.select().where(IncidentLog.what == "timers_mended")]
+def list_reasons():
+    return [row.reason for row in IncidentLog.select().where(IncidentLog.what == "timers_repaired")]
 
 
-def in_every_state(world, now):
+def open_in_every_state(world, now):
     """Incidents that are triggered, acknowledged, asleep, resolved, and of a service that was deleted."""
     Service.update(acknowledgement_timeout_enabled=True, auto_resolve_timeout=86_400).execute()
     set_policy(world, (0, world.alice), (5, world.bob), (50, world.bob))
-    open_many(world, now, *(f"db{number}" for number in range(12)))
-    for word, entities in (("acknowledged", "3456"), ("resolved", "789")):
+    open_incidents(world, now, *(f"db{number}" for number in range(12)))
+    for status_name, entities in (("acknowledged", "3456"), ("resolved", "789")):
         for number in entities:
-            accept(world, now, message="m", alert_type=word, entity_id=f"db{number}", exactly=True)
+            accept(world, now, message="m", alert_type=status_name, entity_id=f"db{number}", exactly=True)
     road.run(world.service.id)
     Incident.update(service=None).where(Incident.id > 10).execute()
     audit.audit(now)
@@ -51,16 +58,16 @@ def in_every_state(world, now):
 
 @pytest.mark.parametrize("seed", range(8))
 def test_after_one_audit_exactly_the_wanted_timers_wait(world, now, seed):
-    in_every_state(world, now)
-    before = waiting()
-    harm(random.Random(seed), now)
-    assert waiting() != before
+    open_in_every_state(world, now)
+    before = list_pending_timers()
+    damage_timers(random.Random(seed), now)
+    assert list_pending_timers() != before
     audit.audit(now)
 
-    assert waiting() == before
+    assert list_pending_timers() == before
 
 
-def harm(chance, now):
+def damage_timers(chance, now):
     """Timers are lost, moved and made up."""
     for timer in list(Timer.select().where(Timer.done_at.is_null())):
         what = chance.choice(("nothing", "delete", "end", "move"))
@@ -78,25 +85,25 @@ def harm(chance, now):
 
 
 def test_what_was_mended_is_told_in_the_timeline_and_counted(world, now, monkeypatch):
-    counts = Counts()
-    monkeypatch.setattr(metrics, "counts", counts)
+    counters = Counters()
+    monkeypatch.setattr(metrics, "counters", counters)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "db1", "db2", "db3")
+    open_incidents(world, now, "db1", "db2", "db3")
     first, second, third = Timer.select().order_by(Timer.id)
     first.delete_instance()
     Timer.update(due_at=now + MINUTE).where(Timer.id == second.id).execute()
     Timer.create(incident=third.incident, kind="snooze", key="snooze:1", due_at=now)
     audit.audit(now)
-    counts.flush()
+    counters.flush()
 
-    assert said() == ["missing: escalate:1:1", "moved: escalate:1:1", "needless: snooze:1"]
-    assert Timer.get(Timer.key == "snooze:1").outcome == "planned anew by the audit"
-    for what in ("missing", "moved", "needless"):
-        assert totals()["tocsin_audit_mended_total", f'{{"what": "{what}"}}'] == 1
+    assert list_reasons() == ["missing: escalate:1:1", "moved: escalate:1:1", "extra: snooze:1"]
+    assert Timer.get(Timer.key == "snooze:1").outcome == "timers reconciled by the audit"
+    for what in ("missing", "moved", "extra"):
+        assert load_totals()["tocsin_audit_repaired_total", f'{{"difference": "{what}"}}'] == 1
 
 
 def test_where_all_is_well_nothing_is_locked_or_written(world, now, statements):
-    in_every_state(world, now)
+    open_in_every_state(world, now)
     with statements() as seen:
         assert audit.audit(now) > 0
 
@@ -108,7 +115,7 @@ def test_statements_do_not_grow_with_the_incidents_of_a_page(world, now, stateme
     set_policy(world, (0, world.alice), (5, world.bob))
 
     def count(incidents, *, harmed):
-        open_many(world, now, *(f"{harmed}{incidents}-{number}" for number in range(incidents)))
+        open_incidents(world, now, *(f"{harmed}{incidents}-{number}" for number in range(incidents)))
         if harmed:
             Timer.update(due_at=now).where(Timer.done_at.is_null()).execute()
         with statements() as seen:
@@ -121,149 +128,149 @@ def test_statements_do_not_grow_with_the_incidents_of_a_page(world, now, stateme
 
 
 def test_pages_reach_every_incident(world, now, monkeypatch):
-    monkeypatch.setattr(planning, "AT_ONCE", 2)
+    monkeypatch.setattr(planning, "PAGE_SIZE", 2)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, *"abcde")
-    before = waiting()
+    open_incidents(world, now, *"abcde")
+    before = list_pending_timers()
     Timer.delete().execute()
 
     assert audit.audit(now) == 5
-    assert waiting() == before
+    assert list_pending_timers() == before
 
 
 def test_a_change_of_policy_is_found_once(world, now):
     set_policy(world, (0, world.alice), (50, world.bob))
-    open_one(world, now)
+    open_incident(world, now)
     set_policy(world, (0, world.alice), (5, world.bob))
     for minute in (1, 2):
         audit.audit(now + minute * MINUTE)
-    timers.run_due(now + 5 * MINUTE)
+    timers.fire_due(now + 5 * MINUTE)
 
-    assert said() == ["moved: escalate:1:1"]
-    assert [name for name, _ in told()] == ["Alice", "Bob"]
+    assert list_reasons() == ["moved: escalate:1:1"]
+    assert [name for name, _ in list_notified()] == ["Alice", "Bob"]
 
 
 def test_what_an_sla_has_done_once_does_not_wait_again(world, now):
-    promised = sla(world, (1, -5, world.bob), acknowledge=10)
-    Service.update(sla=promised).execute()
-    open_one(world, now)
+    sla_row = sla(world, (1, -5, world.bob), acknowledge=10)
+    Service.update(sla=sla_row).execute()
+    open_incident(world, now)
     for minute in (6, 11):
-        timers.run_due(now + minute * MINUTE)
+        timers.fire_due(now + minute * MINUTE)
         audit.audit(now + minute * MINUTE)
 
-    assert waiting() == []
-    assert said() == []
+    assert list_pending_timers() == []
+    assert list_reasons() == []
 
 
 def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):
-    open_one(world, now)
-    other = founding.new_service(world.team, "Other", world.policy, world.alice, now)
+    open_incident(world, now)
+    other = founding.create_service(world.team, "Other", world.policy, world.alice, now)
     row = {**Incident.select().dicts().get(), "id": 99, "unique_id": "other", "incident_number": 2}
     Incident.insert(**{**row, "service": other}).execute()
     looked_at = []
 
-    def fails_on_the_first(incident, *_):
+    def fail_on_first(incident, *_):
         looked_at.append(incident.service)
         if len(looked_at) == 1:
             raise ZeroDivisionError
         return ()
 
-    monkeypatch.setattr(planning, "wanted", fails_on_the_first)
+    monkeypatch.setattr(planning, "get_expected_timers", fail_on_first)
     audit.audit(now)
 
     assert set(looked_at) == {world.service.id, other.id}
 
 
-def failing_for(row, real=planning.wanted):
-    def wanted(incident, *others):
+def failing_for(row, real=planning.get_expected_timers):
+    def wanted(incident, *rest):
         if incident.row == row:
             raise ZeroDivisionError
-        return real(incident, *others)
+        return real(incident, *rest)
 
     return wanted
 
 
 def test_an_incident_that_cannot_be_audited_keeps_no_other_of_its_service_from_it(world, now, monkeypatch):
-    monkeypatch.setattr(planning, "AT_ONCE", 3)
+    monkeypatch.setattr(planning, "PAGE_SIZE", 3)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, *"abcdef")
+    open_incidents(world, now, *"abcdef")
     poison = Incident.select().order_by(Incident.id).get().id
-    before = [timer for timer in waiting() if timer[0] != poison]
+    before = [timer for timer in list_pending_timers() if timer[0] != poison]
     Timer.delete().execute()
-    monkeypatch.setattr(planning, "wanted", failing_for(poison))
+    monkeypatch.setattr(planning, "get_expected_timers", failing_for(poison))
     with capture_logs() as logs:
         audit.audit(now)
 
-    assert waiting() == before
-    told_at_length = [line["incidents"] for line in logs if line.get("exc_info")]
-    assert told_at_length == [[poison, poison + 1, poison + 2]]
+    assert list_pending_timers() == before
+    detailed_errors = [line["incidents"] for line in logs if line.get("exc_info")]
+    assert detailed_errors == [[poison, poison + 1, poison + 2]]
     assert [line["incidents"] for line in logs if line["log_level"] == "error"][1:] == [[poison]]
 
 
-def test_a_service_that_the_store_cannot_read_stops_no_other(world, elsewhere, now, monkeypatch):
+def test_a_service_that_the_store_cannot_read_stops_no_other(world, other_service, now, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "a")
-    open_many(elsewhere, now, "b")
-    before = waiting()
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now, "b")
+    before = list_pending_timers()
     Timer.delete().execute()
-    real = audit.open_incidents_after
+    real = audit.list_open_incidents
 
-    def read(service, *others):
+    def read(service, *rest):
         if service == world.service.id:
             raise peewee.InternalError("invalid page in block 7")
-        return real(service, *others)
+        return real(service, *rest)
 
-    monkeypatch.setattr(audit, "open_incidents_after", read)
+    monkeypatch.setattr(audit, "list_open_incidents", read)
     audit.audit(now)
 
-    assert waiting() == before[1:]
+    assert list_pending_timers() == before[1:]
 
 
-def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, elsewhere, now, monkeypatch):
-    open_many(world, now, "a")
-    open_many(elsewhere, now, "b")
+def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, other_service, now, monkeypatch):
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now, "b")
     asked = []
 
     def read(*walked):
         asked.append(walked)
         raise peewee.InternalError("invalid page in block 7")
 
-    monkeypatch.setattr(audit, "open_incidents_after", read)
+    monkeypatch.setattr(audit, "list_open_incidents", read)
     with pytest.raises(peewee.InternalError):
         audit.audit(now)
     assert len(asked) == 2
 
-    monkeypatch.setattr(type(store()), "is_away", lambda *_: True)
+    monkeypatch.setattr(type(store()), "is_unavailable", lambda *_: True)
     with pytest.raises(peewee.InternalError):
         audit.audit(now)
     assert len(asked) == 3, "nobody can use it: that is told once"
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, elsewhere, now, monkeypatch):
+def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, other_service, now, monkeypatch):
     monkeypatch.setattr(planning, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "a")
-    open_many(elsewhere, now, "b")
-    before = waiting()
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now, "b")
+    before = list_pending_timers()
     Timer.delete().execute()
     with ThreadPoolExecutor(1) as pool:
-        with store().writing():
+        with store().write_transaction():
             lock_services([world.service.id])
             pool.submit(audit.audit, now).result(timeout=10)
-        assert waiting() == before[1:]
+        assert list_pending_timers() == before[1:]
 
     audit.audit(now)
-    assert waiting() == before
+    assert list_pending_timers() == before
 
 
 def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_once(world, now):
     set_policy(world, (10, world.bob))
-    open_one(world, now)
-    assert told() == []
+    open_incident(world, now)
+    assert list_notified() == []
     set_policy(world)
     for minute in (1, 6, 11):
         audit.audit(now + minute * MINUTE)
-        timers.run_due(now + minute * MINUTE)
+        timers.fire_due(now + minute * MINUTE)
 
-    assert told() == [("Alice", now + MINUTE)]
+    assert list_notified() == [("Alice", now + MINUTE)]

@@ -8,198 +8,204 @@ import dramatiq
 import pytest
 import structlog
 
-from pipeline.topology import segments
-from tests.processes import free_port, running_redis
-from tests.waiting import until
-from tocsin.embedded_redis import url_of
+from pipeline.topology import build_segments
+from tests.processes import find_free_port, start_redis
+from tests.waiting import wait_until
+from tocsin.embedded_redis import get_url
 from workers import bell
 from workers.broker import Broker
 
 
 @pytest.fixture
-def keeper(home):
-    with running_redis(home) as keeper:
-        yield keeper
+def redis_keeper(home):
+    with start_redis(home) as redis_keeper:
+        yield redis_keeper
 
 
 @pytest.fixture
-def url(keeper, home):
-    return url_of(home)
+def url(redis_keeper, home):
+    return get_url(home)
 
 
 @pytest.fixture
-def line(monkeypatch):
+def redis_status(monkeypatch):
     """A line of this test's own."""
-    line = bell.Line()
-    monkeypatch.setattr(bell, "line", line)
-    return line
+    redis_status = bell.RedisStatus()
+    monkeypatch.setattr(bell, "redis_status", redis_status)
+    return redis_status
 
 
 @pytest.fixture
 def client(url):
-    client = bell.client_for(url)
+    client = bell.create_client(url)
     yield client
     client.close()
 
 
 @pytest.fixture
-def ringer(url, line, monkeypatch):
-    ringer = bell.Ringer(url)
-    monkeypatch.setattr(bell, "_ringer", ringer)
-    yield ringer
-    ringer.close()
+def queue_under_test(url, redis_status, monkeypatch):
+    queue_under_test = bell.QueueSender(url)
+    monkeypatch.setattr(bell, "_sender", queue_under_test)
+    yield queue_under_test
+    queue_under_test.close()
 
 
 @pytest.fixture
-def heard(url, line):
+def received(url, redis_status):
     """What an actor on the queue "lane" was called with, each with the moment."""
-    heard: queue.Queue = queue.Queue()
+    received: queue.Queue = queue.Queue()
     broker = Broker(url)
     dramatiq.actor(broker=broker, queue_name="lane", actor_name="lane")(
-        lambda *args: heard.put((args, time.monotonic()))
+        lambda *args: received.put((args, time.monotonic()))
     )
     worker = dramatiq.Worker(broker, worker_timeout=100, worker_threads=2)
     worker.start()
-    yield heard
+    yield received
     worker.stop()
 
 
-def test_a_bell_is_heard_at_once(ringer, heard):
+def test_a_bell_is_heard_at_once(queue_under_test, received):
     took = []
     for number in range(20):
-        rung_at = time.monotonic()
-        bell.ring("lane", number)
-        args, at = heard.get(timeout=5)
+        enqueued_at = time.monotonic()
+        bell.enqueue("lane", number)
+        args, at = received.get(timeout=5)
         assert args == (number,)
-        took.append(at - rung_at)
+        took.append(at - enqueued_at)
 
     assert sorted(took)[10] < 0.05
 
 
-def test_bells_for_a_lane_that_waits_are_one(ringer, client):
+def test_bells_for_a_lane_that_waits_are_one(queue_under_test, client):
     for _ in range(100):
-        bell.ring_road(7)
-        bell.ring_router(8)
+        bell.enqueue_lane(7)
+        bell.enqueue_router(8)
 
-    assert ringer.flush(5)
-    assert client.zcard(bell.key_of("road.normalize")) == 1
-    assert client.zcard(bell.key_of("routers")) == 1
-
-
-@pytest.mark.parametrize(("cuts", "queue"), [((), "road.normalize"), (("route",), "road.rules")], ids=str)
-def test_what_waits_at_a_stage_is_rung_for_the_queue_of_its_segment(ringer, client, monkeypatch, cuts, queue):
-    monkeypatch.setattr(bell, "_road", segments(cuts))
-    bell.ring_road(8, "rules")
-
-    assert ringer.flush(5)
-    assert client.zcard(bell.key_of(queue)) == 1
+    assert queue_under_test.flush(5)
+    assert client.zcard(bell.get_key("pipeline.normalize")) == 1
+    assert client.zcard(bell.get_key("routers")) == 1
 
 
-def test_a_lane_that_rests_is_silent_and_then_heard_once_for_all_its_bells(ringer, heard, client):
+@pytest.mark.parametrize(
+    ("queue_splits", "queue"), [((), "pipeline.normalize"), (("route",), "pipeline.rules")], ids=str
+)
+def test_what_waits_at_a_stage_is_rung_for_the_queue_of_its_segment(
+    queue_under_test, client, monkeypatch, queue_splits, queue
+):
+    monkeypatch.setattr(bell, "_segments", build_segments(queue_splits))
+    bell.enqueue_lane(8, "rules")
+
+    assert queue_under_test.flush(5)
+    assert client.zcard(bell.get_key(queue)) == 1
+
+
+def test_a_lane_that_rests_is_silent_and_then_heard_once_for_all_its_bells(
+    queue_under_test, received, client
+):
     rested_at = time.monotonic()
-    ringer.rest(0.3, "lane", 7)
-    assert ringer.flush(5)
+    queue_under_test.linger(0.3, "lane", 7)
+    assert queue_under_test.flush(5)
     for _ in range(5):
-        bell.ring("lane", 7)
-    bell.ring("lane", 8)
+        bell.enqueue("lane", 7)
+    bell.enqueue("lane", 8)
 
-    assert heard.get(timeout=5)[0] == (8,)
-    args, at = heard.get(timeout=5)
+    assert received.get(timeout=5)[0] == (8,)
+    args, at = received.get(timeout=5)
     assert args == (7,)
     assert at - rested_at >= 0.3
-    assert heard.empty()
-    assert client.zcard(bell.key_of("lane")) == 0
+    assert received.empty()
+    assert client.zcard(bell.get_key("lane")) == 0
 
 
-def test_a_lane_that_was_rung_after_its_rest_is_silent_no_longer(ringer, heard, client):
+def test_a_lane_that_was_rung_after_its_rest_is_silent_no_longer(queue_under_test, received, client):
     """The server heard of the rest later than it began, and would have kept to it for longer."""
-    ringer.rest(0.5, "lane", 7)
-    assert ringer.flush(5)
-    client.zadd(bell.resting_key_of("lane"), {"[7]": time.time() + 60})
-    assert heard.get(timeout=5)[0] == (7,)
-    bell.ring("lane", 7)
+    queue_under_test.linger(0.5, "lane", 7)
+    assert queue_under_test.flush(5)
+    client.zadd(bell.get_linger_key("lane"), {"[7]": time.time() + 60})
+    assert received.get(timeout=5)[0] == (7,)
+    bell.enqueue("lane", 7)
 
-    assert heard.get(timeout=5)[0] == (7,)
+    assert received.get(timeout=5)[0] == (7,)
 
 
-def test_rests_that_are_over_are_forgotten(ringer, heard, client):
+def test_rests_that_are_over_are_forgotten(queue_under_test, received, client):
     for lane in range(3):
-        ringer.rest(0.01, "lane", lane)
-        assert ringer.flush(5)
-        heard.get(timeout=5)
+        queue_under_test.linger(0.01, "lane", lane)
+        assert queue_under_test.flush(5)
+        received.get(timeout=5)
 
-    assert client.zcard(bell.resting_key_of("lane")) == 0
-
-
-def test_rests_whose_process_ended_are_forgotten(ringer, client):
-    client.zadd(bell.resting_key_of("lane"), {"[1]": time.time() - 1})
-    ringer.rest(60, "lane", 2)
-    assert ringer.flush(5)
-
-    assert client.zrange(bell.resting_key_of("lane"), 0, -1) == [b"[2]"]
+    assert client.zcard(bell.get_linger_key("lane")) == 0
 
 
-def test_a_flushed_server_forgets_rests_and_loses_no_lane(ringer, heard, client):
-    ringer.rest(0.2, "lane", 7)
-    assert ringer.flush(5)
+def test_rests_whose_process_ended_are_forgotten(queue_under_test, client):
+    client.zadd(bell.get_linger_key("lane"), {"[1]": time.time() - 1})
+    queue_under_test.linger(60, "lane", 2)
+    assert queue_under_test.flush(5)
+
+    assert client.zrange(bell.get_linger_key("lane"), 0, -1) == [b"[2]"]
+
+
+def test_a_flushed_server_forgets_rests_and_loses_no_lane(queue_under_test, received, client):
+    queue_under_test.linger(0.2, "lane", 7)
+    assert queue_under_test.flush(5)
     client.flushall()
 
-    assert heard.get(timeout=5)[0] == (7,)
+    assert received.get(timeout=5)[0] == (7,)
 
 
-def test_lanes_are_heard_in_the_order_of_their_first_bell(ringer, client):
+def test_lanes_are_heard_in_the_order_of_their_first_bell(queue_under_test, client):
     for lane in (3, 1, 2, 3):
-        bell.ring_road(lane)
-        assert ringer.flush(5)
+        bell.enqueue_lane(lane)
+        assert queue_under_test.flush(5)
 
-    waiting = client.zrange(bell.key_of("road.normalize"), 0, -1)
-    assert waiting == [b"[3]", b"[1]", b"[2]"]
+    lanes_pending = client.zrange(bell.get_key("pipeline.normalize"), 0, -1)
+    assert lanes_pending == [b"[3]", b"[1]", b"[2]"]
 
 
-def test_there_are_no_queues_for_delays(heard, client):
+def test_there_are_no_queues_for_delays(received, client):
     assert client.keys("*") == []
     assert {thread.name for thread in threading.enumerate() if "DQ" in thread.name} == set()
 
 
-def test_a_bell_that_cannot_be_read_is_dropped(ringer, heard, client):
-    client.zadd(bell.key_of("lane"), {"{nonsense": 1})
-    bell.ring("lane", 1)
+def test_a_bell_that_cannot_be_read_is_dropped(queue_under_test, received, client):
+    client.zadd(bell.get_key("lane"), {"{nonsense": 1})
+    bell.enqueue("lane", 1)
 
-    assert heard.get(timeout=5)[0] == (1,)
+    assert received.get(timeout=5)[0] == (1,)
 
 
-def test_an_outage_is_told_once_and_ends_by_itself(keeper, ringer, heard, line):
-    with structlog.testing.capture_logs() as told:
-        keeper._server.kill()
-        until(lambda: not line.up)
-        bell.ring("lane", 1)
+def test_an_outage_is_told_once_and_ends_by_itself(redis_keeper, queue_under_test, received, redis_status):
+    with structlog.testing.capture_logs() as logs:
+        redis_keeper._server.kill()
+        wait_until(lambda: not redis_status.up)
+        bell.enqueue("lane", 1)
 
-        assert heard.get(timeout=15)[0] == (1,)
+        assert received.get(timeout=15)[0] == (1,)
 
-    mine = [one["event"] for one in told if one["event"].startswith("redis is")]
+    mine = [one["event"] for one in logs if one["event"].startswith("redis is")]
     assert mine == ["redis is away; alerts are found in the database", "redis is back"]
 
 
-def test_ringing_a_dead_port_costs_nothing_and_raises_nothing(line, monkeypatch):
-    ringer = bell.Ringer(f"redis://127.0.0.1:{free_port()}/0")
-    monkeypatch.setattr(bell, "_ringer", ringer)
+def test_ringing_a_dead_port_costs_nothing_and_raises_nothing(redis_status, monkeypatch):
+    queue_under_test = bell.QueueSender(f"redis://127.0.0.1:{find_free_port()}/0")
+    monkeypatch.setattr(bell, "_sender", queue_under_test)
     slowest = 0.0
     for number in range(200):
         started = time.monotonic()
-        bell.ring_road(number)
+        bell.enqueue_lane(number)
         slowest = max(slowest, time.monotonic() - started)
 
     assert slowest < 0.05
-    until(lambda: not line.up)
-    ringer.close()
+    wait_until(lambda: not redis_status.up)
+    queue_under_test.close()
 
 
 def test_a_process_without_redis_rings_silently(monkeypatch):
-    monkeypatch.setattr(bell, "_ringer", None)
+    monkeypatch.setattr(bell, "_sender", None)
 
-    bell.ring_road(1)
-    bell.ring_timers()
-    bell.ring_deliver(1)
+    bell.enqueue_lane(1)
+    bell.enqueue_timers()
+    bell.enqueue_delivery(1)
 
 
 def test_a_bell_cannot_be_delayed(url):

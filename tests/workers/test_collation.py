@@ -6,27 +6,27 @@ from datetime import timedelta
 import pytest
 
 from models import founding
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.applications import GENERIC
 from models.apply import apply
 from models.base import connection, store
-from models.effects import Actor, Outcome
+from models.effects import Actor, ChangeSet
 from models.enums import ActorKind, IncidentStatus
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident
 from models.loading import lock_incident
-from models.notices import Notice
+from models.notices import Notification
 from models.services import Service
 from pipeline import moves
 from tests.alerts import accept
-from tests.histories import together
+from tests.histories import run_together
 from workers import road
 
 MINUTE = timedelta(minutes=1)
 
 
 @pytest.fixture
-def collating(world):
+def collating_service(world):
     set_collation(world, 1)
     return world
 
@@ -34,10 +34,10 @@ def collating(world):
 def set_collation(world, kind, minutes=10):
     changed = Service.update(collation=kind, collation_time=minutes)
     changed.where(Service.id == world.service.id).execute()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
 
 
-def come(world, at, entity, level="critical"):
+def process_alert(world, at, entity, level="critical"):
     accept(world, at, message=f"{entity} {level}", alert_type=level, entity_id=entity, exactly=True)
     road.run(world.service.id)
     return Event.select().order_by(Event.id.desc()).get()
@@ -47,151 +47,157 @@ def incidents():
     return list(Incident.select().order_by(Incident.id))
 
 
-def test_what_comes_within_the_window_is_one_incident_told_once(collating, now):
+def test_what_comes_within_the_window_is_one_incident_told_once(collating_service, now):
     for minute, entity in enumerate("abc"):
-        come(collating, now + minute * MINUTE, entity)
+        process_alert(collating_service, now + minute * MINUTE, entity)
 
     assert [incident.title for incident in incidents()] == ["a critical"]
     assert {event.incident for event in Event.select()} == set(incidents())
     assert [event.incident_created for event in Event.select().order_by(Event.id)] == [True, False, False]
-    assert Notice.select().count() == 1
+    assert Notification.select().count() == 1
 
 
-def test_the_window_counts_from_the_incidents_creation_and_not_from_its_last_alert(collating, now):
+def test_the_window_counts_from_the_incidents_creation_and_not_from_its_last_alert(collating_service, now):
     for minute, entity in ((0, "a"), (9, "b"), (10, "c"), (11, "d"), (12, "e")):
-        come(collating, now + minute * MINUTE, entity)
+        process_alert(collating_service, now + minute * MINUTE, entity)
 
     assert [incident.title for incident in incidents()] == ["a critical", "d critical"]
     assert [incident.collecting for incident in incidents()] == [False, True]
     assert Event.get(Event.entity_id == "e").incident == incidents()[1]
 
 
-def test_an_entity_whose_incident_is_open_stays_with_it_after_the_window(collating, now):
-    come(collating, now, "a")
-    come(collating, now + 60 * MINUTE, "b")
-    event = come(collating, now + 61 * MINUTE, "a")
+def test_an_entity_whose_incident_is_open_stays_with_it_after_the_window(collating_service, now):
+    process_alert(collating_service, now, "a")
+    process_alert(collating_service, now + 60 * MINUTE, "b")
+    event = process_alert(collating_service, now + 61 * MINUTE, "a")
 
     assert event.incident == incidents()[0]
     assert len(incidents()) == 2
 
 
-def test_it_resolves_when_none_of_its_entities_fires(collating, now):
+def test_it_resolves_when_none_of_its_entities_fires(collating_service, now):
     for entity in "abc":
-        come(collating, now, entity)
+        process_alert(collating_service, now, entity)
     for entity, status in (("b", 1), ("a", 1), ("b", 1), ("c", 3)):
-        event = come(collating, now + MINUTE, entity, "resolved")
+        event = process_alert(collating_service, now + MINUTE, entity, "resolved")
         assert Incident.get().status == status, entity
 
     assert event.reasons[-1] == ["dedupe", "resolves the incident"]
 
 
-def test_an_entity_that_fires_again_keeps_it_open(collating, now):
+def test_an_entity_that_fires_again_keeps_it_open(collating_service, now):
     for entity, level in (("a", "critical"), ("b", "critical"), ("a", "resolved"), ("a", "critical")):
-        come(collating, now, entity, level)
-    come(collating, now, "b", "resolved")
+        process_alert(collating_service, now, entity, level)
+    process_alert(collating_service, now, "b", "resolved")
 
     assert [incident.status for incident in incidents()] == [1]
-    come(collating, now, "a", "resolved")
+    process_alert(collating_service, now, "a", "resolved")
     assert [incident.status for incident in incidents()] == [3]
 
 
-def test_after_a_resolve_within_the_window_the_next_alert_opens_another(collating, now):
-    come(collating, now, "a")
-    come(collating, now, "a", "resolved")
-    come(collating, now + MINUTE, "b")
+def test_after_a_resolve_within_the_window_the_next_alert_opens_another(collating_service, now):
+    process_alert(collating_service, now, "a")
+    process_alert(collating_service, now, "a", "resolved")
+    process_alert(collating_service, now + MINUTE, "b")
 
     assert [incident.status for incident in incidents()] == [3, 1]
 
 
-def test_an_acknowledged_incident_goes_on_collecting(collating, now):
-    come(collating, now, "a")
-    come(collating, now, "b")
-    come(collating, now, "b", "acknowledged")
-    event = come(collating, now + MINUTE, "c")
+def test_an_acknowledged_incident_goes_on_collecting(collating_service, now):
+    process_alert(collating_service, now, "a")
+    process_alert(collating_service, now, "b")
+    process_alert(collating_service, now, "b", "acknowledged")
+    event = process_alert(collating_service, now + MINUTE, "c")
 
     assert [incident.status for incident in incidents()] == [2]
     assert event.incident == incidents()[0]
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "resolved", "acknowledged"])
-def test_what_would_open_no_incident_joins_none(collating, now, level):
-    come(collating, now, "a")
+def test_what_would_open_no_incident_joins_none(collating_service, now, level):
+    process_alert(collating_service, now, "a")
 
-    assert come(collating, now, "b", level).incident is None
+    assert process_alert(collating_service, now, "b", level).incident is None
 
 
-def person_moves(world, incident, to, at):
-    with store().writing():
-        around = lock_incident(incident.id)
+def change_as_person(world, incident, to, at):
+    with store().write_transaction():
+        context = lock_incident(incident.id)
         actor = Actor(ActorKind.USER, "Alice", world.alice.id)
-        effects = moves.move(around.incident, to, around.service, around.directory, actor, at, "by hand")
-        apply(Outcome(effects=list(effects)))
+        effects = moves.change_status(
+            context.incident, to, context.service, context.config, actor, at, "by hand"
+        )
+        apply(ChangeSet(effects=list(effects)))
 
 
-def test_a_person_resolves_it_with_all_its_entities_and_the_next_alert_pages(collating, now):
+def test_a_person_resolves_it_with_all_its_entities_and_the_next_alert_pages(collating_service, now):
     for entity in "ab":
-        come(collating, now, entity)
-    person_moves(collating, incidents()[0], IncidentStatus.RESOLVED, now + MINUTE)
+        process_alert(collating_service, now, entity)
+    change_as_person(collating_service, incidents()[0], IncidentStatus.RESOLVED, now + MINUTE)
 
     assert not Entity.select().where(Entity.firing | Entity.incident.is_null(False)).exists()
-    assert come(collating, now + 2 * MINUTE, "a").incident_created
+    assert process_alert(collating_service, now + 2 * MINUTE, "a").incident_created
 
 
-def test_what_a_person_reopened_gets_its_entities_back_and_does_not_collect(collating, now):
+def test_what_a_person_reopened_gets_its_entities_back_and_does_not_collect(collating_service, now):
     for entity in "ab":
-        come(collating, now, entity)
+        process_alert(collating_service, now, entity)
     first = incidents()[0]
-    person_moves(collating, first, IncidentStatus.RESOLVED, now + MINUTE)
-    come(collating, now + 2 * MINUTE, "c")
-    person_moves(collating, first, IncidentStatus.TRIGGERED, now + 3 * MINUTE)
+    change_as_person(collating_service, first, IncidentStatus.RESOLVED, now + MINUTE)
+    process_alert(collating_service, now + 2 * MINUTE, "c")
+    change_as_person(collating_service, first, IncidentStatus.TRIGGERED, now + 3 * MINUTE)
 
-    assert come(collating, now + 4 * MINUTE, "a").incident == first
-    assert come(collating, now + 4 * MINUTE, "d").incident == incidents()[1]
+    assert process_alert(collating_service, now + 4 * MINUTE, "a").incident == first
+    assert process_alert(collating_service, now + 4 * MINUTE, "d").incident == incidents()[1]
     assert [incident.collecting for incident in incidents()] == [False, True]
 
 
-def test_collation_switched_off_and_on_again(collating, now):
-    come(collating, now, "a")
-    set_collation(collating, 0)
-    come(collating, now + MINUTE, "b")
-    set_collation(collating, 1)
-    joined = come(collating, now + 2 * MINUTE, "c")
-    set_collation(collating, 1, minutes=1)
-    fresh = come(collating, now + 3 * MINUTE, "d")
+def test_collation_switched_off_and_on_again(collating_service, now):
+    process_alert(collating_service, now, "a")
+    set_collation(collating_service, 0)
+    process_alert(collating_service, now + MINUTE, "b")
+    set_collation(collating_service, 1)
+    joined = process_alert(collating_service, now + 2 * MINUTE, "c")
+    set_collation(collating_service, 1, minutes=1)
+    fresh = process_alert(collating_service, now + 3 * MINUTE, "d")
 
     assert [incident.title for incident in incidents()] == ["a critical", "b critical", "d critical"]
     assert (joined.incident, fresh.incident) == (incidents()[0], incidents()[2])
     assert [incident.collecting for incident in incidents()] == [False, False, True]
 
 
-def test_two_integrations_of_a_service_collect_into_one_incident(collating, now):
-    other = founding.new_integration(collating.service, "Other", GENERIC, collating.alice, now)
-    come(collating, now, "a")
-    come(replace(collating, integration=other), now, "a")
+def test_two_integrations_of_a_service_collect_into_one_incident(collating_service, now):
+    other = founding.create_integration(
+        collating_service.service, "Other", GENERIC, collating_service.alice, now
+    )
+    process_alert(collating_service, now, "a")
+    process_alert(replace(collating_service, integration=other), now, "a")
     assert len(incidents()) == 1
 
-    come(collating, now, "a", "resolved")
+    process_alert(collating_service, now, "a", "resolved")
     assert incidents()[0].status == 1
-    come(replace(collating, integration=other), now, "a", "resolved")
+    process_alert(replace(collating_service, integration=other), now, "a", "resolved")
     assert incidents()[0].status == 3
 
 
-def test_integrations_in_a_race_never_make_two_collecting_incidents(collating, now):
+def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_service, now):
     """Senders and workers at once, each with integrations of their own."""
-    doors = [collating.integration] + [
-        founding.new_integration(collating.service, f"Door {n}", GENERIC, collating.alice, now)
+    integrations = [collating_service.integration] + [
+        founding.create_integration(
+            collating_service.service, f"Door {n}", GENERIC, collating_service.alice, now
+        )
         for n in range(2)
     ]
-    raise_version(collating.account.id)
+    bump_version(collating_service.account.id)
 
-    def sends(place, door):
+    def build_sender(place, integration_of):
         def job():
             with connection():
                 for number in range(10):
                     trace = place * 100 + number
-                    with store().writing():
+                    with store().write_transaction():
                         accept(
-                            replace(collating, integration=door),
+                            replace(collating_service, integration=integration_of),
                             now,
                             message="m",
                             alert_type="critical",
@@ -199,12 +205,12 @@ def test_integrations_in_a_race_never_make_two_collecting_incidents(collating, n
                             trace=trace,
                             exactly=True,
                         )
-                    road.run(collating.service.id)
+                    road.run(collating_service.service.id)
 
         return job
 
-    together([sends(place, door) for place, door in enumerate(doors)])
-    road.run(collating.service.id)
+    run_together([build_sender(place, integration_of) for place, integration_of in enumerate(integrations)])
+    road.run(collating_service.service.id)
 
     assert not Receipt.select().where(Receipt.state == 0).exists()
     assert [incident.collecting for incident in incidents()] == [True]
@@ -212,10 +218,10 @@ def test_integrations_in_a_race_never_make_two_collecting_incidents(collating, n
     assert Event.select().where(Event.incident_created).count() == 1
 
 
-def test_what_is_set_aside_is_told_beside_the_collecting_incident(collating, now, monkeypatch):
-    come(collating, now, "a")
-    monkeypatch.setattr(road, "alerts_of", lambda *_: 1 / 0)
-    accept(collating, now, message="poison")
-    road.run(collating.service.id)
+def test_what_is_set_aside_is_told_beside_the_collecting_incident(collating_service, now, monkeypatch):
+    process_alert(collating_service, now, "a")
+    monkeypatch.setattr(road, "parse_alerts", lambda *_: 1 / 0)
+    accept(collating_service, now, message="poison")
+    road.run(collating_service.service.id)
 
     assert [incident.collecting for incident in incidents()] == [True, False]

@@ -6,59 +6,59 @@ import pytest
 
 from models.enums import ContactType
 from models.incidents import Incident
-from models.metrics import totals
+from models.metrics import load_totals
 from models.notices import Message
 from pipeline.stages import dedupe
-from pipeline.topology import segments
+from pipeline.topology import build_segments
 from tests.alerts import accept
 from tests.relays import relay
-from tests.workers.test_deliver import alert, posted
-from tests.workers.test_road import road_with
-from tests.workers.test_timers import MINUTE, open_one, set_policy
+from tests.workers.test_deliver import alert, deliver_to
+from tests.workers.test_road import build_segments_with
+from tests.workers.test_timers import MINUTE, open_incident, set_policy
 from tocsin import metrics
-from tocsin.metrics import Counts
+from tocsin.metrics import Counters
 from workers import deliver, road, timers
 
-__all__ = ["posted"]
+__all__ = ["deliver_to"]
 
 MAIL = ContactType.EMAIL
 
 
 @pytest.fixture
-def counted(monkeypatch):
+def get_count(monkeypatch):
     """counted(name, labels): what was counted in this test."""
-    counts = Counts()
-    monkeypatch.setattr(metrics, "counts", counts)
+    counters = Counters()
+    monkeypatch.setattr(metrics, "counters", counters)
 
-    def counted(name: str, labels: str = "{}") -> float:
-        counts.flush()
-        return totals().get((name, labels), 0.0)
+    def get_count(name: str, labels: str = "{}") -> float:
+        counters.flush()
+        return load_totals().get((name, labels), 0.0)
 
-    return counted
-
-
-def outcome(word):
-    return f'{{"channel": "email", "outcome": "{word}"}}'
+    return get_count
 
 
-def test_a_timer_is_counted_with_its_lateness(world, now, counted):
+def outcome(result):
+    return f'{{"channel": "email", "outcome": "{result}"}}'
+
+
+def test_a_timer_is_counted_with_its_lateness(world, now, get_count):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
-    timers.run_due(now + 5 * MINUTE + timedelta(seconds=1.5))
+    open_incident(world, now)
+    timers.fire_due(now + 5 * MINUTE + timedelta(seconds=1.5))
 
-    assert counted("tocsin_timer_lateness_seconds_count", '{"kind": "escalate"}') == 1
-    assert counted("tocsin_timer_lateness_seconds_sum", '{"kind": "escalate"}') == 1.5
+    assert get_count("tocsin_timer_lateness_seconds_count", '{"kind": "escalate"}') == 1
+    assert get_count("tocsin_timer_lateness_seconds_sum", '{"kind": "escalate"}') == 1.5
 
 
-def test_a_message_that_is_sent_is_an_attempt_and_its_notices(world, now, posted, counted):
+def test_a_message_that_is_sent_is_an_attempt_and_its_notices(world, now, deliver_to, get_count):
     alert(world, now, "db1")
     alert(world, now, "db2")
     with relay() as box:
-        posted(box.port)
-        deliver.drain(MAIL, now + timedelta(seconds=1))
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now + timedelta(seconds=1))
 
-    assert counted("tocsin_delivery_attempts_total", outcome("sent")) == Message.select().count() == 2
-    assert counted("tocsin_notices_total", outcome("sent")) == 2
+    assert get_count("tocsin_delivery_attempts_total", outcome("sent")) == Message.select().count() == 2
+    assert get_count("tocsin_notifications_total", outcome("sent")) == 2
 
 
 @pytest.mark.parametrize(
@@ -68,90 +68,92 @@ def test_a_message_that_is_sent_is_an_attempt_and_its_notices(world, now, posted
         pytest.param("450 later", "retry", 0, id="for now"),
     ],
 )
-def test_a_refusal_is_an_attempt(world, now, posted, counted, answer, attempt, failed):
+def test_a_refusal_is_an_attempt(world, now, deliver_to, get_count, answer, attempt, failed):
     alert(world, now)
     with relay({"RCPT": answer}) as box:
-        posted(box.port)
-        deliver.drain(MAIL, now)
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
 
-    assert counted("tocsin_delivery_attempts_total", outcome(attempt)) == 1
-    assert counted("tocsin_notices_total", outcome("failed")) == failed
+    assert get_count("tocsin_delivery_attempts_total", outcome(attempt)) == 1
+    assert get_count("tocsin_notifications_total", outcome("failed")) == failed
 
 
-def test_what_is_over_is_no_attempt(world, now, posted, counted):
+def test_what_is_over_is_no_attempt(world, now, deliver_to, get_count):
     alert(world, now)
     Incident.update(status=3).execute()
     with relay() as box:
-        posted(box.port)
-        deliver.drain(MAIL, now)
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
 
-    assert counted("tocsin_notices_total", outcome("void")) == 1
-    assert counted("tocsin_delivery_attempts_total", outcome("sent")) == 0
+    assert get_count("tocsin_notifications_total", outcome("cancelled")) == 1
+    assert get_count("tocsin_delivery_attempts_total", outcome("sent")) == 0
 
 
-def test_what_was_rolled_back_is_not_counted(world, now, counted, monkeypatch):
+def test_what_was_rolled_back_is_not_counted(world, now, get_count, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
-    real = timers._finish
+    open_incident(world, now)
+    real = timers._mark_done
 
-    def fails_afterwards(*what):
-        real(*what)
+    def fail_afterwards(*arguments):
+        real(*arguments)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(timers, "_finish", fails_afterwards)
-    timers.run_due(now + 5 * MINUTE)
+    monkeypatch.setattr(timers, "_mark_done", fail_afterwards)
+    timers.fire_due(now + 5 * MINUTE)
 
-    assert counted("tocsin_timer_lateness_seconds_count", '{"kind": "escalate"}') == 0
+    assert get_count("tocsin_timer_lateness_seconds_count", '{"kind": "escalate"}') == 0
 
 
-def stage(name, outcome):
+def count_stage(name, outcome):
     return f'{{"outcome": "{outcome}", "stage": "{name}"}}'
 
 
-@pytest.mark.parametrize("cuts", [(), ("normalize",), ("normalize", "rules")], ids=str)
-def test_each_stage_counts_whose_road_ended_there_and_who_went_on(world, now, counted, cuts, monkeypatch):
-    monkeypatch.setattr(road, "_road", segments(cuts))
+@pytest.mark.parametrize("queue_splits", [(), ("normalize",), ("normalize", "rules")], ids=str)
+def test_each_stage_counts_whose_road_ended_there_and_who_went_on(
+    world, now, get_count, queue_splits, monkeypatch
+):
+    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
     for kind, entity in (("critical", "a"), ("critical", "a"), ("info", "b"), ("critical", "c")):
         accept(world, now, message="m", alert_type=kind, entity_id=entity)
     while road.sweep():
         pass
     found = {
-        (name, outcome): counted("tocsin_alerts_processed_total", stage(name, outcome))
+        (name, outcome): get_count("tocsin_alerts_processed_total", count_stage(name, outcome))
         for name in ("normalize", "rules", "dedupe", "incident", "notify")
-        for outcome in ("went on", "ended")
+        for outcome in ("continued", "ended")
     }
 
     assert found == {
-        ("normalize", "went on"): 4, ("normalize", "ended"): 0,
-        ("rules", "went on"): 4, ("rules", "ended"): 0,
-        ("dedupe", "went on"): 3, ("dedupe", "ended"): 1,
-        ("incident", "went on"): 2, ("incident", "ended"): 1,
-        ("notify", "went on"): 0, ("notify", "ended"): 2,
+        ("normalize", "continued"): 4, ("normalize", "ended"): 0,
+        ("rules", "continued"): 4, ("rules", "ended"): 0,
+        ("dedupe", "continued"): 3, ("dedupe", "ended"): 1,
+        ("incident", "continued"): 2, ("incident", "ended"): 1,
+        ("notify", "continued"): 0, ("notify", "ended"): 2,
     }  # fmt: skip
-    assert counted("tocsin_incidents_opened_total") == 2
-    assert counted("tocsin_batch_alerts_sum") == 4 * (len(cuts) + 1)
-    assert counted("tocsin_accept_to_done_seconds_count") == 1
+    assert get_count("tocsin_incidents_opened_total") == 2
+    assert get_count("tocsin_batch_alerts_sum") == 4 * (len(queue_splits) + 1)
+    assert get_count("tocsin_accept_to_done_seconds_count") == 1
 
 
-def test_what_is_set_aside_is_counted_and_not_as_processed(world, now, counted, monkeypatch):
-    def fails_on_poison(alert, state, at):
+def test_what_is_set_aside_is_counted_and_not_as_processed(world, now, get_count, monkeypatch):
+    def fail_on_poison(alert, state, at):
         if alert.message == "poison":
             raise ZeroDivisionError
         return dedupe_decide(alert, state, at)
 
     dedupe_decide = dedupe.decide
-    monkeypatch.setattr(road, "_road", road_with(fails_on_poison))
+    monkeypatch.setattr(road, "_segments", build_segments_with(fail_on_poison))
     for message in ("first", "poison", "last"):
         accept(world, now, message=message, alert_type="critical", entity_id=message)
     road.run(world.service.id)
 
-    assert counted("tocsin_alerts_processed_total", stage("normalize", "set aside")) == 1
-    assert counted("tocsin_alerts_processed_total", stage("notify", "ended")) == 2
+    assert get_count("tocsin_alerts_processed_total", count_stage("normalize", "dead letter")) == 1
+    assert get_count("tocsin_alerts_processed_total", count_stage("notify", "ended")) == 2
 
 
-def test_time_on_the_road_is_told_by_the_stores_clock(world, now, counted, monkeypatch):
-    monkeypatch.setattr(metrics.clock, "ahead", now + timedelta(seconds=7) - datetime.now(UTC))
+def test_time_on_the_road_is_told_by_the_stores_clock(world, now, get_count, monkeypatch):
+    monkeypatch.setattr(metrics.store_clock, "offset", now + timedelta(seconds=7) - datetime.now(UTC))
     accept(world, now, message="m", alert_type="critical", exactly=True)
     road.run(world.service.id)
 
-    assert 7 <= counted("tocsin_accept_to_done_seconds_sum") < 17
+    assert 7 <= get_count("tocsin_accept_to_done_seconds_sum") < 17

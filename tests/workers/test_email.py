@@ -7,10 +7,19 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.processes import free_port
-from tests.relays import certificate, drips, hangs, hangs_after_data, only, relay, server_context, stubborn
+from tests.processes import find_free_port
+from tests.relays import (
+    accept_login,
+    build_server_context,
+    certificate,
+    drip,
+    hang,
+    hang_after_data,
+    relay,
+    start_silent_server,
+)
 from tocsin.settings import Settings, load
-from workers.channels.base import Letter, NotNow, Refused, RelayTrouble
+from workers.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
 from workers.channels.email import Email
 
 __all__ = ["certificate"]
@@ -19,20 +28,22 @@ SOON = 0.3
 
 
 def settings(port: int, **more: str) -> Settings:
-    given = {"SMTP_HOST": "127.0.0.1", "SMTP_PORT": str(port), "SMTP_FROM": "tocsin@example.org", **more}
-    return load({f"TOCSIN_{name}": value for name, value in given.items()})
+    values = {"SMTP_HOST": "127.0.0.1", "SMTP_PORT": str(port), "SMTP_FROM": "tocsin@example.org", **more}
+    return load({f"TOCSIN_{name}": value for name, value in values.items()})
 
 
-def letter(to="bob@example.org", subject="[Checkout] #12 Disk full", text="Disk full\n") -> Letter:
-    return Letter("c0ffee", to, subject, text, datetime(2026, 3, 4, 12, 0, tzinfo=UTC))
+def build_message(
+    to="bob@example.org", subject="[Checkout] #12 Disk full", text="Disk full\n"
+) -> OutgoingMessage:
+    return OutgoingMessage("c0ffee", to, subject, text, datetime(2026, 3, 4, 12, 0, tzinfo=UTC))
 
 
-def send(port: int, *letters: Letter, deadline_s: float = 5.0, **more: str) -> list[str]:
-    line = Email(settings(port, **more), deadline_s).line()
+def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[str]:
+    conn = Email(settings(port, **more), deadline_s).create_connection()
     try:
-        return [line.send(one) for one in letters or (letter(),)]
+        return [conn.send(one) for one in messages or (build_message(),)]
     finally:
-        line.close()
+        conn.close()
 
 
 # --- the mail --------------------------------------------------------------------------------------
@@ -69,7 +80,7 @@ def test_a_letter_arrives_with_the_headers_that_programs_go_by():
 )
 def test_hostile_text_arrives_and_becomes_no_header(text):
     with relay() as box:
-        send(box.port, letter(subject=f"[Checkout] {text}", text=text.replace("\ud800", "")))
+        send(box.port, build_message(subject=f"[Checkout] {text}", text=text.replace("\ud800", "")))
 
     ((to, mail),) = box.mails
     assert (to, mail["Bcc"]) == ("bob@example.org", None)
@@ -80,7 +91,7 @@ def test_hostile_text_arrives_and_becomes_no_header(text):
 def test_no_line_is_longer_than_mail_allows():
     with relay() as box:
         long = "é" * 9_000
-        send(box.port, letter(subject=long, text=long))
+        send(box.port, build_message(subject=long, text=long))
 
     assert max(map(len, box.mails[0][1].as_bytes().splitlines())) <= 998
 
@@ -100,17 +111,17 @@ def test_no_line_is_longer_than_mail_allows():
 def test_what_can_be_no_address_is_refused_before_anything_is_said(address):
     with relay() as box:
         with pytest.raises(Refused):
-            send(box.port, letter(to=address))
+            send(box.port, build_message(to=address))
 
         assert box.mails == []
 
 
 def test_an_address_beyond_ascii_needs_a_relay_that_can_carry_it():
     with relay(utf8=False) as box, pytest.raises(Refused, match="plain ASCII"):
-        send(box.port, letter(to="jörg@example.org"))
+        send(box.port, build_message(to="jörg@example.org"))
 
     with relay() as box:
-        send(box.port, letter(to="jörg@example.org"))
+        send(box.port, build_message(to="jörg@example.org"))
     assert box.mails[0][0] == "jörg@example.org"
 
 
@@ -123,9 +134,12 @@ def test_the_sender_may_have_a_name(sender):
 
 
 def test_a_setting_that_is_missing_is_named():
-    assert Email(load({})).lacks() == "set TOCSIN_SMTP_HOST"
-    assert Email(settings(25, SMTP_FROM="nobody")).lacks() == "TOCSIN_SMTP_FROM is no e-mail address"
-    assert Email(settings(25)).lacks() is None
+    assert Email(load({})).find_missing_setting() == "set TOCSIN_SMTP_HOST"
+    assert (
+        Email(settings(25, SMTP_FROM="nobody")).find_missing_setting()
+        == "TOCSIN_SMTP_FROM is no e-mail address"
+    )
+    assert Email(settings(25)).find_missing_setting() is None
 
 
 # --- what relays answer ----------------------------------------------------------------------------
@@ -135,10 +149,10 @@ def test_a_setting_that_is_missing_is_named():
     ("answers", "kind", "words"),
     [
         ({"RCPT": "550 5.1.1 <bob@example.org>: is bob"}, Refused, "550 5.1.1 [address] is [hidden]"),
-        ({"RCPT": "451 4.7.1 greylisted"}, NotNow, "address: 451 4.7.1 greylisted"),
+        ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "address: 451 4.7.1 greylisted"),
         ({"DATA": "554 5.7.1 spam"}, Refused, "message: 554 5.7.1 spam"),
-        ({"DATA": "452 4.3.1 disk full"}, NotNow, "message: 452 4.3.1 disk full"),
-        ({"MAIL": "550 5.7.1 who are you"}, NotNow, "sender: 550 5.7.1 who are you"),
+        ({"DATA": "452 4.3.1 disk full"}, TemporaryError, "message: 452 4.3.1 disk full"),
+        ({"MAIL": "550 5.7.1 who are you"}, TemporaryError, "sender: 550 5.7.1 who are you"),
     ],
     ids=["rcpt-550", "rcpt-451", "data-554", "data-452", "mail-550"],
 )  # fmt: skip
@@ -152,11 +166,11 @@ def test_what_a_reply_means_depends_on_to_what_it_came(answers, kind, words):
 
 def test_a_refused_letter_does_not_spoil_the_next_one():
     with relay({"RCPT bob@example.org": "550 no"}) as box:
-        line = Email(settings(box.port), 5.0).line()
+        conn = Email(settings(box.port), 5.0).create_connection()
         with pytest.raises(Refused):
-            line.send(letter())
-        line.send(letter(to="alice@example.org"))
-        line.close()
+            conn.send(build_message())
+        conn.send(build_message(to="alice@example.org"))
+        conn.close()
 
     assert [to for to, _ in box.mails] == ["alice@example.org"]
     assert box.sessions == 1
@@ -164,21 +178,21 @@ def test_a_refused_letter_does_not_spoil_the_next_one():
 
 def test_letters_share_a_connection():
     with relay() as box:
-        send(box.port, *[letter()] * 5)
+        send(box.port, *[build_message()] * 5)
 
     assert (len(box.mails), box.sessions) == (5, 1)
 
 
 def test_a_connection_that_the_relay_closed_meanwhile_is_made_anew():
     with relay() as first:
-        line = Email(settings(first.port), 5.0).line()
-        line.send(letter())
+        conn = Email(settings(first.port), 5.0).create_connection()
+        conn.send(build_message())
         port = first.port
     # The server is gone and its connections with it; another one now listens there.
     with relay() as second:
-        line._settings = settings(second.port)
-        line.send(letter())
-        line.close()
+        conn._settings = settings(second.port)
+        conn.send(build_message())
+        conn.close()
 
     assert port != second.port
     assert len(second.mails) == 1
@@ -188,14 +202,14 @@ def test_a_connection_that_the_relay_closed_meanwhile_is_made_anew():
 
 
 def test_starttls_with_a_certificate_that_is_known(certificate):
-    with relay(tls_context=server_context(certificate), require_starttls=True) as box:
+    with relay(tls_context=build_server_context(certificate), require_starttls=True) as box:
         send(box.port, SMTP_TLS="starttls", SMTP_CA_FILE=str(certificate))
 
     assert len(box.mails) == 1
 
 
 def test_tls_from_the_first_byte(certificate):
-    with relay(ssl_context=server_context(certificate)) as box:
+    with relay(ssl_context=build_server_context(certificate)) as box:
         send(box.port, SMTP_TLS="tls", SMTP_CA_FILE=str(certificate), SMTP_HOST="localhost")
 
     assert len(box.mails) == 1
@@ -203,25 +217,25 @@ def test_tls_from_the_first_byte(certificate):
 
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
 def test_a_certificate_that_nobody_vouches_for_is_not_trusted(certificate, tls):
-    context = server_context(certificate)
+    context = build_server_context(certificate)
     offered = {"tls_context": context} if tls == "starttls" else {"ssl_context": context}
-    with relay(**offered) as box, pytest.raises(RelayTrouble, match="certificate is not trusted"):
+    with relay(**offered) as box, pytest.raises(RelayError, match="certificate is not trusted"):
         send(box.port, SMTP_TLS=tls)
 
 
 def test_a_relay_without_starttls_gets_no_letter_when_it_is_asked_for():
-    with relay() as box, pytest.raises(RelayTrouble, match="STARTTLS"):
+    with relay() as box, pytest.raises(RelayError, match="STARTTLS"):
         send(box.port, SMTP_TLS="starttls")
 
     assert box.mails == []
 
 
 def test_user_and_password(certificate):
-    options = {"authenticator": only("tocsin", "open sesame"), "auth_required": True}
+    options = {"authenticator": accept_login("tocsin", "open sesame"), "auth_required": True}
     tls = {"SMTP_TLS": "starttls", "SMTP_CA_FILE": str(certificate), "SMTP_USER": "tocsin"}
-    with relay(tls_context=server_context(certificate), **options) as box:
+    with relay(tls_context=build_server_context(certificate), **options) as box:
         send(box.port, **tls, SMTP_PASSWORD="open sesame")
-        with pytest.raises(RelayTrouble) as refused:
+        with pytest.raises(RelayError) as refused:
             send(box.port, **tls, SMTP_PASSWORD="hocus pocus")
 
     assert len(box.mails) == 1
@@ -231,40 +245,40 @@ def test_user_and_password(certificate):
 # --- relays that do not work -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("behave", [hangs, drips, hangs_after_data])
+@pytest.mark.parametrize("behave", [hang, drip, hang_after_data])
 @pytest.mark.parametrize("tls", ["none", "tls"])
 def test_a_relay_that_hangs_costs_no_more_than_the_deadline(behave, tls):
-    with stubborn(behave) as server:
-        began = time.monotonic()
-        with pytest.raises(RelayTrouble) as trouble:
+    with start_silent_server(behave) as server:
+        started = time.monotonic()
+        with pytest.raises(RelayError) as trouble:
             send(server.port, deadline_s=SOON, SMTP_TLS=tls)
-        took = time.monotonic() - began
+        took = time.monotonic() - started
 
     assert took < SOON + 0.5
     assert "no answer from the relay within 0.3 s" in str(trouble.value) or tls == "tls"
 
 
 def test_a_relay_that_is_not_there():
-    with pytest.raises(RelayTrouble, match="refuses connections"):
-        send(free_port())
+    with pytest.raises(RelayError, match="refuses connections"):
+        send(find_free_port())
 
 
 def test_a_name_that_nobody_knows():
-    with pytest.raises(RelayTrouble):
+    with pytest.raises(RelayError):
         send(25, SMTP_HOST="relay.invalid")
 
 
 def test_a_relay_that_hangs_up():
-    with stubborn(lambda taken, over: None) as server, pytest.raises(RelayTrouble, match="hung up"):
+    with start_silent_server(lambda taken, over: None) as server, pytest.raises(RelayError, match="hung up"):
         send(server.port)
 
 
 def test_a_relay_that_takes_nobody_now():
-    def refuses(taken: socket.socket, over: threading.Event) -> None:
+    def refuse(taken: socket.socket, over: threading.Event) -> None:
         taken.sendall(b"421 too busy for bob\r\n")
         over.wait(1)
 
-    with stubborn(refuses) as server, pytest.raises(RelayTrouble) as trouble:
+    with start_silent_server(refuse) as server, pytest.raises(RelayError) as trouble:
         send(server.port)
 
     assert str(trouble.value) == "the relay answered 421"

@@ -10,21 +10,21 @@ from models import founding
 from models.applications import GENERIC
 from models.apply import apply
 from models.base import connection, store
-from models.effects import Actor, Outcome
+from models.effects import Actor, ChangeSet
 from models.enums import ActorKind, IncidentStatus
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog, IncidentNote
-from models.loading import lock_families, lock_incident, lock_services
-from models.notices import Notice
+from models.loading import lock_incident, lock_services, lock_with_children
+from models.notices import Notification
 from models.services import Service
 from models.timers import Timer
 from pipeline import moves
 from tests import stores
-from tests.alerts import accept, rows
-from tests.histories import Manner, worked
+from tests.alerts import accept, list_rows
+from tests.histories import ProcessingMode, patch_processing
 from tests.people import World
-from tests.stores import url_of
-from tests.waiting import until
+from tests.stores import get_url
+from tests.waiting import wait_until
 from tests.workers.test_timers import MINUTE
 from workers import road, timers
 
@@ -32,11 +32,11 @@ ALICE = Actor(ActorKind.USER, "Alice")
 
 
 @pytest.fixture
-def far(world, now):
+def second_service(world, now):
     """The world as seen from another service, which was made later: its row comes after Checkout's."""
-    service = founding.new_service(world.team, "Search", world.policy, world.alice, now)
-    door = founding.new_integration(service, "Door", GENERIC, world.alice, now)
-    return _from(world, service, door)
+    service = founding.create_service(world.team, "Search", world.policy, world.alice, now)
+    other_integration = founding.create_integration(service, "Door", GENERIC, world.alice, now)
+    return _from(world, service, other_integration)
 
 
 def _from(world, service, integration):
@@ -44,164 +44,179 @@ def _from(world, service, integration):
     return World(**{**values, "service": service, "integration": integration})
 
 
-def come(place, at, entity, level="critical"):
+def process_alert(place, at, entity, level="critical"):
     accept(place, at, message=f"{entity} {level}", alert_type=level, entity_id=entity, exactly=True)
     road.run(place.service.id)
     return Event.select().order_by(Event.id.desc()).get()
 
 
 def merge(parent, *children, at):
-    with store().writing():
-        found = lock_families([parent, *children])
+    with store().write_transaction():
+        found = lock_with_children([parent, *children])
         states = [found.incidents[row] for row in (parent, *children)]
-        assert moves.against_merging(states[0], states[1:]) is None
+        assert moves.check_merge(states[0], states[1:]) is None
         effects = moves.merge(states[0], states[1:], [], ALICE, at)
-        apply(Outcome(effects=list(effects)), {states[0].unique_id: parent})
+        apply(ChangeSet(effects=list(effects)), {states[0].unique_id: parent})
 
 
-def statuses():
+def list_statuses():
     return [incident.status for incident in Incident.select().order_by(Incident.id)]
 
 
 @pytest.fixture
-def family(world, far, now):
+def parent_with_children(world, second_service, now):
     """The entity "p" is the parent's, "a" and "b" are of a child beside it, "c" of a child of another
     service; six notices at most were owed before."""
     Service.update(collation=0).execute()
-    for place, entity in ((world, "p"), (world, "a"), (far, "c")):
-        come(place, now, entity)
+    for place, entity in ((world, "p"), (world, "a"), (second_service, "c")):
+        process_alert(place, now, entity)
     parent, near, beyond = Incident.select().order_by(Incident.id)
     merge(parent.id, near.id, beyond.id, at=now)
     return parent, near, beyond
 
 
-def test_what_comes_for_a_child_joins_it_and_tells_nobody(family, world, far, now):
-    before = Notice.select().count()
+def test_what_comes_for_a_child_joins_it_and_tells_nobody(parent_with_children, world, second_service, now):
+    before = Notification.select().count()
 
-    for place, entity, child in ((world, "a", family[1]), (far, "c", family[2])):
-        event = come(place, now + MINUTE, entity)
+    for place, entity, child in (
+        (world, "a", parent_with_children[1]),
+        (second_service, "c", parent_with_children[2]),
+    ):
+        event = process_alert(place, now + MINUTE, entity)
         assert (event.incident, event.incident_created) == (child, False)
 
-    assert Notice.select().count() == before
-    assert not Timer.select().where(Timer.incident.in_(family[1:]), Timer.done_at.is_null()).exists()
+    assert Notification.select().count() == before
+    assert (
+        not Timer.select()
+        .where(Timer.incident.in_(parent_with_children[1:]), Timer.done_at.is_null())
+        .exists()
+    )
 
 
-def test_an_alert_that_resolves_all_of_a_child_resolves_it_alone(family, far, now):
-    come(far, now + MINUTE, "c", "resolved")
+def test_an_alert_that_resolves_all_of_a_child_resolves_it_alone(parent_with_children, second_service, now):
+    process_alert(second_service, now + MINUTE, "c", "resolved")
 
-    assert statuses() == [1, 2, 3]
-    assert Incident.get_by_id(family[2].id).parent == family[0]
+    assert list_statuses() == [1, 2, 3]
+    assert Incident.get_by_id(parent_with_children[2].id).parent == parent_with_children[0]
 
 
-def test_an_alert_that_resolves_the_parent_resolves_its_children_of_every_service(family, world, now):
-    come(world, now + MINUTE, "p", "resolved")
+def test_an_alert_that_resolves_the_parent_resolves_its_children_of_every_service(
+    parent_with_children, world, now
+):
+    process_alert(world, now + MINUTE, "p", "resolved")
 
-    assert statuses() == [3, 3, 3]
+    assert list_statuses() == [3, 3, 3]
     assert not Entity.select().where(Entity.firing | Entity.incident.is_null(False)).exists()
     ended = (
-        IncidentLog.select().where(IncidentLog.incident == family[2], IncidentLog.what == "resolved").get()
+        IncidentLog.select()
+        .where(IncidentLog.incident == parent_with_children[2], IncidentLog.what == "resolved")
+        .get()
     )
     assert ended.reason == "merged into #1, which is resolved"
 
 
-def test_so_does_one_whose_service_is_locked_after_that_of_its_children(world, far, now):
-    for place, entity in ((far, "p"), (world, "c")):
-        come(place, now, entity)
+def test_so_does_one_whose_service_is_locked_after_that_of_its_children(world, second_service, now):
+    for place, entity in ((second_service, "p"), (world, "c")):
+        process_alert(place, now, entity)
     parent, child = Incident.select().order_by(Incident.id)
     merge(parent.id, child.id, at=now)
 
-    come(far, now + MINUTE, "p", "resolved")
+    process_alert(second_service, now + MINUTE, "p", "resolved")
 
-    assert statuses() == [3, 3]
+    assert list_statuses() == [3, 3]
 
 
-def test_what_fires_again_after_its_parent_is_over_is_told(family, world, far, now):
-    come(world, now + MINUTE, "p", "resolved")
-    event = come(far, now + 2 * MINUTE, "c")
+def test_what_fires_again_after_its_parent_is_over_is_told(parent_with_children, world, second_service, now):
+    process_alert(world, now + MINUTE, "p", "resolved")
+    event = process_alert(second_service, now + 2 * MINUTE, "c")
 
     assert event.incident_created
-    assert Notice.select().where(Notice.incident == event.incident).exists()
+    assert Notification.select().where(Notification.incident == event.incident).exists()
 
 
 @pytest.mark.parametrize("poison", [False, True], ids=["a batch", "one by one"])
-def test_a_batch_that_ends_a_family_may_go_on_with_its_entities(family, world, now, poison, monkeypatch):
+def test_a_batch_that_ends_a_family_may_go_on_with_its_entities(
+    parent_with_children, world, now, poison, monkeypatch
+):
     if poison:
-        monkeypatch.setattr(road, "_transaction", _fails)
+        monkeypatch.setattr(road, "_run_transaction", list_failures)
     for level, entity in (("resolved", "p"), ("critical", "a"), ("resolved", "a"), ("critical", "p")):
         accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
     road.run(world.service.id)
 
-    assert statuses() == [3, 3, 3, 3, 1]
+    assert list_statuses() == [3, 3, 3, 3, 1]
     assert not Event.select().where(Event.error.is_null(False)).exists()
     assert not Receipt.select().where(Receipt.state != 1).exists()
 
 
-def _fails(*_):
+def list_failures(*_):
     raise ZeroDivisionError
 
 
-TABLES = (Event, Incident, Entity, Notice, Timer, IncidentLog, IncidentNote)
-HISTORY = (
+TABLES = (Event, Incident, Entity, Notification, Timer, IncidentLog, IncidentNote)
+STEPS = (
     ("critical", "a"), ("resolved", "b"), ("acknowledged", "p"), ("critical", "x"), ("resolved", "p"),
     ("critical", "a"), ("critical", "a"), ("resolved", "a"), ("critical", "p"), ("critical", "b"),
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
-def outcomes():
+def outcomes_seen():
     return []
 
 
 @pytest.mark.parametrize("size", [1000, 1, 2, 3, 7])
-@pytest.mark.parametrize("cuts", [(), ("rules",)], ids=["uncut", "cut"])
+@pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=["uncut", "cut"])
 def test_the_end_of_a_family_leaves_the_same_rows_in_batches_of_any_size(
-    family, world, now, size, cuts, outcomes
+    parent_with_children, world, now, size, queue_splits, outcomes_seen
 ):
-    for level, entity in HISTORY:
+    for level, entity in STEPS:
         accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
-    with worked(Manner(size, cuts), now):
-        for segment in road._road:
+    with patch_processing(ProcessingMode(size, queue_splits), now):
+        for segment in road._segments:
             road.run(world.service.id, segment.name)
 
     # The other service has other ids in each test.
-    outcomes.append(rows(*TABLES, without={"service", "integration"}))
-    assert outcomes[-1] == outcomes[0]
-    assert statuses() == [3, 3, 3, 1, 3, 1, 1]
+    outcomes_seen.append(list_rows(*TABLES, without={"service", "integration"}))
+    assert outcomes_seen[-1] == outcomes_seen[0]
+    assert list_statuses() == [3, 3, 3, 1, 3, 1, 1]
 
 
-def test_an_incident_that_resolves_itself_takes_its_children_with_it(family, now):
-    Service.update(auto_resolve_timeout=600).where(Service.id == family[0].service_id).execute()
-    with store().writing():
-        found = lock_incident(family[0].id)
-        armed = moves.rearm(found.incident, found.service, found.directory, now)
-        apply(Outcome(effects=list(armed)))
-    timers.run_due(now + 11 * MINUTE)
+def test_an_incident_that_resolves_itself_takes_its_children_with_it(parent_with_children, now):
+    Service.update(auto_resolve_timeout=600).where(Service.id == parent_with_children[0].service_id).execute()
+    with store().write_transaction():
+        found = lock_incident(parent_with_children[0].id)
+        timer_effects = moves.save_with_timers(found.incident, found.service, found.config, now)
+        apply(ChangeSet(effects=list(timer_effects)))
+    timers.fire_due(now + 11 * MINUTE)
 
-    assert statuses() == [3, 3, 3]
+    assert list_statuses() == [3, 3, 3]
 
 
-def test_two_lanes_that_end_each_others_children_do_not_wait_for_each_other(world, far, now):
+def test_two_lanes_that_end_each_others_children_do_not_wait_for_each_other(world, second_service, now):
     """Each parent has a child of the other's service; all are ended at the same time, again and again."""
     for round_ in range(4):
         at = now + round_ * MINUTE
         entities = [f"{name}{round_}" for name in ("p", "q", "a", "b")]
         made = [
-            come(place, at, entity).incident.id
-            for place, entity in zip((world, far, far, world), entities, strict=True)
+            process_alert(place, at, entity).incident.id
+            for place, entity in zip((world, second_service, second_service, world), entities, strict=True)
         ]
         merge(made[0], made[2], at=at)
         merge(made[1], made[3], at=at)
-        for place, entity in ((world, entities[0]), (far, entities[1])):
+        for place, entity in ((world, entities[0]), (second_service, entities[1])):
             accept(place, at, message="over", alert_type="resolved", entity_id=entity)
         errors = []
-        threads = [threading.Thread(target=_run, args=(p.service.id, errors)) for p in (world, far)]
+        threads = [
+            threading.Thread(target=_run, args=(p.service.id, errors)) for p in (world, second_service)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
 
         assert errors == []
-        assert set(statuses()) == {IncidentStatus.RESOLVED}
+        assert set(list_statuses()) == {IncidentStatus.RESOLVED}
 
 
 def _run(service_row, errors):
@@ -212,44 +227,46 @@ def _run(service_row, errors):
         errors.append(error)
 
 
-WAITING = """
+WAITING_LOCKS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
 """
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_whoever_finds_a_child_too_late_waits_for_its_service_holding_nothing(world, far, now, home):
+def test_whoever_finds_a_child_too_late_waits_for_its_service_holding_nothing(
+    world, second_service, now, home
+):
     """Else its lane, which has that service, would wait for the child, and each for the other."""
-    for place, entity in ((world, "p"), (far, "c")):
-        come(place, now, entity)
+    for place, entity in ((world, "p"), (second_service, "c")):
+        process_alert(place, now, entity)
     parent, child = Incident.select().order_by(Incident.id)
-    families = []
+    trees = []
 
-    def look():
-        with connection(), store().writing():
-            families.append(set(lock_families([parent.id]).incidents))
+    def find_children():
+        with connection(), store().write_transaction():
+            trees.append(set(lock_with_children([parent.id]).incidents))
 
     def lane():
-        with connection(), store().writing():
-            lock_services([far.service.id])
-            until(lambda: waiting(1))
+        with connection(), store().write_transaction():
+            lock_services([second_service.service.id])
+            wait_until(lambda: is_waiting(1))
             Incident.update(title="moved by its lane").where(Incident.id == child.id).execute()
 
-    with psycopg.connect(url_of(home), autocommit=True) as watch, ThreadPoolExecutor(2) as pool:
+    with psycopg.connect(get_url(home), autocommit=True) as observer, ThreadPoolExecutor(2) as pool:
 
-        def waiting(count):
-            return watch.execute(WAITING).fetchone() == (count,)
+        def is_waiting(count):
+            return observer.execute(WAITING_LOCKS).fetchone() == (count,)
 
-        with store().writing():
-            lock_services([world.service.id, far.service.id])
-            looks = pool.submit(look)
-            until(lambda: waiting(1))
+        with store().write_transaction():
+            lock_services([world.service.id, second_service.service.id])
+            looks = pool.submit(find_children)
+            wait_until(lambda: is_waiting(1))
             works = pool.submit(lane)
-            until(lambda: waiting(2))
+            wait_until(lambda: is_waiting(2))
             merge(parent.id, child.id, at=now)
         works.result(timeout=10)
         looks.result(timeout=10)
 
-    assert families == [{parent.id, child.id}]
+    assert trees == [{parent.id, child.id}]
     assert Incident.get_by_id(child.id).title == "moved by its lane"

@@ -7,31 +7,31 @@ from datetime import timedelta
 import pytest
 
 from models import founding, metrics
-from models.accounts import Heartbeat, raise_version
+from models.accounts import Liveness, bump_version
 from models.applications import HEARTBEAT
 from models.base import connection, db
 from models.enums import RouterAction
 from models.events import Event, Receipt
 from models.ids import new_uuid
 from models.loading import lock_service
-from models.metrics import Life
+from models.metrics import ProcessLiveness
 from models.routers import GlobalRouter, RouterRule
 from models.services import Integration
-from schedules.absences import Absence, Watch
+from schedules.absences import Observation, Outage
 from tests.alerts import accept
-from tests.waiting import until
+from tests.waiting import wait_until
 from workers import bell, heartbeats, presence, road, routing
 
 EVERY, GRACE = timedelta(seconds=300), timedelta(seconds=60)
 
 
 @pytest.fixture
-def expecting(world, now):
+def expecting_world(world, now):
     """The integration expects a ping, the first within six minutes; a web process has long been there."""
-    values = {"heartbeat_every": 300, "heartbeat_grace": 60, "expected_at": now + EVERY + GRACE}
+    values = {"heartbeat_interval": 300, "heartbeat_grace": 60, "expected_at": now + EVERY + GRACE}
     Integration.update(application=HEARTBEAT, **values).execute()
-    raise_version(world.account.id)
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), now)
+    bump_version(world.account.id)
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), now)
     return world
 
 
@@ -43,44 +43,44 @@ def expected_at():
     return Integration.get().expected_at
 
 
-def test_many_pings_cost_as_many_statements_as_one(expecting, now, statements):
+def test_many_pings_cost_as_many_statements_as_one(expecting_world, now, statements):
     counted = []
     for count in (1, 1, 40):
         for second in range(count):
-            ping(expecting, now + timedelta(seconds=second))
+            ping(expecting_world, now + timedelta(seconds=second))
         with statements() as seen:
-            road.run(expecting.service.id, now=now)
+            road.run(expecting_world.service.id, now=now)
         counted.append(len(seen))
 
     # The first reads the configuration.
     assert counted[1] == counted[2]
 
 
-def test_what_is_no_ping_asks_for_no_expectation(expecting, now, statements):
-    accept(expecting, now, message="m", exactly=True)
+def test_what_is_no_ping_asks_for_no_expectation(expecting_world, now, statements):
+    accept(expecting_world, now, message="m", exactly=True)
     with statements() as seen:
-        road.run(expecting.service.id, now=now)
+        road.run(expecting_world.service.id, now=now)
 
     assert [sql for sql, _ in seen if "UPDATE" in sql and "expected_at" in sql] == []
     assert expected_at() == now + EVERY + GRACE
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_the_last_ping_counts_however_they_fall_into_batches(expecting, now, at_once):
+def test_the_last_ping_counts_however_they_fall_into_batches(expecting_world, now, at_once):
     for minute in range(5):
-        ping(expecting, now + timedelta(minutes=minute))
+        ping(expecting_world, now + timedelta(minutes=minute))
         if minute % at_once == 0:
-            road.run(expecting.service.id, now=now)
-    road.run(expecting.service.id, now=now)
+            road.run(expecting_world.service.id, now=now)
+    road.run(expecting_world.service.id, now=now)
 
     assert expected_at() == now + timedelta(minutes=4) + EVERY + GRACE
 
 
 @pytest.fixture
-def router(expecting, now):
+def router(expecting_world, now):
     router = GlobalRouter.create(
         unique_id=new_uuid(),
-        account=expecting.account,
+        account=expecting_world.account,
         name="Front door",
         integration_key=new_uuid(),
         creation_date=now,
@@ -91,107 +91,107 @@ def router(expecting, now):
         name="All",
         rule_json="",
         position=1,
-        actions=[{"action_type": RouterAction.ROUTE, "integration": expecting.integration.unique_id}],
+        actions=[{"action_type": RouterAction.ROUTE, "integration": expecting_world.integration.unique_id}],
         creation_date=now,
     )
     return router
 
 
-def by_router(expecting, router, at):
-    receipt = ping(expecting, at)
+def ping_by_router(expecting_world, router, at):
+    receipt = ping(expecting_world, at)
     Receipt.update(router=router, service=None, integration=None).where(Receipt.id == receipt.id).execute()
 
 
-def test_a_ping_by_a_routers_key_is_one(expecting, router, now):
-    by_router(expecting, router, now + timedelta(minutes=3))
+def test_a_ping_by_a_routers_key_is_one(expecting_world, router, now):
+    ping_by_router(expecting_world, router, now + timedelta(minutes=3))
     routing.run(router.id)
-    road.run(expecting.service.id, now=now)
+    road.run(expecting_world.service.id, now=now)
 
-    assert Event.get().integration == expecting.integration
+    assert Event.get().integration == expecting_world.integration
     assert expected_at() == now + timedelta(minutes=3) + EVERY + GRACE
 
 
-def test_what_waits_for_a_router_may_be_the_ping(expecting, router, now):
-    by_router(expecting, router, now + timedelta(minutes=5))
+def test_what_waits_for_a_router_may_be_the_ping(expecting_world, router, now):
+    ping_by_router(expecting_world, router, now + timedelta(minutes=5))
     late = now + EVERY + GRACE
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
-    assert heartbeats.raise_missing(late) == 0
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
+    assert heartbeats.report_missing(late) == 0
 
     Receipt.update(received_at=late + timedelta(seconds=1)).execute()
-    assert heartbeats.raise_missing(late) == 1
+    assert heartbeats.report_missing(late) == 1
 
 
-def test_a_service_that_fails_keeps_no_other_waiting(expecting, now, monkeypatch):
+def test_a_service_that_fails_keeps_no_other_waiting(expecting_world, now, monkeypatch):
     late = now + EVERY + GRACE
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
-    monkeypatch.setattr(heartbeats, "_overdue", lambda now: [expecting.service.id, 0])
-    raises = heartbeats._raise
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
+    monkeypatch.setattr(heartbeats, "_list_overdue_services", lambda now: [expecting_world.service.id, 0])
+    raises = heartbeats._report_locked
 
-    def sometimes(services, seen, now):
+    def fail_for_one(services, seen, now):
         if 0 in services:
             raise ZeroDivisionError
         return raises(services, seen, now)
 
-    monkeypatch.setattr(heartbeats, "_raise", sometimes)
+    monkeypatch.setattr(heartbeats, "_report_locked", fail_for_one)
 
-    assert heartbeats.raise_missing(late) == 1
+    assert heartbeats.report_missing(late) == 1
 
 
 def add_services(world, now, count):
     """Each with an integration that expects a ping within six minutes."""
     for number in range(count):
-        service = founding.new_service(world.team, f"S{number}", world.policy, world.alice, now)
-        founding.new_integration(service, f"Backup {number}", HEARTBEAT, world.alice, now)
-    Integration.update(heartbeat_every=300, heartbeat_grace=60, expected_at=now + EVERY + GRACE).execute()
+        service = founding.create_service(world.team, f"S{number}", world.policy, world.alice, now)
+        founding.create_integration(service, f"Backup {number}", HEARTBEAT, world.alice, now)
+    Integration.update(heartbeat_interval=300, heartbeat_grace=60, expected_at=now + EVERY + GRACE).execute()
 
 
-def test_many_missing_pings_cost_as_many_statements_as_one(expecting, now, statements):
+def test_many_missing_pings_cost_as_many_statements_as_one(expecting_world, now, statements):
     late = now + EVERY + GRACE
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
     counted = []
     for more in (0, 49):
-        add_services(expecting, now, more)
+        add_services(expecting_world, now, more)
         with statements() as seen:
-            assert heartbeats.raise_missing(late) == 1 + more
+            assert heartbeats.report_missing(late) == 1 + more
         counted.append(len(seen))
-        Heartbeat.delete().where(Heartbeat.process == presence.WATCHED).execute()
+        Liveness.delete().where(Liveness.process == presence.PROCESS).execute()
         Receipt.delete().execute()
 
     assert counted[0] == counted[1] <= 16
 
 
-def test_more_time_for_many_costs_as_many_statements_as_for_one(expecting, now, statements):
+def test_more_time_for_many_costs_as_many_statements_as_for_one(expecting_world, now, statements):
     counted = []
     for more in (0, 49):
-        add_services(expecting, now, more)
-        Integration.update(is_excused=False).execute()
+        add_services(expecting_world, now, more)
+        Integration.update(is_extended=False).execute()
         late = now + EVERY + GRACE
-        Heartbeat.delete().execute()
-        metrics.beat(Life("web", "web:1", late), late)
-        presence._note(None, Watch(late, late, (Absence.between(now, late),)))
+        Liveness.delete().execute()
+        metrics.record_liveness(ProcessLiveness("web", "web:1", late), late)
+        presence._save(None, Observation(late, late, (Outage.between(now, late),)))
         with statements() as seen:
-            assert heartbeats.raise_missing(late) == 0
+            assert heartbeats.report_missing(late) == 0
         counted.append(len(seen))
 
-    assert Integration.select().where(Integration.is_excused).count() == 50
+    assert Integration.select().where(Integration.is_extended).count() == 50
     assert counted[0] == counted[1]
 
 
 @pytest.fixture
-def held(expecting, store):
+def locked_lane(expecting_world, store):
     """The service's lane hangs in a transaction of its own."""
     holds, leave = threading.Event(), threading.Event()
 
     def hang():
-        with connection(), store.writing():
-            lock_service(expecting.service.id)
+        with connection(), store.write_transaction():
+            lock_service(expecting_world.service.id)
             holds.set()
             leave.wait(10)
         db.close()
 
     lane = threading.Thread(target=hang)
     lane.start()
-    until(holds.is_set)
+    wait_until(holds.is_set)
     yield
     leave.set()
     lane.join()
@@ -199,86 +199,91 @@ def held(expecting, store):
 
 @pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane holds all others")
 def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
-    expecting, now, held, monkeypatch
+    expecting_world, now, locked_lane, monkeypatch
 ):
-    rung = []
-    monkeypatch.setattr(bell, "ring_heartbeats", lambda: rung.append(1))
-    service = founding.new_service(expecting.team, "Other", expecting.policy, expecting.alice, now)
-    other = founding.new_integration(service, "Other", HEARTBEAT, expecting.alice, now)
+    enqueued = []
+    monkeypatch.setattr(bell, "enqueue_heartbeats", lambda: enqueued.append(1))
+    service = founding.create_service(
+        expecting_world.team, "Other", expecting_world.policy, expecting_world.alice, now
+    )
+    other = founding.create_integration(service, "Other", HEARTBEAT, expecting_world.alice, now)
     late = now + EVERY + GRACE
-    Integration.update(heartbeat_every=300, heartbeat_grace=60, expected_at=late).execute()
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), late)
+    Integration.update(heartbeat_interval=300, heartbeat_grace=60, expected_at=late).execute()
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
 
-    heartbeats.ring_overdue(late)
-    assert rung == [1]
-    assert heartbeats.raise_missing(late) == 1
+    heartbeats.enqueue_overdue(late)
+    assert enqueued == [1]
+    assert heartbeats.report_missing(late) == 1
     assert Receipt.get().integration == other
 
 
-def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting, now, monkeypatch):
-    rung = []
-    monkeypatch.setattr(bell, "ring_heartbeats", lambda: rung.append(1))
-    due = now + EVERY + GRACE
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), due)
-    heartbeats.ring_overdue(due - timedelta(microseconds=1))
-    assert rung == []
+def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting_world, now, monkeypatch):
+    enqueued = []
+    monkeypatch.setattr(bell, "enqueue_heartbeats", lambda: enqueued.append(1))
+    due_moment = now + EVERY + GRACE
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
+    heartbeats.enqueue_overdue(due_moment - timedelta(microseconds=1))
+    assert enqueued == []
 
-    heartbeats.ring_overdue(due)
-    assert (rung, Receipt.select().count()) == ([1], 0)
-
-
-def test_it_is_late_by_no_more_than_the_look(expecting, now):
-    due = now + EVERY + GRACE
-    metrics.beat(Life("web", "web:1", now - timedelta(days=1)), due)
-
-    assert heartbeats.raise_missing(due - timedelta(microseconds=1)) == 0
-    assert heartbeats.raise_missing(due) == 1
-    assert Receipt.get().received_at == due
+    heartbeats.enqueue_overdue(due_moment)
+    assert (enqueued, Receipt.select().count()) == ([1], 0)
 
 
-def look_while_web_lives(moments, web="web:1", started_at=None):
+def test_it_is_late_by_no_more_than_the_look(expecting_world, now):
+    due_moment = now + EVERY + GRACE
+    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
+
+    assert heartbeats.report_missing(due_moment - timedelta(microseconds=1)) == 0
+    assert heartbeats.report_missing(due_moment) == 1
+    assert Receipt.get().received_at == due_moment
+
+
+def check_while_web_runs(moments, web="web:1", started_at=None):
     """How many were said to be missing at these moments."""
-    said = 0
+    alerts_raised = 0
     for moment in moments:
-        metrics.beat(Life("web", web, started_at or moment - timedelta(days=1)), moment)
-        said += heartbeats.raise_missing(moment)
-    return said
+        metrics.record_liveness(ProcessLiveness("web", web, started_at or moment - timedelta(days=1)), moment)
+        alerts_raised += heartbeats.report_missing(moment)
+    return alerts_raised
 
 
-def each_five_seconds(since, span):
+def list_moments(since, span):
     return [since + timedelta(seconds=second) for second in range(0, int(span.total_seconds()), 5)]
 
 
-def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting, now):
+def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting_world, now):
     """An hour back; then all of us are away for ten minutes, over the moment of a ping."""
     minutes = timedelta(minutes=1)
     ahead = now + 60 * minutes
-    metrics.beat(Life("web", "web:killed", now), ahead)
-    presence.watched(ahead)
+    metrics.record_liveness(ProcessLiveness("web", "web:killed", now), ahead)
+    presence.check_availability(ahead)
     Integration.update(expected_at=now + 15 * minutes).execute()
 
-    assert look_while_web_lives(each_five_seconds(now, 10 * minutes)) == 0
-    metrics.leave(Life("web", "web:1", now))
-    back = now + 20 * minutes
-    assert look_while_web_lives(each_five_seconds(back, EVERY + GRACE), "web:2", back) == 0
-    assert expected_at() == back + EVERY + GRACE
-    assert look_while_web_lives([expected_at()], "web:2", back) == 1
+    assert check_while_web_runs(list_moments(now, 10 * minutes)) == 0
+    metrics.remove_process(ProcessLiveness("web", "web:1", now))
+    set_back_to = now + 20 * minutes
+    assert check_while_web_runs(list_moments(set_back_to, EVERY + GRACE), "web:2", set_back_to) == 0
+    assert expected_at() == set_back_to + EVERY + GRACE
+    assert check_while_web_runs([expected_at()], "web:2", set_back_to) == 1
 
 
-def test_of_two_who_see_that_the_clock_was_set_back_one_notes_it(expecting, now):
-    look_while_web_lives([now + timedelta(hours=1)])
-    row = Heartbeat.get(Heartbeat.process == presence.WATCHED)
+def test_of_two_who_see_that_the_clock_was_set_back_one_notes_it(expecting_world, now):
+    check_while_web_runs([now + timedelta(hours=1)])
+    row = Liveness.get(Liveness.process == presence.PROCESS)
 
-    assert [presence._note(row, Watch(now, now)), presence._note(row, Watch(now, now))] == [True, False]
-    assert Heartbeat.get(Heartbeat.process == presence.WATCHED).at == now
+    assert [presence._save(row, Observation(now, now)), presence._save(row, Observation(now, now))] == [
+        True,
+        False,
+    ]
+    assert Liveness.get(Liveness.process == presence.PROCESS).at == now
 
 
 @pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "absences": []}])
-def test_a_note_in_other_words_tells_when_somebody_looked(expecting, now, detail):
+def test_a_note_in_other_words_tells_when_somebody_looked(expecting_world, now, detail):
     late = now + EVERY + GRACE
-    Heartbeat.create(process=presence.WATCHED, at=now, detail=detail)
+    Liveness.create(process=presence.PROCESS, at=now, detail=detail)
 
-    assert look_while_web_lives([late]) == 0
+    assert check_while_web_runs([late]) == 0
     assert expected_at() == late + EVERY + GRACE
-    assert look_while_web_lives(each_five_seconds(late, EVERY + GRACE)) == 0
-    assert look_while_web_lives([expected_at()]) == 1
+    assert check_while_web_runs(list_moments(late, EVERY + GRACE)) == 0
+    assert check_while_web_runs([expected_at()]) == 1

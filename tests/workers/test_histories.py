@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.histories import HISTORIES, MANNERS, Manner, lived, seeded
+from tests.histories import PROCESSING_MODES, SEQUENCES, ProcessingMode, build_sequence, run_sequence
 
-WHOLE = Manner()
+ONE_BATCH = ProcessingMode()
 
 
 @settings(
@@ -14,9 +14,9 @@ WHOLE = Manner()
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(history=HISTORIES, manner=st.sampled_from(MANNERS))
-def test_any_history_leaves_the_same_rows_however_it_is_worked_on(store, home, now, history, manner):
-    assert lived(home, now, history, manner) == lived(home, now, history, WHOLE)
+@given(sequence=SEQUENCES, mode=st.sampled_from(PROCESSING_MODES))
+def test_any_history_leaves_the_same_rows_however_it_is_worked_on(store, home, now, sequence, mode):
+    assert run_sequence(home, now, sequence, mode) == run_sequence(home, now, sequence, ONE_BATCH)
 
 
 @pytest.fixture(scope="module")
@@ -24,22 +24,24 @@ def outcomes() -> dict[object, object]:
     return {}
 
 
-@pytest.mark.parametrize("manner", MANNERS, ids=lambda m: f"{m.size} {'+'.join(m.cuts) or 'uncut'}")
 @pytest.mark.parametrize(
-    ("routed", "grouped"), [(False, 0), (True, 0), (False, 4)], ids=["own key", "router", "groups"]
+    "mode", PROCESSING_MODES, ids=lambda m: f"{m.size} {'+'.join(m.queue_splits) or 'uncut'}"
+)
+@pytest.mark.parametrize(
+    ("is_routed", "grouped"), [(False, 0), (True, 0), (False, 4)], ids=["own key", "router", "groups"]
 )
 def test_a_long_history_leaves_the_same_rows_in_every_manner(
-    store, home, now, manner, routed, grouped, outcomes
+    store, home, now, mode, is_routed, grouped, outcomes
 ):
-    found = lived(home, now, seeded(1, routed=routed, grouped=grouped), manner)
+    found = run_sequence(home, now, build_sequence(1, is_routed=is_routed, grouped=grouped), mode)
 
-    assert found == outcomes.setdefault((routed, grouped), found)
+    assert found == outcomes.setdefault((is_routed, grouped), found)
 
 
-@pytest.mark.parametrize("cuts", [(), ("normalize", "route", "rules")], ids=str)
-@pytest.mark.parametrize("routed", [False, True], ids=["own key", "router"])
-def test_several_workers_at_the_same_lanes_leave_the_same_rows(store, home, now, cuts, routed):
-    history = seeded(11, alerts=40, routed=routed)
-    alone = lived(home, now, history, WHOLE)
+@pytest.mark.parametrize("queue_splits", [(), ("normalize", "route", "rules")], ids=str)
+@pytest.mark.parametrize("is_routed", [False, True], ids=["own key", "router"])
+def test_several_workers_at_the_same_lanes_leave_the_same_rows(store, home, now, queue_splits, is_routed):
+    sequence = build_sequence(11, alerts=40, is_routed=is_routed)
+    alone = run_sequence(home, now, sequence, ONE_BATCH)
 
-    assert lived(home, now, history, Manner(7, cuts, threads=3)) == alone
+    assert run_sequence(home, now, sequence, ProcessingMode(7, queue_splits, threads=3)) == alone

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from workers.lanes import Lanes, Linger, Ran, run_batches
+from workers.lanes import LaneTurns, Linger, TurnResult, run_batches
 
 
 def test_what_is_asked_for_meanwhile_is_told_to_the_one_who_works():
-    lanes, done = Lanes(), []
+    lanes, done = LaneTurns(), []
 
     def work():
         done.append(threading.current_thread())
@@ -24,14 +24,14 @@ def test_what_is_asked_for_meanwhile_is_told_to_the_one_who_works():
 
 
 def test_a_lane_that_is_never_empty_is_left_when_its_time_is_over():
-    assert run_batches(lambda: 3, seconds=0) == Ran(3, more=True)
+    assert run_batches(lambda: 3, seconds=0) == TurnResult(3, more=True)
     batches = [2, 1, 0]
-    assert run_batches(lambda: batches.pop(0)) == Ran(3)
-    assert run_batches(lambda: 2, is_enough=lambda count: count < 3) == Ran(2, more=True)
+    assert run_batches(lambda: batches.pop(0)) == TurnResult(3)
+    assert run_batches(lambda: 2, is_enough=lambda count: count < 3) == TurnResult(2, more=True)
 
 
 def test_lanes_do_not_wait_for_each_other():
-    lanes, met = Lanes(), threading.Barrier(2, timeout=5)
+    lanes, met = LaneTurns(), threading.Barrier(2, timeout=5)
     other = threading.Thread(target=lanes.work, args=("other", met.wait))
     other.start()
 
@@ -41,7 +41,7 @@ def test_lanes_do_not_wait_for_each_other():
 
 
 def test_an_error_leaves_the_lane_free():
-    lanes, done = Lanes(), []
+    lanes, done = LaneTurns(), []
     with pytest.raises(ZeroDivisionError):
         lanes.work("lane", lambda: 1 / 0)
 
@@ -53,27 +53,27 @@ def test_an_error_leaves_the_lane_free():
 def test_a_lane_that_is_busy_with_small_batches_rests_and_one_that_was_quiet_does_not():
     linger = Linger()
 
-    assert linger.after("lane", 1) == 0
-    assert linger.after("lane", 1) == Linger.SHORTEST_S
-    assert linger.after("other", 1) == 0
-    assert linger.after("lane", Linger.SMALL) == 0
-    assert linger.after("lane", 0) == 0
-    assert linger.after("lane", 1) == 0, "it was empty, so nothing had gathered"
+    assert linger.record_turn("lane", 1) == 0
+    assert linger.record_turn("lane", 1) == Linger.MIN_LINGER_S
+    assert linger.record_turn("other", 1) == 0
+    assert linger.record_turn("lane", Linger.SMALL_BATCH) == 0
+    assert linger.record_turn("lane", 0) == 0
+    assert linger.record_turn("lane", 1) == 0, "it was empty, so nothing had gathered"
 
 
 def test_a_lane_rests_only_as_long_as_it_was_told_to(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr("workers.lanes.monotonic", lambda: clock[0])
     linger = Linger()
-    linger.after("lane", 1)
-    assert not linger.rests("lane")
+    linger.record_turn("lane", 1)
+    assert not linger.is_lingering("lane")
 
-    rest_s = linger.after("lane", 1)
+    rest_s = linger.record_turn("lane", 1)
 
-    assert linger.rests("lane")
-    assert not linger.rests("other")
+    assert linger.is_lingering("lane")
+    assert not linger.is_lingering("other")
     clock[0] += rest_s
-    assert not linger.rests("lane")
+    assert not linger.is_lingering("lane")
 
 
 def test_the_more_lanes_are_busy_the_longer_each_rests():
@@ -82,8 +82,8 @@ def test_the_more_lanes_are_busy_the_longer_each_rests():
     for lanes in (1, 5, 10, 100):
         for _ in range(2):
             for lane in range(lanes):
-                linger.after(lane, 1)
-        rests.append(linger.after(0, 1))
+                linger.record_turn(lane, 1)
+        rests.append(linger.record_turn(0, 1))
 
     assert rests == sorted(set(rests))
-    assert rests[-1] == Linger.LONGEST_S
+    assert rests[-1] == Linger.MAX_LINGER_S

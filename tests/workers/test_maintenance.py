@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from models import founding
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.applications import GENERIC
 from models.base import connection
 from models.enums import ServiceStatus, WorkState
@@ -16,12 +16,12 @@ from models.incidents import Incident
 from models.maintenance import Maintenance, MaintenanceService
 from models.notices import Message
 from models.services import Service
-from tests.alerts import accept, rows
+from tests.alerts import accept, list_rows
 from workers import bell, maintenance, road
-from workers.pace import Pace
+from workers.pace import BatchSize
 
 HOUR = timedelta(hours=1)
-HISTORY = [
+STEPS = [
     ("critical", "a"), ("critical", "b"), ("resolved", "a"), ("critical", "a"), ("info", "c"),
     ("error", "d"), ("critical", "c"), ("acknowledged", "b"), ("critical", "b"), ("resolved", "c"),
     ("critical", "e"), ("critical", "c"), ("resolved", "c"), ("warning", "e"), ("critical", "f"),
@@ -35,169 +35,175 @@ def window(world, now):
         start_time=now - HOUR, end_time=now + HOUR,
     )  # fmt: skip
     MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
-    raise_version(world.account.id)
+    bump_version(world.account.id)
     return row
 
 
 @pytest.fixture
-def kept(world, now, window):
+def deferred_alerts(world, now, window):
     """Ten alerts that maintenance keeps back."""
     for number in range(10):
         accept(world, now, message="m", alert_type="critical", entity_id=f"db{number}")
     road.run(world.service.id, now=now)
-    assert Entity.select().where(Entity.kept_back.is_null(False)).count() == 10
+    assert Entity.select().where(Entity.deferred_alert.is_null(False)).count() == 10
 
 
-def still_kept():
-    return Entity.select().where(Entity.kept_back.is_null(False)).count()
+def count_deferred():
+    return Entity.select().where(Entity.deferred_alert.is_null(False)).count()
 
 
-LASTING = {
+WINDOW_LENGTH = {
     "the window": {},
     "the flag": {"under_maintenance": True},
     "the service is disabled": {"status": ServiceStatus.DISABLED},
 }
 
 
-@pytest.mark.parametrize("by", LASTING)
-def test_the_clock_rings_only_when_it_is_over(world, now, window, kept, monkeypatch, by):
-    rung = []
-    monkeypatch.setattr(bell, "ring_maintenance", lambda: rung.append(1))
-    Maintenance.update(end_time=now - HOUR if LASTING[by] else now + HOUR * 10**5).execute()
-    Service.update(LASTING[by] or {"name": "x"}).execute()
-    maintenance.ring_over()
-    assert rung == []
+@pytest.mark.parametrize("by", WINDOW_LENGTH)
+def test_the_clock_rings_only_when_it_is_over(world, now, window, deferred_alerts, monkeypatch, by):
+    enqueued = []
+    monkeypatch.setattr(bell, "enqueue_maintenance", lambda: enqueued.append(1))
+    Maintenance.update(end_time=now - HOUR if WINDOW_LENGTH[by] else now + HOUR * 10**5).execute()
+    Service.update(WINDOW_LENGTH[by] or {"name": "x"}).execute()
+    maintenance.enqueue_ended()
+    assert enqueued == []
 
     Maintenance.update(end_time=now - HOUR / 2).execute()
     Service.update(under_maintenance=False, status=ServiceStatus.ACTIVE).execute()
-    maintenance.ring_over()
-    assert rung == [1]
+    maintenance.enqueue_ended()
+    assert enqueued == [1]
 
-    maintenance.release()
-    maintenance.ring_over()
-    assert rung == [1]
-
-
-@pytest.mark.parametrize("by", LASTING)
-def test_what_changed_between_the_look_and_the_lock_counts(world, now, window, kept, by):
-    at = now + 2 * HOUR if LASTING[by] else now
-    Service.update(LASTING[by] or {"name": "x"}).execute()
-
-    assert maintenance._release_of(world.service.id, at) == 0
-    assert still_kept() == 10
+    maintenance.release_deferred()
+    maintenance.enqueue_ended()
+    assert enqueued == [1]
 
 
-def test_a_service_that_is_gone_by_then_releases_nothing(world, now, window, kept):
+@pytest.mark.parametrize("by", WINDOW_LENGTH)
+def test_what_changed_between_the_look_and_the_lock_counts(world, now, window, deferred_alerts, by):
+    at = now + 2 * HOUR if WINDOW_LENGTH[by] else now
+    Service.update(WINDOW_LENGTH[by] or {"name": "x"}).execute()
+
+    assert maintenance._release_service(world.service.id, at) == 0
+    assert count_deferred() == 10
+
+
+def test_a_service_that_is_gone_by_then_releases_nothing(world, now, window, deferred_alerts):
     Service.delete().where(Service.id == world.service.id).execute()
 
-    assert maintenance._release_of(world.service.id, now + 2 * HOUR) == 0
+    assert maintenance._release_service(world.service.id, now + 2 * HOUR) == 0
 
 
-def test_several_workers_release_it_once(world, now, window, kept, monkeypatch):
-    monkeypatch.setattr(maintenance, "RELEASED_AT_ONCE", 2)
+def test_several_workers_release_it_once(world, now, window, deferred_alerts, monkeypatch):
+    monkeypatch.setattr(maintenance, "BATCH_SIZE", 2)
 
-    def released(_):
+    def release_once(_):
         with connection():
-            return maintenance.release(now + HOUR)
+            return maintenance.release_deferred(now + HOUR)
 
     with ThreadPoolExecutor(4) as pool:
-        total = sum(pool.map(released, range(8)))
-    while more := maintenance.release(now + HOUR):
+        total = sum(pool.map(release_once, range(8)))
+    while more := maintenance.release_deferred(now + HOUR):
         total += more
         road.run(world.service.id, now=now + HOUR)
     road.run(world.service.id, now=now + HOUR)
     # What one of them had released still waited when another one looked: it is left for the next look.
-    total += maintenance.release(now + HOUR)
+    total += maintenance.release_deferred(now + HOUR)
     road.run(world.service.id, now=now + HOUR)
 
-    assert (total, still_kept()) == (10, 0)
+    assert (total, count_deferred()) == (10, 0)
     assert Incident.select().count() == 10
     assert all(event.reasons[-1][1].startswith("to be told now") for event in Event.select())
 
 
 @pytest.mark.parametrize(("limit", "pages"), [(2, 1), (1, 2)])
-def test_the_end_of_a_window_is_told_in_few_pages(world, now, window, kept, monkeypatch, limit, pages):
-    monkeypatch.setattr(maintenance, "RELEASED_AT_ONCE", 4)
-    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=limit))
-    monkeypatch.setattr(Pace, "took", lambda *_: None)
+def test_the_end_of_a_window_is_told_in_few_pages(
+    world, now, window, deferred_alerts, monkeypatch, limit, pages
+):
+    monkeypatch.setattr(maintenance, "BATCH_SIZE", 4)
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=limit))
+    monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
     # An idle worker hears the bell at once.
-    monkeypatch.setattr(bell, "ring_road", lambda row, *stage: road.run(row, now=now + HOUR))
+    monkeypatch.setattr(bell, "enqueue_lane", lambda row, *stage: road.run(row, now=now + HOUR))
 
-    assert maintenance.release(now + HOUR) == 10
+    assert maintenance.release_deferred(now + HOUR) == 10
     assert Incident.select().count() == 10
     assert Message.select().count() == pages
 
 
-def test_what_comes_after_the_end_is_taken_by_itself(world, now, window, kept, monkeypatch):
+def test_what_comes_after_the_end_is_taken_by_itself(world, now, window, deferred_alerts, monkeypatch):
     """No more of it than at any other time, however much was released before it."""
-    maintenance.release(now + HOUR)
+    maintenance.release_deferred(now + HOUR)
     for number in range(10):
         accept(world, now + HOUR, message="m", alert_type="critical", entity_id=f"web{number}")
     taken = []
-    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=5))
-    monkeypatch.setattr(Pace, "took", lambda pace, count, seconds: taken.append(count))
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=5))
+    monkeypatch.setattr(BatchSize, "adjust", lambda pace, count, seconds: taken.append(count))
     road.run(world.service.id, now=now + HOUR)
 
     assert taken == [10, 5, 5]
 
 
-def test_a_service_that_fails_keeps_none_of_the_others_waiting(world, now, window, kept, monkeypatch):
-    monkeypatch.setattr(maintenance, "_services_over", lambda at: [-1, world.service.id])
-    real = maintenance._release_some
+def test_a_service_that_fails_keeps_none_of_the_others_waiting(
+    world, now, window, deferred_alerts, monkeypatch
+):
+    monkeypatch.setattr(maintenance, "_list_ended_services", lambda at: [-1, world.service.id])
+    real = maintenance._release_batch
 
-    def failing(service_row, at):
+    def fail(service_row, at):
         return 1 // 0 if service_row == -1 else real(service_row, at)
 
-    monkeypatch.setattr(maintenance, "_release_some", failing)
+    monkeypatch.setattr(maintenance, "_release_batch", fail)
 
-    assert maintenance.release(now + HOUR) == 10
+    assert maintenance.release_deferred(now + HOUR) == 10
 
 
 def test_one_whose_windows_cannot_be_told_keeps_none_of_the_others_waiting(
-    world, now, window, kept, monkeypatch
+    world, now, window, deferred_alerts, monkeypatch
 ):
-    other = founding.new_service(world.team, "Search", world.policy, world.alice, now)
-    door = founding.new_integration(other, "Door", GENERIC, world.alice, now)
-    Entity.create(integration=door, entity_id="db1", kept_back="alert")
+    other = founding.create_service(world.team, "Search", world.policy, world.alice, now)
+    other_integration = founding.create_integration(other, "Door", GENERIC, world.alice, now)
+    Entity.create(integration=other_integration, entity_id="db1", deferred_alert="alert")
     Maintenance.update(end_time=now + HOUR * 10**5).execute()
-    rung = []
+    enqueued = []
 
-    def failing(windows, at):
+    def fail(windows, at):
         return 1 // 0 if windows else None
 
-    monkeypatch.setattr(maintenance, "in_force", failing)
-    monkeypatch.setattr(bell, "ring_maintenance", lambda: rung.append(1))
-    maintenance.ring_over()
+    monkeypatch.setattr(maintenance, "find_in_force", fail)
+    monkeypatch.setattr(bell, "enqueue_maintenance", lambda: enqueued.append(1))
+    maintenance.enqueue_ended()
 
-    assert rung == [1]
-    assert maintenance.release(now) == 1
-    assert still_kept() == 10
+    assert enqueued == [1]
+    assert maintenance.release_deferred(now) == 1
+    assert count_deferred() == 10
 
 
-def test_what_lost_its_alert_is_forgotten(world, now, window, kept):
+def test_what_lost_its_alert_is_forgotten(world, now, window, deferred_alerts):
     Event.delete().execute()
 
-    assert maintenance.release(now + HOUR) == 10
-    assert still_kept() == 0
+    assert maintenance.release_deferred(now + HOUR) == 10
+    assert count_deferred() == 0
 
 
-def test_releasing_takes_as_many_statements_however_much_it_is(world, now, window, kept, statements):
+def test_releasing_takes_as_many_statements_however_much_it_is(
+    world, now, window, deferred_alerts, statements
+):
     def count():
         with statements() as seen:
-            maintenance.release(now + HOUR)
+            maintenance.release_deferred(now + HOUR)
         return len(seen)
 
-    many = count()
-    Event.delete().where(Event.state == WorkState.WAITING, Event.entity_id != "db0").execute()
+    statements_for_many = count()
+    Event.delete().where(Event.state == WorkState.PENDING, Event.entity_id != "db0").execute()
     road.run(world.service.id, now=now + HOUR)
     Maintenance.update(end_time=now + 3 * HOUR).execute()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
     accept(world, now + 2 * HOUR, message="m", alert_type="critical", entity_id="db5", exactly=True)
     road.run(world.service.id, now=now + 2 * HOUR)
     Maintenance.update(end_time=now).execute()
 
-    assert still_kept() == 1
-    assert count() == many
+    assert count_deferred() == 1
+    assert count() == statements_for_many
 
 
 @pytest.fixture(scope="module")
@@ -207,14 +213,14 @@ def outcomes() -> dict[str, object]:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
 def test_batches_of_any_size_keep_and_release_the_same(world, now, window, monkeypatch, outcomes, size):
-    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=size))
-    for level, entity in HISTORY:
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=size))
+    for level, entity in STEPS:
         accept(world, now, message=entity, alert_type=level, entity_id=entity)
     road.run(world.service.id, now=now + timedelta(seconds=1))
-    within = rows(Event, Entity, Incident)
-    maintenance.release(now + HOUR)
+    within = list_rows(Event, Entity, Incident)
+    maintenance.release_deferred(now + HOUR)
     road.run(world.service.id, now=now + HOUR)
-    after = rows(Event, Entity, Incident)
+    after = list_rows(Event, Entity, Incident)
 
     assert (within, after) == outcomes.setdefault("rows", (within, after))
     assert sorted(incident.title for incident in Incident.select()) == ["a", "b", "e", "f"]
@@ -225,8 +231,8 @@ def test_and_so_does_an_incident_that_ends_within(world, now, window, monkeypatc
     """It began before; an entity of it burns again, and another, the last that it had, recovers."""
     Service.update(collation=1, collation_time=10).execute()
     Maintenance.update(start_time=now).execute()
-    raise_version(world.account.id)
-    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=size))
+    bump_version(world.account.id)
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=size))
     early = now - timedelta(seconds=5)
     for at, level, entity in (
         (early, "critical", "a"), (early, "critical", "b"), (early, "critical", "c"), (now, "resolved", "b"),
@@ -235,9 +241,9 @@ def test_and_so_does_an_incident_that_ends_within(world, now, window, monkeypatc
     ):  # fmt: skip
         accept(world, at, message=entity, alert_type=level, entity_id=entity)
     road.run(world.service.id, now=now + timedelta(seconds=1))
-    maintenance.release(now + HOUR)
+    maintenance.release_deferred(now + HOUR)
     road.run(world.service.id, now=now + HOUR)
-    found = rows(Event, Entity, Incident)
+    found = list_rows(Event, Entity, Incident)
 
     assert found == outcomes.setdefault("ends within", found)
     assert sorted(incident.title for incident in Incident.select()) == ["a", "b"]

@@ -6,19 +6,19 @@ import psycopg
 import pytest
 
 from models.base import connection
-from models.enums import NoticeState
-from models.notices import Notice
+from models.enums import NotificationStatus
+from models.notices import Notification
 from tests.alerts import accept
-from tests.stores import url_of
-from tests.waiting import until
+from tests.stores import get_url
+from tests.waiting import wait_until
 from workers import road
-from workers.outbox import Claimed, Ending, Try, settle
+from workers.outbox import Claimed, DeliveryAttempt, DeliveryOutcome, record_attempt
 
-WAITING = """
+WAITING_LOCKS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
 """
-TAKE_BACK = f"update notice set state = {NoticeState.VOID:d} where id = %s"
+CANCEL = f"update notice set state = {NotificationStatus.CANCELLED:d} where id = %s"
 
 
 def test_a_delivery_takes_its_notices_in_the_order_in_which_a_lane_takes_them_back(world, now, store, home):
@@ -28,25 +28,34 @@ def test_a_delivery_takes_its_notices_in_the_order_in_which_a_lane_takes_them_ba
     for name in ("db1", "db2", "db3"):
         accept(world, now, message=name, alert_type="critical", entity_id=name, exactly=True)
     road.run(world.service.id)
-    first, second, third = Notice.select().order_by(Notice.id)
+    first, second, third = Notification.select().order_by(Notification.id)
     assert first.message_id == third.message_id
-    sent = Try(
-        Claimed(first.message_id), now, Ending.SENT, "taken", 1, (second.id, first.id), {third.id: "resolved"}
+    sent = DeliveryAttempt(
+        Claimed(first.message_id),
+        now,
+        DeliveryOutcome.SENT,
+        "taken",
+        1,
+        (second.id, first.id),
+        {third.id: "resolved"},
     )
 
-    def delivers():
-        with connection(), store.writing():
-            settle(sent)
+    def deliver_all():
+        with connection(), store.write_transaction():
+            record_attempt(sent)
 
-    with psycopg.connect(url_of(home)) as lane, psycopg.connect(url_of(home), autocommit=True) as watch:
-        lane.execute(TAKE_BACK, (first.id,))
-        delivery = threading.Thread(target=delivers)
+    with (
+        psycopg.connect(get_url(home)) as lane_connection,
+        psycopg.connect(get_url(home), autocommit=True) as observer,
+    ):
+        lane_connection.execute(CANCEL, (first.id,))
+        delivery = threading.Thread(target=deliver_all)
         delivery.start()
-        until(lambda: watch.execute(WAITING).fetchone() == (1,))
-        lane.execute("set local lock_timeout = '500ms'")
-        lane.execute(TAKE_BACK, (third.id,))
-        lane.commit()
+        wait_until(lambda: observer.execute(WAITING_LOCKS).fetchone() == (1,))
+        lane_connection.execute("set local lock_timeout = '500ms'")
+        lane_connection.execute(CANCEL, (third.id,))
+        lane_connection.commit()
         delivery.join()
 
-    states = [notice.state for notice in Notice.select().order_by(Notice.id)]
-    assert states == [NoticeState.SENT, NoticeState.SENT, NoticeState.VOID]
+    states = [notification.state for notification in Notification.select().order_by(Notification.id)]
+    assert states == [NotificationStatus.SENT, NotificationStatus.SENT, NotificationStatus.CANCELLED]

@@ -9,42 +9,42 @@ from models.base import STORE_ERRORS
 from models.events import Event, Receipt
 from tests.alerts import accept
 from workers import road, waiting
-from workers.pace import FEWEST, FIRST, Pace
+from workers.pace import INITIAL_SIZE, MIN_SIZE, BatchSize
 
 
 def test_batches_grow_to_what_the_store_takes_and_shrink_to_what_fits_the_time(store):
-    pace = Pace(target_s=1.0)
-    assert pace.most() == (FIRST if store.lane_holds_all else store.lane_batch)
+    batch_size = BatchSize(target_s=1.0)
+    assert batch_size.get_limit() == (INITIAL_SIZE if store.has_single_writer else store.lane_batch)
     for _ in range(20):
-        pace.took(pace.most(), 0.001)
-    assert pace.most() == store.lane_batch
+        batch_size.adjust(batch_size.get_limit(), 0.001)
+    assert batch_size.get_limit() == store.lane_batch
     for _ in range(20):
-        pace.took(pace.most(), pace.most() * 1.0)
-    assert pace.most() == (FEWEST if store.lane_holds_all else 1)
+        batch_size.adjust(batch_size.get_limit(), batch_size.get_limit() * 1.0)
+    assert batch_size.get_limit() == (MIN_SIZE if store.has_single_writer else 1)
 
 
 def test_a_batch_that_the_store_ended_is_followed_by_smaller_ones_down_to_one(store):
-    pace = Pace()
+    batch_size = BatchSize()
     for _ in range(20):
-        pace.failed()
+        batch_size.reduce()
 
-    assert pace.most() == 1
+    assert batch_size.get_limit() == 1
 
 
 def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(world, now, monkeypatch):
     """As a server does whose limit for a transaction they exceed."""
     for number in range(40):
         accept(world, now, message="m", alert_type="critical", entity_id=f"e{number}")
-    walk = road.walk
+    walk = road.run_stages
 
-    def ended_when_large(travellers, *given):
-        if len(travellers) > FEWEST:
+    def fail_when_large(batch, *arguments):
+        if len(batch) > MIN_SIZE:
             raise peewee.OperationalError("terminating connection due to idle-in-transaction timeout")
-        return walk(travellers, *given)
+        return walk(batch, *arguments)
 
-    monkeypatch.setattr(road, "walk", ended_when_large)
+    monkeypatch.setattr(road, "run_stages", fail_when_large)
     # So slow a machine that nothing fits.
-    monkeypatch.setattr(road, "_pace", Pace(target_s=0.0))
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=0.0))
     for _ in range(10):
         with suppress(*STORE_ERRORS):
             road.run(world.service.id)
@@ -53,15 +53,15 @@ def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(wor
 
 
 def test_a_batch_holds_no_more_of_bodies_than_memory_bears(world, now, monkeypatch):
-    monkeypatch.setattr(waiting, "MOST_BYTES", 100)
+    monkeypatch.setattr(waiting, "MAX_BYTES", 100)
     for _ in range(3):
         accept(world, now, message="x" * 60, alert_type="critical")
 
-    assert len(waiting.waiting_receipts(world.service.id, 300)) == 1
+    assert len(waiting.load_pending_receipts(world.service.id, 300)) == 1
     road.run(world.service.id)
     assert not Receipt.select().where(Receipt.state == 0).exists()
 
 
 @pytest.fixture(autouse=True)
-def _own_pace(monkeypatch):
-    monkeypatch.setattr(road, "_pace", Pace())
+def _new_batch_size(monkeypatch):
+    monkeypatch.setattr(road, "_batch_size", BatchSize())

@@ -2,19 +2,19 @@
 
 import pytest
 
-from workers.channels.relay import FAILURES_TO_DOWN, PAUSE_S, SLOTS, Breaker, Relay
+from workers.channels.relay import FAILURE_THRESHOLD, PAUSE_S, SLOTS, Breaker, Relay
 
 
-def after(*story: str | float) -> Breaker:
+def run_breaker(*attempts: str | float) -> Breaker:
     """The breaker after "worked"s and failures, each failure told by its moment."""
     breaker = Breaker()
-    for happening in story:
-        breaker = breaker.worked() if isinstance(happening, str) else breaker.failed(happening)
+    for attempt in attempts:
+        breaker = breaker.record_success() if isinstance(attempt, str) else breaker.record_failure(attempt)
     return breaker
 
 
 @pytest.mark.parametrize(
-    ("story", "now", "room"),
+    ("attempts", "now", "get_capacity"),
     [
         ((), 0.0, SLOTS),
         ((1.0,), 1.0, SLOTS),
@@ -27,8 +27,8 @@ def after(*story: str | float) -> Breaker:
         ((1.0, 2.0, 3.0, "worked"), 3.0, SLOTS),
     ],
 )
-def test_how_many_may_use_a_relay(story, now, room):
-    assert after(*story).room(now) == room
+def test_how_many_may_use_a_relay(attempts, now, get_capacity):
+    assert run_breaker(*attempts).get_capacity(now) == get_capacity
 
 
 def test_slots_run_out_and_come_back():
@@ -43,12 +43,12 @@ def test_slots_run_out_and_come_back():
 def test_a_relay_that_is_down_lets_one_try_after_each_pause():
     moment = [0.0]
     relay = Relay(clock=lambda: moment[0])
-    told = [relay.failed() for _ in range(FAILURES_TO_DOWN + 1)]
-    assert told == [False, False, True, False]
+    failures = [relay.record_failure() for _ in range(FAILURE_THRESHOLD + 1)]
+    assert failures == [False, False, True, False]
     assert not relay.enter()
 
     moment[0] = PAUSE_S
 
     assert (relay.enter(), relay.enter()) == (True, False)
-    relay.worked()
+    relay.record_success()
     assert relay.enter()

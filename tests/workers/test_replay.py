@@ -13,9 +13,9 @@ from models.incidents import Incident
 from models.timers import Timer
 from pipeline import topology
 from pipeline.stages import dedupe
-from pipeline.topology import segments
+from pipeline.topology import build_segments
 from tests.alerts import accept
-from tests.set_aside import set_aside_alert, set_aside_body
+from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.test_timers import set_policy
 from workers import road
 
@@ -25,7 +25,7 @@ def poisoned():
     """A context in which alerts that say "poison" cannot be decided on."""
     decide = dedupe.decide
 
-    def fails_on_poison(alert, state, at):
+    def fail_on_poison(alert, state, at):
         if alert.message == "poison":
             raise ZeroDivisionError
         return decide(alert, state, at)
@@ -33,44 +33,44 @@ def poisoned():
     @contextmanager
     def poisoned():
         stages = tuple(
-            replace(stage, decide=fails_on_poison) if stage.name == "dedupe" else stage
+            replace(stage, decide=fail_on_poison) if stage.name == "dedupe" else stage
             for stage in topology.STAGES
         )
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(topology, "STAGES", stages)
-            patched.setattr(road, "_road", segments())
+            patched.setattr(road, "_segments", build_segments())
             yield patched
 
     return poisoned
 
 
-def titles():
+def list_titles():
     return sorted(incident.title for incident in Incident.select())
 
 
 def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
     set_policy(world, (0, world.alice), (5, world.bob))
-    set_aside_body(world, now, message="late")
+    add_dead_letter_body(world, now, message="late")
     before = store.now()
-    aside.replay(aside.within(), "Bob")
+    aside.replay(aside.list_keys(), "Bob")
     road.run(world.service.id)
 
-    assert titles() == ["late"]
+    assert list_titles() == ["late"]
     assert Receipt.get().state == WorkState.DONE
     assert Incident.get().creation_date >= before
     assert Timer.get().due_at >= before
 
 
-@pytest.mark.parametrize("cuts", [(), ("normalize",), ("rules",)], ids=str)
+@pytest.mark.parametrize("queue_splits", [(), ("normalize",), ("rules",)], ids=str)
 @pytest.mark.parametrize("stage", ["normalize", "route", "dedupe"])
-def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, cuts, stage):
-    monkeypatch.setattr(road, "_road", segments(cuts))
-    alert = set_aside_alert(world, now, message="late", stage=stage)
-    aside.replay(aside.within(), "Bob")
+def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, queue_splits, stage):
+    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
+    alert = add_dead_letter_alert(world, now, message="late", stage=stage)
+    aside.replay(aside.list_keys(), "Bob")
     while road.sweep():
         pass
 
-    assert titles() == ["late"]
+    assert list_titles() == ["late"]
     event = Event.get(Event.unique_id == alert.unique_id)
     assert (event.state, event.error) == (WorkState.DONE, None)
     assert any(step[0] == "replay" for step in event.reasons)
@@ -81,30 +81,30 @@ def test_what_fails_again_is_set_aside_again(world, now, poisoned):
     accept(world, now, message="poison", alert_type="critical")
     with poisoned():
         road.run(world.service.id)
-        aside.replay(aside.within(), "Bob")
+        aside.replay(aside.list_keys(), "Bob")
         road.run(world.service.id)
 
         assert aside.count() == 1
-    aside.replay(aside.within(), "Bob")
+    aside.replay(aside.list_keys(), "Bob")
     road.run(world.service.id)
 
-    assert titles() == ["Tocsin could not read an alert from Probe", "poison"]
+    assert list_titles() == ["Tocsin could not read an alert from Probe", "poison"]
     assert aside.count() == 0
 
 
 def test_one_alert_of_a_group_is_taken_up_without_the_others(world, now, poisoned):
-    receipt = accept(world, now, source="prometheus", body=group("first", "poison", "last"))
+    receipt = accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned():
         road.run(world.service.id)
-    aside.replay(aside.within(), "Bob")
+    aside.replay(aside.list_keys(), "Bob")
     road.run(world.service.id)
 
-    assert titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
+    assert list_titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
     assert Event.select().count() == 3
-    assert recorder.story(recorder.receipt_of(receipt.trace_id))["status"] == "completed"
+    assert recorder.build_trace(recorder.find_receipt(receipt.trace_id))["status"] == "completed"
 
 
-def group(*names):
+def build_group(*names):
     alerts = [
         {"status": "firing", "labels": {"alertname": name}, "fingerprint": name, "startsAt": ""}
         for name in names
@@ -114,22 +114,22 @@ def group(*names):
 
 def test_a_body_of_which_some_alerts_were_made_brings_only_the_others(world, now, poisoned):
     """Its poison could not even be set aside by itself, so the whole body was."""
-    accept(world, now, source="prometheus", body=group("first", "poison", "last"))
+    accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned() as patched:
-        patched.setattr(road, "_insert_aside", raising)
+        patched.setattr(road, "_insert_dead_letter", fail)
         road.run(world.service.id)
-    assert aside.listed(aside.within())[0].position is None
-    told = "Tocsin could not read an alert from Probe"
-    assert titles() == [told, "first", "last"]
-    Incident.update(status=3).where(Incident.title == told).execute()
+    assert aside.load_all(aside.list_keys())[0].position is None
+    message_expected = "Tocsin could not read an alert from Probe"
+    assert list_titles() == [message_expected, "first", "last"]
+    Incident.update(status=3).where(Incident.title == message_expected).execute()
 
-    aside.replay(aside.within(), "Bob")
+    aside.replay(aside.list_keys(), "Bob")
     road.run(world.service.id)
 
-    assert titles() == [told, "first", "last", "poison"]
+    assert list_titles() == [message_expected, "first", "last", "poison"]
     assert Event.select().count() == 3
     assert (aside.count(), Receipt.get().state) == (0, WorkState.DONE)
 
 
-def raising(*_):
+def fail(*_):
     raise ZeroDivisionError

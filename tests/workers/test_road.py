@@ -15,42 +15,42 @@ from models.base import SqliteStore
 from models.enums import WorkState
 from models.events import Entity, Event, Receipt
 from models.incidents import Incident, IncidentLog
-from models.notices import Message, Notice
+from models.notices import Message, Notification
 from models.timers import Timer
 from models.users import NotificationRule
 from pipeline import unreadable
 from pipeline.stages import dedupe
-from pipeline.topology import segments
-from tests.alerts import accept, rows
+from pipeline.topology import build_segments
+from tests.alerts import accept, list_rows
 from workers import road
-from workers.pace import Pace
+from workers.pace import BatchSize
 
 
-def work(world):
+def run_lane(world):
     return road.run(world.service.id)
 
 
 def test_a_critical_alert_opens_an_incident_and_owes_its_first_person_a_notice(world, now):
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
-    work(world)
+    run_lane(world)
 
     incident = Incident.get()
     assert (incident.title, incident.incident_number, incident.status) == ("Disk full", 1, 1)
     assert incident.assigned_to == world.alice
-    notice = Notice.get()
-    assert notice.user == world.alice
-    assert notice.contact.value == "alice@example.org"
-    assert notice.reason == "named by step 1 of policy Default Escalation Policy"
-    assert Message.get().next_at == now
+    notification = Notification.get()
+    assert notification.user == world.alice
+    assert notification.contact.value == "alice@example.org"
+    assert notification.reason == "named by step 1 of policy Default Escalation Policy"
+    assert Message.get().next_attempt_at == now
 
 
 def test_a_second_alert_of_the_entity_is_attached_and_tells_nobody(world, now):
     for _ in range(2):
         accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
-        work(world)
+        run_lane(world)
 
     assert Incident.select().count() == 1
-    assert Notice.select().count() == 1
+    assert Notification.select().count() == 1
     first, second = Event.select().order_by(Event.id)
     assert first.incident_created
     assert not second.incident_created
@@ -61,10 +61,10 @@ def test_a_second_alert_of_the_entity_is_attached_and_tells_nobody(world, now):
 def test_a_resolved_alert_resolves_the_incident_and_voids_what_is_owed(world, now):
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     accept(world, now, message="Disk full", alert_type="resolved", entity_id="db1")
-    work(world)
+    run_lane(world)
 
     assert Incident.get().status == 3
-    assert Notice.get().outcome == "resolved by alert resolved"
+    assert Notification.get().outcome == "resolved by alert resolved"
     assert not Entity.get().firing
     assert not Timer.select().where(Timer.done_at.is_null()).exists()
 
@@ -72,7 +72,7 @@ def test_a_resolved_alert_resolves_the_incident_and_voids_what_is_owed(world, no
 def test_after_a_resolve_the_next_alert_opens_another_incident(world, now):
     for kind in ("critical", "resolved", "critical"):
         accept(world, now, message="Disk full", alert_type=kind, entity_id="db1")
-    work(world)
+    run_lane(world)
 
     assert [i.status for i in Incident.select().order_by(Incident.id)] == [3, 1]
 
@@ -80,7 +80,7 @@ def test_after_a_resolve_the_next_alert_opens_another_incident(world, now):
 def test_an_acknowledged_alert_acknowledges(world, now):
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     accept(world, now, message="Disk full", alert_type="acknowledged", entity_id="db1")
-    work(world)
+    run_lane(world)
 
     assert Incident.get().status == 2
     assert [log.what for log in IncidentLog.select().order_by(IncidentLog.id)] == [
@@ -91,7 +91,7 @@ def test_an_acknowledged_alert_acknowledges(world, now):
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
 def test_levels_that_the_integration_does_not_cover_open_nothing_and_say_so(world, now, level):
     accept(world, now, message="Meh", alert_type=level)
-    work(world)
+    run_lane(world)
 
     assert not Incident.select().exists()
     (stage, reason) = Event.get().reasons[-1]
@@ -112,54 +112,59 @@ def outcomes() -> dict[object, object]:
     return {}
 
 
-@pytest.mark.parametrize("cuts", [(), ("normalize",), ("rules",), ("normalize", "route", "rules")], ids=str)
+@pytest.mark.parametrize(
+    "queue_splits", [(), ("normalize",), ("rules",), ("normalize", "route", "rules")], ids=str
+)
 @pytest.mark.parametrize("size", [1, 7, 1000])
 def test_batches_of_1_7_and_all_give_the_same_rows_however_the_road_is_cut(
-    world, now, size, cuts, outcomes, monkeypatch
+    world, now, size, queue_splits, outcomes, monkeypatch
 ):
-    monkeypatch.setattr(road, "_road", segments(cuts))
-    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=size))
+    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=size))
     for number, (kind, entity) in enumerate(SEQUENCE):
         accept(world, now, message=f"m{number}", alert_type=kind, entity_id=entity, trace=number)
     while road.sweep():
         pass
 
-    found = rows(Event, Incident, Entity, Notice, Timer, IncidentLog)
+    found = list_rows(Event, Incident, Entity, Notification, Timer, IncidentLog)
     assert found == outcomes.setdefault("first", found)
-    assert not Receipt.select().where(Receipt.state == WorkState.WAITING).exists()
+    assert not Receipt.select().where(Receipt.state == WorkState.PENDING).exists()
 
 
 def test_an_alert_that_cannot_be_decided_is_set_aside_and_told_and_stops_nobody(world, now, monkeypatch):
-    def fails_on_poison(alert, state, at):
+    def fail_on_poison(alert, state, at):
         if alert.message == "poison":
             raise ZeroDivisionError
         return dedupe_decide(alert, state, at)
 
     dedupe_decide = dedupe.decide
-    monkeypatch.setattr(road, "_road", road_with(fails_on_poison))
+    monkeypatch.setattr(road, "_segments", build_segments_with(fail_on_poison))
     for message in ("first", "poison", "last"):
         accept(world, now, message=message, alert_type="critical", entity_id=message)
-    work(world)
+    run_lane(world)
 
     titles = sorted(incident.title for incident in Incident.select())
     assert titles == ["Tocsin could not read an alert from Probe", "first", "last"]
-    aside = Event.get(Event.state == WorkState.ASIDE)
-    assert (aside.message, aside.error) == ("poison", "ZeroDivisionError at normalize")
-    assert Notice.select().count() == 3
+    dead_letter = Event.get(Event.state == WorkState.DEAD_LETTER)
+    assert (dead_letter.message, dead_letter.error) == ("poison", "ZeroDivisionError at normalize")
+    assert Notification.select().count() == 3
 
 
-def road_with(decide):
-    (whole,) = segments()
-    stages = tuple(replace(s, decide=decide) if s.name == "dedupe" else s for s in whole.stages)
-    return (replace(whole, stages=stages),)
+def build_segments_with(decide):
+    (segment_of_all,) = build_segments()
+    stages = tuple(replace(s, decide=decide) if s.name == "dedupe" else s for s in segment_of_all.stages)
+    return (replace(segment_of_all, stages=stages),)
 
 
-@pytest.mark.parametrize("broken", ["tell", "event_of"])
+@pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
 def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkeypatch, broken):
-    real = {"tell": unreadable.tell, "event_of": road.event_of}[broken]
-    owner = {"tell": unreadable, "event_of": road}[broken]
+    real = {
+        "report_dead_letter": unreadable.report_dead_letter,
+        "build_segment_event": road.build_segment_event,
+    }[broken]
+    owner = {"report_dead_letter": unreadable, "build_segment_event": road}[broken]
 
-    def fails_on_poison(what, *rest):
+    def fail_on_poison(what, *rest):
         if (what.message if hasattr(what, "message") else what.alert.message) != "good":
             raise ZeroDivisionError
         return real(what, *rest)
@@ -170,11 +175,11 @@ def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkey
         return dedupe_decide(alert, state, at)
 
     dedupe_decide = dedupe.decide
-    monkeypatch.setattr(road, "_road", road_with(decide))
-    monkeypatch.setattr(owner, broken, fails_on_poison)
+    monkeypatch.setattr(road, "_segments", build_segments_with(decide))
+    monkeypatch.setattr(owner, broken, fail_on_poison)
     for message in ("poison", "good"):
         accept(world, now, message=message, alert_type="critical", entity_id=message)
-    work(world)
+    run_lane(world)
 
     assert "good" in [incident.title for incident in Incident.select()]
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
@@ -182,19 +187,19 @@ def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkey
 
 
 def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
-    first = founding.new_service(world.team, "First", world.policy, world.alice, now)
-    door = founding.new_integration(first, "Door", GENERIC, world.alice, now)
-    for where in (replace(world, service=first, integration=door), world):
+    first = founding.create_service(world.team, "First", world.policy, world.alice, now)
+    second_integration = founding.create_integration(first, "Door", GENERIC, world.alice, now)
+    for where in (replace(world, service=first, integration=second_integration), world):
         accept(where, now, message=where.service.name, alert_type="critical")
-    waiting_receipts, failed = road.waiting_receipts, []
+    load_pending_receipts, failed = road.load_pending_receipts, []
 
-    def fails_on_the_first(row, limit):
+    def fail_on_first(row, limit):
         if not failed or failed == [row]:
             failed[:] = [row]
             raise peewee.OperationalError("a lane's own trouble")
-        return waiting_receipts(row, limit)
+        return load_pending_receipts(row, limit)
 
-    monkeypatch.setattr(road, "waiting_receipts", fails_on_the_first)
+    monkeypatch.setattr(road, "load_pending_receipts", fail_on_first)
     road.sweep()
 
     assert Incident.select().count() == 1
@@ -203,16 +208,16 @@ def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
 def test_a_store_that_fails_counts_against_no_alert(world, now, monkeypatch):
     accept(world, now, message="Disk full", alert_type="critical")
     with monkeypatch.context() as patched:
-        patched.setattr(road, "walk", raising(peewee.OperationalError("disk I/O error")))
+        patched.setattr(road, "run_stages", build_failing(peewee.OperationalError("disk I/O error")))
         with pytest.raises(peewee.OperationalError):
-            work(world)
-    work(world)
+            run_lane(world)
+    run_lane(world)
 
     assert Receipt.get().state == WorkState.DONE
     assert Incident.select().count() == 1
 
 
-def raising(error):
+def build_failing(error):
     def fail(*_):
         raise error
 
@@ -224,7 +229,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements):
         for number in range(alerts):
             accept(world, now, message="m", alert_type="critical", entity_id=f"{alerts}-{number}")
         with statements() as seen:
-            road._transaction(world.service.id, road.segment_of("normalize"), 1000)
+            road._run_transaction(world.service.id, road.get_segment("normalize"), 1000)
         return len(seen)
 
     first = count(2)
@@ -239,14 +244,14 @@ def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
     assert Receipt.get().error == "its service or router was deleted"
 
 
-@pytest.mark.parametrize("cuts", [(), ("rules",)], ids=str)
+@pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=str)
 def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_another(
-    world, now, cuts, monkeypatch
+    world, now, queue_splits, monkeypatch
 ):
-    monkeypatch.setattr(road, "_road", segments(cuts))
+    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
     accept(world, now, message="late", alert_type="critical")
-    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
-    if cuts:
+    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    if queue_splits:
         road.run(world.service.id)
     accept(replace(world, integration=other), now, message="good", alert_type="critical")
     world.integration.delete_instance()
@@ -255,7 +260,7 @@ def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_anot
 
     titles = sorted(incident.title for incident in Incident.select())
     assert titles == ["Tocsin set aside alerts of a deleted integration", "good"]
-    assert Notice.select().count() == 2, "and somebody is told of both"
+    assert Notification.select().count() == 2, "and somebody is told of both"
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
     assert errors == ["its integration was deleted"]
 
@@ -271,10 +276,10 @@ def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, 
         source="prometheus",
         body=body,
     )
-    work(world)
+    run_lane(world)
 
     assert Incident.select().count() == 50
-    assert Notice.select().count() == 50
+    assert Notification.select().count() == 50
     assert Message.select().count() == 1
 
 
@@ -285,10 +290,12 @@ def test_who_is_told_after_a_delay_waits_for_no_alert_that_came_much_later(world
     came = store.now() - timedelta(minutes=age)
     for later in (0, 5):
         accept(world, came + timedelta(minutes=later), message="m", alert_type="critical")
-    work(world)
+    run_lane(world)
 
-    told = [(message.next_at - came) // timedelta(minutes=1) for message in Message.select()]
-    assert told == ([10, 15] if messages == 2 else [15])
+    minutes_to_delivery = [
+        (message.next_attempt_at - came) // timedelta(minutes=1) for message in Message.select()
+    ]
+    assert minutes_to_delivery == ([10, 15] if messages == 2 else [15])
 
 
 def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world, now):
@@ -298,37 +305,37 @@ def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world,
     accept(world, now, source="prometheus", body=group.encode())
     if road.store().name == "sqlite":
         road.db.connection().setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
-    work(world)
+    run_lane(world)
 
     assert Event.select().count() == size
     assert Receipt.get().state == WorkState.DONE
 
 
 def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
-    monkeypatch.setattr(road, "_pace", Pace(target_s=1e9, limit=3))
+    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=3))
     for number in range(3):
         body = json.dumps({"alerts": [{"fingerprint": f"{number}-{n}"} for n in range(2)]}).encode()
         accept(world, now, source="prometheus", body=body)
 
-    assert road._batch(world.service.id, road.segment_of("normalize")) == 1
+    assert road._process_batch(world.service.id, road.get_segment("normalize")) == 1
 
 
 def test_the_pace_counts_alerts_and_the_time_that_the_store_was_held(world, now, monkeypatch):
     """Waiting for the store, which others hold, says nothing of what a batch costs."""
-    clock, told = [0.0], []
-    writing = SqliteStore.writing
+    clock, measured = [0.0], []
+    write_transaction = SqliteStore.write_transaction
 
     @contextmanager
-    def after_others(self):
+    def wait_for_others(self):
         clock[0] += 10
-        with writing(self):
+        with write_transaction(self):
             yield
 
-    monkeypatch.setattr(SqliteStore, "writing", after_others)
+    monkeypatch.setattr(SqliteStore, "write_transaction", wait_for_others)
     monkeypatch.setattr(road, "thread_time", lambda: clock[0])
-    monkeypatch.setattr(Pace, "took", lambda _, count, seconds: told.append((count, seconds)))
+    monkeypatch.setattr(BatchSize, "adjust", lambda _, count, seconds: measured.append((count, seconds)))
     body = json.dumps({"alerts": [{"fingerprint": f"{number}"} for number in range(3)]}).encode()
     accept(world, now, source="prometheus", body=body)
-    work(world)
+    run_lane(world)
 
-    assert told == [(3, 0.0)]
+    assert measured == [(3, 0.0)]

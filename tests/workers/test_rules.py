@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models import founding
-from models.accounts import raise_version
+from models.accounts import bump_version
 from models.applications import GENERIC
 from models.enums import RuleAction, Urgency, WorkState
 from models.events import Event
@@ -21,15 +21,15 @@ from models.incidents import (
     IncidentTag,
     IncidentTask,
 )
-from models.notices import Message, Notice
+from models.notices import Message, Notification
 from models.rules import AlertRule
 from models.services import Integration, Service
 from models.tasks import TaskTemplate, TemplateTask
 from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
 from models.timers import Timer
-from pipeline.topology import segments
+from pipeline.topology import build_segments
 from tests.alerts import accept
-from tests.models.test_indexes import scans
+from tests.models.test_indexes import list_scans
 from tests.rules import action, add_rule, equals, var
 from tests.workers.test_timers import set_policy
 from workers import lane_state, road, timers
@@ -38,9 +38,9 @@ A = RuleAction
 MINUTE = timedelta(minutes=1)
 
 
-def templated(world, name, *tasks):
+def create_template(world, name, *tasks):
     """A template of tasks, each (title, minutes until it is due)."""
-    template = named(world, TaskTemplate, name)
+    template = create_named(world, TaskTemplate, name)
     for position, (title, minutes) in enumerate(tasks, start=1):
         TemplateTask.create(
             unique_id=new_uuid(), task_template=template, title=title, due_in=minutes, position=position,
@@ -49,38 +49,38 @@ def templated(world, name, *tasks):
     return template
 
 
-def role_of(world, title="Scribe"):
+def create_role(world, title="Scribe"):
     return IncidentRole.create(
         unique_id=new_uuid(), team=world.team, title=title, creation_date=world.team.creation_date
     )
 
 
-def come(world, at, entity="db1", level="critical", **more):
+def process_alert(world, at, entity="db1", level="critical", **more):
     """One alert, worked on."""
     accept(world, at, message=more.pop("message", "Disk full"), alert_type=level, entity_id=entity, **more)
     road.run(world.service.id)
     return Event.select().order_by(Event.id.desc()).get()
 
 
-def change(world, row, **columns):
+def update_row(world, row, **columns):
     """Configuration as an operation writes it."""
     type(row).update(columns).where(type(row).id == row.id).execute()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
 
 
-def named(world, table, name):
+def create_named(world, table, name):
     return table.create(
         unique_id=new_uuid(), team=world.team, name=name, creation_date=world.team.creation_date
     )
 
 
-def told():
-    query = Notice.select().order_by(Notice.not_before, Notice.id)
-    return [(notice.user.first_name, notice.not_before) for notice in query]
+def list_notified():
+    query = Notification.select().order_by(Notification.not_before, Notification.id)
+    return [(notification.user.first_name, notification.not_before) for notification in query]
 
 
 def test_a_new_incident_is_made_as_the_rules_say(world, now):
-    sla, priority, tag = (named(world, table, "x") for table in (Sla, Priority, Tag))
+    sla, priority, tag = (create_named(world, table, "x") for table in (Sla, Priority, Tag))
     policy = EscalationPolicy.create(
         unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
     )
@@ -95,7 +95,7 @@ def test_a_new_incident_is_made_as_the_rules_say(world, now):
         action(A.ADD_TAGS, tag.unique_id),
         action(A.ADD_NOTE, "look at {{payload.host}}"),
     )
-    come(world, now, payload={"host": "db1"})
+    process_alert(world, now, payload={"host": "db1"})
 
     incident = Incident.get()
     assert (incident.title, incident.summary, incident.urgency) == (
@@ -110,8 +110,8 @@ def test_a_new_incident_is_made_as_the_rules_say(world, now):
 
 
 def test_an_open_incident_gets_notes_and_tags_and_nothing_else(world, now):
-    tag = named(world, Tag, "Disk")
-    come(world, now)
+    tag = create_named(world, Tag, "Disk")
+    process_alert(world, now)
     before = Incident.get()
     add_rule(
         world,
@@ -127,24 +127,24 @@ def test_an_open_incident_gets_notes_and_tags_and_nothing_else(world, now):
         ),
     )
     for level in ("critical", "acknowledged", "critical"):
-        come(world, now, level=level)
+        process_alert(world, now, level=level)
 
     after = Incident.get()
-    for name in ("title", "urgency", "assigned_to", "escalation_policy", "chain_started_at"):
+    for name in ("title", "urgency", "assigned_to", "escalation_policy", "run_started_at"):
         assert getattr(after, name) == getattr(before, name), name
     assert [note.note for note in IncidentNote.select()] == ["again"] * 3
     assert IncidentTag.select().count() == 1
-    assert [name for name, _ in told()] == ["Alice"]
+    assert [name for name, _ in list_notified()] == ["Alice"]
 
 
-def history(what):
+def list_log_reasons(what):
     return [row.reason for row in IncidentLog.select().order_by(IncidentLog.id) if row.what == what]
 
 
 def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world, now):
-    scribe, outage = role_of(world), templated(world, "Outage", ("Look", 15))
-    usual = templated(world, "Every time", ("Tell everybody", -1))
-    change(world, world.service, task_template=usual)
+    scribe, outage = create_role(world), create_template(world, "Outage", ("Look", 15))
+    usual = create_template(world, "Every time", ("Tell everybody", -1))
+    update_row(world, world.service, task_template=usual)
     set_policy(world, (0, world.alice))
     add_rule(
         world,
@@ -154,10 +154,10 @@ def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world
         action(A.APPLY_TASK_TEMPLATE, task_template=usual.unique_id),
         action(A.ADD_RESPONDER, world.bob.username),
     )
-    come(world, now, payload={"host": "db1"})
+    process_alert(world, now, payload={"host": "db1"})
 
-    (held,) = IncidentAssignment.select()
-    assert (held.incident, held.role, held.user) == (Incident.get(), scribe, world.bob)
+    (assignment,) = IncidentAssignment.select()
+    assert (assignment.incident, assignment.role, assignment.user) == (Incident.get(), scribe, world.bob)
     assert [(task.title, task.description, task.due_at) for task in IncidentTask.select()] == [
         ("Call db1", "Call db1\nand wait", None),
         ("Tell everybody", "", None),
@@ -165,71 +165,77 @@ def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world
     ]
     (responder,) = IncidentResponder.select()
     assert (responder.user, responder.escalation_policy) == (world.bob, None)
-    assert sorted(name for name, _ in told()) == ["Alice", "Bob"]
-    assert history("role_given") == ["Scribe is Bob by alert critical"]
-    assert history("task_added") == ["task Call db1 added by alert critical"]
-    assert history("tasks_added") == ["the tasks of template Every time", "the tasks of template Outage"]
+    assert sorted(name for name, _ in list_notified()) == ["Alice", "Bob"]
+    assert list_log_reasons("role_given") == ["Scribe is Bob by alert critical"]
+    assert list_log_reasons("task_added") == ["task Call db1 added by alert critical"]
+    assert list_log_reasons("tasks_added") == [
+        "the tasks of template Every time",
+        "the tasks of template Outage",
+    ]
 
 
 def test_an_open_incident_gets_roles_and_helpers_once_and_no_tasks(world, now):
-    scribe = role_of(world)
-    come(world, now)
+    scribe = create_role(world)
+    process_alert(world, now)
     add_rule(
         world,
         action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
         action(A.ADD_RESPONDER, world.bob.username),
         action(A.ADD_RESPONDER, world.policy.unique_id),
         action(A.CREATE_TASK, "again"),
-        action(A.APPLY_TASK_TEMPLATE, task_template=templated(world, "Outage", ("Look", 0)).unique_id),
+        action(A.APPLY_TASK_TEMPLATE, task_template=create_template(world, "Outage", ("Look", 0)).unique_id),
     )
     for level in ("critical", "acknowledged", "critical", "warning"):
-        come(world, now, level=level)
+        process_alert(world, now, level=level)
 
     assert IncidentAssignment.get().user == world.bob
     assert {(row.user, row.escalation_policy) for row in IncidentResponder.select()} == {
         (world.bob, None),
         (None, world.policy),
     }
-    assert len(history("called")) == 2
-    assert len(history("role_given")) == 1
+    assert len(list_log_reasons("called")) == 2
+    assert len(list_log_reasons("role_given")) == 1
     assert not IncidentTask.select().exists()
     # Alice by the chain, and as whom the policy names.
-    assert sorted(name for name, _ in told()) == ["Alice", "Alice", "Bob"]
+    assert sorted(name for name, _ in list_notified()) == ["Alice", "Alice", "Bob"]
 
 
 def test_the_last_rule_decides_who_has_a_role_and_a_later_alert_changes_it(world, now):
-    scribe = role_of(world)
+    scribe = create_role(world)
     for who, when in ((world.alice, ""), (world.bob, ""), (world.charlie, equals("message", "worse"))):
         add_rule(world, action(A.ASSIGN_ROLE, who.username, key=scribe.unique_id), when=when)
-    come(world, now)
+    process_alert(world, now)
     first = IncidentAssignment.get()
-    come(world, now, message="worse")
+    process_alert(world, now, message="worse")
 
     assert (first.user, IncidentAssignment.get().user) == (world.bob, world.charlie)
     assert IncidentAssignment.get().unique_id == first.unique_id
-    assert history("role_given") == ["Scribe is Bob by alert critical", "Scribe is Charlie by alert critical"]
+    assert list_log_reasons("role_given") == [
+        "Scribe is Bob by alert critical",
+        "Scribe is Charlie by alert critical",
+    ]
 
 
 def test_nobody_is_asked_to_help_with_what_the_alert_resolves(world, now):
-    come(world, now)
+    process_alert(world, now)
     add_rule(world, action(A.ADD_RESPONDER, world.bob.username))
-    come(world, now, level="resolved")
+    process_alert(world, now, level="resolved")
 
     assert not IncidentResponder.select().exists()
-    assert [name for name, _ in told()] == ["Alice"]
+    assert [name for name, _ in list_notified()] == ["Alice"]
 
 
 def test_who_is_asked_to_help_is_told_when_the_delay_is_over_like_all_others(world, now):
     add_rule(world, action(A.ADD_RESPONDER, world.bob.username), action(A.DELAY_NOTIFICATIONS, "90"))
-    come(world, now)
-    timers.run_due(now + timedelta(seconds=90))
+    process_alert(world, now)
+    timers.fire_due(now + timedelta(seconds=90))
 
-    assert sorted(told()) == [(name, now + timedelta(seconds=90)) for name in ("Alice", "Bob")]
+    assert sorted(list_notified()) == [(name, now + timedelta(seconds=90)) for name in ("Alice", "Bob")]
 
 
 @pytest.mark.parametrize("gone", ["role", "template", "user"])
 def test_what_was_deleted_gives_no_role_and_no_tasks_and_says_so(world, now, gone):
-    scribe, outage = role_of(world), templated(world, "Outage", ("Look", 15))
+    scribe, outage = create_role(world), create_template(world, "Outage", ("Look", 15))
     add_rule(
         world,
         action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
@@ -237,11 +243,11 @@ def test_what_was_deleted_gives_no_role_and_no_tasks_and_says_so(world, now, gon
         action(A.ADD_RESPONDER, world.bob.username),
     )
     if gone == "user":
-        change(world, world.bob, removed_at=now)
+        update_row(world, world.bob, removed_at=now)
     else:
         {"role": scribe, "template": outage}[gone].delete_instance()
-        raise_version(world.account.id)
-    event = come(world, now)
+        bump_version(world.account.id)
+    event = process_alert(world, now)
 
     notes = [done.get("note") for done in event.rules[0]["actions"]]
     assert (
@@ -265,15 +271,15 @@ def test_what_was_deleted_gives_no_role_and_no_tasks_and_says_so(world, now, gon
 )
 def test_a_changed_level_decides_whether_an_incident_is_opened(world, now, said, becomes, statuses):
     add_rule(world, action(A.CHANGE_ALERT_TYPE, becomes))
-    come(world, now, level=said)
+    process_alert(world, now, level=said)
 
     assert [incident.status for incident in Incident.select()] == statuses
 
 
 def test_a_changed_level_resolves(world, now):
     add_rule(world, action(A.CHANGE_ALERT_TYPE, "resolved"), when=equals("message", "all is well"))
-    come(world, now)
-    come(world, now, level="info", message="all is well")
+    process_alert(world, now)
+    process_alert(world, now, level="info", message="all is well")
 
     assert Incident.get().status == 3
 
@@ -281,8 +287,8 @@ def test_a_changed_level_resolves(world, now):
 def test_alerts_that_a_rule_gives_one_entity_id_are_one_incident(world, now):
     add_rule(world, action(A.CHANGE_ENTITY_ID, "{{payload.rack}}"))
     for entity in ("db1", "db2"):
-        come(world, now, entity, payload={"rack": "r1"})
-    come(world, now, "db3", payload={"rack": "r2"})
+        process_alert(world, now, entity, payload={"rack": "r1"})
+    process_alert(world, now, "db3", payload={"rack": "r2"})
 
     assert Incident.select().count() == 2
     assert [event.entity_id for event in Event.select().order_by(Event.id)] == ["r1", "r1", "r2"]
@@ -291,15 +297,15 @@ def test_alerts_that_a_rule_gives_one_entity_id_are_one_incident(world, now):
 def test_a_fresh_id_is_an_incident_for_every_alert(world, now):
     add_rule(world, action(A.CHANGE_ENTITY_ID, ""))
     for _ in range(3):
-        come(world, now)
+        process_alert(world, now)
 
     assert Incident.select().count() == 3
 
 
 def test_a_hashed_entity_id_is_the_same_for_the_resolve(world, now):
     add_rule(world, action(A.HASH_ENTITY_ID))
-    come(world, now)
-    come(world, now, level="resolved")
+    process_alert(world, now)
+    process_alert(world, now, level="resolved")
 
     assert Incident.get().status == 3
 
@@ -307,19 +313,19 @@ def test_a_hashed_entity_id_is_the_same_for_the_resolve(world, now):
 def test_an_incident_within_some_minutes_of_the_last_ones_end_is_suppressed(world, now):
     """The example of contract 4.2."""
     recent = {"and": [{"<": [var("seconds_since_last"), 600]}, equals("alert_type", "3")]}
-    come(world, now)
-    come(world, now + MINUTE, level="resolved")
+    process_alert(world, now)
+    process_alert(world, now + MINUTE, level="resolved")
     add_rule(world, action(A.SUPPRESS), when=recent)
 
-    soon, later = come(world, now + 10 * MINUTE), come(world, now + 12 * MINUTE)
+    soon, later = process_alert(world, now + 10 * MINUTE), process_alert(world, now + 12 * MINUTE)
 
     assert (soon.suppressed, soon.incident) == (True, None)
     assert (later.suppressed, later.incident_created) == (False, True)
 
 
 def test_what_is_suppressed_is_stored_and_touches_nothing(world, now):
-    come(world, now)
-    event = come(world, now, level="resolved", suppressed=True)
+    process_alert(world, now)
+    event = process_alert(world, now, level="resolved", suppressed=True)
 
     assert (event.suppressed, event.incident) == (True, None)
     assert event.reasons[-1] == ["dedupe", "suppressed: stored, no incident"]
@@ -328,9 +334,9 @@ def test_what_is_suppressed_is_stored_and_touches_nothing(world, now):
 
 @pytest.mark.parametrize("covers", [0, 1, 2, 3])
 def test_an_integration_covers_the_levels_that_it_says(world, now, covers):
-    change(world, world.integration, create_incidents_for=covers)
+    update_row(world, world.integration, create_incidents_for=covers)
     for level in ("info", "warning", "error", "critical"):
-        come(world, now, level, level)
+        process_alert(world, now, level, level)
 
     opened = [incident.title for incident in Incident.select()]
     assert len(opened) == covers
@@ -339,29 +345,29 @@ def test_an_integration_covers_the_levels_that_it_says(world, now, covers):
 
 
 def test_a_level_that_is_not_covered_joins_the_open_incident_of_its_entity(world, now):
-    come(world, now)
-    event = come(world, now, level="info")
+    process_alert(world, now)
+    event = process_alert(world, now, level="info")
 
     assert (event.incident, event.incident_created) == (Incident.get(), False)
 
 
 def test_a_disabled_service_stores_and_opens_nothing_and_says_so(world, now):
-    change(world, world.service, status=0)
-    event = come(world, now)
+    update_row(world, world.service, status=0)
+    event = process_alert(world, now)
 
     assert event.incident is None
     assert event.reasons[-1] == ["dedupe", "the service is disabled: stored, no incident"]
 
 
 def test_an_incident_has_the_urgency_of_its_integration(world, now):
-    change(world, world.integration, default_urgency=0)
-    come(world, now)
+    update_row(world, world.integration, default_urgency=0)
+    process_alert(world, now)
 
     assert Incident.get().urgency == Urgency.LOW
 
 
 def test_the_context_window_reaches_half_an_hour_back(world, now):
-    come(world, now)
+    process_alert(world, now)
 
     incident = Incident.get()
     assert incident.context_window_end == incident.creation_date
@@ -379,17 +385,22 @@ def test_a_resolve_that_came_first_counts_by_the_sources_own_time(world, now):
     road.run(world.service.id)
 
     assert not Incident.select().exists()
-    told_why = Event.select().order_by(Event.id.desc()).get().reasons[-1][1]
-    assert told_why == "older than the last resolve of its entity, by its source's own time"
+    list_reasons = Event.select().order_by(Event.id.desc()).get().reasons[-1][1]
+    assert list_reasons == "older than the last resolve of its entity, by its source's own time"
 
 
 def test_wishes_are_granted_and_rules_have_the_last_word(world, now):
-    gold, silver = named(world, Sla, "Gold"), named(world, Sla, "Silver")
-    priority, tag = named(world, Priority, "P1"), named(world, Tag, "Disk")
+    gold, silver = create_named(world, Sla, "Gold"), create_named(world, Sla, "Silver")
+    priority, tag = create_named(world, Priority, "P1"), create_named(world, Tag, "Disk")
     add_rule(world, action(A.ASSIGN_SLA, silver.unique_id), when=equals("message", "ruled"))
-    wishes = {"sla": gold.unique_id, "priority": "p1", "tags": ["disk", "none"], "escalation_policy": "none"}
-    come(world, now, "a", **wishes)
-    come(world, now, "b", message="ruled", **wishes)
+    requested = {
+        "sla": gold.unique_id,
+        "priority": "p1",
+        "tags": ["disk", "none"],
+        "escalation_policy": "none",
+    }
+    process_alert(world, now, "a", **requested)
+    process_alert(world, now, "b", message="ruled", **requested)
 
     first, second = Incident.select().order_by(Incident.id)
     assert (first.sla, first.team_priority, first.escalation_policy) == (gold, priority, world.policy)
@@ -405,61 +416,61 @@ def test_wishes_are_granted_and_rules_have_the_last_word(world, now):
 def test_nobody_is_told_before_the_delay_is_over(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
-    come(world, now)
-    timers.run_due(now + timedelta(seconds=89))
-    assert told() == []
+    process_alert(world, now)
+    timers.fire_due(now + timedelta(seconds=89))
+    assert list_notified() == []
 
-    timers.run_due(now + timedelta(seconds=90))
-    timers.run_due(now + timedelta(seconds=390))
+    timers.fire_due(now + timedelta(seconds=90))
+    timers.fire_due(now + timedelta(seconds=390))
 
-    assert told() == [("Alice", now + timedelta(seconds=90)), ("Bob", now + timedelta(seconds=390))]
+    assert list_notified() == [("Alice", now + timedelta(seconds=90)), ("Bob", now + timedelta(seconds=390))]
 
 
 @pytest.mark.parametrize("reaches", ["alice", "nobody", "no policy"])
 def test_nobody_is_told_of_what_was_resolved_before_the_delay_was_over(world, now, reaches):
-    reach(world, reaches)
+    shorten_policy(world, reaches)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"), action(A.ASSIGN_USER, world.bob.username))
-    come(world, now)
-    come(world, now + MINUTE, level="resolved")
-    timers.run_due(now + 60 * MINUTE)
+    process_alert(world, now)
+    process_alert(world, now + MINUTE, level="resolved")
+    timers.fire_due(now + 60 * MINUTE)
 
-    assert {notice.state for notice in Notice.select()} <= {2}
+    assert {notification.state for notification in Notification.select()} <= {2}
     assert not Timer.select().where(Timer.done_at.is_null()).exists()
 
 
-def reach(world, whom):
+def shorten_policy(world, whom):
     if whom == "nobody":
         set_policy(world, (0,), (5,))
     elif whom == "no policy":
         Service.update(escalation_policy=None).execute()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
 
 
 @pytest.mark.parametrize("reaches", ["nobody", "no policy"])
 def test_the_last_resort_is_told_once_when_the_delay_is_over(world, now, reaches):
-    reach(world, reaches)
+    shorten_policy(world, reaches)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
-    come(world, now)
-    timers.run_due(now + timedelta(seconds=89))
-    assert [message.next_at for message in Message.select()] in ([], [now + timedelta(seconds=90)])
+    process_alert(world, now)
+    timers.fire_due(now + timedelta(seconds=89))
+    assert [message.next_attempt_at for message in Message.select()] in ([], [now + timedelta(seconds=90)])
 
     for seconds in (90, 120, 600, 3600):
-        timers.run_due(now + timedelta(seconds=seconds))
+        timers.fire_due(now + timedelta(seconds=seconds))
 
-    assert told() == [("Alice", now + timedelta(seconds=90))]
+    assert list_notified() == [("Alice", now + timedelta(seconds=90))]
     assert len(list(Incident.get().incidentlog_set)) <= 5
 
 
 def test_a_delay_puts_off_no_time_out(world, now):
     """Contract 4.3: an incident is resolved when it is older than the service says."""
-    change(world, world.service, auto_resolve_timeout=600)
+    update_row(world, world.service, auto_resolve_timeout=600)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "3600"))
-    come(world, now)
-    timers.run_due(now + 10 * MINUTE)
-    timers.run_due(now + 100 * MINUTE)
+    process_alert(world, now)
+    timers.fire_due(now + 10 * MINUTE)
+    timers.fire_due(now + 100 * MINUTE)
 
     assert Incident.get().status == 3
-    assert told() == []
+    assert list_notified() == []
 
 
 @pytest.mark.parametrize("delay", ["0", "90"])
@@ -472,24 +483,24 @@ def test_an_assigned_person_is_told_once_at_the_beginning(world, now, delay, ste
     }[steps]
     set_policy(world, (0, first), (30, later))
     add_rule(world, action(A.ASSIGN_USER, world.bob.username), action(A.DELAY_NOTIFICATIONS, delay))
-    come(world, now)
+    process_alert(world, now)
     begin = now + timedelta(seconds=int(delay))
-    timers.run_due(begin)
+    timers.fire_due(begin)
 
-    assert [at for name, at in told() if name == "Bob"] == [begin]
+    assert [at for name, at in list_notified() if name == "Bob"] == [begin]
     assert Incident.get().assigned_to == world.bob
 
 
 def test_a_rule_counts_for_what_is_accepted_after_the_change_and_ends_with_it(world, now):
     rule = add_rule(world, action(A.CHANGE_MESSAGE, "one"))
-    titles = [come(world, now, "a").message]
-    change(world, rule, actions=[action(A.CHANGE_MESSAGE, "two")])
-    titles.append(come(world, now, "b").message)
-    change(world, rule, is_enabled=False)
-    titles.append(come(world, now, "c").message)
+    titles = [process_alert(world, now, "a").message]
+    update_row(world, rule, actions=[action(A.CHANGE_MESSAGE, "two")])
+    titles.append(process_alert(world, now, "b").message)
+    update_row(world, rule, is_enabled=False)
+    titles.append(process_alert(world, now, "c").message)
     AlertRule.delete().execute()
-    raise_version(world.account.id)
-    titles.append(come(world, now, "d").message)
+    bump_version(world.account.id)
+    titles.append(process_alert(world, now, "d").message)
 
     assert titles == ["one", "two", "Disk full", "Disk full"]
     assert (
@@ -501,20 +512,20 @@ def test_rules_act_by_position_and_those_at_one_position_by_age(world, now):
     for text, position in (("c", 2), ("a", 1), ("d", 2), ("b", 1)):
         add_rule(world, action(A.CHANGE_SUMMARY, "{{summary}}" + text), position=position)
 
-    assert come(world, now).summary == "abcd"
+    assert process_alert(world, now).summary == "abcd"
 
 
 def test_an_integration_has_its_own_rules(world, now):
-    other = founding.new_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
     add_rule(world, action(A.CHANGE_MESSAGE, "ruled"), integration=other)
 
-    assert come(world, now).message == "Disk full"
-    assert come(replace(world, integration=other), now).message == "ruled"
+    assert process_alert(world, now).message == "Disk full"
+    assert process_alert(replace(world, integration=other), now).message == "ruled"
 
 
 def test_what_a_rule_changed_leaves_links_images_and_notes_as_they_were(world, now):
     add_rule(world, action(A.CHANGE_MESSAGE, "x"), action(A.CHANGE_ENTITY_ID, "y"))
-    event = come(
+    event = process_alert(
         world,
         now,
         urls=["https://example.org/a"],
@@ -532,30 +543,30 @@ def test_what_a_rule_changed_leaves_links_images_and_notes_as_they_were(world, n
 
 
 def test_a_tag_or_policy_that_is_deleted_is_said_to_be_gone(world, now):
-    tag = named(world, Tag, "Disk")
+    tag = create_named(world, Tag, "Disk")
     add_rule(world, action(A.ADD_TAGS, tag.unique_id))
-    come(world, now, "a")
+    process_alert(world, now, "a")
     tag.delete_instance()
-    raise_version(world.account.id)
-    event = come(world, now, "b")
+    bump_version(world.account.id)
+    event = process_alert(world, now, "b")
 
     assert event.rules[0]["actions"] == [{"action": "add_tags", "note": "1 of 1 tags do not exist"}]
 
 
 def test_what_is_deleted_while_a_lane_decides_keeps_no_alert_from_its_incident(world, now, monkeypatch):
     """As when somebody deletes the tag between the look at the configuration and the writing."""
-    add_rule(world, action(A.ADD_TAGS, named(world, Tag, "Disk").unique_id))
+    add_rule(world, action(A.ADD_TAGS, create_named(world, Tag, "Disk").unique_id))
     load, looked = lane_state.load, []
 
-    def load_before_a_deletion(*given, **more):
-        state = load(*given, **more)
+    def load_before_a_deletion(*arguments, **more):
+        state = load(*arguments, **more)
         looked.append(state)
         if len(looked) < 4:
             Tag.delete().execute()
         return state
 
     monkeypatch.setattr(lane_state, "load", load_before_a_deletion)
-    event = come(world, now)
+    event = process_alert(world, now)
 
     assert (event.state, event.incident_created) == (WorkState.DONE, True)
     assert len(looked) == 4
@@ -569,9 +580,9 @@ BUSY = [
 
 
 @pytest.fixture
-def ruled(world):
-    named(world, Tag, "Disk")
-    outage, scribe = templated(world, "Outage", ("Look", 15), ("Tell", -1)), role_of(world)
+def world_with_rules(world):
+    create_named(world, Tag, "Disk")
+    outage, scribe = create_template(world, "Outage", ("Look", 15), ("Tell", -1)), create_role(world)
     duties = (
         action(A.APPLY_TASK_TEMPLATE, task_template=outage.unique_id),
         action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),
@@ -583,27 +594,27 @@ def ruled(world):
     add_rule(world, action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 1]})
 
 
-def test_statements_do_not_grow_with_the_batch(world, now, ruled, statements):
+def test_statements_do_not_grow_with_the_batch(world, now, world_with_rules, statements):
     def count(alerts):
         for number in range(alerts):
             body = {"payload": {"to": f"{alerts}-{number}"}, "entity_id": f"e{number}"}
             accept(world, now, message="m", alert_type="critical", **body)
         with statements() as seen:
-            road._transaction(world.service.id, road.segment_of("normalize"), 1000)
+            road._run_transaction(world.service.id, road.get_segment("normalize"), 1000)
         return len(seen)
 
     count(2)
     assert count(300) == count(1)
 
 
-def test_a_lane_with_rules_scans_no_large_table(world, now, ruled, statements):
+def test_a_lane_with_rules_scans_no_large_table(world, now, world_with_rules, statements):
     Service.update(collation=1, collation_time=5).execute()
     for level in ("critical", "critical", "resolved", "critical"):
         accept(world, now, message="m", alert_type=level, payload={"to": "x"})
     with statements() as seen:
         road.run(world.service.id)
 
-    assert scans(seen) == []
+    assert list_scans(seen) == []
 
 
 def test_rules_of_a_deleted_integration_go_with_it(world, now):
@@ -616,9 +627,13 @@ def test_rules_of_a_deleted_integration_go_with_it(world, now):
 def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_no_incident(
     world, now, monkeypatch
 ):
-    monkeypatch.setattr(road, "_road", segments(["rules"]))
-    sla, priority, tag, other = (named(world, table, "x") for table in (Sla, Priority, Tag, Tag))
-    scribe, leader, outage = role_of(world), role_of(world, "Leader"), templated(world, "x", ("Look", 1))
+    monkeypatch.setattr(road, "_segments", build_segments(["rules"]))
+    sla, priority, tag, other = (create_named(world, table, "x") for table in (Sla, Priority, Tag, Tag))
+    scribe, leader, outage = (
+        create_role(world),
+        create_role(world, "Leader"),
+        create_template(world, "x", ("Look", 1)),
+    )
     policy = EscalationPolicy.create(
         unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
     )
@@ -634,10 +649,10 @@ def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_n
         action(A.ADD_RESPONDER, policy.unique_id),
         action(A.ADD_RESPONDER, world.bob.username),
     )
-    come(world, now)
+    process_alert(world, now)
     for row in (sla, priority, tag, policy, scribe, outage):
         row.delete_instance()
-    raise_version(world.account.id)
+    bump_version(world.account.id)
     road.run(world.service.id, "dedupe")
 
     incident = Incident.get()
@@ -646,4 +661,4 @@ def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_n
     assert [(row.role, row.user) for row in IncidentAssignment.select()] == [(leader, world.bob)]
     assert [row.user for row in IncidentResponder.select()] == [world.bob]
     assert not IncidentTask.select().exists()
-    assert Notice.select().exists()
+    assert Notification.select().exists()

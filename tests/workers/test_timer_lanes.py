@@ -9,72 +9,76 @@ import pytest
 from models.base import Busy, store
 from models.incidents import Incident
 from models.loading import lock_services
-from models.notices import Notice
+from models.notices import Notification
 from models.timers import Timer
 from tests import stores
-from tests.waiting import until
-from tests.workers.test_timers import MINUTE, elsewhere, open_many, set_policy
+from tests.waiting import wait_until
+from tests.workers.test_timers import MINUTE, open_incidents, other_service, set_policy
 from workers import due_timers, timers
-from workers.pace import Pace
+from workers.pace import BatchSize
 
-__all__ = ["elsewhere"]
+__all__ = ["other_service"]
 
 
 @pytest.fixture
-def one_batch_a_look(monkeypatch):
+def one_batch_per_scan(monkeypatch):
     """By a clock that hastens. A batch is one incident, and a look sees the three oldest timers."""
-    monkeypatch.setattr(due_timers, "LOOKED_AT", 3)
-    monkeypatch.setattr(timers, "_pace", Pace(limit=1))
-    monkeypatch.setattr(Pace, "took", lambda *_: None)
+    monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
+    monkeypatch.setattr(timers, "_batch_size", BatchSize(limit=1))
+    monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
     monkeypatch.setattr(timers, "monotonic", count(0, 0.6).__next__)
 
 
-def taken(world):
+def list_taken(world):
     """The incidents whose second step was taken, in this order."""
-    told = Notice.select(Notice.incident).where(Notice.user == world.bob).order_by(Notice.id)
-    return [incident for (incident,) in told.tuples()]
+    notified = (
+        Notification.select(Notification.incident)
+        .where(Notification.user == world.bob)
+        .order_by(Notification.id)
+    )
+    return [incident for (incident,) in notified.tuples()]
 
 
 @pytest.mark.parametrize("deleted", ["none", "the first", "the second"])
 def test_a_service_with_many_due_timers_keeps_no_other_waiting(
-    world, elsewhere, now, one_batch_a_look, deleted
+    world, other_service, now, one_batch_per_scan, deleted
 ):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, *"abcdefgh")
-    open_many(elsewhere, now + MINUTE, *"yz")
+    open_incidents(world, now, *"abcdefgh")
+    open_incidents(other_service, now + MINUTE, *"yz")
     if deleted != "none":
-        gone = world.service if deleted == "the first" else elsewhere.service
+        gone = world.service if deleted == "the first" else other_service.service
         Incident.update(service=None).where(Incident.service == gone).execute()
 
-    assert timers.run_due(now + 6 * MINUTE) == 10
-    services = ["second" if incident > 8 else "first" for incident in taken(world)]
+    assert timers.fire_due(now + 6 * MINUTE) == 10
+    services = ["second" if incident > 8 else "first" for incident in list_taken(world)]
     assert services == ["first", "second", "first", "second"] + 6 * ["first"]
 
 
-def test_what_is_due_for_longest_is_first_in_its_service(world, now, one_batch_a_look):
+def test_what_is_due_for_longest_is_first_in_its_service(world, now, one_batch_per_scan):
     set_policy(world, (0, world.alice), (5, world.bob))
     for minute, entity in enumerate("abc"):
-        open_many(world, now + minute * MINUTE, entity)
-    timers.run_due(now + 60 * MINUTE)
+        open_incidents(world, now + minute * MINUTE, entity)
+    timers.fire_due(now + 60 * MINUTE)
 
-    assert taken(world) == [1, 2, 3]
+    assert list_taken(world) == [1, 2, 3]
 
 
-def test_few_that_are_due_are_found_by_one_query(world, elsewhere, now, statements):
+def test_few_that_are_due_are_found_by_one_query(world, other_service, now, statements):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "a")
-    open_many(elsewhere, now, "b")
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now, "b")
     with statements() as seen:
-        due_timers.due_lanes(now + 6 * MINUTE, frozenset(), {})
+        due_timers.list_due_lanes(now + 6 * MINUTE, frozenset(), {})
 
     assert len(seen) == 1
 
 
-def passes(wanted, at=None):
+def run_passes(first_pass, at=None):
     """As a worker's, one after the other, until so many timers are fired; returns how many are."""
     fired = 0
-    while fired < wanted:
-        fired += timers.run_due(at)
+    while fired < first_pass:
+        fired += timers.fire_due(at)
     return fired
 
 
@@ -82,62 +86,62 @@ def passes(wanted, at=None):
 def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, monkeypatch):
     monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "a")
-    with ThreadPoolExecutor(1) as pool, store().writing():
+    open_incidents(world, now, "a")
+    with ThreadPoolExecutor(1) as pool, store().write_transaction():
         lock_services([world.service.id])
-        assert pool.submit(timers.run_due, now + 5 * MINUTE).result(timeout=10) == 0
-    assert timers.run_due(now + 5 * MINUTE) == 1
+        assert pool.submit(timers.fire_due, now + 5 * MINUTE).result(timeout=10) == 0
+    assert timers.fire_due(now + 5 * MINUTE) == 1
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
-    world, elsewhere, now, monkeypatch
+    world, other_service, now, monkeypatch
 ):
     monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "held")
-    open_many(elsewhere, now + MINUTE, "busy")
-    passes_over = timers.lock_families
+    open_incidents(world, now, "held")
+    open_incidents(other_service, now + MINUTE, "busy")
+    passes_over = timers.lock_with_children
 
-    def busy(incidents, *, waits):
+    def lock_incidents(incidents, *, blocking):
         """Only who waits for it gets the second one."""
-        if not waits and Incident.get_by_id(next(iter(incidents))).service_id == elsewhere.service.id:
+        if not blocking and Incident.get_by_id(next(iter(incidents))).service_id == other_service.service.id:
             raise Busy
-        return passes_over(incidents, waits=waits)
+        return passes_over(incidents, blocking=blocking)
 
-    monkeypatch.setattr(timers, "lock_families", busy)
-    with ThreadPoolExecutor(1) as pool, store().writing():
+    monkeypatch.setattr(timers, "lock_with_children", lock_incidents)
+    with ThreadPoolExecutor(1) as pool, store().write_transaction():
         lock_services([world.service.id])
-        wanted = pool.submit(passes, 1, now + 7 * MINUTE)
-        assert wanted.result(timeout=20) == 1
+        first_pass = pool.submit(run_passes, 1, now + 7 * MINUTE)
+        assert first_pass.result(timeout=20) == 1
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_a_service_that_is_held_for_long_keeps_no_other_waiting(world, elsewhere, now, monkeypatch):
+def test_a_service_that_is_held_for_long_keeps_no_other_waiting(world, other_service, now, monkeypatch):
     """Another falls due while it is waited for."""
-    clock, given_up = [now + 5 * MINUTE], []
+    clock, conflicts = [now + 5 * MINUTE], []
     monkeypatch.setattr(type(store()), "now", lambda _: clock[0])
     monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
-    patience = type(store()).patience
+    lock_timeout = type(store()).lock_timeout
 
     @contextmanager
-    def watched(self, seconds):
+    def count_waits(self, seconds):
         try:
-            with patience(self, seconds):
+            with lock_timeout(self, seconds):
                 yield
         except Busy:
-            given_up.append(seconds)
+            conflicts.append(seconds)
             raise
 
-    monkeypatch.setattr(type(store()), "patience", watched)
+    monkeypatch.setattr(type(store()), "lock_timeout", count_waits)
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "a")
-    open_many(elsewhere, now + MINUTE, "b")
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now + MINUTE, "b")
     with ThreadPoolExecutor(1) as pool:
-        with store().writing():
+        with store().write_transaction():
             lock_services([world.service.id])
-            fired = pool.submit(passes, 2)
-            until(lambda: len(given_up) > 4)
+            fired = pool.submit(run_passes, 2)
+            wait_until(lambda: len(conflicts) > 4)
             clock[0] += MINUTE
-            until(lambda: Timer.select().where(Timer.done_at.is_null(False)).exists())
+            wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).exists())
         assert fired.result(timeout=10) == 2

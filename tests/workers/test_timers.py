@@ -14,7 +14,7 @@ from models.events import Event, Receipt
 from models.ids import new_uuid
 from models.incidents import Incident, IncidentLog
 from models.loading import lock_services
-from models.notices import Notice
+from models.notices import Notification
 from models.schedules import Schedule
 from models.services import Service
 from models.teams import EscalationPolicy
@@ -22,9 +22,9 @@ from models.timers import Timer
 from schedules import due
 from tests import stores
 from tests.alerts import accept
-from tests.waiting import until
+from tests.waiting import wait_until
 from workers import due_timers, retention, road, timers
-from workers.pace import Pace
+from workers.pace import BatchSize
 
 MINUTE = timedelta(minutes=1)
 
@@ -36,117 +36,117 @@ def set_policy(world, *steps, **columns):
             "unique_id": new_uuid(),
             "delay": delay,
             "position": position,
-            "targets": [_target(named, place) for place, named in enumerate(targets)],
+            "targets": [build_target(target, place) for place, target in enumerate(targets)],
         }
         for position, (delay, *targets) in enumerate(steps, start=1)
     ]
     EscalationPolicy.update(rules=rules, **columns).where(EscalationPolicy.id == world.policy.id).execute()
-    founding.raise_version(world.account.id)
+    founding.bump_version(world.account.id)
 
 
-def _target(named, place):
-    if isinstance(named, Schedule):
-        return {"target_type": 1, "target_id": named.unique_id, "position": place}
-    return {"target_type": 2, "target_id": named.username, "position": place}
+def build_target(target, place):
+    if isinstance(target, Schedule):
+        return {"target_type": 1, "target_id": target.unique_id, "position": place}
+    return {"target_type": 2, "target_id": target.username, "position": place}
 
 
-def open_one(world, now, entity="db1"):
+def open_incident(world, now, entity="db1"):
     accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, trace=0)
     road.run(world.service.id)
     return Incident.get()
 
 
-def told():
-    return [(n.user.first_name, n.not_before) for n in Notice.select().order_by(Notice.id)]
+def list_notified():
+    return [(n.user.first_name, n.not_before) for n in Notification.select().order_by(Notification.id)]
 
 
 def test_the_next_step_is_taken_when_it_is_due_and_not_before(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
-    timers.run_due(now + 4 * MINUTE)
-    assert [name for name, _ in told()] == ["Alice"]
+    open_incident(world, now)
+    timers.fire_due(now + 4 * MINUTE)
+    assert [name for name, _ in list_notified()] == ["Alice"]
 
-    timers.run_due(now + 5 * MINUTE)
+    timers.fire_due(now + 5 * MINUTE)
 
-    assert told() == [("Alice", now), ("Bob", now + 5 * MINUTE)]
+    assert list_notified() == [("Alice", now), ("Bob", now + 5 * MINUTE)]
 
 
 def test_acknowledging_stops_the_chain(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
+    open_incident(world, now)
     accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1")
     road.run(world.service.id)
-    timers.run_due(now + 60 * MINUTE)
+    timers.fire_due(now + 60 * MINUTE)
 
-    assert [name for name, _ in told()] == ["Alice"]
+    assert [name for name, _ in list_notified()] == ["Alice"]
     assert Timer.get().outcome == "acknowledged by alert acknowledged"
 
 
 def test_after_a_stop_all_overdue_steps_are_taken_in_order_one_notice_a_person(world, now):
     set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob, world.charlie), repeat_policy=1)
-    open_one(world, now)
-    timers.run_due(now + 24 * 60 * MINUTE)
+    open_incident(world, now)
+    timers.fire_due(now + 24 * 60 * MINUTE)
 
-    names = [name for name, _ in told()]
+    names = [name for name, _ in list_notified()]
     assert names == ["Alice", "Bob", "Charlie", "Alice"]
     assert not Timer.select().where(Timer.done_at.is_null()).exists()
 
 
 def test_the_chain_is_repeated_as_often_as_the_policy_says(world, now):
     set_policy(world, (0, world.alice), (5, world.bob), repeat_policy=1)
-    open_one(world, now)
+    open_incident(world, now)
     for minute in range(1, 60):
-        timers.run_due(now + minute * MINUTE)
+        timers.fire_due(now + minute * MINUTE)
 
-    assert [(name, at - now) for name, at in told()] == [
+    assert [(name, at - now) for name, at in list_notified()] == [
         ("Alice", 0 * MINUTE), ("Bob", 5 * MINUTE), ("Alice", 10 * MINUTE), ("Bob", 15 * MINUTE),
     ]  # fmt: skip
 
 
 def test_a_step_with_nobody_in_it_hands_on_at_once_when_the_policy_moves_on(world, now):
     set_policy(world, (0,), (30, world.bob), move_to_next=True)
-    open_one(world, now)
+    open_incident(world, now)
 
-    assert told() == [("Bob", now)]
+    assert list_notified() == [("Bob", now)]
 
 
 def test_a_step_with_nobody_in_it_waits_when_the_policy_does_not_move_on(world, now):
     set_policy(world, (0,), (30, world.bob), move_to_next=False)
-    open_one(world, now)
-    assert told() == []
+    open_incident(world, now)
+    assert list_notified() == []
 
-    timers.run_due(now + 30 * MINUTE)
+    timers.fire_due(now + 30 * MINUTE)
 
-    assert told() == [("Bob", now + 30 * MINUTE)]
+    assert list_notified() == [("Bob", now + 30 * MINUTE)]
 
 
 def test_a_chain_that_reaches_nobody_tells_the_managers(world, now):
     set_policy(world, (0,), (5,))
-    open_one(world, now)
+    open_incident(world, now)
 
-    assert Notice.get().user == world.alice
-    assert "reaches nobody: the team's managers told" in Notice.get().reason
+    assert Notification.get().user == world.alice
+    assert "reaches nobody: the team's managers told" in Notification.get().reason
 
 
 @pytest.mark.parametrize(("enabled", "status"), [(True, 1), (False, 2)])
 def test_an_acknowledgement_runs_out_only_where_the_service_says_so(world, now, enabled, status):
     Service.update(acknowledgement_timeout_enabled=enabled, acknowledgement_timeout=900).execute()
-    open_one(world, now)
+    open_incident(world, now)
     accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1", trace=1)
     road.run(world.service.id)
-    timers.run_due(now + 14 * MINUTE)
+    timers.fire_due(now + 14 * MINUTE)
     assert Incident.get().status == 2
 
-    timers.run_due(now + 16 * MINUTE)
+    timers.fire_due(now + 16 * MINUTE)
 
     assert Incident.get().status == status
-    assert Notice.select().count() == (2 if enabled else 1)
+    assert Notification.select().count() == (2 if enabled else 1)
 
 
 def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
     Service.update(auto_resolve_timeout=600).execute()
-    open_one(world, now)
-    timers.run_due(now + 11 * MINUTE)
+    open_incident(world, now)
+    timers.fire_due(now + 11 * MINUTE)
 
     assert Incident.get().status == 3
     assert IncidentLog.select().order_by(IncidentLog.id.desc()).get().reason == "open for 600 s"
@@ -154,26 +154,26 @@ def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
 
 def test_firing_twice_tells_once(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
+    open_incident(world, now)
     for _ in range(3):
-        timers.run_due(now + 6 * MINUTE)
+        timers.fire_due(now + 6 * MINUTE)
 
-    assert len(told()) == 2
+    assert len(list_notified()) == 2
 
 
 def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
+    open_incident(world, now)
     accept(world, now, message="other", alert_type="critical", entity_id="db2")
     road.run(world.service.id)
     first = Incident.select().order_by(Incident.id).get()
     monkeypatch.setattr(timers.due, "decide", failing_for(first.id))
-    timers.run_due(now + 6 * MINUTE)
+    timers.fire_due(now + 6 * MINUTE)
 
-    assert [name for name, _ in told()] == ["Alice", "Alice", "Bob"]
+    assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob"]
 
 
-def open_many(world, now, *entities):
+def open_incidents(world, now, *entities):
     for entity in entities:
         accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, exactly=True)
     road.run(world.service.id)
@@ -184,25 +184,25 @@ def outcomes():
 
 
 @pytest.fixture
-def elsewhere(world, now):
+def other_service(world, now):
     """The world as seen from another service of the team."""
-    with store().writing():
-        service = founding.new_service(world.team, "Search", world.policy, world.alice, now)
-        integration = founding.new_integration(service, "Probe", GENERIC, world.alice, now)
+    with store().write_transaction():
+        service = founding.create_service(world.team, "Search", world.policy, world.alice, now)
+        integration = founding.create_integration(service, "Probe", GENERIC, world.alice, now)
     return replace(world, service=service, integration=integration)
 
 
 def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypatch):
-    monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=1000))
+    monkeypatch.setattr(timers, "_batch_size", BatchSize(target_s=1e9, limit=1000))
     set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob))
 
     def count(incidents):
         at = now + incidents * 60 * MINUTE
-        open_many(world, at, *(f"{incidents}-{number}" for number in range(incidents)))
-        Incident.update(chain_started_at=at).where(Incident.next_step == 1).execute()
+        open_incidents(world, at, *(f"{incidents}-{number}" for number in range(incidents)))
+        Incident.update(run_started_at=at).where(Incident.next_step == 1).execute()
         Timer.update(due_at=at + 5 * MINUTE).where(Timer.done_at.is_null()).execute()
         with statements() as seen:
-            assert timers.run_due(at + 5 * MINUTE) == incidents
+            assert timers.fire_due(at + 5 * MINUTE) == incidents
         Incident.update(status=3).execute()
         Timer.update(done_at=at).execute()
         return len(seen)
@@ -213,86 +213,88 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypat
 
 def test_what_is_due_for_one_service_is_told_in_one_message(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "db1", "db2", "db3")
-    timers.run_due(now + 5 * MINUTE)
+    open_incidents(world, now, "db1", "db2", "db3")
+    timers.fire_due(now + 5 * MINUTE)
 
-    told_bob = Notice.select(Notice.message).where(Notice.user == world.bob)
-    assert [told_bob.count(), told_bob.distinct().count()] == [3, 1]
+    bob_notified = Notification.select(Notification.message).where(Notification.user == world.bob)
+    assert [bob_notified.count(), bob_notified.distinct().count()] == [3, 1]
 
 
 def test_a_timer_sees_what_an_earlier_one_of_its_incident_did(world, now):
     Service.update(auto_resolve_timeout=240).execute()
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_one(world, now)
-    timers.run_due(now + 6 * MINUTE)
+    open_incident(world, now)
+    timers.fire_due(now + 6 * MINUTE)
 
     assert sorted(outcomes()) == ["incident is resolved (60000 ms late)", "resolved (120000 ms late)"]
-    assert [name for name, _ in told()] == ["Alice"]
+    assert [name for name, _ in list_notified()] == ["Alice"]
 
 
 def test_timers_of_a_deleted_service_fire(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "db1", "db2")
+    open_incidents(world, now, "db1", "db2")
     Incident.update(service=None).execute()
-    timers.run_due(now + 5 * MINUTE)
+    timers.fire_due(now + 5 * MINUTE)
 
-    assert [name for name, _ in told()] == ["Alice", "Alice", "Bob", "Bob"]
+    assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
 
 
-@pytest.mark.parametrize("most", [1, 2, 100])
-def test_more_than_is_looked_at_once_is_fired_all_the_same(world, elsewhere, now, monkeypatch, most):
-    monkeypatch.setattr(due_timers, "LOOKED_AT", 3)
-    monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=most))
+@pytest.mark.parametrize("scan_limit", [1, 2, 100])
+def test_more_than_is_looked_at_once_is_fired_all_the_same(
+    world, other_service, now, monkeypatch, scan_limit
+):
+    monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
+    monkeypatch.setattr(timers, "_batch_size", BatchSize(target_s=1e9, limit=scan_limit))
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, *"abcdefg")
-    open_many(elsewhere, now, *"hijk")
+    open_incidents(world, now, *"abcdefg")
+    open_incidents(other_service, now, *"hijk")
 
-    assert timers.run_due(now + 5 * MINUTE) == 11
-    assert [name for name, _ in told()].count("Bob") == 11
+    assert timers.fire_due(now + 5 * MINUTE) == 11
+    assert [name for name, _ in list_notified()].count("Bob") == 11
 
 
-def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, elsewhere, now, monkeypatch):
-    monkeypatch.setattr(timers, "_pace", Pace(target_s=1e9, limit=3))
+def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, other_service, now, monkeypatch):
+    monkeypatch.setattr(timers, "_batch_size", BatchSize(target_s=1e9, limit=3))
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, *(f"a{number}" for number in range(20)))
-    open_many(elsewhere, now, *(f"b{number}" for number in range(20)))
-    counts = at_the_same_time(*[lambda: timers.run_due(now + 5 * MINUTE)] * 3)
+    open_incidents(world, now, *(f"a{number}" for number in range(20)))
+    open_incidents(other_service, now, *(f"b{number}" for number in range(20)))
+    counts = run_together(*[lambda: timers.fire_due(now + 5 * MINUTE)] * 3)
 
     assert sum(counts) == 40
     assert IncidentLog.select().where(IncidentLog.what == "escalated").count() == 80
-    assert [name for name, _ in told()].count("Bob") == 40
+    assert [name for name, _ in list_notified()].count("Bob") == 40
 
 
-def at_the_same_time(*works):
+def run_together(*works):
     """What each of these comes back with, done by threads of their own."""
     with ThreadPoolExecutor(len(works)) as pool:
         return [each.result() for each in [pool.submit(work) for work in works]]
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_a_lane_at_work_is_passed_over_and_only_then_waited_for(world, elsewhere, now):
+def test_a_lane_at_work_is_passed_over_and_only_then_waited_for(world, other_service, now):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "db1")
-    open_many(elsewhere, now + timedelta(seconds=1), "db2")
+    open_incidents(world, now, "db1")
+    open_incidents(other_service, now + timedelta(seconds=1), "db2")
     with ThreadPoolExecutor(1) as pool:
-        with store().writing():
+        with store().write_transaction():
             lock_services([world.service.id])
-            fired = pool.submit(timers.run_due, now + 6 * MINUTE)
-            until(lambda: Timer.select().where(Timer.done_at.is_null(False)).count() == 1)
+            fired = pool.submit(timers.fire_due, now + 6 * MINUTE)
+            wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).count() == 1)
             assert not fired.done()
         assert fired.result(timeout=10) == 2
 
 
 def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
-    open_many(world, now, "db1", "db2")
+    open_incidents(world, now, "db1", "db2")
     first = Incident.select().order_by(Incident.id).get()
     with monkeypatch.context() as broken:
         broken.setattr(timers.due, "decide", failing_for(first.id))
-        assert timers.run_due(now + 6 * MINUTE) == 1
+        assert timers.fire_due(now + 6 * MINUTE) == 1
 
-    assert timers.run_due(now + 7 * MINUTE) == 1
-    assert [name for name, _ in told()] == ["Alice", "Alice", "Bob", "Bob"]
+    assert timers.fire_due(now + 7 * MINUTE) == 1
+    assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
 
 
 def failing_for(incident, real=due.decide):
@@ -321,6 +323,6 @@ def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(
 def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
     accept(world, now, message="m", alert_type="info")
     road.run(world.service.id)
-    Event.update(state=WorkState.ASIDE).execute()
+    Event.update(state=WorkState.DEAD_LETTER).execute()
 
     assert retention.clean_up(now + timedelta(days=31)) == 0

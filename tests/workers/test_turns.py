@@ -21,58 +21,58 @@ from workers import road
 
 
 @pytest.fixture
-def by_turns(world):
+def round_robin_policy(world):
     """The team's policy, whose incidents go to Alice, Bob and Charlie in turn."""
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2}
     set_policy(world, (0, world.alice, world.bob, world.charlie), assignment_settings=settings)
     return EscalationPolicy.get_by_id(world.policy.id)
 
 
-def come(place, now, *entities):
+def process_alerts(place, now, *entities):
     for entity in entities:
         accept(place, now, message="Disk full", alert_type="critical", entity_id=entity)
 
 
-def assignees():
+def list_assignees():
     return [row.assigned_to.first_name for row in Incident.select().order_by(Incident.id)]
 
 
-def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, by_turns):
-    come(world, now, "db1", "db2")
+def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, round_robin_policy):
+    process_alerts(world, now, "db1", "db2")
     road.run(world.service.id)
-    come(world, now, "db3", "db1", "db4")
+    process_alerts(world, now, "db3", "db1", "db4")
     road.run(world.service.id)
 
-    assert assignees() == ["Alice", "Bob", "Charlie", "Alice"]
+    assert list_assignees() == ["Alice", "Bob", "Charlie", "Alice"]
 
 
-def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, by_turns):
+def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, round_robin_policy):
     other = EscalationPolicy.create(
         unique_id=new_uuid(),
         team=world.team,
         name="Database",
-        rules=by_turns.rules,
-        assignment_settings=by_turns.assignment_settings,
+        rules=round_robin_policy.rules,
+        assignment_settings=round_robin_policy.assignment_settings,
         creation_date=now,
-        turn=2,
+        next_target=2,
     )
     route = action(RuleAction.ROUTE_TO_ESCALATION_POLICY, escalation_policy=other.unique_id)
     add_rule(world, route, when={"==": [{"var": "entity_id"}, "db2"]})
 
-    come(world, now, "db1", "db2", "db3")
+    process_alerts(world, now, "db1", "db2", "db3")
     road.run(world.service.id)
 
-    assert assignees() == ["Alice", "Charlie", "Bob"]
-    assert [EscalationPolicy.get_by_id(row.id).turn for row in (by_turns, other)] == [2, 0]
+    assert list_assignees() == ["Alice", "Charlie", "Bob"]
+    assert [EscalationPolicy.get_by_id(row.id).next_target for row in (round_robin_policy, other)] == [2, 0]
 
 
-def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, by_turns):
-    with store().writing():
-        service = founding.new_service(world.team, "Search", world.policy, world.alice, now)
-        integration = founding.new_integration(service, "Probe", GENERIC, world.alice, now)
+def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, round_robin_policy):
+    with store().write_transaction():
+        service = founding.create_service(world.team, "Search", world.policy, world.alice, now)
+        integration = founding.create_integration(service, "Probe", GENERIC, world.alice, now)
     far = replace(world, service=service, integration=integration)
     for number in range(30):
-        come((world, far)[number % 2], now, f"db{number}")
+        process_alerts((world, far)[number % 2], now, f"db{number}")
     errors = []
     threads = [threading.Thread(target=_run, args=(place.service.id, errors)) for place in (world, far)]
     for thread in threads:
@@ -81,20 +81,20 @@ def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, by_tur
         thread.join()
 
     assert errors == []
-    assert Counter(assignees()) == {"Alice": 10, "Bob": 10, "Charlie": 10}
+    assert Counter(list_assignees()) == {"Alice": 10, "Bob": 10, "Charlie": 10}
 
 
-def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(world, now, by_turns):
-    settings = by_turns.assignment_settings
-    with store().writing():
+def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(world, now, round_robin_policy):
+    settings = round_robin_policy.assignment_settings
+    with store().write_transaction():
         known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
         other = EscalationPolicy.create(
-            name="Other", rules=by_turns.rules, assignment_settings=settings, **known
+            name="Other", rules=round_robin_policy.rules, assignment_settings=settings, **known
         )
-        service = founding.new_service(world.team, "Search", other, world.alice, now)
-        integration = founding.new_integration(service, "Probe", GENERIC, world.alice, now)
+        service = founding.create_service(world.team, "Search", other, world.alice, now)
+        integration = founding.create_integration(service, "Probe", GENERIC, world.alice, now)
     far = replace(world, service=service, integration=integration)
-    for place, policy in ((world, other), (far, by_turns)):
+    for place, policy in ((world, other), (far, round_robin_policy)):
         route = action(RuleAction.ROUTE_TO_ESCALATION_POLICY, escalation_policy=policy.unique_id)
         when = {"in": ["odd", {"var": "message"}]}
         add_rule(place, route, when=when, integration=place.integration)
@@ -109,7 +109,7 @@ def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(worl
         thread.join()
 
     assert errors == []
-    for policy in (by_turns, other):
+    for policy in (round_robin_policy, other):
         taken = [row.assigned_to_id for row in Incident.select().where(Incident.escalation_policy == policy)]
         assert sorted(Counter(taken).values()) == [6, 7, 7]
 
@@ -122,14 +122,14 @@ def _run(service_row, errors):
         errors.append(error)
 
 
-def test_statements_do_not_grow_with_the_batch(world, now, by_turns, statements):
-    rota = layers.schedule(world.team, layers.layer(world.bob, world.charlie))
-    set_policy(world, (0, rota, world.alice), (5, rota))
+def test_statements_do_not_grow_with_the_batch(world, now, round_robin_policy, statements):
+    on_call_schedule = layers.schedule(world.team, layers.layer(world.bob, world.charlie))
+    set_policy(world, (0, on_call_schedule, world.alice), (5, on_call_schedule))
 
     def count(alerts):
-        come(world, now, *(f"{alerts}-{number}" for number in range(alerts)))
+        process_alerts(world, now, *(f"{alerts}-{number}" for number in range(alerts)))
         with statements() as seen:
-            road._transaction(world.service.id, road.segment_of("normalize"), 1000)
+            road._run_transaction(world.service.id, road.get_segment("normalize"), 1000)
         return len(seen)
 
     first = count(2)

@@ -5,46 +5,50 @@ import threading
 import peewee
 import pytest
 
-from tests.waiting import until
+from tests.waiting import wait_until
 from workers import deliver, maintenance, road, timers, watch
-from workers.watch import Watch
+from workers.watch import Poller
 
 
 @pytest.fixture
-def looks(monkeypatch):
+def scans_seen(monkeypatch):
     """What was looked at, in order; every look at the road fails."""
-    looks = []
+    scans_seen = []
 
     def sweep():
-        looks.append("road")
-        raise peewee.OperationalError("away") if len(looks) == 1 else ZeroDivisionError
+        scans_seen.append("pipeline")
+        raise peewee.OperationalError("away") if len(scans_seen) == 1 else ZeroDivisionError
 
     monkeypatch.setattr(road, "sweep", sweep)
-    monkeypatch.setattr(timers, "run_due", lambda: looks.append("timers"))
-    monkeypatch.setattr(maintenance, "release", lambda: looks.append("maintenance"))
-    monkeypatch.setattr(deliver, "drain", lambda channel: looks.append(channel))
-    monkeypatch.setattr(watch, "PASS_S", 0.01)
-    return looks
+    monkeypatch.setattr(timers, "fire_due", lambda: scans_seen.append("timers"))
+    monkeypatch.setattr(maintenance, "release_deferred", lambda: scans_seen.append("maintenance"))
+    monkeypatch.setattr(deliver, "send_due", lambda channel: scans_seen.append(channel))
+    monkeypatch.setattr(watch, "INTERVAL_S", 0.01)
+    return scans_seen
 
 
-def test_a_pass_that_fails_is_not_the_last(looks):
-    passes = Watch()
+def test_a_pass_that_fails_is_not_the_last(scans_seen):
+    passes = Poller()
     passes.start()
 
-    until(lambda: looks.count("road") >= 3 and looks.count("timers") >= 3 and looks.count(1) >= 1)
+    wait_until(
+        lambda: (
+            scans_seen.count("pipeline") >= 3 and scans_seen.count("timers") >= 3 and scans_seen.count(1) >= 1
+        )
+    )
     passes.stop()
     passes.join()
 
-    assert looks[:3] == ["road", "timers", "maintenance"]
+    assert scans_seen[:3] == ["pipeline", "timers", "maintenance"]
 
 
-def test_a_channel_that_hangs_keeps_no_alert_waiting(looks, monkeypatch):
+def test_a_channel_that_hangs_keeps_no_alert_waiting(scans_seen, monkeypatch):
     leave = threading.Event()
-    monkeypatch.setattr(deliver, "drain", lambda channel: leave.wait(10))
-    passes = Watch()
+    monkeypatch.setattr(deliver, "send_due", lambda channel: leave.wait(10))
+    passes = Poller()
     passes.start()
 
-    until(lambda: looks.count("road") >= 3)
+    wait_until(lambda: scans_seen.count("pipeline") >= 3)
     leave.set()
     passes.stop()
     passes.join()

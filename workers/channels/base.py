@@ -10,7 +10,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Letter:
+class OutgoingMessage:
     """One message, ready to be sent. The same `message_id` means the same message."""
 
     message_id: str
@@ -20,30 +20,30 @@ class Letter:
     at: datetime
 
 
-class NotSent(Exception):
+class SendError(Exception):
     """The letter was not sent; the text says why."""
 
 
-class Refused(NotSent):
+class Refused(SendError):
     """For good: this address will not take it, however often it is tried."""
 
 
-class NotNow(NotSent):
+class TemporaryError(SendError):
     """The relay answers but does not take this letter now; trying again may help."""
 
 
-class RelayTrouble(NotSent):
+class RelayError(SendError):
     """The relay does not answer, or nothing at all can be sent by it now."""
 
 
-class Line(Protocol):
+class RelayConnection(Protocol):
     """A way to the relay that serves one letter after another. Not shared between threads."""
 
     def open(self) -> bool:
         """Connect, unless connected; whether that had to be done. Raises RelayTrouble."""
         ...
 
-    def send(self, letter: Letter) -> str:
+    def send(self, message: OutgoingMessage) -> str:
         """Send, and say in words how it went. Raises Refused, NotNow or RelayTrouble."""
         ...
 
@@ -55,10 +55,10 @@ class Line(Protocol):
 class Channel(Protocol):
     """A kind of contact that can be written to."""
 
-    def lacks(self) -> str | None:
+    def find_missing_setting(self) -> str | None:
         """Which setting is missing to send anything by it, in words; None when none is."""
         ...
 
-    def line(self) -> Line:
+    def create_connection(self) -> RelayConnection:
         """A new line, not yet connected."""
         ...

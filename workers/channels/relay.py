@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 # Per process. Four connections bring more than a relay takes in a second (measured: 1,200 mails each).
 SLOTS = 4
-FAILURES_TO_DOWN = 3
+FAILURE_THRESHOLD = 3
 PAUSE_S = 5.0
 
 
@@ -20,23 +20,23 @@ class Breaker:
     """What is known of a relay's health. Pure; `now` is in seconds of any steady clock."""
 
     failures: int = 0
-    rests_until: float = 0.0
+    retry_at: float = 0.0
 
     @property
-    def down(self) -> bool:
-        return self.failures >= FAILURES_TO_DOWN
+    def is_down(self) -> bool:
+        return self.failures >= FAILURE_THRESHOLD
 
-    def room(self, now: float) -> int:
+    def get_capacity(self, now: float) -> int:
         """How many may be at it now."""
-        if not self.down:
+        if not self.is_down:
             return SLOTS
-        return 1 if now >= self.rests_until else 0
+        return 1 if now >= self.retry_at else 0
 
-    def worked(self) -> "Breaker":
+    def record_success(self) -> "Breaker":
         return Breaker()
 
-    def failed(self, now: float) -> "Breaker":
-        return replace(self, failures=self.failures + 1, rests_until=now + PAUSE_S)
+    def record_failure(self, now: float) -> "Breaker":
+        return replace(self, failures=self.failures + 1, retry_at=now + PAUSE_S)
 
 
 class Relay:
@@ -45,32 +45,32 @@ class Relay:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._breaker = Breaker()
-        self._at_it = 0
-        self._turned_away = False
+        self._in_use = 0
+        self._was_refused = False
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
         """Take a slot, without waiting; False when there is none. leave() must follow a True."""
         with self._lock:
-            if self._at_it >= self._breaker.room(self._clock()):
-                self._turned_away = True
+            if self._in_use >= self._breaker.get_capacity(self._clock()):
+                self._was_refused = True
                 return False
-            self._at_it += 1
+            self._in_use += 1
             return True
 
     def leave(self) -> bool:
         """Give the slot back; True when somebody was turned away meanwhile: look once more."""
         with self._lock:
-            self._at_it -= 1
-            again, self._turned_away = self._turned_away, False
-            return again
+            self._in_use -= 1
+            look_again, self._was_refused = self._was_refused, False
+            return look_again
 
-    def worked(self) -> None:
+    def record_success(self) -> None:
         with self._lock:
-            self._breaker = self._breaker.worked()
+            self._breaker = self._breaker.record_success()
 
-    def failed(self) -> bool:
+    def record_failure(self) -> bool:
         """Note a failure; True when the relay counts as down from now on, and did not before."""
         with self._lock:
-            before, self._breaker = self._breaker, self._breaker.failed(self._clock())
-            return self._breaker.down and not before.down
+            before, self._breaker = self._breaker, self._breaker.record_failure(self._clock())
+            return self._breaker.is_down and not before.is_down

@@ -10,14 +10,14 @@ from tocsin.settings import Settings
 from workers.channels.watchdog import Watchdog
 
 
-class Conversation(smtplib.SMTP):
+class SmtpSession(smtplib.SMTP):
     """smtplib over a connection made here; `handle` is a second handle of it, the same through TLS."""
 
     def __init__(self, raw: socket.socket, handle: socket.socket, settings: Settings) -> None:
         self._raw = raw
         self.handle = handle
         self.used = False
-        super().__init__(settings.smtp_host, settings.smtp_port, local_hostname=_own_name())
+        super().__init__(settings.smtp_host, settings.smtp_port, local_hostname=_get_hostname())
 
     def connect(self, *_: Any, **__: Any) -> tuple[int, bytes]:
         """Called by the constructor, which knows the host's name from then on."""
@@ -31,37 +31,37 @@ class Conversation(smtplib.SMTP):
         self.handle.close()
 
 
-def _own_name() -> str:
+def _get_hostname() -> str:
     """For EHLO. smtplib would ask the resolver, which may take its time."""
     name = socket.gethostname()
     return name if "." in name else "[127.0.0.1]"
 
 
-def converse(settings: Settings, watchdog: Watchdog) -> Conversation:
+def open_session(settings: Settings, watchdog: Watchdog) -> SmtpSession:
     """A conversation that is ready for letters. Raises OSError, SMTPException or ValueError (a bad name)."""
-    raw = _connected(settings.smtp_host, settings.smtp_port, watchdog)
-    with contextlib.ExitStack() as failing:
-        failing.callback(lambda: raw.close())
-        handle = failing.enter_context(raw.dup())
-        watchdog.watch(handle)
+    raw = _connect(settings.smtp_host, settings.smtp_port, watchdog)
+    with contextlib.ExitStack() as cleanup:
+        cleanup.callback(lambda: raw.close())
+        handle = cleanup.enter_context(raw.dup())
+        watchdog.guard(handle)
         if settings.smtp_tls == "tls":
-            raw = _tls(settings).wrap_socket(raw, server_hostname=settings.smtp_host)
-        talk = Conversation(raw, handle, settings)
-        failing.callback(talk.close)
-        _introduce(talk, settings)
-        failing.pop_all()
-    return talk
+            raw = _create_tls_context(settings).wrap_socket(raw, server_hostname=settings.smtp_host)
+        session = SmtpSession(raw, handle, settings)
+        cleanup.callback(session.close)
+        _log_in(session, settings)
+        cleanup.pop_all()
+    return session
 
 
-def _introduce(talk: Conversation, settings: Settings) -> None:
+def _log_in(session: SmtpSession, settings: Settings) -> None:
     if settings.smtp_tls == "starttls":
-        talk.starttls(context=_tls(settings))
-    talk.ehlo_or_helo_if_needed()
+        session.starttls(context=_create_tls_context(settings))
+    session.ehlo_or_helo_if_needed()
     if settings.smtp_user:
-        talk.login(settings.smtp_user, settings.smtp_password)
+        session.login(settings.smtp_user, settings.smtp_password)
 
 
-def _tls(settings: Settings) -> ssl.SSLContext:
+def _create_tls_context(settings: Settings) -> ssl.SSLContext:
     """Certificates are always checked; a private authority is named by a setting."""
     context = ssl.create_default_context()
     if settings.smtp_ca_file:
@@ -69,14 +69,14 @@ def _tls(settings: Settings) -> ssl.SSLContext:
     return context
 
 
-def _connected(host: str, port: int, watchdog: Watchdog) -> socket.socket:
+def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
     """The first of the host's addresses that answers; each gets its share of the time that is left."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     failure: OSError = OSError("the relay's name has no address")
-    for place, (family, kind, protocol, _, address) in enumerate(addresses):
+    for tried, (family, kind, protocol, _, address) in enumerate(addresses):
         raw = socket.socket(family, kind, protocol)
         try:
-            raw.settimeout(watchdog.remaining() / (len(addresses) - place))
+            raw.settimeout(watchdog.remaining() / (len(addresses) - tried))
             raw.connect(address)
             # The watchdog is to end a wait, not the time-out of a read, which says less.
             raw.settimeout(watchdog.remaining() + 1)
@@ -87,9 +87,9 @@ def _connected(host: str, port: int, watchdog: Watchdog) -> socket.socket:
     raise failure
 
 
-def trouble(error: Exception, watchdog: Watchdog, deadline_s: float) -> str:
+def describe_error(error: Exception, watchdog: Watchdog, deadline_s: float) -> str:
     """Why nothing can be sent by the relay, in words without anybody's address or password."""
-    if watchdog.bit or isinstance(error, TimeoutError):
+    if watchdog.expired or isinstance(error, TimeoutError):
         return f"no answer from the relay within {deadline_s:g} s"
     match error:
         case smtplib.SMTPAuthenticationError():
@@ -108,6 +108,6 @@ def trouble(error: Exception, watchdog: Watchdog, deadline_s: float) -> str:
             return f"the relay's certificate is not trusted: {error.verify_message}"
         case ssl.SSLError():
             return f"no TLS with the relay: {error.reason or 'handshake failed'}"
-        case OSError(strerror=str(words)):
-            return f"the relay cannot be reached: {words}"
+        case OSError(strerror=str(text)):
+            return f"the relay cannot be reached: {text}"
     return f"the relay cannot be used: {type(error).__name__}"

@@ -14,13 +14,13 @@ from types import TracebackType
 class Watchdog:
     """For one `with` block, until `ends` (of time.monotonic()). `bit` says that the time was up."""
 
-    def __init__(self, ends: float) -> None:
-        self._ends = ends
-        self._guarded: socket.socket | None = None
+    def __init__(self, deadline: float) -> None:
+        self._deadline = deadline
+        self._sock: socket.socket | None = None
         self._lock = threading.Lock()
-        self._timer = threading.Timer(self.remaining(), self._bite)
+        self._timer = threading.Timer(self.remaining(), self._expire)
         self._timer.daemon = True
-        self.bit = False
+        self.expired = False
 
     def __enter__(self) -> "Watchdog":
         self._timer.start()
@@ -31,27 +31,27 @@ class Watchdog:
     ) -> None:
         self._timer.cancel()
         with self._lock:
-            self._guarded = None
+            self._sock = None
 
     def remaining(self) -> float:
         """Seconds that are left; a hundredth at least, since a socket takes 0 for "do not wait"."""
-        return max(0.01, self._ends - time.monotonic())
+        return max(0.01, self._deadline - time.monotonic())
 
-    def watch(self, guarded: socket.socket) -> None:
+    def guard(self, sock: socket.socket) -> None:
         """From now on it is this connection that is shut."""
         with self._lock:
-            self._guarded = guarded
-            if self.bit:
-                _shut(guarded)
+            self._sock = sock
+            if self.expired:
+                _shut_down(sock)
 
-    def _bite(self) -> None:
+    def _expire(self) -> None:
         with self._lock:
-            self.bit = True
-            if self._guarded is not None:
-                _shut(self._guarded)
+            self.expired = True
+            if self._sock is not None:
+                _shut_down(self._sock)
 
 
-def _shut(guarded: socket.socket) -> None:
+def _shut_down(sock: socket.socket) -> None:
     """Wakes whoever waits on it; closing alone would not. The other side may have closed it already."""
     with contextlib.suppress(OSError):
-        guarded.shutdown(socket.SHUT_RDWR)
+        sock.shutdown(socket.SHUT_RDWR)
