@@ -59,7 +59,8 @@ def _find_equality(operator: str, arguments: list[Logic]) -> Equality | None:
         read, value = (second, first) if isinstance(first, str) else (first, second)
         return _build_equality(read, [value], strict=operator == "===")
     if operator == "in" and isinstance(second, list):
-        return _build_equality(first, second, strict=True)
+        # `in` compares as `==` does.
+        return _build_equality(first, second, strict=False)
     if operator == "some":
         return _find_item_equality(first, second)
     return None
@@ -74,8 +75,10 @@ def _find_item_equality(found: Logic, test: Logic) -> Equality | None:
     if not isinstance(arguments, list) or len(arguments) != 2 or arguments[0] != {"var": ""}:
         return None
     value = arguments[1]
-    texts = [value] if operator == "===" else value if operator == "in" else None
-    return _build_text_equality(variable, texts)
+    if operator == "===":
+        return _build_text_equality(variable, [value])
+    equality = _build_text_equality(variable, value) if operator == "in" else None
+    return equality if equality is not None and _is_plain(equality) else None
 
 
 def _build_equality(read: Logic, values: list[Any], *, strict: bool) -> Equality | None:

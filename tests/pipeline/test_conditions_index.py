@@ -122,6 +122,7 @@ def test_of_many_rules_only_those_that_name_the_value_are_candidates():
         ({"or": [{"==": [{"var": "message"}, "a"]}, {"==": [{"var": "summary"}, "b"]}]}, {}),
         # Either may be taken for a number, a span of time or nothing.
         ({"==": [{"var": "message"}, "24h"]}, {}),
+        ({"in": [{"var": "message"}, ["a", "1d"]]}, {}),
         ({"==": [{"var": "message"}, ""]}, {}),
         ({"==": [{"var": ["payload.a", "x"]}, "x"]}, {}),
         ({"!": [{"===": [{"var": "message"}, "a"]}]}, {}),
