@@ -62,7 +62,7 @@ lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff format --check .
 
 types: $(VENV)/dev.stamp
-	@$(BIN)/mypy pipeline schedules models tocsin workers web
+	@$(BIN)/mypy runtime pipeline schedules models tocsin workers web
 
 format: $(VENV)/dev.stamp
 	@$(BIN)/ruff check --fix .

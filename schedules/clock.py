@@ -20,7 +20,7 @@ from rq_scheduler import Scheduler
 
 from models.accounts import Liveness
 from models.base import STORE_ERRORS, connection, store
-from tocsin.signals import Signals
+from runtime.signals import Signals
 from workers import audit, bell, heartbeats, maintenance, outbox, retention, ticks
 
 log = structlog.get_logger()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-OURS = {"web", "workers", "pipeline", "models", "schedules", "tocsin"}
+OURS = {"runtime", "web", "workers", "pipeline", "models", "schedules", "tocsin"}
 
 VOCABULARY = {"models.enums", "models.effects", "models.facts", "models.shortid"}
 PURE = VOCABULARY | {"pipeline", "schedules"}
@@ -37,13 +37,17 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
             "workers.retention",
             "workers.ticks",
             "schedules",
-            "tocsin",
+            "runtime",
         },
         {"rq", "rq_scheduler", "redis", "structlog"},
     ),
-    "workers": ({"workers", "models", "pipeline", "schedules", "tocsin"}, {"*"}),
-    "web": ({"web", "models", "pipeline", "schedules", "workers.bell", "tocsin"}, {"*"}),
-    "tocsin.settings": ({"pipeline.topology"}, set()),
+    "workers": ({"workers", "models", "pipeline", "schedules", "runtime", "tocsin.metrics"}, {"*"}),
+    "web": (
+        {"web", "models", "pipeline", "schedules", "workers.bell", "runtime"}
+        | {"tocsin.metrics", "tocsin.simulation"},
+        {"*"},
+    ),
+    "runtime": ({"runtime"}, {"structlog"}),
     "tocsin": (OURS, {"*"}),
 }
 

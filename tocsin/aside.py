@@ -18,10 +18,10 @@ from models.aside import ChangeResult, DeadLetter, Key, Scope
 from models.base import connection, open_store
 from models.migrate import create_schema
 from pipeline.topology import build_segments, find_segment
-from tocsin import logs
+from runtime import logs
+from runtime.settings import Settings, load
 from tocsin.embedded_redis import get_url
 from tocsin.people import as_json_option
-from tocsin.settings import Settings, load
 from tocsin.table import format_table, to_printable
 from workers import bell
 

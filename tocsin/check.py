@@ -20,13 +20,13 @@ from models.oncall import list_usernames
 from models.prepared import in_list
 from models.services import Service
 from models.teams import EscalationPolicy, Team
+from runtime.settings import get_delivery_problem
 from schedules import coverage, problems
 from schedules.oncall import Shift, Span, merge_spans, subtract_spans
 from schedules.problems import CoveredTime, Problem
 from tocsin.oncall import account_option, find_accounts
 from tocsin.people import as_json_option
 from tocsin.reading import PROBLEMS_FOUND, open_read_only
-from tocsin.settings import get_delivery_problem
 from tocsin.table import to_json, to_printable
 
 # Work that takes longer says how far it has come, that often.

@@ -73,7 +73,7 @@ def main() -> None:
 
 
 # Errors by their module, which is loaded wherever they can come from.
-USAGE_ERRORS = (("tocsin.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
+USAGE_ERRORS = (("runtime.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
 KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),

@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 import structlog
 
-from tocsin import liveness
+from runtime import liveness
 
 log = structlog.get_logger()
 

@@ -19,7 +19,7 @@ from models.base import connection, db, open_store, store
 from models.migrate import create_schema
 from models.services import Integration
 from models.teams import EscalationPolicy
-from tocsin.settings import Settings
+from runtime.settings import Settings
 
 log = structlog.get_logger()
 

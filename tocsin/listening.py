@@ -6,7 +6,7 @@ import socket
 
 import structlog
 
-from tocsin.settings import BadSetting, Settings
+from runtime.settings import BadSetting, Settings
 
 log = structlog.get_logger()
 

@@ -18,8 +18,8 @@ from models import metrics as kept
 from models.accounts import Liveness
 from models.base import STORE_ERRORS, connection, store
 from models.metrics import Backlog
+from runtime.settings import Settings
 from tocsin.metrics import count_dead_mans_switch
-from tocsin.settings import Settings
 from workers import bell
 
 log = structlog.get_logger()

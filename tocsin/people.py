@@ -12,7 +12,7 @@ from models.accounts import Account, Token, User
 from models.base import connection, open_store, store
 from models.enums import AccountRole
 from models.migrate import create_schema
-from tocsin.settings import load
+from runtime.settings import load
 from tocsin.table import to_printable
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")

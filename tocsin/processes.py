@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import click
 import structlog
 
-from tocsin import liveness, logs
-from tocsin.settings import Settings, load
+from runtime import liveness, logs
+from runtime.settings import Settings, load
 
 log = structlog.get_logger()
 

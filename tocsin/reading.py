@@ -13,7 +13,7 @@ import click
 from models.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
 from models.migrate import SchemaOutdated, require_schema
 from models.postgresql import BadUrl
-from tocsin.settings import Settings, load
+from runtime.settings import Settings, load
 from tocsin.table import to_printable
 
 PROBLEMS_FOUND, BAD_REQUEST, UNAVAILABLE, TRUNCATED = 1, 2, 3, 4

@@ -17,10 +17,10 @@ from granian._futures import _new_cbscheduler
 from granian.http import HTTP1Settings
 from granian.wsgi import _callback_wrapper
 
+from runtime.settings import Settings
+from runtime.signals import Signals, exit_after
 from tocsin import stalled
 from tocsin.listening import BACKLOG, listen
-from tocsin.settings import Settings
-from tocsin.signals import Signals, exit_after
 
 log = structlog.get_logger()
 

@@ -5,7 +5,7 @@ import os
 
 import click
 
-from tocsin.settings import SETTINGS, Setting, load
+from runtime.settings import SETTINGS, Setting, load
 
 
 @click.command()

@@ -36,7 +36,7 @@ from pipeline.sources import SOURCES
 from pipeline.sources.body import BadBody
 from pipeline.stages.normalize import parse_alerts
 from pipeline.state import EntityKey, LaneState, PastIncident
-from tocsin.settings import Settings, get_delivery_problem
+from runtime.settings import Settings, get_delivery_problem
 
 JsonDict = dict[str, Any]
 

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import structlog
 
+from runtime.settings import Settings
+from runtime.signals import STOP, Signals
 from tocsin.embedded_redis import RedisKeeper
-from tocsin.settings import Settings
-from tocsin.signals import STOP, Signals
 
 log = structlog.get_logger()
 

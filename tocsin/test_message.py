@@ -14,9 +14,9 @@ from models.migrate import create_schema
 from models.notices import Message
 from models.trials import create_test_message
 from models.users import ContactMethod
-from tocsin import logs
+from runtime import logs
+from runtime.settings import load
 from tocsin.people import account_option, as_json_option
-from tocsin.settings import load
 from tocsin.table import to_printable
 from workers import deliver
 from workers.outbox import CLAIM

@@ -9,7 +9,7 @@ from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import MethodNotAllowed
 
 from models.base import connection
-from tocsin.settings import Settings
+from runtime.settings import Settings
 from web import auth, events, failures, health, metrics, openapi, wire
 from web.front import FastPath
 from web.routes import ROUTES, Route

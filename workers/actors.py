@@ -9,7 +9,7 @@ import structlog
 from models.base import STORE_ERRORS
 from models.enums import DELIVERABLE
 from pipeline.topology import build_segments
-from tocsin.settings import Settings
+from runtime.settings import Settings
 from workers import bell, deliver, heartbeats, maintenance, replanning, road, routing, timers
 from workers.broker import Broker
 from workers.lanes import LaneTurns, Linger, TurnResult

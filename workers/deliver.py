@@ -15,8 +15,8 @@ import structlog
 from models.base import STORE_ERRORS, connection, store
 from models.enums import ContactType
 from models.notices import Message
+from runtime.settings import Settings
 from tocsin import metrics
-from tocsin.settings import Settings
 from workers.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError
 from workers.channels.email import Email
 from workers.channels.relay import Relay

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import dramatiq
 import structlog
 
-from tocsin.settings import Settings
-from tocsin.signals import Signals, exit_after
+from runtime.settings import Settings
+from runtime.signals import Signals, exit_after
 from workers import actors, bell, deliver, road
 from workers.broker import Broker
 from workers.watch import Poller

@@ -6,7 +6,7 @@ from bench.lists import QUESTIONS
 from bench.past import ALERTS, NOTES, write_sample_data
 from models.events import Event
 from models.incidents import Incident, IncidentNote
-from tocsin.settings import load
+from runtime.settings import load
 from web.app import create_app
 
 INCIDENTS = 600

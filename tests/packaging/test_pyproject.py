@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-PRODUCT = ("models", "pipeline", "schedules", "tocsin", "web", "workers")
+PRODUCT = ("models", "pipeline", "runtime", "schedules", "tocsin", "web", "workers")
 DEVELOPMENT = ("bench", "tests")
 
 # zoneinfo reads this package where the system has no zone data; nothing imports it by name.

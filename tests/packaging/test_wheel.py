@@ -13,7 +13,7 @@ from tests.processes import build_environment, find_free_port
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
-PRODUCT = ("models", "pipeline", "schedules", "tocsin", "web", "workers")
+PRODUCT = ("models", "pipeline", "runtime", "schedules", "tocsin", "web", "workers")
 
 
 @pytest.fixture(scope="module")

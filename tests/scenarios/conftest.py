@@ -21,11 +21,11 @@ from models.notices import Message
 from models.services import Service
 from models.timers import Timer
 from models.windows import load_windows
+from runtime.settings import load
 from schedules.windows import find_span
 from tests.alerts import accept
 from tests.mailbox import Mailbox, start_mailbox
 from tests.people import World
-from tocsin.settings import load
 from workers import deliver, maintenance, road, timers
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from models.services import Service
 from models.users import NotificationRule
+from runtime.settings import load
 from tests.workers.test_timers import set_policy
-from tocsin.settings import load
 from web.app import create_app
 
 BERLIN = ZoneInfo("Europe/Berlin")

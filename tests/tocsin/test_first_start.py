@@ -15,10 +15,10 @@ from models.accounts import Account, Secret, Token
 from models.base import connection, db, open_store
 from models.ids import digest
 from models.services import Integration
+from runtime.settings import load
 from tests.processes import build_environment, find_free_port
 from tests.stores import get_settings, get_url
 from tocsin import first_start
-from tocsin.settings import load
 
 
 @pytest.fixture

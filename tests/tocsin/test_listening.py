@@ -2,8 +2,8 @@
 
 import socket
 
+from runtime.settings import load
 from tocsin.listening import listen
-from tocsin.settings import load
 
 
 def test_answers_do_not_wait_for_acknowledgements(home):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tocsin.logs import HIDDEN, hide_secrets, redact
+from runtime.logs import HIDDEN, hide_secrets, redact
 
 TOKEN = "Gx3-9fZq_7Lw0aVbN2cR5tY8uI1oP4sD6hJ_kM-eQvX"
 KEY = "6e4e6d1e-8e1c-4722-a7a0-331323c2d6bb"
@@ -60,7 +60,7 @@ def test_fields_that_hold_secrets_are_hidden_by_name():
 
 LOGGING = """
 import logging, threading, warnings, structlog
-from tocsin import logs
+from runtime import logs
 logs.configure("info", "test")
 logging.getLogger("dramatiq.worker").error("failed for %s", "alice@example.org")
 structlog.get_logger().info("kept", key_path="/api/events/{key}/", contact="+491701234567")
@@ -93,7 +93,7 @@ def test_every_line_of_a_process_is_json_without_secrets():
 
 FAILING = """
 import structlog
-from tocsin import logs
+from runtime import logs
 logs.configure("info", "test")
 try:
     try:

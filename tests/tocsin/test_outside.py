@@ -16,6 +16,7 @@ from models.incidents import Incident
 from models.metrics import ProcessLiveness
 from models.notices import Message
 from models.timers import Timer
+from runtime.settings import load
 from schedules.clock import PeriodicJob, PeriodicScheduler
 from tests.alerts import accept
 from tests.processes import find_free_port, start_redis
@@ -23,7 +24,6 @@ from tests.waiting import wait_until
 from tocsin import outside
 from tocsin.embedded_redis import get_url
 from tocsin.metrics import counters
-from tocsin.settings import load
 from workers import bell, road
 
 PATH = "/ping/hunter2/?for=us"

@@ -9,11 +9,11 @@ from models.enums import ContactType, MessageStatus
 from models.notices import Message
 from models.trials import create_test_message
 from models.users import ContactMethod
+from runtime.settings import load
 from tests.alerts import accept
 from tests.processes import find_free_port
 from tests.relays import relay
 from tocsin import outside
-from tocsin.settings import load
 from workers import deliver, road
 from workers.channels.relay import Relay
 

@@ -4,7 +4,8 @@ from dataclasses import fields
 
 import pytest
 
-from tocsin.settings import SETTINGS, BadSetting, Settings, load
+from pipeline.topology import STAGES
+from runtime.settings import SETTINGS, SPLIT_AFTER, BadSetting, Settings, load
 
 
 def test_the_table_and_the_object_have_the_same_names():
@@ -72,3 +73,7 @@ def test_the_heartbeat_url_is_kept_to_the_letter():
     url = "https://watch.example.org/ping/token/?a=b"
 
     assert load({"TOCSIN_DEAD_MANS_SWITCH_URL": url}).dead_mans_switch_url == url
+
+
+def test_queues_may_begin_after_the_stages_that_the_pipeline_allows():
+    assert [stage.name for stage in STAGES if stage.split_after] == list(SPLIT_AFTER)

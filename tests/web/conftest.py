@@ -9,8 +9,8 @@ import pytest
 from flask import Flask
 from werkzeug.test import TestResponse
 
+from runtime.settings import Settings, load
 from tests.people import World
-from tocsin.settings import Settings, load
 from web.app import create_app
 
 Ask = Callable[..., TestResponse]

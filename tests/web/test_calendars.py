@@ -16,9 +16,9 @@ from models.ids import new_uuid
 from models.oncall import load_schedule_facts
 from models.schedules import Schedule, ScheduleOverride
 from models.teams import Team, TeamMember
+from runtime.logs import hide_secrets
 from schedules.oncall import list_on_call
 from tests import layers
-from tocsin.logs import hide_secrets
 from web import calendar_text, calendars
 
 MINE = "/api/tocsin/calendar/"

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from models.notices import Message
 from models.users import ContactMethod
+from runtime.settings import load
 from tests.relays import relay
-from tocsin.settings import load
 from workers import deliver
 
 

@@ -9,9 +9,9 @@ import psycopg
 import pytest
 
 from models.accounts import Liveness
+from runtime.settings import load
 from tests.set_aside import add_dead_letter_body
 from tests.stores import get_url
-from tocsin.settings import load
 from web import health
 from web.app import create_app
 

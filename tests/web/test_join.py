@@ -11,8 +11,8 @@ from models.enums import MessageStatus
 from models.links import LIFETIME, Invitation, Link
 from models.notices import Message
 from models.teams import Team
+from runtime.settings import load
 from tests.relays import relay
-from tocsin.settings import load
 from workers import deliver
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"

@@ -6,8 +6,8 @@ import pytest
 
 from models.accounts import Account
 from models.rate_limits import RateLimit
+from runtime.settings import load
 from tests.processes import find_free_port
-from tocsin.settings import load
 from web import overrides, rate_limit
 from web.app import create_app
 

@@ -3,7 +3,7 @@
 import peewee
 import structlog
 
-from tocsin.settings import load
+from runtime.settings import load
 from workers import actors
 
 

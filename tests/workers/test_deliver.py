@@ -17,9 +17,9 @@ from models.loading import lock_incident
 from models.notices import Attempt, Message, Notification
 from models.users import ContactMethod, NotificationRule
 from pipeline import moves
+from runtime.settings import load
 from tests.alerts import accept
 from tests.relays import hang, relay, start_silent_server
-from tocsin.settings import load
 from workers import deliver, road
 from workers.channels.email import Email
 from workers.channels.relay import PAUSE_S, Relay

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from runtime.settings import Settings, load
 from tests.processes import find_free_port
 from tests.relays import (
     accept_login,
@@ -18,7 +19,6 @@ from tests.relays import (
     relay,
     start_silent_server,
 )
-from tocsin.settings import Settings, load
 from workers.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
 from workers.channels.email import Email
 

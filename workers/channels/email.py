@@ -11,7 +11,7 @@ from email.policy import SMTP
 from email.utils import parseaddr
 
 from pipeline.sources.cleaning import clean_line
-from tocsin.settings import Settings
+from runtime.settings import Settings
 from workers.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
 from workers.channels.smtp import SmtpSession, describe_error, open_session
 from workers.channels.watchdog import Watchdog

@@ -6,7 +6,7 @@ import socket
 import ssl
 from typing import Any
 
-from tocsin.settings import Settings
+from runtime.settings import Settings
 from workers.channels.watchdog import Watchdog
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from pipeline.topology import build_segments
-
 
 class BadSetting(ValueError):
     """A setting that stops the start; the text says what to change."""
@@ -102,9 +100,15 @@ def _parse_file(text: str) -> str:
     return text
 
 
+# The stages that may have a queue behind them; a test compares them with the pipeline's own list.
+SPLIT_AFTER = ("normalize", "route", "rules")
+
+
 def _parse_stages(text: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in text.split(",") if name.strip())
-    build_segments(names)
+    unknown = sorted(set(names) - set(SPLIT_AFTER))
+    if unknown:
+        raise ValueError(f"no queue can begin after {', '.join(unknown)}; possible: {', '.join(SPLIT_AFTER)}")
     return names
 
 

@@ -1,0 +1,1 @@
+"""What every process uses: settings, logs, signals, Redis, metrics. Imports nothing else of Tocsin."""
