@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from peewee import fn
 
 from bench.load import Accepted
-from models.base import Table, connection, db
-from models.enums import IncidentStatus, NotificationStatus, WorkState
-from models.events import Entity, Event, Receipt
-from models.incidents import Incident
-from models.notices import Message, Notification
+from models.domain.enums import IncidentStatus, NotificationStatus, WorkState
+from models.store.base import Table, connection, db
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.notifications import Message, Notification
 
 # How many of each kind of fault are told.
 MAX_EXAMPLES = 5

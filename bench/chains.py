@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from models import bulk, founding
-from models.accounts import Account, User
-from models.base import connection, db, store
-from models.enums import AccountRole, IncidentStatus, TargetType, TimerKind, Urgency
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident
-from models.services import Service
-from models.teams import EscalationPolicy
-from models.timers import Timer
+from models.domain.enums import AccountRole, IncidentStatus, TargetType, TimerKind, Urgency
+from models.lifecycle import provisioning
+from models.store import bulk
+from models.store.base import connection, db, store
+from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import Account, User
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
 
 SERVICES_EACH = 4
 # Minutes after the beginning of the chain; the first step has been taken.
@@ -59,14 +60,15 @@ def write_incidents(
 
 def _create_team(account: Account, number: int, size: int, now: datetime) -> list[Service]:
     owner = User.get(User.account == account, User.role == AccountRole.OWNER)
-    user = founding.create_user(account, f"chain{number}@example.org", AccountRole.USER, now)
-    team = founding.create_team(account, f"Chains {number}", user, now)
+    user = provisioning.create_user(account, f"chain{number}@example.org", AccountRole.USER, now)
+    team = provisioning.create_team(account, f"Chains {number}", user, now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
     policy.rules = [_build_step(place, delay, user) for place, delay in enumerate(STEPS, start=1)]
     policy.save(only=[EscalationPolicy.rules])
-    founding.bump_version(account.id)
+    provisioning.bump_version(account.id)
     return [
-        founding.create_service(team, f"Chain {number}.{place}", policy, owner, now) for place in range(size)
+        provisioning.create_service(team, f"Chain {number}.{place}", policy, owner, now)
+        for place in range(size)
     ]
 
 

@@ -17,7 +17,7 @@ from bench.past import TEAMS, SampleData, write_sample_data
 from bench.postgres import ServerUnavailable, create_own_database
 from bench.report import describe_machine, format_machine
 from bench.run import percentile
-from models.base import connection, db, open_store, store
+from models.store.base import connection, db, open_store, store
 
 # What is promised (design, section 8): the 95th percentile of each question.
 BUDGET_MS = 150.0

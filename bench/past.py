@@ -6,16 +6,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from models import bulk, founding
-from models.accounts import Account, User
-from models.applications import GENERIC
-from models.base import connection, store
-from models.enums import AccountRole, AlertType, TeamRole, WorkState
-from models.events import Event, Receipt
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentNote, IncidentTag
-from models.services import Integration, Service
-from models.teams import EscalationPolicy, Priority, Sla, Tag, Team, TeamMember
+from models.domain.applications import GENERIC
+from models.domain.enums import AccountRole, AlertType, TeamRole, WorkState
+from models.lifecycle import provisioning
+from models.store import bulk
+from models.store.base import connection, store
+from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import Account, User
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident, IncidentNote, IncidentTag
+from models.tables.services import Integration, Service
+from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team, TeamMember
 
 TEAMS = 50
 SERVICES_EACH = 4
@@ -69,8 +70,8 @@ def write_sample_data(incidents: int, account_id: str) -> SampleData:
 def _create_teams(data: SampleData, account: Account, now: datetime) -> None:
     owner = User.get(User.account == account, User.role == AccountRole.OWNER)
     for number in range(TEAMS):
-        user = founding.create_user(account, f"user{number}@example.org", AccountRole.USER, now)
-        team = founding.create_team(account, f"Team {number}", owner, now)
+        user = provisioning.create_user(account, f"user{number}@example.org", AccountRole.USER, now)
+        team = provisioning.create_team(account, f"Team {number}", owner, now)
         policy = EscalationPolicy.get(EscalationPolicy.team == team)
         common = {"team": team, "creation_date": now}
         data.users.append(user)
@@ -82,13 +83,13 @@ def _create_teams(data: SampleData, account: Account, now: datetime) -> None:
         ]
         data.slas[team.id] = Sla.create(unique_id=new_uuid(), name="Gold", **common)
         for place in range(SERVICES_EACH):
-            service = founding.create_service(team, f"Service {number}.{place}", policy, owner, now)
+            service = provisioning.create_service(team, f"Service {number}.{place}", policy, owner, now)
             data.services.append(service)
-            data.integrations.append(founding.create_integration(service, "Alerts", GENERIC, owner, now))
+            data.integrations.append(provisioning.create_integration(service, "Alerts", GENERIC, owner, now))
     for team in data.teams[::10]:
         membership = {"user": data.users[0], "role": TeamRole.USER, "joining_date": now}
         TeamMember.create(unique_id=new_uuid(), team=team, **membership)
-    data.member_token = founding.issue_token(data.users[0], "bench", now)
+    data.member_token = provisioning.issue_token(data.users[0], "bench", now)
     # The other teams are closed to who is not in them.
     Team.update(account_permissions=[]).where(Team.account == account).execute()
 

@@ -4,14 +4,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from models import bulk, founding
-from models.accounts import Account, User
-from models.base import connection, store
-from models.enums import AccountRole, RestrictionType, TargetType
-from models.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
-from models.ids import new_uuid
-from models.schedules import Schedule
-from models.teams import EscalationPolicy, Team
+from models.domain.enums import AccountRole, RestrictionType, TargetType
+from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.lifecycle import provisioning
+from models.store import bulk
+from models.store.base import connection, store
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, User
+from models.tables.schedules import Schedule
+from models.tables.teams import EscalationPolicy, Team
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -73,9 +74,11 @@ def write_policies(account_id: str, count: int, schedules: int = 500, people: in
         now = store().now()
         account = Account.get(Account.account_identifier == account_id)
         owner = User.get(User.account == account)
-        team = founding.create_team(account, "Many", owner, now)
+        team = provisioning.create_team(account, "Many", owner, now)
         users = [
-            founding.create_user(account, f"many-{n}@example.org", AccountRole.USER, now, first_name=f"N{n}")
+            provisioning.create_user(
+                account, f"many-{n}@example.org", AccountRole.USER, now, first_name=f"N{n}"
+            )
             for n in range(people)
         ]
         names = [user.username for user in users]
@@ -145,6 +148,6 @@ def _build_policy(team: Team, place: int, ids: list[str], names: list[str], now:
         "team": team.id,
         "name": f"Policy {place}",
         "rules": steps,
-        "assignment_settings": founding.build_assignment_settings(),
+        "assignment_settings": provisioning.build_assignment_settings(),
         "creation_date": now,
     }

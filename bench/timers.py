@@ -20,10 +20,10 @@ from bench.processes import Meter, OtherLoad, Process, list_tree
 from bench.report import describe_machine, format_machine
 from bench.run import percentile
 from bench.sink import Sink
-from models.base import connection, db, open_store, store
-from models.incidents import IncidentLog
-from models.notices import Message, Notification
-from models.timers import Timer
+from models.store.base import connection, db, open_store, store
+from models.tables.incidents import IncidentLog
+from models.tables.notifications import Message, Notification
+from models.tables.timers import Timer
 
 # What is promised: all that are due in one minute are done within the next.
 BUDGET_S = 60.0

@@ -16,10 +16,10 @@ from bench.processes import Process
 from bench.run import AlertsLost, RunOutcome
 from bench.sink import Sink
 from bench.traffic import GENERIC, Traffic
-from models import founding
-from models.applications import GENERIC as GENERIC_APPLICATION
-from models.base import connection, db, open_store, store
-from models.services import Integration
+from models.domain.applications import GENERIC as GENERIC_APPLICATION
+from models.lifecycle import provisioning
+from models.store.base import connection, db, open_store, store
+from models.tables.services import Integration
 
 # Alerts of one run are spread over so many.
 SERVICES = 20
@@ -132,14 +132,14 @@ def _create_services(first: str) -> list[str]:
     with connection(), store().write_transaction():
         first_service: Any = Integration.get(Integration.integration_key == key).service
         for number in range(2, SERVICES + 1):
-            service = founding.create_service(
+            service = provisioning.create_service(
                 first_service.team,
                 f"Service {number}",
                 first_service.escalation_policy,
                 first_service.created_by,
                 now,
             )
-            made = founding.create_integration(
+            made = provisioning.create_integration(
                 service, "Alerts", GENERIC_APPLICATION, first_service.created_by, now
             )
             keys.append(made.integration_key)

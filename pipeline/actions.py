@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models.enums import AlertType, RuleAction, Urgency
-from models.facts import LaneFacts, Reference
+from models.domain.enums import AlertType, RuleAction, Urgency
+from models.domain.facts import LaneFacts, Reference
 from pipeline import identity, templates
 from pipeline.alert import Alert
 from pipeline.conditions import Subject

@@ -4,8 +4,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from models.effects import AddNote, AddTag, AddTask, CreateNotification, Effect, IncidentState, RecordLog
-from models.facts import Reference
+from models.domain.effects import (
+    AddNote,
+    AddTag,
+    AddTask,
+    CreateNotification,
+    Effect,
+    IncidentState,
+    RecordLog,
+)
+from models.domain.facts import Reference
 from pipeline import identity, moves
 from pipeline.alert import Alert, get_actor
 from pipeline.sources.cleaning import clean_line

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from models.effects import Actor
-from models.enums import ActorKind, AlertType, Urgency
+from models.domain.effects import Actor
+from models.domain.enums import ActorKind, AlertType, Urgency
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 
-from models.effects import (
+from models.domain.effects import (
     FIRED_ONCE,
     CancelNotifications,
     CreateNotification,
@@ -21,8 +21,8 @@ from models.effects import (
     SaveIncident,
     TimerState,
 )
-from models.enums import NotificationKind
-from models.facts import IncidentContext, LaneFacts
+from models.domain.enums import NotificationKind
+from models.domain.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
 from pipeline.road import AlertInProgress, parse_options, run_stages
 from pipeline.rulesets import Interrupted

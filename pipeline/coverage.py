@@ -1,7 +1,7 @@
 """Which levels an integration makes incidents of: `create_incidents_for`, contract section 3.6."""
 
-from models.enums import AlertType
-from models.facts import IntegrationFacts
+from models.domain.enums import AlertType
+from models.domain.facts import IntegrationFacts
 
 LEVELS: dict[int, frozenset[AlertType]] = {
     0: frozenset(),

@@ -1,13 +1,13 @@
 """Names that follow from other names, so that doing a thing twice names it alike.
 
-Random ids are made where something enters (models/ids.py); what an alert leads to is named by hashing
+Random ids are made where something enters (models/store/ids.py); what an alert leads to is named by hashing
 what led to it.
 """
 
 import hashlib
 import uuid
 
-from models.shortid import encode_short_id
+from models.domain.shortid import encode_short_id
 
 
 def _hash_parts(*parts: object) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from models.effects import ChangeSet, EventState
-from models.enums import Urgency, WorkState
-from models.facts import Reference, References
+from models.domain.effects import ChangeSet, EventState
+from models.domain.enums import Urgency, WorkState
+from models.domain.facts import Reference, References
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.state import LaneState
 from pipeline.topology import Segment, Stage

@@ -10,9 +10,9 @@ from datetime import datetime
 from itertools import islice
 from typing import Any
 
-from models.effects import EventState
-from models.enums import RouterAction, Urgency
-from models.facts import RouterFacts, RouterRuleFacts, RouteTarget
+from models.domain.effects import EventState
+from models.domain.enums import RouterAction, Urgency
+from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
 from pipeline import rulesets
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.conditions import Subject, build_subject

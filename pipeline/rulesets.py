@@ -12,8 +12,8 @@ from typing import Any
 
 import msgspec
 
-from models.enums import AlertConditionType, RuleAction, RuleType
-from models.facts import AlertRuleFacts, LaneFacts
+from models.domain.enums import AlertConditionType, RuleAction, RuleType
+from models.domain.facts import AlertRuleFacts, LaneFacts
 from pipeline import actions
 from pipeline.alert import Alert
 from pipeline.conditions import (

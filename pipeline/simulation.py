@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from models.effects import EventState, IncidentState, NotificationState
+from models.domain.effects import EventState, IncidentState, NotificationState
 from pipeline.alert import Alert
 from pipeline.course import MAX_SIMULATED_EVENTS, SimulatedEvent, SimulationEngine
 from pipeline.road import AlertInProgress

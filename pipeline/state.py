@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from models.effects import (
+from models.domain.effects import (
     AddNote,
     AddResponder,
     AddTag,
@@ -25,7 +25,7 @@ from models.effects import (
     SaveEntity,
     SaveIncident,
 )
-from models.facts import LaneFacts, PolicyFacts
+from models.domain.facts import LaneFacts, PolicyFacts
 from pipeline.alert import Alert
 from pipeline.rulesets import RuleSet
 

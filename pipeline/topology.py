@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from models.effects import Decision
+from models.domain.effects import Decision
 from pipeline.alert import Alert
 from pipeline.stages import dedupe, incident, normalize, notify, route, rules
 from pipeline.state import LaneState

@@ -2,8 +2,8 @@
 
 from datetime import datetime
 
-from models.effects import Actor, ChangeSet, Effect, IncidentState, SaveEntity
-from models.enums import ActorKind, IncidentStatus, Urgency
+from models.domain.effects import Actor, ChangeSet, Effect, IncidentState, SaveEntity
+from models.domain.enums import ActorKind, IncidentStatus, Urgency
 from pipeline import identity, moves
 from pipeline.alert import Alert, ParsedAlert, get_actor
 from pipeline.state import LaneState

@@ -6,7 +6,7 @@ Used where it names something that the team has, ignored without an error otherw
 from collections.abc import Mapping
 from typing import Any
 
-from models.facts import Reference, References
+from models.domain.facts import Reference, References
 from pipeline.actions import MAX_TAGS, find_reference
 from pipeline.alert import Alert
 

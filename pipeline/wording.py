@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from models.enums import AlertType, Urgency
+from models.domain.enums import AlertType, Urgency
 from pipeline.sources.cleaning import clean_line, clean_text
 
 # Mail programs on phones show about 40 characters of a subject, others about 100.

@@ -27,7 +27,7 @@ SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(rf"(?i)(/(?:events|integrations?)(?:/[\w.-]+){{0,2}}?/){_UUID}"), rf"\1{HIDDEN}"),
     (re.compile(rf"(?i)(key\W{{1,4}}){_UUID}"), rf"\1{HIDDEN}"),
     (re.compile(r"(?i)\b(bearer|token)\s+[\w\-.~+/=]{16,}"), rf"\1 {HIDDEN}"),
-    # Our tokens are 43 characters of URL-safe base64 (models/ids.py); signed links are longer.
+    # Our tokens are 43 characters of URL-safe base64 (models/store/ids.py); signed links are longer.
     (re.compile(r"(?<![\w-])[\w-]{43}(?![\w-])"), HIDDEN),
     (re.compile(r"(?<=/)[\w.=~-]{48,}"), HIDDEN),
     (re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)*"), HIDDEN),

@@ -18,8 +18,8 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq_scheduler import Scheduler
 
-from models.accounts import Liveness
-from models.base import STORE_ERRORS, connection, store
+from models.store.base import STORE_ERRORS, connection, store
+from models.tables.accounts import Liveness
 from runtime.signals import Signals
 from workers import audit, bell, heartbeats, maintenance, outbox, retention, ticks
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
+from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
 from schedules.oncall import (
     Shift,
     Span,

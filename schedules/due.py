@@ -7,9 +7,9 @@ that comes too late, twice, or for an incident that has moved on changes nothing
 from collections.abc import Callable
 from datetime import datetime
 
-from models.effects import Actor, Effect
-from models.enums import ONE_TIME, ActorKind, IncidentStatus, TimerKind
-from models.facts import IncidentContext
+from models.domain.effects import Actor, Effect
+from models.domain.enums import ONE_TIME, ActorKind, IncidentStatus, TimerKind
+from models.domain.facts import IncidentContext
 from pipeline import moves
 from schedules import escalation, promises, timers
 

@@ -7,9 +7,16 @@ times runs n + 1 passes; steps are numbered through all passes.
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 
-from models.effects import Actor, CreateNotification, Effect, IncidentState, NotificationState, RecordLog
-from models.enums import IncidentStatus, NotificationKind
-from models.facts import OnCallConfig, PersonFacts, PolicyFacts
+from models.domain.effects import (
+    Actor,
+    CreateNotification,
+    Effect,
+    IncidentState,
+    NotificationState,
+    RecordLog,
+)
+from models.domain.enums import IncidentStatus, NotificationKind
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
 from schedules.notices import MINUTE, build_notifications, describe_person
 from schedules.targets import OnCallResolver, is_round_robin
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
-from models.facts import ScheduleFacts
+from models.domain.facts import ScheduleFacts
 from schedules.coverage import estimate_work
 from schedules.oncall import Shift, list_shifts
 from schedules.restrictions import DAY

@@ -6,9 +6,9 @@ Contract section 4.4, rows 6, 8, 9 and 11.
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 
-from models.effects import IncidentState, NotificationState
-from models.enums import OPEN_STATUSES, ContactType, IncidentStatus, NotificationKind
-from models.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
+from models.domain.effects import IncidentState, NotificationState
+from models.domain.enums import OPEN_STATUSES, ContactType, IncidentStatus, NotificationKind
+from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
 
 MINUTE = timedelta(minutes=1)
 # What has waited for longer than this is not told to those who were to be told when it came.

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from zoneinfo import ZoneInfo
 
-from models.facts import LayerFacts, OverrideFacts, ScheduleFacts
+from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
 from schedules.restrictions import is_unrestricted, list_windows
 from schedules.rotation import list_turns
 from schedules.wall import get_zone_or_utc

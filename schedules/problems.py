@@ -9,8 +9,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from models.enums import TargetType
-from models.facts import LayerFacts, OnCallConfig, OverrideFacts, PolicyFacts, ScheduleFacts, ScheduleOverview
+from models.domain.enums import TargetType
+from models.domain.facts import (
+    LayerFacts,
+    OnCallConfig,
+    OverrideFacts,
+    PolicyFacts,
+    ScheduleFacts,
+    ScheduleOverview,
+)
 from schedules.coverage import EARLIEST, format_local
 from schedules.oncall import Shift, Span, merge_spans, subtract_spans
 

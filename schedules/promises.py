@@ -8,9 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from models.effects import FIRED_ONCE, Actor, CreateNotification, Effect, IncidentState, RecordLog, TimerState
-from models.enums import IncidentStatus, NotificationKind, SlaTargetKind, TimerKind
-from models.facts import OnCallConfig, PersonFacts, SlaEscalationFacts, SlaFacts
+from models.domain.effects import (
+    FIRED_ONCE,
+    Actor,
+    CreateNotification,
+    Effect,
+    IncidentState,
+    RecordLog,
+    TimerState,
+)
+from models.domain.enums import IncidentStatus, NotificationKind, SlaTargetKind, TimerKind
+from models.domain.facts import OnCallConfig, PersonFacts, SlaEscalationFacts, SlaFacts
 from schedules.escalation import get_last_resort
 from schedules.notices import LATE_AFTER, build_immediate, describe_person
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from models.effects import Actor, AddResponder, CreateNotification, Effect, IncidentState, RecordLog
-from models.enums import NotificationKind
-from models.facts import OnCallConfig, PersonFacts, PolicyFacts
+from models.domain.effects import Actor, AddResponder, CreateNotification, Effect, IncidentState, RecordLog
+from models.domain.enums import NotificationKind
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
 from schedules import escalation, notices
 from schedules.targets import find_first_people
 

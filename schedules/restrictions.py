@@ -9,8 +9,8 @@ from datetime import datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from models.enums import RestrictionType
-from models.facts import LayerFacts, RestrictionFacts
+from models.domain.enums import RestrictionType
+from models.domain.facts import LayerFacts, RestrictionFacts
 from schedules.wall import from_local, to_local
 
 DAY = timedelta(days=1)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from models.facts import LayerFacts
+from models.domain.facts import LayerFacts
 from schedules.wall import from_local, to_local
 
 # A person by username, from when, and until when.

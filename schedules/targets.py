@@ -5,9 +5,9 @@ Contract section 4.4. The interface's questions about who is on call are answere
 
 from datetime import datetime
 
-from models.effects import AdvanceRoundRobin, Effect
-from models.enums import TargetType
-from models.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
+from models.domain.effects import AdvanceRoundRobin, Effect
+from models.domain.enums import TargetType
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
 from schedules.notices import get_routing_time
 from schedules.oncall import Shift, list_on_call
 

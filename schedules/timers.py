@@ -5,9 +5,9 @@ What is decided when one is due stands in schedules/due.py.
 
 from datetime import datetime, timedelta
 
-from models.effects import IncidentState, TimerState
-from models.enums import IncidentStatus, TimerKind
-from models.facts import OnCallConfig, PolicyFacts, ServiceFacts
+from models.domain.effects import IncidentState, TimerState
+from models.domain.enums import IncidentStatus, TimerKind
+from models.domain.facts import OnCallConfig, PolicyFacts, ServiceFacts
 from schedules import escalation, promises
 
 

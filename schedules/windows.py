@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
-from models.facts import WindowFacts
+from models.domain.facts import WindowFacts
 from schedules.wall import from_local, get_zone_or_utc, to_local
 
 INSTANT = timedelta.resolution

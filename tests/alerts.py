@@ -7,8 +7,8 @@ from typing import Any
 
 import peewee
 
-from models.base import Table
-from models.events import Receipt
+from models.store.base import Table
+from models.tables.events import Receipt
 from pipeline.sources import SOURCES
 from tests.people import World
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import structlog
 
-from models.base import connection, db, open_store
+from models.store.base import connection, db, open_store
 from tests import stores
 from tests.people import World, create_world
 from workers import configuration, road, routing, timers

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from models.effects import IncidentState
-from models.enums import AlertType, ContactType, IncidentStatus, SlaTargetKind, TargetType, Urgency
-from models.facts import (
+from models.domain.effects import IncidentState
+from models.domain.enums import AlertType, ContactType, IncidentStatus, SlaTargetKind, TargetType, Urgency
+from models.domain.facts import (
     IntegrationFacts,
     LaneFacts,
     NotificationRuleFacts,

@@ -18,14 +18,14 @@ from unittest import mock
 
 from hypothesis import strategies as st
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC
-from models.base import connection, db, store
-from models.enums import Collation, RuleAction, WorkState
-from models.events import Entity, Event, Receipt
-from models.ids import new_uuid
-from models.incidents import (
+from models.domain.applications import GENERIC
+from models.domain.enums import Collation, RuleAction, WorkState
+from models.lifecycle import provisioning
+from models.store.base import connection, db, store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import (
     Incident,
     IncidentAssignment,
     IncidentLog,
@@ -34,13 +34,13 @@ from models.incidents import (
     IncidentTag,
     IncidentTask,
 )
-from models.notices import Notification
-from models.schedules import ScheduleOverride
-from models.services import Integration, Service
-from models.tasks import TaskTemplate, TemplateTask
-from models.teams import EscalationPolicy, IncidentRole, Tag
-from models.timers import Timer
-from models.users import ForwardingRule
+from models.tables.notifications import Notification
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Integration, Service
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import EscalationPolicy, IncidentRole, Tag
+from models.tables.timers import Timer
+from models.tables.users import ForwardingRule
 from pipeline.topology import build_segments
 from tests import layers, stores
 from tests.alerts import accept, list_rows
@@ -260,10 +260,12 @@ def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
 
 def _add_router(scenario: Scenario, now: datetime) -> None:
     world = scenario.world
-    second = founding.create_service(world.team, "Second", world.policy, world.alice, now)
+    second = provisioning.create_service(world.team, "Second", world.policy, world.alice, now)
     scenario.lanes.append(second)
     for service, name in ((world.service, "Other"), (second, "Far")):
-        scenario.integrations.append(founding.create_integration(service, name, GENERIC, world.alice, now))
+        scenario.integrations.append(
+            provisioning.create_integration(service, name, GENERIC, world.alice, now)
+        )
     scenario.router = add_router(world)
     add_router_rule(scenario.router, *scenario.integrations)
 

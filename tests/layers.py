@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime
 
-from models.ids import new_uuid
-from models.schedules import Schedule
+from models.store.ids import new_uuid
+from models.tables.schedules import Schedule
 
 MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from models import founding
-from models.accounts import Account, User
-from models.applications import GENERIC
-from models.enums import AccountRole, TeamRole
-from models.ids import new_uuid
-from models.services import Integration, Service
-from models.teams import EscalationPolicy, Team, TeamMember
+from models.domain.applications import GENERIC
+from models.domain.enums import AccountRole, TeamRole
+from models.lifecycle import provisioning
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, User
+from models.tables.services import Integration, Service
+from models.tables.teams import EscalationPolicy, Team, TeamMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class World:
 
 
 def create_world(now: datetime) -> World:
-    account, alice = founding.create_account("Example", "alice@example.org", now)
-    other, mallory = founding.create_account("Elsewhere", "mallory@example.net", now)
-    bob = founding.create_user(account, "bob@example.org", AccountRole.USER, now, first_name="Bob")
-    charlie = founding.create_user(
+    account, alice = provisioning.create_account("Example", "alice@example.org", now)
+    other, mallory = provisioning.create_account("Elsewhere", "mallory@example.net", now)
+    bob = provisioning.create_user(account, "bob@example.org", AccountRole.USER, now, first_name="Bob")
+    charlie = provisioning.create_user(
         account, "charlie@example.org", AccountRole.USER, now, first_name="Charlie"
     )
     User.update(first_name="Alice").where(User.id == alice.id).execute()
     alice.first_name = "Alice"
-    team = founding.create_team(account, "Payments", alice, now)
+    team = provisioning.create_team(account, "Payments", alice, now)
     team.account_permissions = []
     team.save()
     TeamMember.create(unique_id=new_uuid(), team=team, user=bob, role=TeamRole.USER, joining_date=now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
-    service = founding.create_service(team, "Checkout", policy, alice, now)
-    integration = founding.create_integration(service, "Probe", GENERIC, alice, now)
+    service = provisioning.create_service(team, "Checkout", policy, alice, now)
+    integration = provisioning.create_integration(service, "Probe", GENERIC, alice, now)
     people = {"alice": alice, "bob": bob, "charlie": charlie, "mallory": mallory}
     return World(
         account=account,
@@ -60,7 +60,7 @@ def create_world(now: datetime) -> World:
         policy=policy,
         service=service,
         integration=integration,
-        charlies_team=founding.create_team(account, "Billing", charlie, now),
-        mallorys_team=founding.create_team(other, "Elsewhere", mallory, now),
-        tokens={name: founding.issue_token(user, "test", now) for name, user in people.items()},
+        charlies_team=provisioning.create_team(account, "Billing", charlie, now),
+        mallorys_team=provisioning.create_team(other, "Elsewhere", mallory, now),
+        tokens={name: provisioning.issue_token(user, "test", now) for name, user in people.items()},
     )

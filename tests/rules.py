@@ -5,14 +5,14 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.accounts import bump_version
-from models.enums import RouterAction, RuleAction
-from models.events import Receipt
-from models.facts import AlertRuleFacts, RouterFacts, RouterRuleFacts, RouteTarget
-from models.ids import new_uuid
-from models.routers import GlobalRouter, RouterRule
-from models.rules import AlertRule
-from models.services import Integration
+from models.domain.enums import RouterAction, RuleAction
+from models.domain.facts import AlertRuleFacts, RouterFacts, RouterRuleFacts, RouteTarget
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.events import Receipt
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.rules import AlertRule
+from models.tables.services import Integration
 from tests.people import World
 
 Logic = Mapping[str, Any] | str

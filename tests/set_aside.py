@@ -4,8 +4,8 @@ import json
 from datetime import datetime
 from typing import Any
 
-from models.enums import WorkState
-from models.events import Event, Receipt
+from models.domain.enums import WorkState
+from models.tables.events import Event, Receipt
 from pipeline.identity import make_event_id
 from tests.alerts import accept
 from tests.people import World

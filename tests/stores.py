@@ -17,9 +17,9 @@ from urllib.parse import urlsplit
 import peewee
 import psycopg
 
-from models.base import SQLITE_FILE, Store, connection, db, open_store, store
-from models.migrate import migrate
-from models.tables import TABLES
+from models.store.base import SQLITE_FILE, Store, connection, db, open_store, store
+from models.store.migrate import migrate
+from models.tables.all import TABLES
 
 SERVER = os.environ.get("TEST_DATABASE_URL", "")
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from models.enums import AlertType, Urgency
+from models.domain.enums import AlertType, Urgency
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.conditions import build_subject
 

@@ -13,10 +13,10 @@ from typing import Any
 import click
 import structlog
 
-from models import aside as kept
-from models.aside import ChangeResult, DeadLetter, Key, Scope
-from models.base import connection, open_store
-from models.migrate import create_schema
+from models.reports import dead_letters as kept
+from models.reports.dead_letters import ChangeResult, DeadLetter, Key, Scope
+from models.store.base import connection, open_store
+from models.store.migrate import create_schema
 from pipeline.topology import build_segments, find_segment
 from runtime import logs
 from runtime.settings import Settings, load

@@ -10,16 +10,16 @@ from typing import Any
 
 import click
 
-from models import rotas
-from models.accounts import Account, get_display_name
-from models.base import store
-from models.directories import build_oncall_config, build_policy
-from models.enums import ServiceStatus, TargetType, Urgency
-from models.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts, ScheduleOverview
-from models.oncall import list_usernames
-from models.prepared import in_list
-from models.services import Service
-from models.teams import EscalationPolicy, Team
+from models.domain.enums import ServiceStatus, TargetType, Urgency
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts, ScheduleOverview
+from models.load import schedule_overview
+from models.load.oncall_config import build_oncall_config, build_policy
+from models.load.schedules import list_usernames
+from models.store.base import store
+from models.store.prepared import in_list
+from models.tables.accounts import Account, get_display_name
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Team
 from runtime.settings import get_delivery_problem
 from schedules import coverage, problems
 from schedules.oncall import Shift, Span, merge_spans, subtract_spans
@@ -168,12 +168,17 @@ def _load_scope(
     teams = {team.id: team for team in Team.select().where(Team.account == account).order_by(Team.id)}
     if not teams:
         return None
-    known = rotas.load_overviews(rotas.select_schedules(Team.account == account), start)
+    known = schedule_overview.load_overviews(
+        schedule_overview.select_schedules(Team.account == account), start
+    )
     of_teams = EscalationPolicy.select().where(in_list(EscalationPolicy.team, teams))
     rows = list(of_teams.order_by(EscalationPolicy.id))
     policies = {row.id: (teams[row.team_id].name, build_policy(row)) for row in rows}
     usernames = {name for overview in known for name in list_usernames(overview.schedule)}
-    names = {name: get_display_name(user) for name, user in rotas.find_members(account.id, usernames).items()}
+    names = {
+        name: get_display_name(user)
+        for name, user in schedule_overview.find_members(account.id, usernames).items()
+    }
     services = list(Service.select(Service, Team).join(Team).where(Team.account == account))
     active = [service for service in services if service.status != ServiceStatus.DISABLED]
     config = build_oncall_config(next(iter(teams.values())), rows, at=start)

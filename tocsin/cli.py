@@ -73,11 +73,11 @@ def main() -> None:
 
 
 # Errors by their module, which is loaded wherever they can come from.
-USAGE_ERRORS = (("runtime.settings", "BadSetting"), ("models.postgresql", "BadUrl"))
+USAGE_ERRORS = (("runtime.settings", "BadSetting"), ("models.store.postgresql", "BadUrl"))
 KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),
-    ("models.migrate", "SchemaOutdated"),
+    ("models.store.migrate", "SchemaOutdated"),
     ("tocsin.embedded_redis", "NoServer"),
     ("tocsin.supervisor", "AlreadyUp"),
 )

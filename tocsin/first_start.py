@@ -12,13 +12,13 @@ from pathlib import Path
 
 import structlog
 
-from models import founding
-from models.accounts import Account, Secret, User
-from models.applications import APPLICATIONS, GENERIC, PROMETHEUS
-from models.base import connection, db, open_store, store
-from models.migrate import create_schema
-from models.services import Integration
-from models.teams import EscalationPolicy
+from models.domain.applications import APPLICATIONS, GENERIC, PROMETHEUS
+from models.lifecycle import provisioning
+from models.store.base import connection, db, open_store, store
+from models.store.migrate import create_schema
+from models.tables.accounts import Account, Secret, User
+from models.tables.services import Integration
+from models.tables.teams import EscalationPolicy
 from runtime.settings import Settings
 
 log = structlog.get_logger()
@@ -87,12 +87,12 @@ def _provision(settings: Settings) -> Credentials | None:
     if Account.select().exists():
         return None
     now = store().now()
-    account, owner = founding.create_account("Default", settings.owner_email, now)
-    team = founding.create_team(account, "First team", owner, now)
+    account, owner = provisioning.create_account("Default", settings.owner_email, now)
+    team = provisioning.create_team(account, "First team", owner, now)
     policy = EscalationPolicy.get(EscalationPolicy.team == team)
-    service = founding.create_service(team, "First service", policy, owner, now)
+    service = provisioning.create_service(team, "First service", policy, owner, now)
     integrations = {
-        application: founding.create_integration(
+        application: provisioning.create_integration(
             service, APPLICATIONS[application].name, application, owner, now
         )
         for application in (GENERIC, PROMETHEUS)
@@ -107,7 +107,7 @@ def _build_credentials(
 ) -> Credentials:
     return Credentials(
         base_url=settings.public_url,
-        token=founding.issue_token(owner, "first start", store().now()),
+        token=provisioning.issue_token(owner, "first start", store().now()),
         account_id=account.account_identifier,
         username=owner.username,
         integration_key=integrations[GENERIC].integration_key,

@@ -18,16 +18,16 @@ from datetime import UTC, datetime, timedelta
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from models import metrics as kept
-from models.base import STORE_ERRORS, connection, store
-from models.effects import EventState
-from models.enums import WorkState
-from models.metrics import ProcessLiveness, Series
+from models.domain.effects import EventState
+from models.domain.enums import WorkState
+from models.reports import backlog as kept
+from models.reports.backlog import ProcessLiveness, Series
+from models.store.base import STORE_ERRORS, connection, store
 
 log = structlog.get_logger()
 
 FLUSH_EVERY_S = 5.0
-# A third of what counts as silence (models/metrics.py).
+# A third of what counts as silence (models/reports/backlog.py).
 LIVENESS_EVERY_S = 15.0
 # What the end of a process may cost for what it has counted.
 FINAL_FLUSH_S = 2.0

@@ -6,13 +6,13 @@ from typing import Any
 
 import click
 
-from models.accounts import Account
-from models.base import store
-from models.directories import build_oncall_config
-from models.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts
-from models.prepared import in_list
-from models.schedules import Schedule
-from models.teams import EscalationPolicy, Team
+from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts
+from models.load.oncall_config import build_oncall_config
+from models.store.base import store
+from models.store.prepared import in_list
+from models.tables.accounts import Account
+from models.tables.schedules import Schedule
+from models.tables.teams import EscalationPolicy, Team
 from schedules import coverage
 from schedules.notices import get_recipient
 from schedules.targets import OnCallResolver, get_people_on_call, is_round_robin

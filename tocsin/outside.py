@@ -14,10 +14,10 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from models import metrics as kept
-from models.accounts import Liveness
-from models.base import STORE_ERRORS, connection, store
-from models.metrics import Backlog
+from models.reports import backlog as kept
+from models.reports.backlog import Backlog
+from models.store.base import STORE_ERRORS, connection, store
+from models.tables.accounts import Liveness
 from runtime.settings import Settings
 from tocsin.metrics import count_dead_mans_switch
 from workers import bell

@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import click
 
-from models import founding, removal
-from models.accounts import Account, Token, User
-from models.base import connection, open_store, store
-from models.enums import AccountRole
-from models.migrate import create_schema
+from models.domain.enums import AccountRole
+from models.lifecycle import offboarding, provisioning
+from models.store.base import connection, open_store, store
+from models.store.migrate import create_schema
+from models.tables.accounts import Account, Token, User
 from runtime.settings import load
 from tocsin.table import to_printable
 
@@ -34,8 +34,8 @@ def add_account(name: str, email: str, as_json: bool) -> None:
     """Add an account with its owner, and a token for the owner, which is shown once."""
     with _write_transaction():
         now = store().now()
-        account_row, owner = founding.create_account(name, _check_address(email), now)
-        token = founding.issue_token(owner, "command line", now)
+        account_row, owner = provisioning.create_account(name, _check_address(email), now)
+        token = provisioning.issue_token(owner, "command line", now)
     _print_result(
         {"account_id": account_row.account_identifier, "username": owner.username, "token": token}, as_json
     )
@@ -51,7 +51,7 @@ def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
         new_owner = _find_user(email, account_id)
         if new_owner.role == AccountRole.OWNER:
             raise click.ClickException(to_printable(f"{email} owns {new_owner.account.name} already"))
-        old_owner = removal.transfer_ownership(new_owner.account, new_owner)
+        old_owner = offboarding.transfer_ownership(new_owner.account, new_owner)
         if old_owner is None:
             raise click.ClickException(
                 to_printable(f"{email} was removed from {new_owner.account.name} a moment ago")
@@ -82,10 +82,10 @@ def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> No
     """Add a user to an account."""
     with _write_transaction():
         found = _find_account(account_id)
-        if founding.find_member(found, email) is not None:
+        if provisioning.find_member(found, email) is not None:
             raise click.ClickException(to_printable(f"{email} is a user of {found.name} already"))
         now = store().now()
-        user_row = founding.create_user(
+        user_row = provisioning.create_user(
             found, _check_address(email), AccountRole[role.upper()], now, is_verified=True
         )
     _print_result(
@@ -109,7 +109,7 @@ def create_token(email: str, account_id: str | None, name: str, days: int | None
     with _write_transaction():
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
-        token_text = founding.issue_token(_find_user(email, account_id), name, now, expires_at)
+        token_text = provisioning.issue_token(_find_user(email, account_id), name, now, expires_at)
     _print_result({"token": token_text}, as_json)
 
 

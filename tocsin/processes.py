@@ -19,7 +19,7 @@ parent_option = click.option("--parent", type=int, hidden=True, help="The proces
 @click.command()
 def up() -> None:
     """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
-    from models.migrate import migrate as apply_migrations
+    from models.store.migrate import migrate as apply_migrations
     from tocsin import listening, supervisor
     from tocsin.first_start import build_welcome, prepare
 
@@ -75,8 +75,8 @@ def clock(parent: int | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="For machines.")
 def migrate(as_json: bool) -> None:
     """Bring the database up to date."""
-    from models.base import open_store
-    from models.migrate import migrate as apply_migrations
+    from models.store.base import open_store
+    from models.store.migrate import migrate as apply_migrations
 
     settings = load()
     open_store(settings.database_url, settings.home)

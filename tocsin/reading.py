@@ -10,9 +10,9 @@ from typing import IO, Any
 
 import click
 
-from models.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
-from models.migrate import SchemaOutdated, require_schema
-from models.postgresql import BadUrl
+from models.store.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
+from models.store.migrate import SchemaOutdated, require_schema
+from models.store.postgresql import BadUrl
 from runtime.settings import Settings, load
 from tocsin.table import to_printable
 

@@ -11,11 +11,11 @@ import click
 import orjson
 import peewee
 
-from models.accounts import Account, User
-from models.base import store
-from models.prepared import in_list
-from models.services import Integration, Service
-from models.teams import Team
+from models.store.base import store
+from models.store.prepared import in_list
+from models.tables.accounts import Account, User
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline.course import MAX_SIMULATED_EVENTS
 from pipeline.simulation import MAX_DURATION
 from pipeline.sources import SOURCES, generic

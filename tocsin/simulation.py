@@ -9,15 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from models import timer_states
-from models.accounts import User, get_display_name
-from models.applications import APPLICATIONS
-from models.base import store
-from models.directories import load_next_targets
-from models.effects import EventState, IncidentState, NotificationState
-from models.enums import AlertType, Collation, ContactType, IntegrationType
-from models.facts import LaneFacts, OnCallConfig
-from models.incident_states import (
+from models.domain.applications import APPLICATIONS
+from models.domain.effects import EventState, IncidentState, NotificationState
+from models.domain.enums import AlertType, Collation, ContactType, IntegrationType
+from models.domain.facts import LaneFacts, OnCallConfig
+from models.load import timers
+from models.load.incidents import (
     count_firing,
     load_entities,
     load_open_children,
@@ -25,9 +22,12 @@ from models.incident_states import (
     load_responders,
     load_roles,
 )
-from models.loading import ConfigKeys, load_incident_config, load_lane
-from models.services import Integration
-from models.simulated import load_contact_names, load_pending_notifications, load_users
+from models.load.lane import ConfigKeys, load_incident_config, load_lane
+from models.load.oncall_config import load_next_targets
+from models.load.simulation import load_contact_names, load_pending_notifications, load_users
+from models.store.base import store
+from models.tables.accounts import User, get_display_name
+from models.tables.services import Integration
 from pipeline.course import SimulatedEvent, SimulatedKind
 from pipeline.road import list_entities
 from pipeline.rulesets import RuleSet
@@ -121,8 +121,8 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
             request.duration,
             since=since,
             pending=load_pending_notifications(open_incident_ids) if open_incident_ids else (),
-            timer_order=timer_states.list_pending_keys(open_incident_ids),
-            done_once=timer_states.find_all_fired(open_incident_ids),
+            timer_order=timers.list_pending_keys(open_incident_ids),
+            done_once=timers.find_all_fired(open_incident_ids),
             should_stop=is_enough,
         )
         if not found.missing or found.is_truncated:
@@ -236,7 +236,7 @@ class _Names:
 
 
 def _alert_to_json(event: EventState, places: dict[str, int]) -> JsonDict:
-    """As the recorder tells an alert (models/recorder.py)."""
+    """As the recorder tells an alert (models/reports/alert_trace.py)."""
     return {
         "message": event.message,
         "alert_type": AlertType(event.alert_type).name.lower(),

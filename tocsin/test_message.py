@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from models.accounts import User
-from models.base import connection, open_store, store
-from models.enums import DELIVERABLE, MessageStatus
-from models.migrate import create_schema
-from models.notices import Message
-from models.trials import create_test_message
-from models.users import ContactMethod
+from models.domain.enums import DELIVERABLE, MessageStatus
+from models.lifecycle.test_messages import create_test_message
+from models.store.base import connection, open_store, store
+from models.store.migrate import create_schema
+from models.tables.accounts import User
+from models.tables.notifications import Message
+from models.tables.users import ContactMethod
 from runtime import logs
 from runtime.settings import load
 from tocsin.people import account_option, as_json_option

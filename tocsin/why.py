@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from models import aside, recorder
+from models.reports import alert_trace, dead_letters
 from tocsin.people import as_json_option
 from tocsin.reading import PROBLEMS_FOUND, open_read_only
 from tocsin.table import to_json, to_printable
@@ -21,8 +21,8 @@ JsonDict = dict[str, Any]
 def why(trace_id: str, as_json: bool) -> None:
     """Tell the road of an alert, its incident, timers and deliveries."""
     with open_read_only():
-        receipt = recorder.find_receipt(trace_id.strip().lower())
-        trace = recorder.build_trace(receipt) if receipt else None
+        receipt = alert_trace.find_receipt(trace_id.strip().lower())
+        trace = alert_trace.build_trace(receipt) if receipt else None
     if trace is None:
         click.echo(to_printable(f"no alert with the trace_id {trace_id} (kept for 30 days)"), err=True)
         sys.exit(PROBLEMS_FOUND)
@@ -45,7 +45,11 @@ def format_lines(trace: JsonDict) -> Iterator[str]:
     if trace["replayed_at"]:
         yield f"taken up again {_format_time(trace['replayed_at'])} UTC"
     if trace["error"]:
-        yield trace["error"] if trace["error"].startswith(aside.DROPPED) else f"set aside: {trace['error']}"
+        yield (
+            trace["error"]
+            if trace["error"].startswith(dead_letters.DROPPED)
+            else f"set aside: {trace['error']}"
+        )
     for alert in trace["alerts"]:
         yield ""
         yield from _format_alert(alert)

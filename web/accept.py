@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from models import bulk
-from models.accounts import Account
-from models.applications import HEARTBEAT
-from models.base import STORE_ERRORS, connection, store
-from models.enums import IntegrationType
-from models.events import Receipt
-from models.prepared import Prepared, in_bound
-from models.routers import GlobalRouter
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.applications import HEARTBEAT
+from models.domain.enums import IntegrationType
+from models.store import bulk
+from models.store.base import STORE_ERRORS, connection, store
+from models.store.prepared import Prepared, in_bound
+from models.tables.accounts import Account
+from models.tables.events import Receipt
+from models.tables.routers import GlobalRouter
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline.sources import heartbeat
 from tocsin import metrics
 from workers import bell

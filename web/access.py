@@ -21,12 +21,12 @@ from typing import Any
 
 import peewee
 
-from models.accounts import Account, User
-from models.enums import TeamRole
-from models.incidents import Incident
-from models.services import Integration, Service
-from models.shortid import ALPHABET
-from models.teams import Team, TeamMember
+from models.domain.enums import TeamRole
+from models.domain.shortid import ALPHABET
+from models.tables.accounts import Account, User
+from models.tables.incidents import Incident
+from models.tables.services import Integration, Service
+from models.tables.teams import Team, TeamMember
 from web.auth import Viewer
 from web.errors import Forbidden, NotFound
 from web.permissions import OWN, Grants, is_allowed

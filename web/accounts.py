@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from models import founding, removal
-from models.accounts import Account, User, get_display_name
-from models.effects import Actor
-from models.enums import AccountRole, ActorKind, TeamRole
-from models.services import Service
-from models.teams import Team, TeamMember
-from models.users import ContactMethod
+from models.domain.effects import Actor
+from models.domain.enums import AccountRole, ActorKind, TeamRole
+from models.lifecycle import offboarding, provisioning
+from models.tables.accounts import Account, User, get_display_name
+from models.tables.services import Service
+from models.tables.teams import Team, TeamMember
+from models.tables.users import ContactMethod
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import Forbidden, NotFound, reject
@@ -123,7 +123,7 @@ def _check_email(row: User, email: str) -> None:
 
 def require_unused(account: Account, email: str, user: User | None = None) -> None:
     """BadRequest for an address that another member has. The account is locked, or two could get one."""
-    if founding.find_member(account, email) not in (None, user):
+    if provisioning.find_member(account, email) not in (None, user):
         reject("email", "This address is in the account already.")
 
 
@@ -135,7 +135,7 @@ def remove_member() -> None:
     with config_transaction():
         # Lanes that were at work are done, and later ones see what comes of this.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
-        removal.remove(_check_removable(lock_row(user)), actor, now())
+        offboarding.remove(_check_removable(lock_row(user)), actor, now())
     bell.enqueue_timers()
 
 

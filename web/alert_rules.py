@@ -5,11 +5,11 @@ from typing import Any
 
 from marshmallow import ValidationError, pre_load, validates_schema
 
-from models.enums import AlertConditionType, RuleType
-from models.ids import new_uuid
-from models.rules import AlertRule
-from models.services import Integration
-from models.teams import Team
+from models.domain.enums import AlertConditionType, RuleType
+from models.store.ids import new_uuid
+from models.tables.rules import AlertRule
+from models.tables.services import Integration
+from models.tables.teams import Team
 from pipeline import paths, rulesets
 from pipeline.conditions import BadRule, CompiledCondition, compile_rule, patterns
 from pipeline.conditions.literals import ALERT_TYPES, build_code_reader

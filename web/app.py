@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask, Response, current_app, g, request
 from werkzeug.exceptions import MethodNotAllowed
 
-from models.base import connection
+from models.store.base import connection
 from runtime.settings import Settings
 from web import auth, events, failures, health, metrics, openapi, wire
 from web.front import FastPath

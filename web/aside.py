@@ -12,10 +12,10 @@ import structlog
 from flask import current_app
 from marshmallow import fields
 
-from models import aside
-from models.accounts import get_display_name
-from models.aside import ChangeResult, DeadLetter, Key, Scope
-from models.shortid import ALPHABET
+from models.domain.shortid import ALPHABET
+from models.reports import dead_letters
+from models.reports.dead_letters import ChangeResult, DeadLetter, Key, Scope
+from models.tables.accounts import get_display_name
 from pipeline.topology import build_segments, find_segment
 from web import access, paging
 from web.auth import viewer
@@ -76,11 +76,11 @@ def index() -> dict[str, Any]:
     """List what was set aside, newest first, page by page."""
     who = viewer()
     scope = Scope(who.account.id, teams=None if who.is_admin else access.select_permitted_teams(who))
-    total = aside.select_keys(scope).count()
+    total = dead_letters.select_keys(scope).count()
     return paging.build_page(
-        aside.select_keys(scope, newest_first=True),
+        dead_letters.select_keys(scope, newest_first=True),
         paging.read_page(),
-        lambda rows: aside.load_all([Key(*row) for row in rows]),
+        lambda rows: dead_letters.load_all([Key(*row) for row in rows]),
         count=total,
     )
 
@@ -93,7 +93,7 @@ def retrieve(dead_letter_id: str) -> DeadLetter:
 def replay(dead_letter_id: str) -> dict[str, str]:
     """Take up again what was set aside, as if it had just come in."""
     found = _access(dead_letter_id)
-    changed = aside.replay([found.key], get_display_name(viewer().user))
+    changed = dead_letters.replay([found.key], get_display_name(viewer().user))
     if changed.ownerless:
         reject("id", "What it came in by was deleted: it can only be dropped.")
     _require_changed(changed)
@@ -104,7 +104,7 @@ def replay(dead_letter_id: str) -> dict[str, str]:
 
 def destroy(dead_letter_id: str) -> None:
     """Drop what was set aside: nobody will work on it any more."""
-    changed = aside.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
+    changed = dead_letters.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
     _require_changed(changed)
     log.info("dropped", ids=changed.ids)
 
@@ -112,7 +112,7 @@ def destroy(dead_letter_id: str) -> None:
 def _access(dead_letter_id: str) -> DeadLetter:
     """The one with this id: NotFound for another account's, Forbidden within."""
     identity = dead_letter_id if _SHORT.fullmatch(dead_letter_id) else dead_letter_id.lower()
-    found = aside.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
+    found = dead_letters.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
     if found is None or found.account != viewer().account.id:
         raise NotFound
     if found.team is None:

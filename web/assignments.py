@@ -4,13 +4,13 @@ from typing import Any
 
 from marshmallow import fields
 
-from models import facts
-from models.accounts import User, get_display_name
-from models.apply import apply
-from models.effects import ChangeSet
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentAssignment
-from models.teams import IncidentRole
+from models.domain import facts
+from models.domain.effects import ChangeSet
+from models.store.ids import new_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentAssignment
+from models.tables.teams import IncidentRole
+from models.write.apply import apply
 from pipeline import moves
 from web.auth import now, viewer
 from web.incident_parts import IncidentResource, get_actor, log_change

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from models.accounts import Account
+from models.tables.accounts import Account
 from web.errors import Throttled
 
 # Which request ends when nobody knows.

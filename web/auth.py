@@ -11,10 +11,10 @@ from datetime import datetime, timedelta
 import peewee
 from flask import g, request
 
-from models.accounts import Account, CustomRole, Token, User
-from models.base import STORE_ERRORS, store
-from models.enums import AccountRole
-from models.ids import digest
+from models.domain.enums import AccountRole
+from models.store.base import STORE_ERRORS, store
+from models.store.ids import digest
+from models.tables.accounts import Account, CustomRole, Token, User
 from web import permissions
 from web.errors import NotAuthenticated
 

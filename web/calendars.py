@@ -11,14 +11,14 @@ from typing import Any
 import peewee
 from flask import Response, request
 
-from models import links
-from models.accounts import Account, CustomRole, User, get_display_name
-from models.base import store
-from models.ids import derive_uuid, new_uuid
-from models.oncall import load_schedule_facts
-from models.prepared import in_list
-from models.schedules import Schedule, ScheduleOverride
-from models.teams import Team
+from models.lifecycle import signed_links
+from models.load.schedules import load_schedule_facts
+from models.store.base import store
+from models.store.ids import derive_uuid, new_uuid
+from models.store.prepared import in_list
+from models.tables.accounts import Account, CustomRole, User, get_display_name
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import Team
 from schedules.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
 from schedules.oncall import Shift
 from web import access, calendar_text, wire
@@ -114,10 +114,10 @@ def show(token: str) -> Response:
 
 
 def _build_address(parameters: Mapping[str, Any], **scope: Any) -> dict[str, str]:
-    feed = links.CalendarFeed.for_user(
+    feed = signed_links.CalendarFeed.for_user(
         _ensure_key(viewer().user), months=parameters.get("months") or DEFAULT_MONTHS, **scope
     )
-    return {"url": wire.build_url(f"/calendars/{links.get_signer().sign_feed(feed)}.ics")}
+    return {"url": wire.build_url(f"/calendars/{signed_links.get_signer().sign_feed(feed)}.ics")}
 
 
 def _ensure_key(user: User) -> User:
@@ -132,8 +132,8 @@ def _ensure_key(user: User) -> User:
 
 def _find_calendar(token: str) -> Calendar | None:
     try:
-        feed = links.read_feed(token)
-    except links.BadLink:
+        feed = signed_links.read_feed(token)
+    except signed_links.BadLink:
         return None
     user = _find_subscriber(feed)
     if user is None:
@@ -141,7 +141,7 @@ def _find_calendar(token: str) -> Calendar | None:
     return _build_for_schedule(feed, user) if feed.schedule else _build_for_person(feed, user)
 
 
-def _find_subscriber(feed: links.CalendarFeed) -> User | None:
+def _find_subscriber(feed: signed_links.CalendarFeed) -> User | None:
     """To whom the address was given, while it is good."""
     query = User.select(User, Account, CustomRole).join(Account)
     query = query.join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
@@ -149,7 +149,7 @@ def _find_subscriber(feed: links.CalendarFeed) -> User | None:
     return user if user is not None and feed.has_key_of(user) else None
 
 
-def _build_for_schedule(feed: links.CalendarFeed, user: User) -> Calendar | None:
+def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> Calendar | None:
     schedule = _select_schedules(user).where(Schedule.unique_id == feed.schedule).first()
     if schedule is None:
         return None
@@ -166,7 +166,7 @@ def _build_for_schedule(feed: links.CalendarFeed, user: User) -> Calendar | None
     return _fill(calendar, feed, user, [schedule])
 
 
-def _build_for_person(feed: links.CalendarFeed, user: User) -> Calendar:
+def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> Calendar:
     """All shifts of theirs are theirs to see, since they are paged in them."""
     overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
     in_layers = Schedule.layers.cast("TEXT").contains(user.username)
@@ -180,7 +180,9 @@ def _select_schedules(user: User) -> Any:
     return Schedule.select(Schedule, Team).join(Team).where(Team.account == user.account)
 
 
-def _fill(calendar: Calendar, feed: links.CalendarFeed, user: User, schedules: list[Schedule]) -> Calendar:
+def _fill(
+    calendar: Calendar, feed: signed_links.CalendarFeed, user: User, schedules: list[Schedule]
+) -> Calendar:
     """The calendar with the shifts of these schedules."""
     only = user.username if feed.own_only else None
     found = list_calendar_shifts(

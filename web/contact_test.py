@@ -5,12 +5,12 @@ from typing import Any
 
 from marshmallow import fields
 
-from models.accounts import get_display_name
-from models.base import store
-from models.enums import DELIVERABLE, MessageStatus
-from models.notices import Attempt, Message
-from models.trials import create_test_message
-from models.users import ContactMethod
+from models.domain.enums import DELIVERABLE, MessageStatus
+from models.lifecycle.test_messages import create_test_message
+from models.store.base import store
+from models.tables.accounts import get_display_name
+from models.tables.notifications import Attempt, Message
+from models.tables.users import ContactMethod
 from web.auth import now, viewer
 from web.errors import ApiError, reject
 from web.shapes import Moment, Schema, Text

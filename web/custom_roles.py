@@ -5,8 +5,8 @@ from typing import Any, NoReturn
 import peewee
 from marshmallow import fields, validate
 
-from models.accounts import Account, CustomRole, User
-from models.base import store
+from models.store.base import store
+from models.tables.accounts import Account, CustomRole, User
 from web import access, wire
 from web.auth import viewer
 from web.errors import reject

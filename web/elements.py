@@ -5,8 +5,8 @@ from typing import Any
 
 from marshmallow import fields, pre_load, validate
 
-from models.ids import new_uuid
-from models.teams import Priority, Sla, Tag, Team
+from models.store.ids import new_uuid
+from models.tables.teams import Priority, Sla, Tag, Team
 from web.permissions import get_permissions
 from web.resource import TeamElement
 from web.shapes import (

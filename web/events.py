@@ -10,11 +10,11 @@ from typing import Any
 from flask import Response, current_app, g, request
 from marshmallow import fields, validate
 
-from models import recorder
-from models.enums import AlertType, WorkState
-from models.events import Event, Receipt
-from models.loading import get_team_of_service
-from models.services import Service
+from models.domain.enums import AlertType, WorkState
+from models.load.lane import get_team_of_service
+from models.reports import alert_trace
+from models.tables.events import Event, Receipt
+from models.tables.services import Service
 from pipeline import identity
 from pipeline.alert import ParsedAlert
 from pipeline.sources import SOURCES, Source, generic, heartbeat
@@ -221,10 +221,10 @@ def get_status(trace_id: str) -> Response:
 
 
 def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
-    event = recorder.find_first_event(receipt, services)
+    event = alert_trace.find_first_event(receipt, services)
     integration = event.integration if event else receipt.integration
     answer: dict[str, Any] = {
-        "status": recorder.get_status(receipt, [event] if event else []),
+        "status": alert_trace.get_status(receipt, [event] if event else []),
         # What a router sent nowhere is no alert of anybody's (contract 4.7).
         "alert": event.unique_id if event and integration else None,
         "integration": {"name": integration.name} if integration else None,
@@ -232,7 +232,7 @@ def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
         "suppressed": bool(event and event.suppressed),
         "is_incident_created": bool(event and event.incident_created),
     }
-    if answer["status"] == recorder.STATE_NAMES[WorkState.DEAD_LETTER]:
+    if answer["status"] == alert_trace.STATE_NAMES[WorkState.DEAD_LETTER]:
         answer["error"] = receipt.error or (event and event.error) or "set aside"
     return answer
 
@@ -245,7 +245,7 @@ def _build_incident(event: Event | None) -> dict[str, Any] | None:
 
 
 def _find_receipt(trace_id: str) -> Receipt:
-    receipt = recorder.find_receipt(trace_id.lower()) if access.is_uuid(trace_id.lower()) else None
+    receipt = alert_trace.find_receipt(trace_id.lower()) if access.is_uuid(trace_id.lower()) else None
     if receipt is None:
         raise NotFound
     return receipt
@@ -260,7 +260,8 @@ def _access_receipt(trace_id: str) -> Receipt:
     if receipt.service_id is not None:
         access.require(viewer, get_team_of_service(receipt.service_id))
     elif (
-        not viewer.is_admin and recorder.find_first_event(receipt, _select_visible_services(receipt)) is None
+        not viewer.is_admin
+        and alert_trace.find_first_event(receipt, _select_visible_services(receipt)) is None
     ):
         raise Forbidden if receipt.router_id is not None else NotFound
     return receipt
@@ -278,4 +279,4 @@ def _select_visible_services(receipt: Receipt) -> Any:
 def get_trace(trace_id: str) -> dict[str, Any]:
     """The road of an alert: each stage with its reason, incident, timers and deliveries."""
     receipt = _access_receipt(trace_id)
-    return recorder.build_trace(receipt, _select_visible_services(receipt))
+    return alert_trace.build_trace(receipt, _select_visible_services(receipt))

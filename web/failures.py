@@ -8,7 +8,7 @@ import peewee
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
-from models.base import STORE_ERRORS
+from models.store.base import STORE_ERRORS
 from web import profile, wire
 from web.errors import ApiError, BadRequest, NotFound, TooLarge, Unavailable
 

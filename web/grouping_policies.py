@@ -4,8 +4,8 @@ from typing import Any
 
 from marshmallow import ValidationError, validate
 
-from models.rules import AlertGroupingPolicy
-from models.services import Service
+from models.tables.rules import AlertGroupingPolicy
+from models.tables.services import Service
 from pipeline import paths
 from web import access
 from web.auth import now, viewer

@@ -9,9 +9,9 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify
 
-from models import aside
-from models.accounts import Liveness
-from models.base import connection, store
+from models.reports import dead_letters as aside
+from models.store.base import connection, store
+from models.tables.accounts import Liveness
 from workers import bell
 
 blueprint = Blueprint("health", __name__)

@@ -5,12 +5,12 @@ from typing import Any
 
 from marshmallow import ValidationError, validates
 
-from models.applications import HEARTBEAT as APPLICATION
-from models.base import store
-from models.enums import IntegrationType
-from models.events import Entity
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.applications import HEARTBEAT as APPLICATION
+from models.domain.enums import IntegrationType
+from models.store.base import store
+from models.tables.events import Entity
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline.sources import heartbeat
 from web import access, wire
 from web.auth import now, viewer

@@ -6,11 +6,11 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.events import Event
-from models.incidents import Incident
-from models.prepared import in_list
-from models.services import Integration, Service
-from models.teams import Team
+from models.store.prepared import in_list
+from models.tables.events import Event
+from models.tables.incidents import Incident
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from web import access, alerts, paging, profile
 from web.auth import viewer
 from web.shapes import Boolean, List, Moment, Number, Reference, Schema, Text

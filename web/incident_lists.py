@@ -12,12 +12,12 @@ import peewee
 from flask import request
 from marshmallow import ValidationError, validate
 
-from models.accounts import User
-from models.enums import IncidentStatus
-from models.incidents import Incident, IncidentTag
-from models.postmortems import PostmortemIncident
-from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
+from models.domain.enums import IncidentStatus
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.postmortems import PostmortemIncident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from web import access, paging, wire
 from web.auth import viewer
 from web.errors import BadRequest

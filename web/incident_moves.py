@@ -9,13 +9,13 @@ from typing import Any
 
 from marshmallow import validate
 
-from models.apply import apply
-from models.base import store
-from models.directories import load_slas, lock_next_target
-from models.effects import ChangeSet, Effect, IncidentState
-from models.facts import IncidentContext
-from models.incidents import Incident
-from models.loading import LockedIncidents, list_slas, lock_incident, lock_with_children
+from models.domain.effects import ChangeSet, Effect, IncidentState
+from models.domain.facts import IncidentContext
+from models.load.lane import LockedIncidents, list_slas, lock_incident, lock_with_children
+from models.load.oncall_config import load_slas, lock_next_target
+from models.store.base import store
+from models.tables.incidents import Incident
+from models.write.apply import apply
 from pipeline import moves
 from web import access, wire
 from web.auth import now, viewer

@@ -5,9 +5,9 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.accounts import User, get_display_name
-from models.ids import new_short_id
-from models.incidents import Incident, IncidentNote
+from models.store.ids import new_short_id
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentNote
 from web import access, paging, profile, wire
 from web.auth import now, viewer
 from web.incident_parts import IncidentResource, log_change

@@ -2,12 +2,12 @@
 
 from contextlib import AbstractContextManager
 
-from models.accounts import get_display_name
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, ChangeSet, RecordLog
-from models.enums import ActorKind
-from models.incidents import Incident
+from models.domain.effects import Actor, ChangeSet, RecordLog
+from models.domain.enums import ActorKind
+from models.store.base import store
+from models.tables.accounts import get_display_name
+from models.tables.incidents import Incident
+from models.write.apply import apply
 from web import access
 from web.auth import now, viewer
 from web.permissions import get_permissions

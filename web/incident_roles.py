@@ -1,6 +1,6 @@
 """The parts that people play in an incident: contract section 3.11."""
 
-from models.teams import IncidentRole
+from models.tables.teams import IncidentRole
 from web.permissions import get_permissions
 from web.resource import TeamElement
 from web.shapes import LONG_TEXT, Moment, Number, Reference, Schema, Text

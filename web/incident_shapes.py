@@ -5,12 +5,12 @@ from typing import Any
 
 from marshmallow import fields, missing
 
-from models.accounts import User, get_display_name
-from models.enums import IncidentStatus, Urgency
-from models.incidents import Incident, IncidentTag
-from models.postmortems import Postmortem, PostmortemIncident
-from models.services import Service
-from models.teams import EscalationPolicy, Priority, Sla, Tag, Team
+from models.domain.enums import IncidentStatus, Urgency
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
 from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
 from web import profile
 from web.paging import PageSchema

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentTag
-from models.teams import Tag
+from models.store.ids import new_uuid
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.teams import Tag
 from web import access
 from web.auth import now
 from web.errors import NotFound, reject

@@ -4,10 +4,10 @@ from typing import Any
 
 import peewee
 
-from models.accounts import User
-from models.enums import TaskStatus
-from models.incidents import Incident, IncidentTask
-from models.teams import IncidentRole
+from models.domain.enums import TaskStatus
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentTask
+from models.tables.teams import IncidentRole
 from web.auth import viewer
 from web.incident_parts import IncidentResource, log_change
 from web.incident_shapes import Summary, Title

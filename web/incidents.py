@@ -7,18 +7,18 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from models.apply import apply
-from models.base import store
-from models.directories import load_people, lock_next_target
-from models.effects import Actor, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
-from models.enums import IncidentStatus, Urgency
-from models.facts import IncidentContext, OnCallConfig, ServiceFacts
-from models.ids import new_short_id
-from models.incidents import Incident
-from models.loading import load_service_config, lock_incident
-from models.services import Service
-from models.teams import Priority, Sla, Team
-from models.tellings import load_notifications
+from models.domain.effects import Actor, ChangeSet, Effect, IncidentState, RecordLog, SaveIncident
+from models.domain.enums import IncidentStatus, Urgency
+from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts
+from models.load.lane import load_service_config, lock_incident
+from models.load.notifications import load_notifications
+from models.load.oncall_config import load_people, lock_next_target
+from models.store.base import store
+from models.store.ids import new_short_id
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.teams import Priority, Sla, Team
+from models.write.apply import apply
 from pipeline import moves
 from schedules import targets
 from web import access, wire

@@ -5,10 +5,10 @@ from typing import Any
 from flask import request
 from marshmallow import fields
 
-from models.applications import APPLICATIONS
-from models.events import Event
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.applications import APPLICATIONS
+from models.tables.events import Event
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from web import access, incident_alerts, paging, profile
 from web.auth import viewer
 from web.shapes import Schema, Text

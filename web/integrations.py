@@ -4,12 +4,12 @@ from typing import Any
 
 from marshmallow import fields, validate
 
-from models.accounts import User
-from models.applications import APPLICATIONS, HEARTBEAT, Application
-from models.enums import IntegrationType, Urgency
-from models.ids import new_uuid
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.applications import APPLICATIONS, HEARTBEAT, Application
+from models.domain.enums import IntegrationType, Urgency
+from models.store.ids import new_uuid
+from models.tables.accounts import User
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from web import access, heartbeats, wire
 from web.auth import now, viewer
 from web.errors import reject

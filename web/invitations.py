@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from models import founding
-from models.accounts import Account, get_display_name
-from models.base import store
-from models.enums import AccountRole, ContactType, TeamRole
-from models.ids import new_uuid
-from models.invitations import create_invitation, find_last_invitation
-from models.teams import Team, TeamMember
+from models.domain.enums import AccountRole, ContactType, TeamRole
+from models.lifecycle import provisioning
+from models.lifecycle.invitations import create_invitation, find_last_invitation
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, get_display_name
+from models.tables.teams import Team, TeamMember
 from web import access, wire
 from web.accounts import require_grantable, require_unused
 from web.auth import now, viewer
@@ -91,7 +91,7 @@ def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
     require_grantable(role)
     email = person.pop("email")
     require_unused(account, email)
-    user = founding.create_user(account, email, role, now(), **person)
+    user = provisioning.create_user(account, email, role, now(), **person)
     create_invitation(user, get_display_name(viewer().user), now())
     return TeamMember.create(
         unique_id=new_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()

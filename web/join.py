@@ -6,10 +6,10 @@ that the person speaks with from now on. Works without JavaScript and loads noth
 
 from flask import Response
 
-from models import founding, links
-from models.accounts import Account, User, get_display_name
-from models.base import store
-from models.teams import Team, TeamMember
+from models.lifecycle import provisioning, signed_links
+from models.store.base import store
+from models.tables.accounts import Account, User, get_display_name
+from models.tables.teams import Team, TeamMember
 from web import openapi, wire
 from web.auth import now
 from web.pages import render_page
@@ -35,7 +35,7 @@ def join(token: str) -> Response:
         )
         if not joined.execute():
             return _render_error("used")
-        made = founding.issue_token(found, "joined", now())
+        made = provisioning.issue_token(found, "joined", now())
     addresses = {"profile": wire.build_url("/api/user/profile/"), "docs": wire.build_url(f"{openapi.DOCS}/")}
     return _render("joined", 200, found, token=made, **addresses)
 
@@ -43,14 +43,14 @@ def join(token: str) -> Response:
 def _find_invited(token: str) -> User | Response:
     """Whom the link invites, or the page that says why it does no more."""
     try:
-        invitation = links.read_invitation(token, now())
-    except links.ExpiredLink:
+        invitation = signed_links.read_invitation(token, now())
+    except signed_links.ExpiredLink:
         return _render_error("expired")
-    except links.BadLink:
+    except signed_links.BadLink:
         return _render_error("unknown")
     query = User.select(User, Account).join(Account).where(User.id == invitation.user)
     user: User | None = query.where(User.removed_at.is_null()).first()
-    if user is None or links.Invitation.for_user(user) != invitation:
+    if user is None or signed_links.Invitation.for_user(user) != invitation:
         return _render_error("unknown")
     return _render_error("used") if user.is_verified else user
 

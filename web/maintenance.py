@@ -4,10 +4,10 @@ from typing import Any
 
 from marshmallow import fields, pre_load, validate
 
-from models.ids import new_uuid
-from models.maintenance import Maintenance, MaintenanceService
-from models.services import Service
-from models.teams import Team
+from models.store.ids import new_uuid
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Service
+from models.tables.teams import Team
 from web.errors import reject
 from web.permissions import get_permissions
 from web.resource import Resource, attach

@@ -17,10 +17,10 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.metrics_core import Metric as MetricFamily
 
-from models import metrics as kept
-from models.base import store
-from models.enums import DELIVERABLE, ContactType
-from models.metrics import Series
+from models.domain.enums import DELIVERABLE, ContactType
+from models.reports import backlog as kept
+from models.reports.backlog import Series
+from models.store.base import store
 from tocsin.metrics import KINDS, METRICS, Metric, count_refused
 
 # Whoever asks more often than this gets the last answer again.

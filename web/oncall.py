@@ -7,10 +7,10 @@ from typing import Any
 
 from marshmallow import fields
 
-from models.accounts import User
-from models.directories import build_oncall_config
-from models.prepared import in_list
-from models.teams import EscalationPolicy, Team
+from models.load.oncall_config import build_oncall_config
+from models.store.prepared import in_list
+from models.tables.accounts import User
+from models.tables.teams import EscalationPolicy, Team
 from schedules.targets import OnCallResolver
 from web import access
 from web.auth import now, viewer

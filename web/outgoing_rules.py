@@ -1,7 +1,7 @@
 """Which incidents an outbound integration is told of: contract sections 3.12 and 4.8."""
 
-from models.rules import OutgoingRule
-from models.services import Integration
+from models.tables.rules import OutgoingRule
+from models.tables.services import Integration
 from web import access
 from web.auth import viewer
 from web.permissions import get_permissions

@@ -6,10 +6,10 @@ from typing import Any
 from flask import g
 from marshmallow import fields
 
-from models.accounts import User
-from models.oncall import load_schedule_facts
-from models.schedules import Schedule, ScheduleOverride
-from models.teams import Team
+from models.load.schedules import load_schedule_facts
+from models.tables.accounts import User
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import Team
 from schedules.coverage import EARLIEST, find_displaced
 from web import access, rate_limit
 from web.auth import now, viewer

@@ -12,17 +12,17 @@ from urllib.parse import urlsplit
 import peewee
 from flask import Response, current_app, make_response, redirect, request
 
-from models import links
-from models.accounts import User, get_display_name
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, AlertType, IncidentStatus, Urgency
-from models.events import Event
-from models.incidents import Incident, IncidentLog
-from models.loading import lock_incident
-from models.notices import Notification
-from models.services import Service
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, AlertType, IncidentStatus, Urgency
+from models.lifecycle import signed_links
+from models.load.lane import lock_incident
+from models.store.base import store
+from models.tables.accounts import User, get_display_name
+from models.tables.events import Event
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.write.apply import apply
 from pipeline import moves
 from pipeline.sources.cleaning import clean_url
 from pipeline.wording import format_time
@@ -77,10 +77,10 @@ def act(token: str) -> Response:
 def _open_link(token: str) -> OpenedLink | Response:
     """What the link is for, or the page that says why it is no more."""
     try:
-        link = links.read(token, now())
-    except links.ExpiredLink:
+        link = signed_links.read(token, now())
+    except signed_links.ExpiredLink:
         return render_page("gone.html", 410, expired=True)
-    except links.BadLink:
+    except signed_links.BadLink:
         return render_page("gone.html", 404, expired=False)
     query = (
         Notification.select(Notification, Incident, User, Service)

@@ -7,7 +7,7 @@ the team that the operation is about, or one of MEMBER, OWN, MANAGER and ADMIN. 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from models.enums import AccountRole, TeamRole
+from models.domain.enums import AccountRole, TeamRole
 
 # Any member of the account.
 MEMBER = "member"

@@ -6,12 +6,12 @@ from typing import Any
 import peewee
 from marshmallow import post_load
 
-from models.enums import AssigneeStrategy, TargetType
-from models.founding import build_assignment_settings
-from models.ids import new_uuid
-from models.schedules import Schedule
-from models.services import Service
-from models.teams import EscalationPolicy, Team
+from models.domain.enums import AssigneeStrategy, TargetType
+from models.lifecycle.provisioning import build_assignment_settings
+from models.store.ids import new_uuid
+from models.tables.schedules import Schedule
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Team
 from web.errors import reject
 from web.permissions import get_permissions
 from web.resource import Resource, is_in_account, lock_services

@@ -6,11 +6,11 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.accounts import User
-from models.base import store
-from models.enums import TaskStatus
-from models.tasks import PostIncidentTask
-from models.teams import Team
+from models.domain.enums import TaskStatus
+from models.store.base import store
+from models.tables.accounts import User
+from models.tables.tasks import PostIncidentTask
+from models.tables.teams import Team
 from web.paging import PageSchema
 from web.permissions import get_permissions
 from web.resource import Resource

@@ -5,12 +5,12 @@ from typing import Any
 
 from marshmallow import fields, pre_load
 
-from models.accounts import User, get_display_name
-from models.base import store
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.postmortems import Postmortem, PostmortemIncident
-from models.teams import Team
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.teams import Team
 from web.auth import now
 from web.errors import reject
 from web.permissions import get_permissions

@@ -7,9 +7,9 @@ import math
 from collections.abc import Sequence
 from datetime import datetime
 
-from models.accounts import Account
-from models.base import store
-from models.rate_limits import RateLimit
+from models.store.base import store
+from models.tables.accounts import Account
+from models.tables.rate_limits import RateLimit
 from web.errors import Throttled
 
 # How many requests in how many seconds, at most.

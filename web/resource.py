@@ -12,13 +12,13 @@ from typing import Any
 import peewee
 from flask import request
 
-from models.accounts import bump_version
-from models.base import store
-from models.enums import IncidentStatus
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.services import Service
-from models.teams import Team
+from models.domain.enums import IncidentStatus
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.teams import Team
 from web import access, paging, profile, wire
 from web.auth import now, viewer
 from web.errors import NotFound, reject

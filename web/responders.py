@@ -5,16 +5,16 @@ from typing import Any
 import peewee
 from marshmallow import fields
 
-from models.accounts import User, get_display_name
-from models.apply import apply
-from models.directories import load_people
-from models.effects import ChangeSet
-from models.enums import ResponseStatus
-from models.ids import new_short_id
-from models.incidents import Incident, IncidentResponder
-from models.loading import lock_incident
-from models.teams import EscalationPolicy
-from models.writing.notices import cancel_by_key
+from models.domain.effects import ChangeSet
+from models.domain.enums import ResponseStatus
+from models.load.lane import lock_incident
+from models.load.oncall_config import load_people
+from models.store.ids import new_short_id
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentResponder
+from models.tables.teams import EscalationPolicy
+from models.write.apply import apply
+from models.write.notifications import cancel_by_key
 from schedules.responders import ResponderRequest, build_key_prefix, request_responders
 from web import wire
 from web.auth import now, viewer

@@ -13,14 +13,14 @@ from typing import Any
 from flask import request
 from marshmallow import fields
 
-from models import rotas
-from models.accounts import User, get_display_name
-from models.directories import load_people
-from models.facts import OnCallConfig, ScheduleFacts, ScheduleOverview
-from models.oncall import list_usernames
-from models.prepared import in_list
-from models.schedules import Schedule
-from models.teams import Team
+from models.domain.facts import OnCallConfig, ScheduleFacts, ScheduleOverview
+from models.load import schedule_overview
+from models.load.oncall_config import load_people
+from models.load.schedules import list_usernames
+from models.store.prepared import in_list
+from models.tables.accounts import User, get_display_name
+from models.tables.schedules import Schedule
+from models.tables.teams import Team
 from schedules import coverage, problems
 from schedules.coverage import EARLIEST, FullShift
 from schedules.notices import get_recipient
@@ -175,7 +175,7 @@ def get_on_call(schedule_id: str) -> dict[str, Any]:
 
 
 def _access(schedule_id: str) -> Schedule:
-    rows = rotas.select_schedules(Team.account == viewer().account)
+    rows = schedule_overview.select_schedules(Team.account == viewer().account)
     row: Schedule = access.find(rows, Schedule.unique_id, schedule_id)
     access.require(viewer(), row.team_id)
     return row
@@ -203,12 +203,12 @@ class _ScheduleView:
     @classmethod
     def of(cls, row: Schedule, start: datetime, end: datetime) -> "_ScheduleView":
         # Shifts are told whole: overrides of long ago may have cut those that still go on.
-        (overview,) = rotas.load_overviews([row], EARLIEST)
+        (overview,) = schedule_overview.load_overviews([row], EARLIEST)
         overrides = tuple(
             each for each in overview.schedule.overrides if each.start < end and each.end > start
         )
         usernames = list_usernames(replace(overview.schedule, overrides=overrides))
-        return cls(overview, rotas.find_members(row.team.account_id, usernames))
+        return cls(overview, schedule_overview.find_members(row.team.account_id, usernames))
 
     @property
     def schedule(self) -> ScheduleFacts:
@@ -245,7 +245,7 @@ class _ScheduleView:
 
     def _find_related(self, found: list[Shift], start: datetime) -> list[ScheduleFacts]:
         """What else may put those on call who are by this schedule, as far as the viewer may read it."""
-        named_schedules = rotas.find_schedules_naming(
+        named_schedules = schedule_overview.find_schedules_naming(
             {shift.username for shift in found}, access.select_permitted_teams(viewer()), start
         )
         return [other for other in named_schedules if other.row != self.schedule.row]

@@ -8,12 +8,12 @@ from typing import Any
 
 from marshmallow import fields, pre_load
 
-from models.accounts import Account
-from models.enums import IntegrationType, RouterAction
-from models.ids import new_uuid
-from models.routers import GlobalRouter, RouterRule
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.enums import IntegrationType, RouterAction
+from models.store.ids import new_uuid
+from models.tables.accounts import Account
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from web import access, wire
 from web.auth import viewer
 from web.errors import reject

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models.accounts import User, get_display_name
-from models.enums import RuleAction
-from models.ids import new_uuid
-from models.schedules import Schedule
-from models.tasks import TaskTemplate
-from models.teams import IncidentRole, Priority, Sla, Tag, Team
+from models.domain.enums import RuleAction
+from models.store.ids import new_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.schedules import Schedule
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import IncidentRole, Priority, Sla, Tag, Team
 from pipeline.actions import REFERENCE_FIELDS
 from pipeline.conditions.literals import ALERT_TYPES, build_code_reader
 from web import access

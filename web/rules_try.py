@@ -8,14 +8,14 @@ import msgspec
 import peewee
 from marshmallow import fields, validate
 
-from models.applications import APPLICATIONS
-from models.enums import RuleType, Urgency
-from models.events import Event, Receipt
-from models.facts import AlertRuleFacts, IntegrationFacts, LaneFacts, OnCallConfig, ServiceFacts
-from models.ids import new_uuid
-from models.loading import load_lane
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.applications import APPLICATIONS
+from models.domain.enums import RuleType, Urgency
+from models.domain.facts import AlertRuleFacts, IntegrationFacts, LaneFacts, OnCallConfig, ServiceFacts
+from models.load.lane import load_lane
+from models.store.ids import new_uuid
+from models.tables.events import Event, Receipt
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline import actions, wishes
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace

@@ -12,11 +12,11 @@ from typing import Any
 
 from marshmallow import ValidationError, validates_schema
 
-from models.accounts import Account, User
-from models.enums import RestrictionType, TargetType
-from models.ids import new_uuid
-from models.schedules import Schedule, ScheduleOverride
-from models.teams import EscalationPolicy, Team
+from models.domain.enums import RestrictionType, TargetType
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, User
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import EscalationPolicy, Team
 from web.auth import now, viewer
 from web.permissions import get_permissions
 from web.policies import sort_by_position

@@ -7,12 +7,12 @@ from typing import Any
 import peewee
 from flask import request
 
-from models.accounts import User
-from models.enums import Collation, ServiceStatus
-from models.services import Service
-from models.tasks import TaskTemplate
-from models.teams import EscalationPolicy, Priority, Sla, Team
-from models.windows import load_windows
+from models.domain.enums import Collation, ServiceStatus
+from models.load.maintenance import load_windows
+from models.tables.accounts import User
+from models.tables.services import Service
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, Priority, Sla, Team
 from schedules.windows import find_in_force, was_in_force
 from web.auth import now, viewer
 from web.errors import reject

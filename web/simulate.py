@@ -11,8 +11,8 @@ import msgspec
 from flask import current_app
 from marshmallow import fields
 
-from models.services import Integration, Service
-from models.teams import Team
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline.simulation import MAX_DURATION
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody

@@ -5,8 +5,8 @@ from typing import Any
 import peewee
 from marshmallow import validate
 
-from models.tasks import TaskTemplate, TemplateTask
-from models.teams import IncidentRole
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import IncidentRole
 from web.permissions import get_permissions
 from web.resource import OrderedResource, TeamElement
 from web.services import get_team_row

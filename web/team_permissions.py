@@ -3,7 +3,7 @@
 from flask import request
 from marshmallow import validate
 
-from models.teams import Team
+from models.tables.teams import Team
 from web import access, wire
 from web.auth import viewer
 from web.permissions import TEAM_PERMISSIONS

@@ -5,13 +5,13 @@ from typing import Any
 
 from marshmallow import fields
 
-from models import founding
-from models.accounts import Account, User
-from models.enums import IncidentStatus, TeamRole
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.services import Service
-from models.teams import EscalationPolicy, IncidentRole, Team, TeamMember
+from models.domain.enums import IncidentStatus, TeamRole
+from models.lifecycle import provisioning
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, User
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from web import access
 from web.auth import now, viewer
 from web.errors import reject
@@ -81,7 +81,7 @@ class Teams(Resource):
         return rows
 
     def insert(self, parent: Account, values: dict[str, Any]) -> Team:
-        return founding.create_team(parent, values["name"], viewer().user, now())
+        return provisioning.create_team(parent, values["name"], viewer().user, now())
 
     def find_row(self, **ids: str) -> tuple[Account, Team]:
         team = access.access_team(viewer(), ids["team_id"])

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from models import history
+from models.reports import incident_timeline
 from web import access, paging
 from web.auth import viewer
 from web.shapes import List, Moment, Number, Schema, Text
@@ -72,9 +72,9 @@ TIMELINE = TimelineSchema()
 def index(incident: str) -> dict[str, Any]:
     """Tell all that happened to an incident, oldest first, page by page."""
     row = access.access_incident(viewer(), incident)
-    keys = history.select_entries(row)
+    keys = incident_timeline.select_entries(row)
 
     def show(page: list[Any]) -> list[Any]:
-        return history.load_entries((kind, number) for kind, number, _ in page)
+        return incident_timeline.load_entries((kind, number) for kind, number, _ in page)
 
     return paging.build_page(keys, paging.read_page(), show, count=keys.count())

@@ -4,8 +4,8 @@ from typing import Any
 
 from marshmallow import fields
 
-from models.enums import AccountRole
-from models.teams import Team
+from models.domain.enums import AccountRole
+from models.tables.teams import Team
 from web import access
 from web.auth import viewer
 from web.permissions import ACCOUNT_PERMISSIONS

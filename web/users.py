@@ -8,10 +8,10 @@ from typing import Any
 from flask import request
 from marshmallow import fields
 
-from models import founding
-from models.accounts import User
-from models.enums import ContactType, Urgency
-from models.users import ContactMethod, ForwardingRule, NotificationRule
+from models.domain.enums import ContactType, Urgency
+from models.lifecycle import provisioning
+from models.tables.accounts import User
+from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 from web import access
 from web.auth import now, viewer
 from web.errors import reject
@@ -89,7 +89,7 @@ class Contacts(UserResource):
         return values
 
     def insert(self, parent: User, values: dict[str, Any]) -> ContactMethod:
-        return founding.create_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
+        return provisioning.create_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
 
 
 class NotificationRules(UserResource):

@@ -6,8 +6,8 @@ from typing import Any
 import dramatiq
 import structlog
 
-from models.base import STORE_ERRORS
-from models.enums import DELIVERABLE
+from models.domain.enums import DELIVERABLE
+from models.store.base import STORE_ERRORS
 from pipeline.topology import build_segments
 from runtime.settings import Settings
 from workers import bell, deliver, heartbeats, maintenance, replanning, road, routing, timers

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 import peewee
 
-from models.apply import Conflict
-from models.base import db
+from models.store.base import db
+from models.write.apply import Conflict
 
 # More in a row are no coincidence: then something is wrong with the alert itself.
 MAX_ATTEMPTS = 5

@@ -10,11 +10,11 @@ from functools import partial
 
 import structlog
 
-from models.base import STORE_ERRORS, connection, store
-from models.effects import Actor
-from models.enums import ActorKind, IncidentStatus
-from models.incident_states import list_open_incidents, list_resolved_with_timers
-from models.incidents import Incident
+from models.domain.effects import Actor
+from models.domain.enums import ActorKind, IncidentStatus
+from models.load.incidents import list_open_incidents, list_resolved_with_timers
+from models.store.base import STORE_ERRORS, connection, store
+from models.tables.incidents import Incident
 from tocsin import metrics
 from workers.planning import Cause, Difference, PageLoader, count_timers, load_pages, reconcile
 

@@ -20,7 +20,7 @@ import structlog
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from models.enums import ContactType
+from models.domain.enums import ContactType
 from pipeline.topology import Segment, build_segments, find_segment
 
 log = structlog.get_logger()

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Generic, TypeVar
 
-from models.effects import IncidentState
-from models.facts import LaneFacts, OnCallConfig
-from models.loading import (
+from models.domain.effects import IncidentState
+from models.domain.facts import LaneFacts, OnCallConfig
+from models.load.lane import (
     ConfigKeys,
     build_service,
     get_router_version,
@@ -22,8 +22,8 @@ from models.loading import (
     load_lane,
     load_router,
 )
-from models.routers import GlobalRouter
-from models.services import Service
+from models.tables.routers import GlobalRouter
+from models.tables.services import Service
 from pipeline.routing import CompiledRouter
 from pipeline.rulesets import RuleSet
 

@@ -12,9 +12,9 @@ from threading import get_ident
 
 import structlog
 
-from models.base import STORE_ERRORS, connection, store
-from models.enums import ContactType
-from models.notices import Message
+from models.domain.enums import ContactType
+from models.store.base import STORE_ERRORS, connection, store
+from models.tables.notifications import Message
 from runtime.settings import Settings
 from tocsin import metrics
 from workers.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError

@@ -8,10 +8,10 @@ from typing import Any
 
 import peewee
 
-from models.enums import TimerKind
-from models.incidents import Incident
-from models.prepared import Prepared, bind, in_bound
-from models.timers import Timer
+from models.domain.enums import TimerKind
+from models.store.prepared import Prepared, bind, in_bound
+from models.tables.incidents import Incident
+from models.tables.timers import Timer
 
 # Due timers that a look takes, the oldest first.
 MAX_TIMERS = 5_000

@@ -4,11 +4,11 @@ from datetime import datetime
 
 import peewee
 
-from models.accounts import User
-from models.enums import ContactType, NotificationStatus
-from models.ids import hash_message_id
-from models.notices import Message, Notification
-from models.users import ContactMethod
+from models.domain.enums import ContactType, NotificationStatus
+from models.store.ids import hash_message_id
+from models.tables.accounts import User
+from models.tables.notifications import Message, Notification
+from models.tables.users import ContactMethod
 
 # How the key of a notice to the account's address ends (schedules/escalation.py).
 ACCOUNT_SUFFIX = ":account:-"

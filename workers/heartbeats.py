@@ -12,15 +12,15 @@ from typing import Any
 import peewee
 import structlog
 
-from models import bulk
-from models.base import STORE_ERRORS, connection, store
-from models.bulk import Record
-from models.enums import IntegrationType, ServiceStatus, WorkState
-from models.events import Event, Receipt
-from models.ids import derive_uuid
-from models.prepared import Prepared, in_bound, in_list
-from models.services import Integration, Service
-from models.teams import Team
+from models.domain.enums import IntegrationType, ServiceStatus, WorkState
+from models.store import bulk
+from models.store.base import STORE_ERRORS, connection, store
+from models.store.bulk import Record
+from models.store.ids import derive_uuid
+from models.store.prepared import Prepared, in_bound, in_list
+from models.tables.events import Event, Receipt
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline.sources import heartbeat
 from schedules.absences import Expectation, Observation, extend_deadline
 from workers import bell, presence

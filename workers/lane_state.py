@@ -4,10 +4,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from models.base import store
-from models.directories import load_next_targets
-from models.enums import Collation, RuleAction
-from models.incident_states import (
+from models.domain.enums import Collation, RuleAction
+from models.load.incidents import (
     count_firing,
     load_entities,
     load_open_children,
@@ -15,7 +13,9 @@ from models.incident_states import (
     load_responders,
     load_roles,
 )
-from models.services import Service
+from models.load.oncall_config import load_next_targets
+from models.store.base import store
+from models.tables.services import Service
 from pipeline.state import EntityKey, LaneState, PastIncident
 from schedules.notices import LATE_AFTER
 from workers import configuration

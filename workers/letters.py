@@ -10,17 +10,24 @@ from typing import Any, NamedTuple, cast
 
 import peewee
 
-from models import links
-from models.accounts import Account, User, get_display_name
-from models.enums import AlertType, IncidentStatus, MessageKind, NotificationKind, NotificationStatus, Urgency
-from models.events import Event
-from models.incidents import Incident
-from models.links import Invitation, Link
-from models.notices import Message, Notification
-from models.prepared import Prepared, bind
-from models.services import Service
-from models.teams import Team, TeamMember
-from models.users import ContactMethod
+from models.domain.enums import (
+    AlertType,
+    IncidentStatus,
+    MessageKind,
+    NotificationKind,
+    NotificationStatus,
+    Urgency,
+)
+from models.lifecycle import signed_links
+from models.lifecycle.signed_links import Invitation, Link
+from models.store.prepared import Prepared, bind
+from models.tables.accounts import Account, User, get_display_name
+from models.tables.events import Event
+from models.tables.incidents import Incident
+from models.tables.notifications import Message, Notification
+from models.tables.services import Service
+from models.tables.teams import Team, TeamMember
+from models.tables.users import ContactMethod
 from pipeline.wording import (
     IncidentSummary,
     InvitationDetails,
@@ -168,7 +175,7 @@ def _render_invitation(
     if user.is_verified:
         return RenderedMessage(None)
     teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
-    link = f"{public_url}/join/{links.get_signer().sign_invitation(Invitation.for_user(user), now)}"
+    link = f"{public_url}/join/{signed_links.get_signer().sign_invitation(Invitation.for_user(user), now)}"
     invited = InvitationDetails(user.account.name, [team.name for team in teams], inviter, link)
     return _render(recipient, build_invitation_text(invited, recipient.reader), now)
 
@@ -190,7 +197,7 @@ def _build_lines(
 ) -> list[IncidentSummary]:
     """Each incident once, though two rules of a person may lead to the same contact."""
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
-    levels, signer = dict(_LEVELS.rows(message=message_row)), links.get_signer()
+    levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
     return [
         IncidentSummary(
             number=notification.number,
@@ -208,7 +215,7 @@ def _build_lines(
 
 
 def _build_link(
-    signer: links.Signer, notification: _PendingNotification, public_url: str, now: datetime
+    signer: signed_links.Signer, notification: _PendingNotification, public_url: str, now: datetime
 ) -> str:
     link = Link(notification.incident, notification.user, notification.notification)
     return f"{public_url}/i/{signer.sign(link, now)}"

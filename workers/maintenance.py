@@ -11,16 +11,16 @@ from typing import Any
 
 import structlog
 
-from models import bulk
-from models.base import STORE_ERRORS, connection, store
-from models.enums import ServiceStatus, WorkState
-from models.events import Entity, Event, Receipt
-from models.facts import WindowFacts
-from models.loading import lock_service
-from models.prepared import Prepared, bind
-from models.services import Integration, Service
-from models.teams import Team
-from models.windows import load_windows
+from models.domain.enums import ServiceStatus, WorkState
+from models.domain.facts import WindowFacts
+from models.load.lane import lock_service
+from models.load.maintenance import load_windows
+from models.store import bulk
+from models.store.base import STORE_ERRORS, connection, store
+from models.store.prepared import Prepared, bind
+from models.tables.events import Entity, Event, Receipt
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
 from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE
 from schedules.windows import find_in_force

@@ -10,10 +10,10 @@ from typing import Any
 import peewee
 import structlog
 
-from models.base import store
-from models.enums import WorkState
-from models.events import Event, Receipt
-from models.loading import lock_service
+from models.domain.enums import WorkState
+from models.load.lane import lock_service
+from models.store.base import store
+from models.tables.events import Event, Receipt
 from workers import bell, telling
 
 log = structlog.get_logger()

@@ -6,11 +6,11 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
-from models import bulk
-from models.base import store
-from models.enums import AttemptOutcome, MessageStatus, NotificationStatus
-from models.notices import Attempt, Message, Notification
-from models.prepared import Prepared, bind, in_bound
+from models.domain.enums import AttemptOutcome, MessageStatus, NotificationStatus
+from models.store import bulk
+from models.store.base import store
+from models.store.prepared import Prepared, bind, in_bound
+from models.tables.notifications import Attempt, Message, Notification
 from schedules.retries import get_next_attempt
 from workers.fallback import notify_account
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from models.base import store
+from models.store.base import store
 
 # Where a lane holds the whole store (SQLite), what others wait for must be short, whatever the machine.
 MAX_STORE_HOLD_S = 0.04

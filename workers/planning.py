@@ -11,9 +11,7 @@ from datetime import datetime
 
 import structlog
 
-from models.apply import apply
-from models.base import Busy, store
-from models.effects import (
+from models.domain.effects import (
     Actor,
     ChangeSet,
     Effect,
@@ -23,10 +21,12 @@ from models.effects import (
     SaveIncident,
     TimerState,
 )
-from models.enums import TimerKind
-from models.facts import OnCallConfig, ServiceFacts
-from models.loading import load_services, lock_with_children
-from models.timer_states import find_fired, load_pending_timers
+from models.domain.enums import TimerKind
+from models.domain.facts import OnCallConfig, ServiceFacts
+from models.load.lane import load_services, lock_with_children
+from models.load.timers import find_fired, load_pending_timers
+from models.store.base import Busy, store
+from models.write.apply import apply
 from schedules import escalation
 from schedules.timers import get_expected_timers
 from workers import bell, configuration

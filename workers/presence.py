@@ -8,9 +8,9 @@ from typing import Any
 
 import structlog
 
-from models import metrics
-from models.accounts import Liveness
-from models.base import store
+from models.reports import backlog
+from models.store.base import store
+from models.tables.accounts import Liveness
 from schedules.absences import Observation, Outage, WebProcess, observe
 
 log = structlog.get_logger()
@@ -26,7 +26,7 @@ def check_availability(now: datetime) -> Observation | None:
     row = Liveness.get_or_none(Liveness.process == PROCESS)
     saved = None if row is None else _parse(row)
     web_processes = [
-        WebProcess(process.started_at, process.seen_at or now) for process in metrics.list_recent("web")
+        WebProcess(process.started_at, process.seen_at or now) for process in backlog.list_recent("web")
     ]
     current, is_certain = observe(saved, web_processes, now)
     if current is None:

@@ -9,10 +9,10 @@ from functools import partial
 
 import structlog
 
-from models.base import connection
-from models.effects import Actor
-from models.enums import ActorKind
-from models.incident_states import list_open_incidents_with
+from models.domain.effects import Actor
+from models.domain.enums import ActorKind
+from models.load.incidents import list_open_incidents_with
+from models.store.base import connection
 from workers.planning import Cause, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 import peewee
 
-from models.base import connection, store
-from models.enums import IncidentStatus, WorkState
-from models.events import Entity, Event, Receipt
-from models.incidents import Incident
+from models.domain.enums import IncidentStatus, WorkState
+from models.store.base import connection, store
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident
 
 # How long the road of an alert can be told (contract, section 6).
 RETENTION = timedelta(days=30)

@@ -14,14 +14,14 @@ from time import thread_time
 
 import structlog
 
-from models.apply import apply
-from models.base import STORE_ERRORS, connection, db, store
-from models.effects import ChangeSet
-from models.enums import WorkState
-from models.events import Event, Receipt
-from models.loading import lock_services
-from models.prepared import Prepared, in_bound
-from models.services import Service
+from models.domain.effects import ChangeSet
+from models.domain.enums import WorkState
+from models.load.lane import lock_services
+from models.store.base import STORE_ERRORS, connection, db, store
+from models.store.prepared import Prepared, in_bound
+from models.tables.events import Event, Receipt
+from models.tables.services import Service
+from models.write.apply import apply
 from pipeline.road import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.stages.normalize import parse_alerts
 from pipeline.state import LaneState

@@ -9,13 +9,13 @@ from time import thread_time
 
 import structlog
 
-from models.apply import apply
-from models.base import STORE_ERRORS, connection, store
-from models.effects import ChangeSet, EventState
-from models.enums import WorkState
-from models.events import Receipt
-from models.loading import lock_router, lock_service
-from models.routers import GlobalRouter
+from models.domain.effects import ChangeSet, EventState
+from models.domain.enums import WorkState
+from models.load.lane import lock_router, lock_service
+from models.store.base import STORE_ERRORS, connection, store
+from models.tables.events import Receipt
+from models.tables.routers import GlobalRouter
+from models.write.apply import apply
 from pipeline.routing import CompiledRouter, RouterRequest
 from pipeline.topology import AFTER_ROUTING
 from tocsin import metrics

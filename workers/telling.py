@@ -5,10 +5,10 @@ from datetime import datetime
 
 import structlog
 
-from models.apply import apply
-from models.base import STORE_ERRORS, db
-from models.effects import ChangeSet
-from models.services import Service
+from models.domain.effects import ChangeSet
+from models.store.base import STORE_ERRORS, db
+from models.tables.services import Service
+from models.write.apply import apply
 from pipeline import unreadable
 from pipeline.state import EntityKey, LaneState
 from workers import anew, lane_state

@@ -2,11 +2,11 @@
 
 from datetime import timedelta
 
-from models.base import connection, store
-from models.enums import MessageStatus, WorkState
-from models.events import Event, Receipt
-from models.notices import Message
-from models.timers import Timer
+from models.domain.enums import MessageStatus, WorkState
+from models.store.base import connection, store
+from models.tables.events import Event, Receipt
+from models.tables.notifications import Message
+from models.tables.timers import Timer
 from workers import bell
 
 # Waiting longer than this means that a bell was lost (design, section 6).

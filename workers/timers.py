@@ -14,13 +14,13 @@ from time import monotonic, thread_time
 
 import structlog
 
-from models import bulk
-from models.apply import apply
-from models.base import STORE_ERRORS, Busy, connection, store
-from models.effects import ChangeSet, Effect, IncidentState, ReconcileTimers, SaveIncident, TimerState
-from models.facts import IncidentContext
-from models.loading import LockedIncidents, lock_with_children
-from models.timers import Timer
+from models.domain.effects import ChangeSet, Effect, IncidentState, ReconcileTimers, SaveIncident, TimerState
+from models.domain.facts import IncidentContext
+from models.load.lane import LockedIncidents, lock_with_children
+from models.store import bulk
+from models.store.base import STORE_ERRORS, Busy, connection, store
+from models.tables.timers import Timer
+from models.write.apply import apply
 from schedules import due
 from tocsin import metrics
 from workers import bell, configuration

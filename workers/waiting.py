@@ -7,9 +7,9 @@ from typing import Any
 
 import peewee
 
-from models.enums import AlertType, WorkState
-from models.events import Event, Receipt
-from models.prepared import Prepared, bind, in_bound
+from models.domain.enums import AlertType, WorkState
+from models.store.prepared import Prepared, bind, in_bound
+from models.tables.events import Event, Receipt
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.road import AlertInProgress, parse_options
 from pipeline.routing import RouterRequest

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import structlog
 
-from models.base import STORE_ERRORS
-from models.enums import DELIVERABLE
+from models.domain.enums import DELIVERABLE
+from models.store.base import STORE_ERRORS
 from workers import bell, deliver, heartbeats, maintenance, road, routing, timers
 
 log = structlog.get_logger()

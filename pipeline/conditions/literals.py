@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-from models.enums import AlertType, Urgency
+from models.domain.enums import AlertType, Urgency
 from pipeline.conditions.bad import quote
 
 Reader = Callable[[Any], Any]

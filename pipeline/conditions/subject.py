@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from models.enums import Urgency
+from models.domain.enums import Urgency
 from pipeline import paths
 from pipeline.alert import Alert
 from pipeline.conditions import catalogue

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from models.effects import (
+from models.domain.effects import (
     Actor,
     CancelNotifications,
     Effect,
@@ -12,8 +12,8 @@ from models.effects import (
     RecordLog,
     ReleaseEntities,
 )
-from models.enums import SLA_KINDS, IncidentStatus, NotificationKind
-from models.facts import OnCallConfig, ServiceFacts
+from models.domain.enums import SLA_KINDS, IncidentStatus, NotificationKind
+from models.domain.facts import OnCallConfig, ServiceFacts
 from pipeline.moves.chain import (
     EMPTY_CONFIG,
     clear_snooze,

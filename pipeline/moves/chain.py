@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import datetime
 
-from models.effects import (
+from models.domain.effects import (
     Actor,
     ApplyTaskTemplate,
     CreateNotification,
@@ -15,8 +15,8 @@ from models.effects import (
     SaveIncident,
     restarted_escalation,
 )
-from models.enums import NotificationKind
-from models.facts import OnCallConfig, PersonFacts, ServiceFacts
+from models.domain.enums import NotificationKind
+from models.domain.facts import OnCallConfig, PersonFacts, ServiceFacts
 from schedules import escalation, timers
 from schedules.notices import build_notifications, get_recipient, get_routing_time
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from models.effects import Actor, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
-from models.enums import IncidentStatus
-from models.facts import OnCallConfig, ServiceFacts
+from models.domain.effects import Actor, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
+from models.domain.enums import IncidentStatus
+from models.domain.facts import OnCallConfig, ServiceFacts
 from pipeline.moves.answers import change_status
 from pipeline.moves.chain import (
     EMPTY_CONFIG,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from models.effects import (
+from models.domain.effects import (
     Actor,
     AssignRole,
     CancelNotifications,
@@ -13,8 +13,8 @@ from models.effects import (
     RecordLog,
     SaveIncident,
 )
-from models.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
-from models.facts import NotificationFacts, OnCallConfig, PersonFacts, Reference, ServiceFacts
+from models.domain.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
+from models.domain.facts import NotificationFacts, OnCallConfig, PersonFacts, Reference, ServiceFacts
 from pipeline.moves.chain import end_snooze, restart_escalation, save_with_timers, start_escalation
 from schedules.notices import build_notifications, get_recipient, get_routing_time, rebuild_notifications
 from schedules.targets import choose_assignee

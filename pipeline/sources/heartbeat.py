@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
-from models.enums import AlertType
+from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
 from pipeline.sources.cleaning import clean_line, clean_text
 from pipeline.sources.generic import decode_object

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from models.enums import AlertType
+from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
 from pipeline.sources.body import BadBody, check_payload, decode, parse_time
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url

@@ -3,16 +3,8 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from models.effects import (
-    Decision,
-    Effect,
-    EntityState,
-    IncidentState,
-    SaveEntity,
-    proceed,
-    stop,
-)
-from models.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from models.domain.effects import Decision, Effect, EntityState, IncidentState, SaveEntity, proceed, stop
+from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from pipeline import moves
 from pipeline.additions import build_details
 from pipeline.alert import Alert, get_actor

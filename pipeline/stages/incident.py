@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from models.effects import Decision, Effect, IncidentState, SaveEntity, SaveIncident, proceed, stop
-from models.enums import Collation, IncidentStatus
-from models.facts import ServiceFacts
+from models.domain.effects import Decision, Effect, IncidentState, SaveEntity, SaveIncident, proceed, stop
+from models.domain.enums import Collation, IncidentStatus
+from models.domain.facts import ServiceFacts
 from pipeline import actions, identity, moves
 from pipeline.additions import build_details, build_tasks
 from pipeline.alert import Alert, get_actor

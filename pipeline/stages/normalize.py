@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime
 
-from models.effects import Decision, proceed
+from models.domain.effects import Decision, proceed
 from pipeline import identity
 from pipeline.alert import Alert, ParsedAlert
 from pipeline.sources import SOURCES

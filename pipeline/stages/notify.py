@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from models.effects import CreateNotification, Decision, stop
+from models.domain.effects import CreateNotification, Decision, stop
 from pipeline import identity, moves
 from pipeline.alert import Alert, get_actor
 from pipeline.state import LaneState

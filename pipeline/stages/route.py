@@ -6,7 +6,7 @@ was looked at, in a transaction of their own (pipeline/routing.py), and go on be
 
 from datetime import datetime
 
-from models.effects import Decision, proceed
+from models.domain.effects import Decision, proceed
 from pipeline.alert import Alert
 from pipeline.state import LaneState
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from models.effects import Decision, ExpectPing, proceed
+from models.domain.effects import Decision, ExpectPing, proceed
 from pipeline import wishes
 from pipeline.alert import Alert
 from pipeline.state import LaneState

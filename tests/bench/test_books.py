@@ -4,7 +4,7 @@ import pytest
 
 from bench.books import RunRows
 from bench.load import Accepted
-from models.enums import NotificationStatus, WorkState
+from models.domain.enums import NotificationStatus, WorkState
 
 ACCEPTED = [Accepted("t1", ("a",), 0.0), Accepted("t2", ("a",), 0.0)]
 

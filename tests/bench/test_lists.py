@@ -4,8 +4,8 @@ import pytest
 
 from bench.lists import QUESTIONS
 from bench.past import ALERTS, NOTES, write_sample_data
-from models.events import Event
-from models.incidents import Incident, IncidentNote
+from models.tables.events import Event
+from models.tables.incidents import Incident, IncidentNote
 from runtime.settings import load
 from web.app import create_app
 

@@ -17,7 +17,7 @@ from zenduty.apiV2.teams.services.integrations.models import Integration
 from zenduty.apiV2.teams.services.models import Service
 from zenduty.apiV2.teams.sla.models import SLA
 
-from models.applications import GENERIC
+from models.domain.applications import GENERIC
 from tests.waiting import wait_until
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from models.enums import AccountRole, TeamRole
+from models.domain.enums import AccountRole, TeamRole
 from tests.parts import skip_or_fail
 from web import permissions
 from web.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed

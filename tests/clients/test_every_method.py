@@ -25,7 +25,7 @@ from zenduty.apiV2.teams.schedules.models import Layer, Override, Restriction
 from zenduty.apiV2.teams.schedules.overrides import OverrideBuilder
 from zenduty.apiV2.teams.services.integrations.models import IntegrationAlert
 
-from models.applications import GENERIC, PROMETHEUS
+from models.domain.applications import GENERIC, PROMETHEUS
 from tests.clients.recording import list_classes, list_methods, record_calls
 from tests.clients.scene import ClientTeam, get_refusal
 from tests.waiting import wait_until

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from models.applications import GENERIC, HEARTBEAT
-from models.enums import WorkState
-from models.events import Receipt
+from models.domain.applications import GENERIC, HEARTBEAT
+from models.domain.enums import WorkState
+from models.tables.events import Receipt
 from tests import stores
 from tests.people import World
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from models.base import db
-from models.tables import TABLES
+from models.store.base import db
+from models.tables.all import TABLES
 from tests.contract.matrix import name, tried
 from tests.contract.operations import OPERATIONS
 from tests.contract.stock import build_step

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from models.events import Event, Receipt
-from models.ids import new_short_id
-from models.incidents import Incident
-from models.services import Integration
-from models.shortid import ALPHABET
+from models.domain.shortid import ALPHABET
+from models.store.ids import new_short_id
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.services import Integration
 from tests.contract.matrix import name, together, tried
 from tests.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
 from web.routes import ROUTES

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from models import founding
-from models.accounts import CustomRole, User
-from models.enums import AccountRole, TeamRole
-from models.ids import new_uuid
-from models.teams import Team, TeamMember
+from models.domain.enums import AccountRole, TeamRole
+from models.lifecycle import provisioning
+from models.store.ids import new_uuid
+from models.tables.accounts import CustomRole, User
+from models.tables.teams import Team, TeamMember
 from tests import stores
 from tests.contract.matrix import name, tried
 from tests.contract.test_isolation import BODIES
@@ -30,7 +30,7 @@ def list_allowed(permission: str) -> set[str]:
     if permission in ("own", "admin", "manager"):
         return ADMINS | {"own": {"user"}, "admin": set[str](), "manager": {"manager"}}[permission]
     if permission.endswith("_read"):
-        open_to_guests = {"guest"} if permission in founding.DEFAULT_TEAM_PERMISSIONS else set[str]()
+        open_to_guests = {"guest"} if permission in provisioning.DEFAULT_TEAM_PERMISSIONS else set[str]()
         # What every custom role gives, said or not.
         implied = {"writer"} if permission in ("member_read", "team_read") else set[str]()
         return ADMINS | {"manager", "user", "reader"} | open_to_guests | implied
@@ -73,7 +73,7 @@ def create_people(world: Any, now: Any) -> dict[str, Any]:
 
     def member(role: AccountRole = AccountRole.USER, custom_role: Any = None) -> User:
         email = f"{new_uuid()}@example.org"
-        user = founding.create_user(world.account, email, role, now)
+        user = provisioning.create_user(world.account, email, role, now)
         User.update(custom_role=custom_role).where(User.id == user.id).execute()
         return user
 
@@ -89,12 +89,12 @@ def create_people(world: Any, now: Any) -> dict[str, Any]:
         "reader": member(custom_role=create_custom_role("_read")),
         "writer": member(custom_role=create_custom_role("_write")),
     }
-    tokens = {who: founding.issue_token(user, "test", now) for who, user in created.items()}
+    tokens = {who: provisioning.issue_token(user, "test", now) for who, user in created.items()}
     return {"owner": world.tokens["alice"], "user": world.tokens["bob"], **tokens}
 
 
 def request_as(ask: Any, world: Any, samples: Any, token: str, route: Any, who: str) -> int:
-    open_to = founding.DEFAULT_TEAM_PERMISSIONS if who == "guest" else []
+    open_to = provisioning.DEFAULT_TEAM_PERMISSIONS if who == "guest" else []
     Team.update(account_permissions=open_to).where(Team.id == world.team.id).execute()
     path = re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], route.path)
     body = samples.bodies.get(BODIES.get((route.method, route.path)) or "")

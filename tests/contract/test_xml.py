@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from models.rate_limits import RateLimit
+from models.tables.rate_limits import RateLimit
 from tests.contract.matrix import name, together, tried
 from tests.contract.operations import OPERATIONS
 from tests.contract.test_operations import build_body, free_policy, get_path, with_alert

@@ -11,7 +11,7 @@ import redis
 
 from bench.instance import Instance
 from bench.sink import Sink
-from models.base import db, open_store
+from models.store.base import db, open_store
 from tests import stores
 from tests.faults.host_clock import HostClock, find_library
 from tests.faults.installation import Installation

@@ -12,11 +12,11 @@ import peewee
 from bench import chains
 from bench.instance import Instance
 from bench.sink import Sink
-from models.base import connection, store
-from models.enums import IncidentStatus, NotificationStatus
-from models.incidents import Incident, IncidentLog
-from models.notices import Message, Notification
-from models.timers import Timer
+from models.domain.enums import IncidentStatus, NotificationStatus
+from models.store.base import connection, store
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Message, Notification
+from models.tables.timers import Timer
 from tests.faults.fan_out import Interface
 from tests.faults.ledger import NUMBER
 from tests.waiting import wait_until

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bench.instance import Instance
-from models.applications import GENERIC
+from models.domain.applications import GENERIC
 
 TARGETS = 2
 

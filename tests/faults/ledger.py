@@ -8,10 +8,10 @@ from pathlib import Path
 from bench import books
 from bench.instance import Instance
 from bench.sink import Sink
-from models.base import connection
-from models.enums import NotificationStatus, WorkState
-from models.incidents import Incident
-from models.notices import Message, Notification
+from models.domain.enums import NotificationStatus, WorkState
+from models.store.base import connection
+from models.tables.incidents import Incident
+from models.tables.notifications import Message, Notification
 from tests.faults.senders import EntityAlerts, Sender
 
 # How a mail names an incident.

@@ -12,9 +12,9 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from models.base import connection, store
-from models.incidents import Incident
-from models.timers import Timer
+from models.store.base import connection, store
+from models.tables.incidents import Incident
+from models.tables.timers import Timer
 from tests.faults.escalations import (
     IN_TIME,
     answered,

@@ -15,10 +15,10 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from models.base import connection, store
-from models.enums import IncidentStatus
-from models.incidents import Incident
-from models.timers import Timer
+from models.domain.enums import IncidentStatus
+from models.store.base import connection, store
+from models.tables.incidents import Incident
+from models.tables.timers import Timer
 from tests.faults import escalations
 from tests.faults.escalations import IN_TIME, answered, count_steps, find_wrong_steps, pause, wait_for_mails
 from tests.faults.host_clock import HostClock

@@ -10,13 +10,13 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from models.accounts import ConfigVersion
-from models.base import connection, store
-from models.enums import TimerKind
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.teams import EscalationPolicy
-from models.timers import Timer
+from models.domain.enums import TimerKind
+from models.store.base import connection, store
+from models.store.ids import new_uuid
+from models.tables.accounts import ConfigVersion
+from models.tables.incidents import Incident
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
 from tests.faults.lengths import length
 from tests.faults.senders import Connection
 from tests.waiting import wait_until

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from bench.instance import Instance
-from models.base import connection
-from models.events import Event
-from models.notices import Notification
+from models.store.base import connection
+from models.tables.events import Event
+from models.tables.notifications import Notification
 from tests.faults.senders import Connection
 from tests.waiting import wait_until
 

@@ -5,11 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from models import aside, founding
-from models.applications import GENERIC
-from models.base import connection
-from models.enums import WorkState
-from models.events import Event, Receipt
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.reports import dead_letters
+from models.store.base import connection
+from models.tables.events import Event, Receipt
 from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
 
 
@@ -17,17 +18,17 @@ def test_bodies_and_alerts_are_listed_together_in_the_order_of_acceptance(world,
     first, second, third = (
         make(world, now) for make in (add_dead_letter_body, add_dead_letter_alert, add_dead_letter_body)
     )
-    listed = aside.load_all(aside.list_keys())
-    newest = [aside.Key(*row) for row in aside.select_keys(newest_first=True)]
+    listed = dead_letters.load_all(dead_letters.list_keys())
+    newest = [dead_letters.Key(*row) for row in dead_letters.select_keys(newest_first=True)]
 
     assert [one.id for one in listed] == [first.trace_id, second.unique_id, third.trace_id]
-    assert [one.id for one in aside.load_all(newest)] == [one.id for one in reversed(listed)]
-    assert aside.count() == 3
+    assert [one.id for one in dead_letters.load_all(newest)] == [one.id for one in reversed(listed)]
+    assert dead_letters.count() == 3
 
 
 def test_each_tells_what_is_known_of_it_but_not_its_body(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now, stage="rules")
-    first_body, first_alert = aside.load_all(aside.list_keys())
+    first_body, first_alert = dead_letters.load_all(dead_letters.list_keys())
 
     assert (first_body.error, first_body.source, first_body.alerts) == (ERROR, "generic", 1)
     assert first_body.size == len(body.body)
@@ -41,7 +42,7 @@ def test_each_tells_what_is_known_of_it_but_not_its_body(world, now):
     assert (first_alert.message, first_alert.position) == ("poison", 0)
     assert first_alert.stages == (("normalize", "critical, entity_id given"),)
     assert first_alert.trace_id == alert.receipt.trace_id
-    assert aside.load_body(body.trace_id) == bytes(body.body)
+    assert dead_letters.load_body(body.trace_id) == bytes(body.body)
 
 
 def test_a_scope_leaves_out_what_is_of_others(world, now):
@@ -49,7 +50,7 @@ def test_a_scope_leaves_out_what_is_of_others(world, now):
     alert = add_dead_letter_alert(world, now)
 
     def list_found(**scope):
-        return len(aside.list_keys(aside.Scope(**scope)))
+        return len(dead_letters.list_keys(dead_letters.Scope(**scope)))
 
     assert list_found(account=world.account.id) == 2
     assert list_found(account=world.mallory.account_id) == 0
@@ -58,27 +59,27 @@ def test_a_scope_leaves_out_what_is_of_others(world, now):
     assert list_found(service=world.service.unique_id) == list_found(service="Checkout") == 2
     assert list_found(integration="Probe") == list_found(integration=world.integration.unique_id) == 2
     assert list_found(integration="Other") == 0
-    assert [key.is_alert for key in aside.find_keys(alert.unique_id)] == [True]
-    assert [key.row for key in aside.find_keys(alert.receipt.trace_id)] == [alert.id]
+    assert [key.is_alert for key in dead_letters.find_keys(alert.unique_id)] == [True]
+    assert [key.row for key in dead_letters.find_keys(alert.receipt.trace_id)] == [alert.id]
 
 
 def test_a_body_that_is_taken_up_again_waits_in_its_lane(world, now, store):
     body = add_dead_letter_body(world, now)
     before = store.now()
-    changed = aside.replay(aside.list_keys(), "Bob")
+    changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
 
     row = Receipt.get_by_id(body.id)
     assert (row.state, row.error) == (WorkState.PENDING, None)
     assert before <= row.replayed_at <= store.now()
     assert changed.ids == (body.trace_id,)
     assert changed.lanes == {(world.service.id, None)}
-    assert aside.count() == 0
+    assert dead_letters.count() == 0
 
 
 def test_an_alert_that_is_taken_up_again_waits_where_it_was_taken_from(world, now, store):
     add_dead_letter_alert(world, now, stage="rules")
     before = store.now()
-    changed = aside.replay(aside.list_keys(), "Bob")
+    changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
 
     row = Event.get()
     assert (row.state, row.error, row.stage) == (WorkState.PENDING, None, "rules")
@@ -92,7 +93,7 @@ def test_an_alert_that_is_taken_up_again_waits_where_it_was_taken_from(world, no
 
 def test_what_is_dropped_is_done_and_keeps_its_error(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
-    changed = aside.drop(aside.list_keys(), "Bob")
+    changed = dead_letters.drop(dead_letters.list_keys(), "Bob")
 
     row = Receipt.get_by_id(body.id)
     assert (row.state, row.error) == (WorkState.DONE, f"dropped: {ERROR}, by Bob")
@@ -107,22 +108,22 @@ def test_what_belonged_to_something_deleted_cannot_be_taken_up_but_dropped(world
     add_dead_letter_body(world, now)
     add_dead_letter_alert(world, now)
     getattr(world, owner).delete_instance()
-    changed = aside.replay(aside.list_keys(), "Bob")
+    changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
 
     assert (changed.ids, changed.ownerless) == ((), 2)
-    assert aside.count() == 2
-    assert len(aside.drop(aside.list_keys(), "Bob").ids) == 2
+    assert dead_letters.count() == 2
+    assert len(dead_letters.drop(dead_letters.list_keys(), "Bob").ids) == 2
 
 
 def test_of_two_who_take_it_up_at_once_one_gets_it(world, now):
     add_dead_letter_body(world, now)
     add_dead_letter_alert(world, now)
-    selection, barrier, won = aside.list_keys(), threading.Barrier(4, timeout=10), []
+    selection, barrier, won = dead_letters.list_keys(), threading.Barrier(4, timeout=10), []
 
     def replay():
         with connection():
             barrier.wait()
-            won.append(len(aside.replay(selection, "Bob").ids))
+            won.append(len(dead_letters.replay(selection, "Bob").ids))
 
     threads = [threading.Thread(target=replay) for _ in range(4)]
     for thread in threads:
@@ -134,17 +135,17 @@ def test_of_two_who_take_it_up_at_once_one_gets_it(world, now):
     assert [reason[0] for reason in Event.get().reasons] == ["replay"]
 
 
-@pytest.mark.parametrize("change", [aside.replay, aside.drop])
+@pytest.mark.parametrize("change", [dead_letters.replay, dead_letters.drop])
 def test_the_number_of_statements_does_not_grow_with_what_is_changed(world, now, statements, change):
     def count_statements(bodies):
         for number in range(bodies):
             add_dead_letter_body(world, now + timedelta(seconds=number))
             add_dead_letter_alert(world, now)
-        other = founding.create_service(world.team, f"S{bodies}", world.policy, world.alice, now)
-        founding.create_integration(other, "Door", GENERIC, world.alice, now)
-        selection = aside.list_keys()
+        other = provisioning.create_service(world.team, f"S{bodies}", world.policy, world.alice, now)
+        provisioning.create_integration(other, "Door", GENERIC, world.alice, now)
+        selection = dead_letters.list_keys()
         with statements() as seen:
-            aside.load_all(selection)
+            dead_letters.load_all(selection)
             changed = change(selection, "Bob")
         assert len(changed.ids) == 2 * bodies
         return len(seen)
@@ -153,8 +154,8 @@ def test_the_number_of_statements_does_not_grow_with_what_is_changed(world, now,
 
 
 def test_many_are_changed_in_pieces(world, now, monkeypatch):
-    monkeypatch.setattr(aside, "CHANGE_BATCH", 2)
+    monkeypatch.setattr(dead_letters, "CHANGE_BATCH", 2)
     for _ in range(5):
         add_dead_letter_body(world, now)
 
-    assert [len(piece) for piece in aside.split_keys(aside.list_keys())] == [2, 2, 1]
+    assert [len(piece) for piece in dead_letters.split_keys(dead_letters.list_keys())] == [2, 2, 1]

@@ -7,7 +7,7 @@ import psycopg
 import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
-from models.base import STORE_ERRORS, connection, db
+from models.store.base import STORE_ERRORS, connection, db
 from tests import stores
 from tests.stores import get_url
 

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from models import bulk
-from models.events import Entity, Receipt
+from models.store import bulk
+from models.tables.events import Entity, Receipt
 
 
 def receipt(world, number: int, **changed):

@@ -8,8 +8,8 @@ import peewee
 import psycopg
 import pytest
 
-from models import postgresql
-from models.base import STORE_ERRORS, connection, db, open_store
+from models.store import postgresql
+from models.store.base import STORE_ERRORS, connection, db, open_store
 from tests import stores
 from tests.waiting import wait_until
 

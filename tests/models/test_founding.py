@@ -1,7 +1,7 @@
 """What comes into being together."""
 
-from models.teams import IncidentRole
-from models.users import NotificationRule
+from models.tables.teams import IncidentRole
+from models.tables.users import NotificationRule
 
 
 def test_a_new_user_is_told_at_once_for_both_urgencies(world):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from models import metrics
-from models.base import db, store
-from models.metrics import ProcessLiveness
-from models.services import Integration, Service
+from models.reports import backlog
+from models.reports.backlog import ProcessLiveness
+from models.store.base import db, store
+from models.tables.services import Integration, Service
 from tests.alerts import accept
 from tests.rules import accept_from_router, add_router, add_router_rule
 from tests.set_aside import add_dead_letter_body
@@ -128,7 +128,7 @@ def test_what_maintenance_kept_back_is_found_by_its_index(world, many_rows, now,
 
 def test_missing_pings_are_found_by_indexes(world, many_rows, now, statements):
     Integration.update(heartbeat_interval=60, heartbeat_grace=30, expected_at=now).execute()
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now), now)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now), now)
     with statements() as seen:
         heartbeats.enqueue_overdue(now)
         assert heartbeats.report_missing(now) == 1
@@ -140,6 +140,6 @@ def test_missing_pings_are_found_by_indexes(world, many_rows, now, statements):
 def test_what_waits_is_counted_by_indexes_of_it_alone(world, many_rows, now, statements):
     add_dead_letter_body(world, now)
     with statements() as seen:
-        metrics.measure_backlog(store().now())
+        backlog.measure_backlog(store().now())
 
     assert list_scans(seen) == []

@@ -4,9 +4,18 @@ from datetime import timedelta
 
 import pytest
 
-from models import links
-from models.accounts import Secret, User
-from models.links import LIFETIME, BadLink, CalendarFeed, ExpiredLink, Invitation, Link, Signer, get_signer
+from models.lifecycle import signed_links
+from models.lifecycle.signed_links import (
+    LIFETIME,
+    BadLink,
+    CalendarFeed,
+    ExpiredLink,
+    Invitation,
+    Link,
+    Signer,
+    get_signer,
+)
+from models.tables.accounts import Secret, User
 
 LINK = Link(incident=1, user=2, notification=3)
 CALENDAR = CalendarFeed(user=2, key="0123456789abcdef", schedule="", own_only=True, months=3)
@@ -56,11 +65,11 @@ def test_a_new_key_ends_all_links(store, now):
 def test_a_calendar_is_read_as_it_was_signed_however_late(store):
     token = get_signer().sign_feed(CALENDAR)
 
-    assert links.read_feed(token) == CALENDAR
+    assert signed_links.read_feed(token) == CALENDAR
     assert get_signer().sign_feed(CALENDAR) == token
     Secret.delete().execute()
     with pytest.raises(BadLink):
-        links.read_feed(token)
+        signed_links.read_feed(token)
 
 
 @pytest.mark.parametrize("spoilt", ["", ".", "x", "🔥", "a" * 5000, "WzEsMiwzLDRd.x", "\x00"])

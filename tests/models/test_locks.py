@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from models.base import Busy, connection, db
-from models.events import Receipt
-from models.loading import lock_service
+from models.load.lane import lock_service
+from models.store.base import Busy, connection, db
+from models.tables.events import Receipt
 from tests.alerts import accept
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from models import migrate
-from models.base import connection, db
-from models.migrate import list_pending
+from models.store import migrate
+from models.store.base import connection, db
+from models.store.migrate import list_pending
 from tests.processes import build_environment, tocsin
 from tests.stores import get_url
 from tests.waiting import wait_until

@@ -3,9 +3,9 @@
 import pytest
 from playhouse.schema_diff import diff_models
 
-from models.base import connection, db
-from models.migrate import list_pending, migrate
-from models.tables import TABLES
+from models.store.base import connection, db
+from models.store.migrate import list_pending, migrate
+from models.tables.all import TABLES
 
 
 @pytest.fixture

@@ -1,10 +1,10 @@
 """What is written once says the same as what peewee writes each time."""
 
-from models.accounts import User
-from models.enums import AccountRole
-from models.events import Entity
-from models.prepared import Prepared, bind, in_bound
-from models.teams import EscalationPolicy
+from models.domain.enums import AccountRole
+from models.store.prepared import Prepared, bind, in_bound
+from models.tables.accounts import User
+from models.tables.events import Entity
+from models.tables.teams import EscalationPolicy
 
 BY_NAME = Prepared(lambda: User.select(User.id, User.first_name).where(User.email == bind("email")))
 BY_IDS = Prepared(

@@ -1,6 +1,6 @@
 """From a trace_id alone one can tell why someone was, or was not, told (law 5)."""
 
-from models import aside, recorder
+from models.reports import alert_trace, dead_letters
 from tests.alerts import accept
 from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
 from workers import road
@@ -8,7 +8,7 @@ from workers import road
 
 def story(world, trace_id):
     road.run(world.service.id)
-    return recorder.build_trace(recorder.find_receipt(trace_id))
+    return alert_trace.build_trace(alert_trace.find_receipt(trace_id))
 
 
 def test_it_tells_the_road_the_incident_and_who_is_owed_word(world, now):
@@ -36,17 +36,17 @@ def test_it_says_why_nobody_was_told(world, now):
 def test_an_alert_that_waits_is_queued(world, now):
     receipt = accept(world, now, message="Disk full", alert_type="critical")
 
-    assert recorder.build_trace(recorder.find_receipt(receipt.trace_id))["status"] == "queued"
+    assert alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))["status"] == "queued"
 
 
 def build_notified(receipt):
-    return recorder.build_trace(recorder.find_receipt(receipt.trace_id))
+    return alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))
 
 
 def test_what_was_set_aside_has_failed_until_it_is_taken_up_again(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     before = [build_notified(one) for one in (body, alert.receipt)]
-    aside.replay(aside.list_keys(), "Bob")
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
     after = [build_notified(one) for one in (body, alert.receipt)]
 
     assert [trace["status"] for trace in (*before, *after)] == ["failed", "failed", "queued", "queued"]
@@ -61,7 +61,7 @@ def test_what_was_set_aside_has_failed_until_it_is_taken_up_again(world, now):
 
 def test_what_was_dropped_has_failed_and_says_who_dropped_it(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
-    aside.drop(aside.list_keys(), "Bob")
+    dead_letters.drop(dead_letters.list_keys(), "Bob")
     trace, trace_alert = (build_notified(one) for one in (body, alert.receipt))
 
     assert (trace["status"], trace_alert["status"]) == ("failed", "failed")
@@ -76,9 +76,9 @@ def test_the_number_of_statements_does_not_grow_with_the_receipt(world, now, sta
         ).encode()
         receipt = accept(world, now, source="prometheus", body=body)
         road.run(world.service.id)
-        found = recorder.find_receipt(receipt.trace_id)
+        found = alert_trace.find_receipt(receipt.trace_id)
         with statements() as seen:
-            recorder.build_trace(found)
+            alert_trace.build_trace(found)
         return len(seen)
 
     assert count(1, 1) == count(50, 2)

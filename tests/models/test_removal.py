@@ -1,9 +1,9 @@
 """Who takes an account over."""
 
-from models.accounts import ConfigVersion, User
-from models.enums import AccountRole
-from models.removal import transfer_ownership
-from models.teams import Team
+from models.domain.enums import AccountRole
+from models.lifecycle.offboarding import transfer_ownership
+from models.tables.accounts import ConfigVersion, User
+from models.tables.teams import Team
 
 
 def list_owners(account) -> list[User]:

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, IncidentStatus
-from models.events import Entity
-from models.incidents import Incident
-from models.loading import lock_incident
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.load.lane import lock_incident
+from models.store.base import store
+from models.tables.events import Entity
+from models.tables.incidents import Incident
+from models.write.apply import apply
 from pipeline import moves
 from tests.alerts import accept
 from workers import road

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.base import store
-from models.ids import new_uuid
-from models.schedules import Schedule, ScheduleOverride, remove_user
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.schedules import Schedule, ScheduleOverride, remove_user
 
 
 @pytest.fixture

@@ -6,15 +6,15 @@ from datetime import timedelta
 import peewee
 import pytest
 
-from models import base
-from models.accounts import Account
-from models.enums import NotificationKind, TimerKind
-from models.incidents import Incident
-from models.notices import Notification
-from models.simulated import load_contact_names, load_pending_notifications, load_users
-from models.timer_states import find_all_fired, list_pending_keys
-from models.timers import Timer
-from models.users import ContactMethod, NotificationRule
+from models.domain.enums import NotificationKind, TimerKind
+from models.load.simulation import load_contact_names, load_pending_notifications, load_users
+from models.load.timers import find_all_fired, list_pending_keys
+from models.store import base
+from models.tables.accounts import Account
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod, NotificationRule
 from tests.alerts import accept
 from tests.workers.test_timers import set_policy
 from workers import road

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from models.enums import AlertType, RuleAction, Urgency
-from models.facts import PolicyFacts, Reference, References
+from models.domain.enums import AlertType, RuleAction, Urgency
+from models.domain.facts import PolicyFacts, Reference, References
 from pipeline import actions
 from pipeline.actions import ActionContext, apply_action
 from pipeline.conditions import build_subject

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from models.enums import AlertType, Urgency
+from models.domain.enums import AlertType, Urgency
 from pipeline.conditions import NEVER, BadRule, build_subject, compile_rule, evaluate, trace
 from tests.trees import alert, group, rule, search, subject
 

@@ -5,7 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.enums import AlertType, Urgency
+from models.domain.enums import AlertType, Urgency
 from pipeline.conditions import compile_rule, evaluate
 from tests.trees import NAMES, group, matches_tree, rule, search, subject
 

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.effects import EntityState, SaveEntity, SaveIncident
-from models.enums import AlertType, Collation, IncidentStatus, ServiceStatus
-from models.facts import WindowFacts
+from models.domain.effects import EntityState, SaveEntity, SaveIncident
+from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from models.domain.facts import WindowFacts
 from pipeline.stages import dedupe
 from pipeline.state import LaneState
 from tests.facts import MINUTE, NOON, alert, incident, lane

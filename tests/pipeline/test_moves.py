@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from models.effects import (
+from models.domain.effects import (
     Actor,
     AdvanceRoundRobin,
     CancelNotifications,
@@ -16,8 +16,8 @@ from models.effects import (
     ReleaseEntities,
     SaveIncident,
 )
-from models.enums import ActorKind, IncidentStatus, NotificationKind, Urgency
-from models.facts import ForwardingFacts
+from models.domain.enums import ActorKind, IncidentStatus, NotificationKind, Urgency
+from models.domain.facts import ForwardingFacts
 from pipeline import moves
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, service
 

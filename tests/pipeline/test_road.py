@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from models.effects import EntityState
-from models.enums import AlertType, RuleAction, WorkState
+from models.domain.effects import EntityState
+from models.domain.enums import AlertType, RuleAction, WorkState
 from pipeline.road import AlertInProgress, build_event, parse_options, run_stages
 from pipeline.rulesets import RuleSet
 from pipeline.state import LaneState, PastIncident

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from models.enums import AlertType, WorkState
+from models.domain.enums import AlertType, WorkState
 from pipeline import routing
 from pipeline.routing import CompiledRouter, RouterRequest
 from pipeline.sources.body import BadBody

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.enums import AlertType, RuleAction, RuleType, Urgency
+from models.domain.enums import AlertType, RuleAction, RuleType, Urgency
 from pipeline import rulesets
 from pipeline.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
 from tests.facts import NOON, alert, lane

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.effects import EntityState, NotificationState
-from models.enums import AlertType, IncidentStatus, NotificationKind, RuleAction, ServiceStatus
-from models.facts import ForwardingFacts, WindowFacts
+from models.domain.effects import EntityState, NotificationState
+from models.domain.enums import AlertType, IncidentStatus, NotificationKind, RuleAction, ServiceStatus
+from models.domain.facts import ForwardingFacts, WindowFacts
 from pipeline.course import MAX_SIMULATED_EVENTS, SimulatedKind
 from pipeline.rulesets import RuleSet
 from pipeline.simulation import simulate

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.enums import AlertType
+from models.domain.enums import AlertType
 from pipeline.sources import SOURCES, heartbeat
 from pipeline.sources.body import BadBody
 from pipeline.sources.cleaning import clean_line, clean_text, clean_url

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.facts import Reference, References
+from models.domain.facts import Reference, References
 from pipeline import wishes
 from pipeline.actions import MAX_TAGS
 from tests.facts import alert

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.enums import AlertType, Urgency
+from models.domain.enums import AlertType, Urgency
 from pipeline.wording import (
     MAX_LISTED,
     IncidentSummary,

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from models.accounts import bump_version
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, ContactType
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.loading import lock_incident
-from models.maintenance import Maintenance, MaintenanceService
-from models.notices import Message
-from models.services import Service
-from models.timers import Timer
-from models.windows import load_windows
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, ContactType
+from models.load.lane import lock_incident
+from models.load.maintenance import load_windows
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.notifications import Message
+from models.tables.services import Service
+from models.tables.timers import Timer
+from models.write.apply import apply
 from runtime.settings import load
 from schedules.windows import find_span
 from tests.alerts import accept

@@ -3,17 +3,17 @@ time-outs go on."""
 
 import pytest
 
-from models.accounts import bump_version
-from models.apply import apply
-from models.base import store
-from models.directories import load_people
-from models.effects import ChangeSet
-from models.enums import IncidentStatus
-from models.ids import new_uuid
-from models.loading import lock_incident
-from models.services import Service
-from models.teams import EscalationPolicy
-from models.users import NotificationRule
+from models.domain.effects import ChangeSet
+from models.domain.enums import IncidentStatus
+from models.load.lane import lock_incident
+from models.load.oncall_config import load_people
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.users import NotificationRule
+from models.write.apply import apply
 from pipeline import moves
 from schedules.responders import ResponderRequest, request_responders
 from tests.scenarios.conftest import ALICE

@@ -7,15 +7,15 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from models import metrics
-from models.accounts import Liveness, bump_version
-from models.applications import HEARTBEAT
-from models.base import connection, db
-from models.enums import AlertType, IncidentStatus, ServiceStatus, WorkState
-from models.events import Event, Receipt
-from models.incidents import Incident
-from models.metrics import ProcessLiveness
-from models.services import Integration, Service
+from models.domain.applications import HEARTBEAT
+from models.domain.enums import AlertType, IncidentStatus, ServiceStatus, WorkState
+from models.reports import backlog
+from models.reports.backlog import ProcessLiveness
+from models.store.base import connection, db
+from models.tables.accounts import Liveness, bump_version
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.services import Integration, Service
 from tests.alerts import accept
 from tests.scenarios.conftest import Timeline
 from workers import heartbeats, presence, road
@@ -57,7 +57,7 @@ class MonitoredSource:
         return raised
 
     def web_signals(self) -> None:
-        metrics.record_liveness(
+        backlog.record_liveness(
             ProcessLiveness("web", f"web:{self.web}", self.web_since or self.now), self.now
         )
 
@@ -337,7 +337,7 @@ def test_a_second_web_process_excuses_nobody(monitored):
     monitored.after(timedelta(seconds=80))
     with_it = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
     monitored.timeline.now += timedelta(seconds=10)
-    metrics.record_liveness(with_it, monitored.now)
+    backlog.record_liveness(with_it, monitored.now)
     assert heartbeats.report_missing(monitored.now) == 0
 
     monitored.after(CHECK_EVERY)

@@ -5,14 +5,14 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from models.accounts import Token
-from models.enums import TimerKind
-from models.events import Receipt
-from models.ids import digest
-from models.incidents import Incident
-from models.links import Link, get_signer
-from models.notices import Message, Notification
-from models.timers import Timer
+from models.domain.enums import TimerKind
+from models.lifecycle.signed_links import Link, get_signer
+from models.store.ids import digest
+from models.tables.accounts import Token
+from models.tables.events import Receipt
+from models.tables.incidents import Incident
+from models.tables.notifications import Message, Notification
+from models.tables.timers import Timer
 from tests.web.conftest import app, ask
 from tests.workers.test_timers import set_policy
 from workers import road, timers

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import bump_version
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, IncidentStatus, ServiceStatus, WorkState
-from models.events import Event
-from models.incidents import Incident
-from models.loading import lock_incident, lock_with_children
-from models.services import Integration
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus, ServiceStatus, WorkState
+from models.load.lane import lock_incident, lock_with_children
+from models.store.base import store
+from models.tables.accounts import bump_version
+from models.tables.events import Event
+from models.tables.incidents import Incident
+from models.tables.services import Integration
+from models.write.apply import apply
 from pipeline import moves
 from pipeline.sources import heartbeat
 from pipeline.topology import build_segments

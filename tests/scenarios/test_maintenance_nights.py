@@ -5,14 +5,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from models import founding, recorder
-from models.accounts import bump_version
-from models.applications import GENERIC
-from models.enums import RuleAction
-from models.events import Entity, Event, Receipt
-from models.incidents import Incident, IncidentNote
-from models.maintenance import Maintenance, MaintenanceService
-from models.services import Service
+from models.domain.applications import GENERIC
+from models.domain.enums import RuleAction
+from models.lifecycle import provisioning
+from models.reports import alert_trace
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentNote
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Service
 from pipeline.topology import build_segments
 from tests.alerts import accept
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule
@@ -39,7 +40,7 @@ def set_service(world, **columns):
 
 def get_stage_reasons(trace_id):
     """What the recorder tells of the road of a receipt's only alert, from dedupe on."""
-    (alert,) = recorder.build_trace(recorder.find_receipt(trace_id))["alerts"]
+    (alert,) = alert_trace.build_trace(alert_trace.find_receipt(trace_id))["alerts"]
     steps = [(step["stage"], step["reason"]) for step in alert["stages"]]
     return steps[[stage for stage, _ in steps].index("dedupe") :]
 
@@ -265,8 +266,8 @@ def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeli
 
 
 def test_each_service_is_told_of_at_the_end_of_its_own_windows(timeline, world, window, now):
-    search = founding.create_service(world.team, "Search", world.policy, world.alice, now)
-    search_integration = founding.create_integration(search, "Door", GENERIC, world.alice, now)
+    search = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+    search_integration = provisioning.create_integration(search, "Door", GENERIC, world.alice, now)
     window(services=[world.service, search])
     window(now, now + 2 * HOUR, services=[search], name="Reindex")
     timeline.alert("Disk full on db1")

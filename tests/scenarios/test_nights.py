@@ -5,8 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from models.services import Service
-from models.users import NotificationRule
+from models.tables.services import Service
+from models.tables.users import NotificationRule
 from runtime.settings import load
 from tests.workers.test_timers import set_policy
 from web.app import create_app

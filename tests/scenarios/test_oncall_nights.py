@@ -4,17 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from models import removal
-from models.accounts import bump_version
-from models.base import store
-from models.effects import Actor
-from models.enums import ActorKind, RuleAction
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.schedules import ScheduleOverride
-from models.services import Service
-from models.teams import EscalationPolicy
-from models.users import ForwardingRule, NotificationRule
+from models.domain.effects import Actor
+from models.domain.enums import ActorKind, RuleAction
+from models.lifecycle import offboarding
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.users import ForwardingRule, NotificationRule
 from tests import layers
 from tests.alerts import accept
 from tests.rules import action, add_rule
@@ -190,7 +190,7 @@ def test_who_is_removed_while_they_are_to_be_told_of_somebody_elses_incident_lea
     assert timeline.mails() == []
 
     with store().write_transaction():
-        removal.remove(world.bob, Actor(ActorKind.USER, "Alice", user=world.alice.id), timeline.now)
+        offboarding.remove(world.bob, Actor(ActorKind.USER, "Alice", user=world.alice.id), timeline.now)
         bump_version(world.account.id)
     timeline.after(hours=1)
 

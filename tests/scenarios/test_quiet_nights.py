@@ -2,13 +2,13 @@
 
 import pytest
 
-from models.apply import apply
-from models.base import store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, IncidentStatus
-from models.incidents import Incident
-from models.loading import lock_incident, lock_with_children
-from models.services import Service
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.load.lane import lock_incident, lock_with_children
+from models.store.base import store
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.write.apply import apply
 from pipeline import moves
 from tests.workers.test_timers import MINUTE, set_policy
 

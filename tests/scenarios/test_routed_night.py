@@ -2,12 +2,12 @@
 
 import pytest
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC
-from models.enums import IncidentStatus, RuleAction
-from models.incidents import Incident
-from models.services import Integration, Service
+from models.domain.applications import GENERIC
+from models.domain.enums import IncidentStatus, RuleAction
+from models.lifecycle import provisioning
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident
+from models.tables.services import Integration, Service
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
 from tests.workers.test_timers import set_policy
 from workers import road, routing
@@ -25,8 +25,8 @@ def send_routed(timeline, world, now):
     """
     Service.update(collation=1, collation_time=10).where(Service.id == world.service.id).execute()
     set_policy(world, (0, world.alice), (15, world.bob))
-    builds = founding.create_service(world.team, "Builds", world.policy, world.alice, now)
-    builds_integration = founding.create_integration(builds, "Builds door", GENERIC, world.alice, now)
+    builds = provisioning.create_service(world.team, "Builds", world.policy, world.alice, now)
+    builds_integration = provisioning.create_integration(builds, "Builds door", GENERIC, world.alice, now)
     Integration.update(create_incidents_for=2).where(Integration.id == builds_integration.id).execute()
     recent = {"and": [{"<": [var("seconds_since_last"), 1800]}, equals("alert_type", "3")]}
     add_rule(world, action(A.CHANGE_ENTITY_ID, "{{payload.host}}"))

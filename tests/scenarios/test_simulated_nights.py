@@ -8,18 +8,18 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from models.accounts import User, bump_version, get_display_name
-from models.base import connection, db
-from models.enums import NotificationStatus, RuleAction, ServiceStatus
-from models.events import Event
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentLog
-from models.maintenance import Maintenance, MaintenanceService
-from models.notices import Notification
-from models.schedules import ScheduleOverride
-from models.services import Integration, Service
-from models.teams import Sla
-from models.users import ForwardingRule, NotificationRule
+from models.domain.enums import NotificationStatus, RuleAction, ServiceStatus
+from models.store.base import connection, db
+from models.store.ids import new_uuid
+from models.tables.accounts import User, bump_version, get_display_name
+from models.tables.events import Event
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.notifications import Notification
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Integration, Service
+from models.tables.teams import Sla
+from models.tables.users import ForwardingRule, NotificationRule
 from pipeline.sources import generic
 from tests import layers, stores
 from tests.conftest import NOON

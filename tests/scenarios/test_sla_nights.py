@@ -4,20 +4,20 @@ from datetime import timedelta
 
 import pytest
 
-from models import removal
-from models.accounts import bump_version
-from models.apply import apply
-from models.base import store
-from models.effects import ChangeSet
-from models.enums import IncidentStatus, TeamRole
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentLog
-from models.loading import lock_incident
-from models.notices import Message, Notification
-from models.services import Service
-from models.teams import Sla, TeamMember
-from models.timers import Timer
-from models.users import ContactMethod, NotificationRule
+from models.domain.effects import ChangeSet
+from models.domain.enums import IncidentStatus, TeamRole
+from models.lifecycle import offboarding
+from models.load.lane import lock_incident
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Message, Notification
+from models.tables.services import Service
+from models.tables.teams import Sla, TeamMember
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod, NotificationRule
+from models.write.apply import apply
 from pipeline import moves
 from tests.alerts import accept
 from tests.scenarios.conftest import ALICE
@@ -562,7 +562,7 @@ def test_who_is_left_of_an_escalation_without_anybody_are_the_managers(timeline,
     TeamMember.update(role=TeamRole.USER).where(TeamMember.user == world.bob).execute()
     timeline.alert("Disk full on db1")
     with store().write_transaction():
-        removal.remove(world.bob, ALICE, timeline.now)
+        offboarding.remove(world.bob, ALICE, timeline.now)
     timeline.after(minutes=10)
 
     assert list_sla_mails(timeline) == [

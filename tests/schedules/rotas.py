@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from models.enums import RestrictionType
-from models.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.domain.enums import RestrictionType
+from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 
 HOUR, DAY, WEEK = timedelta(hours=1), timedelta(days=1), timedelta(weeks=1)
 SECOND, MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)

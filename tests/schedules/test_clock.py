@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from models.accounts import Liveness
+from models.tables.accounts import Liveness
 from schedules import clock as clocks
 from schedules.clock import PERIODIC_JOBS, RETRY_S, PeriodicJob, PeriodicScheduler
 from tests.processes import find_free_port, start_redis

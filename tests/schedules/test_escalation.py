@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.effects import Actor, CreateNotification, RecordLog
-from models.enums import ActorKind, NotificationKind
-from models.facts import ForwardingFacts
+from models.domain.effects import Actor, CreateNotification, RecordLog
+from models.domain.enums import ActorKind, NotificationKind
+from models.domain.facts import ForwardingFacts
 from schedules import escalation
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, policy
 from tests.schedules.rotas import layer, override, schedule

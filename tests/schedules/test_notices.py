@@ -5,8 +5,8 @@ from datetime import timedelta
 
 import pytest
 
-from models.enums import NotificationKind
-from models.facts import ForwardingFacts, OnCallConfig
+from models.domain.enums import NotificationKind
+from models.domain.facts import ForwardingFacts, OnCallConfig
 from schedules.notices import build_notifications, describe_person, get_recipient
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.enums import RestrictionType
-from models.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.domain.enums import RestrictionType
+from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 from schedules import oncall
 from schedules.oncall import join_shifts, list_on_call, list_shifts
 from schedules.wall import get_zone

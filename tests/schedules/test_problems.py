@@ -4,8 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from models.enums import TargetType
-from models.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleOverview, StepFacts, StepTarget
+from models.domain.enums import TargetType
+from models.domain.facts import (
+    OnCallConfig,
+    PersonFacts,
+    PolicyFacts,
+    ScheduleOverview,
+    StepFacts,
+    StepTarget,
+)
 from schedules import problems
 from schedules.coverage import list_joined_shifts
 from schedules.problems import group_double_shifts

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from models.effects import FIRED_ONCE, Actor, CreateNotification, RecordLog
-from models.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
-from models.facts import ForwardingFacts, NotificationRuleFacts
-from models.timers import Timer
+from models.domain.effects import FIRED_ONCE, Actor, CreateNotification, RecordLog
+from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
+from models.domain.facts import ForwardingFacts, NotificationRuleFacts
+from models.tables.timers import Timer
 from schedules import promises
 from schedules.promises import fire_timer, format_duration, get_expected_timers, list_timers
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla

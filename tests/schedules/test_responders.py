@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.effects import Actor, AddResponder, CreateNotification, RecordLog
-from models.enums import ActorKind, IncidentStatus, NotificationKind
+from models.domain.effects import Actor, AddResponder, CreateNotification, RecordLog
+from models.domain.enums import ActorKind, IncidentStatus, NotificationKind
 from schedules.responders import ResponderRequest, request_responders
 from tests.facts import ALICE, BOB, MINUTE, NOON, build_config, incident
 

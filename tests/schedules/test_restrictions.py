@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.enums import RestrictionType
+from models.domain.enums import RestrictionType
 from schedules.restrictions import is_unrestricted, list_windows
 from schedules.wall import get_zone
 from tests.schedules.rotas import DAY, DAYS, HOUR, SECOND, WEEK, at, daily, layer, restricted, weekly

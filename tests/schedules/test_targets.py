@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from models.effects import AdvanceRoundRobin
-from models.enums import TargetType
-from models.facts import StepTarget
+from models.domain.effects import AdvanceRoundRobin
+from models.domain.enums import TargetType
+from models.domain.facts import StepTarget
 from schedules import targets
 from tests.facts import ALICE, BOB, CHARLIE, NOON, build_config
 from tests.schedules.rotas import DAY, HOUR, layer, override, schedule

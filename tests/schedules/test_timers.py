@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncident
-from models.enums import ActorKind, IncidentStatus, TimerKind
-from models.facts import IncidentContext
+from models.domain.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncident
+from models.domain.enums import ActorKind, IncidentStatus, TimerKind
+from models.domain.facts import IncidentContext
 from pipeline import moves
 from schedules import due
 from schedules.timers import get_expected_timers

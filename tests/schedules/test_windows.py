@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.facts import WindowFacts
+from models.domain.facts import WindowFacts
 from schedules.windows import (
     INSTANT,
     LAST_MOMENT,

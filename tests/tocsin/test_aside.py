@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 from structlog.testing import capture_logs
 
-from models import aside as kept
-from models.base import db
-from models.enums import WorkState
-from models.events import Event, Receipt
+from models.domain.enums import WorkState
+from models.reports import dead_letters as kept
+from models.store.base import db
+from models.tables.events import Event, Receipt
 from tests.processes import tocsin
 from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
 from tests.stores import get_settings

@@ -7,13 +7,13 @@ from datetime import datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from models.base import db
-from models.enums import ServiceStatus
-from models.ids import new_uuid
-from models.schedules import ScheduleOverride
-from models.services import Service
-from models.teams import EscalationPolicy
-from models.users import NotificationRule
+from models.domain.enums import ServiceStatus
+from models.store.base import db
+from models.store.ids import new_uuid
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.users import NotificationRule
 from tests import layers
 from tests.processes import tocsin
 from tests.stores import get_settings

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from models.base import db
+from models.store.base import db
 from tests.processes import find_free_port, tocsin
 from tests.stores import get_settings
 from tocsin import cli, reading

@@ -11,10 +11,10 @@ import time
 
 import pytest
 
-from models.accounts import Account, Secret, Token
-from models.base import connection, db, open_store
-from models.ids import digest
-from models.services import Integration
+from models.store.base import connection, db, open_store
+from models.store.ids import digest
+from models.tables.accounts import Account, Secret, Token
+from models.tables.services import Integration
 from runtime.settings import load
 from tests.processes import build_environment, find_free_port
 from tests.stores import get_settings, get_url

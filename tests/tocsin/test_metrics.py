@@ -7,10 +7,10 @@ import peewee
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from models import metrics as kept
-from models.accounts import Liveness
-from models.base import STORE_ERRORS, db
-from models.metrics import Sample
+from models.reports import backlog as kept
+from models.reports.backlog import Sample
+from models.store.base import STORE_ERRORS, db
+from models.tables.accounts import Liveness
 from tests.processes import start_tocsin
 from tests.waiting import wait_until
 from tocsin import metrics

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from click.testing import CliRunner
 
-from models.ids import new_uuid
-from models.schedules import ScheduleOverride
-from models.teams import EscalationPolicy, Team
-from models.users import ForwardingRule
+from models.store.ids import new_uuid
+from models.tables.schedules import ScheduleOverride
+from models.tables.teams import EscalationPolicy, Team
+from models.tables.users import ForwardingRule
 from tests import layers
 from tests.stores import get_settings
 from tocsin import reading

@@ -8,14 +8,14 @@ import peewee
 import pytest
 import structlog
 
-from models import metrics as kept
-from models.accounts import Liveness
-from models.base import store as opened_store
-from models.enums import MessageStatus, TimerKind
-from models.incidents import Incident
-from models.metrics import ProcessLiveness
-from models.notices import Message
-from models.timers import Timer
+from models.domain.enums import MessageStatus, TimerKind
+from models.reports import backlog as kept
+from models.reports.backlog import ProcessLiveness
+from models.store.base import store as opened_store
+from models.tables.accounts import Liveness
+from models.tables.incidents import Incident
+from models.tables.notifications import Message
+from models.tables.timers import Timer
 from runtime.settings import load
 from schedules.clock import PeriodicJob, PeriodicScheduler
 from tests.alerts import accept

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from models import metrics as kept
-from models.enums import ContactType, MessageStatus
-from models.notices import Message
-from models.trials import create_test_message
-from models.users import ContactMethod
+from models.domain.enums import ContactType, MessageStatus
+from models.lifecycle.test_messages import create_test_message
+from models.reports import backlog as kept
+from models.tables.notifications import Message
+from models.tables.users import ContactMethod
 from runtime.settings import load
 from tests.alerts import accept
 from tests.processes import find_free_port

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 import pytest
 from click.testing import CliRunner
 
-from models import founding
-from models.accounts import User
-from models.applications import GENERIC
-from models.base import db, store
-from models.enums import AccountRole
-from models.services import Integration
-from models.tables import TABLES
-from models.teams import EscalationPolicy
+from models.domain.applications import GENERIC
+from models.domain.enums import AccountRole
+from models.lifecycle import provisioning
+from models.store.base import db, store
+from models.tables.accounts import User
+from models.tables.all import TABLES
+from models.tables.services import Integration
+from models.tables.teams import EscalationPolicy
 from tests.processes import tocsin
 from tests.rules import action, add_rule
 from tests.stores import get_settings
@@ -165,7 +165,7 @@ def test_what_cannot_be_used_ends_with_2_and_a_line(run, words, why):
 
 
 def test_of_several_integrations_one_must_be_named(run, world, now):
-    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
 
     assert "there are several, say which --integration: Checkout/Probe" in run(*CHECKOUT).stderr
     assert run("--integration", "Other", *DISK).exit_code == 0
@@ -176,7 +176,7 @@ def test_of_several_integrations_one_must_be_named(run, world, now):
 
 def test_a_name_that_several_accounts_have_asks_for_the_account(run, world, now):
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
-    founding.create_service(world.mallorys_team, "Checkout", theirs, world.mallory, now)
+    provisioning.create_service(world.mallorys_team, "Checkout", theirs, world.mallory, now)
 
     result = run(*CHECKOUT)
 
@@ -199,7 +199,7 @@ def test_of_what_is_cut_off_it_is_not_known_who_would_be_told(run, world):
 
 def test_whoever_is_told_at_once_is_known_to_be_told_though_it_is_cut_off(run, world, now, tmp_path):
     emails = [f"u{number}@example.org" for number in range(30)]
-    people = [founding.create_user(world.account, email, AccountRole.USER, now) for email in emails]
+    people = [provisioning.create_user(world.account, email, AccountRole.USER, now) for email in emails]
     set_policy(world, (0, *people))
     alert = {"labels": {"alertname": "Full", "severity": "critical"}, "status": "firing"}
     file = tmp_path / "body.json"
@@ -235,7 +235,7 @@ def test_what_is_open_now_is_open_in_the_present_minute(run, monkeypatch):
 def test_long_names_and_reasons_are_cut(run, world, now):
     names = [f"{initial * 40}@example.org" for initial in "abcdefgh"]
     people = [
-        founding.create_user(
+        provisioning.create_user(
             world.account, name, AccountRole.USER, now, first_name=name[:40], last_name="Long"
         )
         for name in names

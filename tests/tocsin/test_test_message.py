@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from models.base import db
-from models.notices import Message
+from models.store.base import db
+from models.tables.notifications import Message
 from tests.processes import tocsin
 from tests.relays import relay
 

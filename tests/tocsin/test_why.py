@@ -5,11 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from models import aside, recorder
-from models.accounts import User, bump_version
-from models.ids import new_uuid
-from models.rules import AlertRule
-from models.services import Service
+from models.reports import alert_trace, dead_letters
+from models.store.ids import new_uuid
+from models.tables.accounts import User, bump_version
+from models.tables.rules import AlertRule
+from models.tables.services import Service
 from tests.alerts import accept
 from tests.set_aside import add_dead_letter_body
 from tests.stores import get_settings
@@ -25,7 +25,7 @@ def receipt(world, now):
 
 
 def test_it_tells_every_stage_the_incident_and_the_people(receipt):
-    text = "\n".join(format_lines(recorder.build_trace(recorder.find_receipt(receipt.trace_id))))
+    text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
 
     assert "alert critical: Disk full  [db1]" in text
     assert "dedupe     its entity has no open incident" in text
@@ -52,7 +52,7 @@ def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     road.run(world.service.id)
 
-    text = "\n".join(format_lines(recorder.build_trace(recorder.find_receipt(receipt.trace_id))))
+    text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
 
     assert "  rules      1 of 2 alert rules matched\n" in text
     assert "  rule       Disk rule: matches\n" in text
@@ -67,15 +67,15 @@ def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now
     ("change", "line"),
     [
         pytest.param(None, "set aside: ZeroDivisionError at normalize", id="set aside"),
-        pytest.param(aside.replay, "taken up again ", id="taken up again"),
-        pytest.param(aside.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"),
+        pytest.param(dead_letters.replay, "taken up again ", id="taken up again"),
+        pytest.param(dead_letters.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"),
     ],
 )
 def test_it_tells_what_became_of_what_was_set_aside(world, now, change, line):
     receipt = add_dead_letter_body(world, now)
     if change:
-        change(aside.list_keys(), "Bob")
-    lines_shown = list(format_lines(recorder.build_trace(recorder.find_receipt(receipt.trace_id))))
+        change(dead_letters.list_keys(), "Bob")
+    lines_shown = list(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
 
     assert lines_shown[1].startswith(line)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from models import founding
-from models.accounts import CustomRole, User
-from models.enums import AccountRole
-from models.ids import new_uuid
+from models.domain.enums import AccountRole
+from models.lifecycle import provisioning
+from models.store.ids import new_uuid
+from models.tables.accounts import CustomRole, User
 
 MEMBERS = "/api/account/members/"
 
@@ -23,8 +23,8 @@ def create_role(world, now, *permissions: str) -> CustomRole:
 @pytest.fixture
 def admin(world, now) -> User:
     """Another admin, who asks as "admin"."""
-    user = founding.create_user(world.account, "admin@example.org", AccountRole.ADMIN, now)
-    world.tokens["admin"] = founding.issue_token(user, "test", now)
+    user = provisioning.create_user(world.account, "admin@example.org", AccountRole.ADMIN, now)
+    world.tokens["admin"] = provisioning.issue_token(user, "test", now)
     return user
 
 

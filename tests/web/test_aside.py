@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from structlog.testing import capture_logs
 
-from models import aside, founding
-from models.applications import GENERIC
-from models.enums import WorkState
-from models.events import Event, Receipt
-from models.routers import GlobalRouter
-from models.teams import Team
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.reports import dead_letters
+from models.tables.events import Event, Receipt
+from models.tables.routers import GlobalRouter
+from models.tables.teams import Team
 from tests.contract.described import described
 from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
 from web import aside as shell
@@ -97,8 +98,8 @@ def test_answers_are_as_described(ask, world, now, described):
 
 def test_who_sees_what(ask, world, now, router_body):
     ours = add_dead_letter_body(world, now)
-    theirs = founding.create_service(world.charlies_team, "Invoices", world.policy, world.charlie, now)
-    other_integration = founding.create_integration(theirs, "Door", GENERIC, world.charlie, now)
+    theirs = provisioning.create_service(world.charlies_team, "Invoices", world.policy, world.charlie, now)
+    other_integration = provisioning.create_integration(theirs, "Door", GENERIC, world.charlie, now)
     charlies = add_dead_letter_body(replace(world, service=theirs, integration=other_integration), now)
     Team.update(account_permissions=[]).execute()
 
@@ -153,7 +154,7 @@ def test_it_is_dropped_with_its_reason(ask, world, now):
         answers = [ask("DELETE", f"{PATH}{one}/", who="bob") for one in (body.trace_id, alert.unique_id)]
 
     assert [answer.status_code for answer in answers] == [204, 204]
-    assert aside.count() == 0
+    assert dead_letters.count() == 0
     trace = ask("GET", f"/api/tocsin/alerts/{body.trace_id}/").json
     assert (trace["status"], trace["error"]) == ("failed", f"dropped: {ERROR}, by Bob")
     assert [entry["event"] for entry in logged] == ["dropped", "dropped"]

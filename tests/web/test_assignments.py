@@ -2,10 +2,10 @@
 
 import pytest
 
-from models.accounts import ConfigVersion
-from models.ids import new_uuid
-from models.incidents import IncidentAssignment
-from models.teams import IncidentRole
+from models.store.ids import new_uuid
+from models.tables.accounts import ConfigVersion
+from models.tables.incidents import IncidentAssignment
+from models.tables.teams import IncidentRole
 
 ROLES = "/api/tocsin/incidents/1/roles/"
 NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.accounts import Token, User
-from models.ids import digest
+from models.store.ids import digest
+from models.tables.accounts import Token, User
 
 TEAMS = "/api/account/teams/"
 INVALID = {"detail": "Invalid token."}

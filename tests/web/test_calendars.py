@@ -9,13 +9,13 @@ import icalendar
 import pytest
 import vobject
 
-from models import founding, links
-from models.accounts import User, get_display_name
-from models.enums import AccountRole
-from models.ids import new_uuid
-from models.oncall import load_schedule_facts
-from models.schedules import Schedule, ScheduleOverride
-from models.teams import Team, TeamMember
+from models.domain.enums import AccountRole
+from models.lifecycle import provisioning, signed_links
+from models.load.schedules import load_schedule_facts
+from models.store.ids import new_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
 from schedules.oncall import list_on_call
 from tests import layers
@@ -504,7 +504,7 @@ def delete_schedule(world, schedule):
 
 
 def change_secret(world, schedule):
-    links.Secret.delete().execute()
+    signed_links.Secret.delete().execute()
 
 
 def remove_key(world, schedule):
@@ -555,10 +555,10 @@ def test_what_was_not_signed_is_no_address(ask, address, token):
 
 def test_a_link_of_another_purpose_is_no_address(ask, address, world, now):
     token = address().removeprefix("/calendars/").removesuffix(".ics")
-    signer = links.get_signer()
+    signer = signed_links.get_signer()
     other_addresses = [
-        signer.sign(links.Link(1, world.bob.id, 1), now),
-        signer.sign_invitation(links.Invitation.for_user(world.bob), now),
+        signer.sign(signed_links.Link(1, world.bob.id, 1), now),
+        signer.sign_invitation(signed_links.Invitation.for_user(world.bob), now),
     ]
 
     assert [ask("GET", f"/calendars/{other}.ics", who=None).status_code for other in other_addresses] == [
@@ -660,7 +660,7 @@ def test_a_long_calendar_of_many_costs_as_many_queries_as_a_short_one(
 
     few_queries = count_queries()
     people = [
-        founding.create_user(world.account, f"{n}@example.org", AccountRole.USER, now, first_name=f"P{n}")
+        provisioning.create_user(world.account, f"{n}@example.org", AccountRole.USER, now, first_name=f"P{n}")
         for n in range(20)
     ]
     more = [weekly(world.bob, person) for person in people]

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from models.notices import Message
-from models.users import ContactMethod
+from models.tables.notifications import Message
+from models.tables.users import ContactMethod
 from runtime.settings import load
 from tests.relays import relay
 from workers import deliver

@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from models.accounts import CustomRole, User
-from models.base import connection
+from models.store.base import connection
+from models.tables.accounts import CustomRole, User
 
 ROLES = "/api/account/customroles/"
 

@@ -5,12 +5,12 @@ import threading
 import psycopg
 import pytest
 
-from models.events import Entity, Event, Receipt
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentTag
-from models.services import Integration, Service
-from models.tasks import TaskTemplate
-from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
+from models.store.ids import new_short_id, new_uuid
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.services import Integration, Service
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
 from tests.alerts import accept
 from tests.stores import get_url
 from tests.waiting import wait_until

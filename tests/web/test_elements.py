@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.ids import new_uuid
-from models.services import Service
-from models.teams import Priority
+from models.store.ids import new_uuid
+from models.tables.services import Service
+from models.tables.teams import Priority
 
 
 @pytest.fixture

@@ -9,9 +9,9 @@ import peewee
 import pytest
 from playhouse.pool import MaxConnectionsExceeded
 
-from models.events import Event, Receipt
-from models.incidents import Incident
-from models.services import Integration
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.services import Integration
 from tests.waiting import wait_until
 from web import accept, events
 from workers import road

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from models.events import Receipt
+from models.tables.events import Receipt
 from web import accept, events, front
 
 ALERT = json.dumps({"message": "Disk full", "alert_type": "critical"}).encode()

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from models.rules import AlertGroupingPolicy
+from models.tables.rules import AlertGroupingPolicy
 
 
 @pytest.fixture

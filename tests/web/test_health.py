@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psycopg
 import pytest
 
-from models.accounts import Liveness
+from models.tables.accounts import Liveness
 from runtime.settings import load
 from tests.set_aside import add_dead_letter_body
 from tests.stores import get_url

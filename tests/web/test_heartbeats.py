@@ -6,12 +6,12 @@ from datetime import timedelta
 
 import pytest
 
-from models.applications import GENERIC, HEARTBEAT
-from models.base import connection, db
-from models.base import store as opened_store
-from models.events import Event, Receipt
-from models.loading import lock_service
-from models.services import Integration
+from models.domain.applications import GENERIC, HEARTBEAT
+from models.load.lane import lock_service
+from models.store.base import connection, db
+from models.store.base import store as opened_store
+from models.tables.events import Event, Receipt
+from models.tables.services import Integration
 from tests.waiting import wait_until
 from workers import heartbeats, road
 

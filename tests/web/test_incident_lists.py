@@ -4,12 +4,12 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding
-from models.enums import AccountRole
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident
-from models.postmortems import Postmortem, PostmortemIncident
-from models.teams import Priority
+from models.domain.enums import AccountRole
+from models.lifecycle import provisioning
+from models.store.ids import new_short_id, new_uuid
+from models.tables.incidents import Incident
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.teams import Priority
 
 FILTER = "/api/incidents/filter/"
 
@@ -158,7 +158,7 @@ def test_the_list_of_all_counts_and_takes_a_body_as_no_harm(ask, incident):
 
 
 def test_who_lost_the_account_names_is_shown_by_address(ask, incident, world, now):
-    dora = founding.create_user(world.account, "dora@example.org", AccountRole.USER, now)
+    dora = provisioning.create_user(world.account, "dora@example.org", AccountRole.USER, now)
     incident(assigned_to=dora)
 
     assert ask("GET", "/api/incidents/1/").json["assigned_to_name"] == "dora"

@@ -5,16 +5,16 @@ from datetime import timedelta
 import pytest
 from playhouse.test_utils import count_queries
 
-from models import founding
-from models.base import store
-from models.enums import NotificationStatus, TimerKind
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentLog
-from models.notices import Notification
-from models.postmortems import Postmortem, PostmortemIncident
-from models.services import Service
-from models.teams import Team
-from models.timers import Timer
+from models.domain.enums import NotificationStatus, TimerKind
+from models.lifecycle import provisioning
+from models.store.base import store
+from models.store.ids import new_short_id, new_uuid
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.services import Service
+from models.tables.teams import Team
+from models.tables.timers import Timer
 from tests.contract.operations import INCIDENT
 from tests.contract.test_isolation import dump_all_rows
 from web.shapes import parse_moment
@@ -55,7 +55,7 @@ def shown(ask):
 @pytest.fixture
 def other(world, now):
     """Another service of Alice's team."""
-    return founding.create_service(world.team, "Search", world.policy, world.alice, now)
+    return provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
 
 
 def list_pending_timers(number):
@@ -396,10 +396,10 @@ def test_a_family_has_so_many_children_at_most(ask, act, create_incident, world,
 def test_who_may_not_move_an_incident_merges_it_nowhere(ask, act, create_incident, world, now):
     """Of another account, and of a team that the viewer has no right in: it is as if it were not there."""
     policy = world.policy
-    far = founding.create_service(world.charlies_team, "Billing", policy, world.charlie, now)
+    far = provisioning.create_service(world.charlies_team, "Billing", policy, world.charlie, now)
     Team.update(account_permissions=["incident_read"]).where(Team.id == world.charlies_team.id).execute()
     mine, charlies = create_incident(who="bob"), create_incident(far)
-    theirs = founding.create_service(world.mallorys_team, "Elsewhere", policy, world.mallory, now)
+    theirs = provisioning.create_service(world.mallorys_team, "Elsewhere", policy, world.mallory, now)
     mallorys = Incident.create(
         unique_id=new_short_id(), account=world.mallory.account, incident_number=77, incident_key="k",
         service=theirs, team=world.mallorys_team, title="x", status=1, urgency=1, creation_date=now,
@@ -422,7 +422,7 @@ def test_a_team_whose_incidents_have_children_of_others_stays_until_they_stand_a
     ask, act, shown, create_incident, world, now
 ):
     """Else they would be silent for ever, and their history would not say why."""
-    far = founding.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
+    far = provisioning.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
     parent, child = create_incident(far), create_incident()
     act(parent, "merge", incidents=[child])
     team = f"/api/account/teams/{world.charlies_team.unique_id}/"

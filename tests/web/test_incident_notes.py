@@ -2,11 +2,11 @@
 
 import pytest
 
-from models.accounts import ConfigVersion
-from models.enums import TeamRole
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentLog, IncidentNote
-from models.teams import TeamMember
+from models.domain.enums import TeamRole
+from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import ConfigVersion
+from models.tables.incidents import Incident, IncidentLog, IncidentNote
+from models.tables.teams import TeamMember
 
 NOTES = "/api/incidents/1/note/"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.teams import IncidentRole
+from models.tables.teams import IncidentRole
 
 
 @pytest.fixture

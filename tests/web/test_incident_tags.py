@@ -2,10 +2,10 @@
 
 import pytest
 
-from models.base import connection
-from models.ids import new_uuid
-from models.incidents import IncidentLog, IncidentTag
-from models.teams import Tag
+from models.store.base import connection
+from models.store.ids import new_uuid
+from models.tables.incidents import IncidentLog, IncidentTag
+from models.tables.teams import Tag
 from tests.histories import run_together
 
 TAGS = "/api/incidents/1/tags/"

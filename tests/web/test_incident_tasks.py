@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentTask
-from models.services import Service
-from models.tasks import TaskTemplate, TemplateTask
-from models.teams import IncidentRole
+from models.store.ids import new_uuid
+from models.tables.incidents import Incident, IncidentTask
+from models.tables.services import Service
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import IncidentRole
 from web import incident_tasks
 from web.shapes import parse_moment
 

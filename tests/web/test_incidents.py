@@ -4,16 +4,16 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import User, bump_version
-from models.base import store
-from models.enums import NotificationKind, NotificationStatus, TimerKind, Urgency
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentLog
-from models.notices import Notification
-from models.services import Service
-from models.teams import EscalationPolicy, Sla
-from models.timers import Timer
-from models.users import ContactMethod, NotificationRule
+from models.domain.enums import NotificationKind, NotificationStatus, TimerKind, Urgency
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import User, bump_version
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Sla
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod, NotificationRule
 from web import incidents
 
 INCIDENTS = "/api/incidents/"

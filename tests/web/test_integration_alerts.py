@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.ids import new_uuid
+from models.store.ids import new_uuid
 from tests.alerts import accept
 from workers import road
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.accounts import CustomRole, User
-from models.ids import new_uuid
-from models.users import NotificationRule
+from models.store.ids import new_uuid
+from models.tables.accounts import CustomRole, User
+from models.tables.users import NotificationRule
 
 INVITE = "/api/account/api_invite/"
 

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 
-from models import links
-from models.accounts import Account, Token, User
-from models.enums import MessageStatus
-from models.links import LIFETIME, Invitation, Link
-from models.notices import Message
-from models.teams import Team
+from models.domain.enums import MessageStatus
+from models.lifecycle import signed_links
+from models.lifecycle.signed_links import LIFETIME, Invitation, Link
+from models.tables.accounts import Account, Token, User
+from models.tables.notifications import Message
+from models.tables.teams import Team
 from runtime.settings import load
 from tests.relays import relay
 from workers import deliver
@@ -108,7 +108,7 @@ def test_a_link_is_used_once(ask, invite):
 def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store):
     path = invite()
     user = find_dora()
-    late = links.get_signer().sign_invitation(
+    late = signed_links.get_signer().sign_invitation(
         Invitation.for_user(user), store.now() - LIFETIME - timedelta(seconds=1)
     )
 
@@ -122,7 +122,7 @@ def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store
 
 def test_a_link_of_one_purpose_is_none_of_the_other(ask, invite, world, store):
     token = invite().removeprefix("/join/")
-    incident = links.get_signer().sign(Link(1, find_dora().id, 1), store.now())
+    incident = signed_links.get_signer().sign(Link(1, find_dora().id, 1), store.now())
 
     assert ask("GET", f"/i/{token}", who=None).status_code == 404
     assert ask("POST", f"/join/{incident}", who=None).status_code == 404

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.base import db, store
+from models.store.base import db, store
 from tests.models.test_indexes import list_scans, list_sorts
 
 ID = "00000000-0000-4000-8000-000000000000"

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models import founding
-from models.maintenance import Maintenance, MaintenanceService
+from models.lifecycle import provisioning
+from models.tables.maintenance import Maintenance, MaintenanceService
 
 START, END = "2026-03-08T22:00:00Z", "2026-03-08T23:30:00Z"
 
@@ -16,7 +16,7 @@ def path(world) -> str:
 @pytest.fixture
 def search(world, now):
     """A second service of the team."""
-    return founding.create_service(world.team, "Search", world.policy, world.alice, now)
+    return provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
 
 
 @pytest.fixture
@@ -107,9 +107,9 @@ def test_what_a_window_needs(ask, path, body, missing):
 
 
 def test_no_service_twice_and_none_of_another_team(ask, path, body, world, now):
-    policy = founding.create_team(world.account, "x", world.charlie, now).escalationpolicy_set.get()
-    charlies = founding.create_service(world.charlies_team, "x", policy, world.charlie, now)
-    mallorys = founding.create_service(world.mallorys_team, "x", policy, world.mallory, now)
+    policy = provisioning.create_team(world.account, "x", world.charlie, now).escalationpolicy_set.get()
+    charlies = provisioning.create_service(world.charlies_team, "x", policy, world.charlie, now)
+    mallorys = provisioning.create_service(world.mallorys_team, "x", policy, world.mallory, now)
     mine = world.service.unique_id
 
     for services in ([mine, {"service": mine}], [mine, charlies.unique_id], [mallorys.unique_id]):

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from models import metrics as kept
-from models.enums import WorkState
-from models.events import Event, Receipt
-from models.incidents import Incident
-from models.metrics import ProcessLiveness
-from models.notices import Message
-from models.timers import Timer
+from models.domain.enums import WorkState
+from models.reports import backlog as kept
+from models.reports.backlog import ProcessLiveness
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.notifications import Message
+from models.tables.timers import Timer
 from tests.alerts import accept
 from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.test_timers import open_incident, set_policy

@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding
-from models.base import store
-from models.enums import TargetType
-from models.ids import new_uuid
-from models.schedules import Schedule, ScheduleOverride
-from models.services import Service
-from models.teams import EscalationPolicy
+from models.domain.enums import TargetType
+from models.lifecycle import provisioning
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
 from tests import layers
 
 USER, SCHEDULE = TargetType.USER, TargetType.SCHEDULE
@@ -216,7 +216,7 @@ def test_a_team_with_many_policies_takes_as_many_queries_as_one(
     ask("GET", f"/api/{version}{team}/oncall/")
     one = count()
     for _ in range(20):
-        settings = founding.build_assignment_settings()
+        settings = provisioning.build_assignment_settings()
         more = EscalationPolicy.create(
             unique_id=new_uuid(), team=world.team, name="x", creation_date=now, assignment_settings=settings
         )

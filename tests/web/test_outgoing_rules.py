@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.rules import OutgoingRule
+from models.tables.rules import OutgoingRule
 from web.outgoing_rules import OUTGOING_RULES
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from models.schedules import Schedule, ScheduleOverride
+from models.tables.schedules import Schedule, ScheduleOverride
 from tests import layers
 from web import overrides
 

@@ -4,13 +4,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models import links
-from models.accounts import User
-from models.enums import IncidentStatus
-from models.incidents import Incident, IncidentLog
-from models.links import Link
-from models.notices import Notification
-from models.timers import Timer
+from models.domain.enums import IncidentStatus
+from models.lifecycle import signed_links
+from models.lifecycle.signed_links import Link
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.timers import Timer
 from tests.alerts import accept
 from workers import road
 
@@ -19,7 +19,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 def build_link(notification: Notification, at: datetime | None = None) -> str:
     link = Link(notification.incident_id, notification.user_id, notification.id)
-    return f"/i/{links.get_signer().sign(link, at or datetime.now(UTC))}"
+    return f"/i/{signed_links.get_signer().sign(link, at or datetime.now(UTC))}"
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_a_link_binds_incident_and_person_and_notice(ask, open_incident, world):
         Link(notification.incident_id + 1, notification.user_id, notification.id),
         Link(notification.incident_id, notification.user_id, notification.id + 1),
     ):
-        path = f"/i/{links.get_signer().sign(wrong, datetime.now(UTC))}"
+        path = f"/i/{signed_links.get_signer().sign(wrong, datetime.now(UTC))}"
         assert ask("GET", path, who=None).status_code == 404
         assert act(ask, path, "resolve").status_code == 404
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from models.ids import new_uuid
-from models.notices import Notification
-from models.schedules import Schedule
-from models.teams import Team
+from models.store.ids import new_uuid
+from models.tables.notifications import Notification
+from models.tables.schedules import Schedule
+from models.tables.teams import Team
 from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import open_incident
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.accounts import ConfigVersion, User
-from models.tasks import PostIncidentTask
+from models.tables.accounts import ConfigVersion, User
+from models.tables.tasks import PostIncidentTask
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import ConfigVersion, User
-from models.incidents import Incident
-from models.postmortems import Postmortem, PostmortemIncident
+from models.tables.accounts import ConfigVersion, User
+from models.tables.incidents import Incident
+from models.tables.postmortems import Postmortem, PostmortemIncident
 
 
 @pytest.fixture

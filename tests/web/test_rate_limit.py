@@ -4,8 +4,8 @@ import threading
 
 import pytest
 
-from models.accounts import Account
-from models.rate_limits import RateLimit
+from models.tables.accounts import Account
+from models.tables.rate_limits import RateLimit
 from runtime.settings import load
 from tests.processes import find_free_port
 from web import overrides, rate_limit

@@ -2,18 +2,18 @@
 
 import pytest
 
-from models import founding
-from models.accounts import ConfigVersion
-from models.enums import AccountRole, IncidentStatus, NotificationStatus, TaskStatus, TeamRole
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
-from models.notices import Notification
-from models.rules import AlertRule
-from models.schedules import Schedule, ScheduleOverride
-from models.tasks import PostIncidentTask
-from models.teams import EscalationPolicy, IncidentRole, Sla, Team, TeamMember
-from models.timers import Timer
-from models.users import ContactMethod, ForwardingRule, NotificationRule
+from models.domain.enums import AccountRole, IncidentStatus, NotificationStatus, TaskStatus, TeamRole
+from models.lifecycle import provisioning
+from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import ConfigVersion
+from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
+from models.tables.notifications import Notification
+from models.tables.rules import AlertRule
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.tasks import PostIncidentTask
+from models.tables.teams import EscalationPolicy, IncidentRole, Sla, Team, TeamMember
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 from tests.alerts import accept
 from workers import road, timers
 
@@ -191,9 +191,9 @@ def test_what_refers_to_them_in_other_accounts_stays(ask, world):
 
 def test_it_costs_the_same_however_much_there_is(ask, world, now, statements):
     def cost(times: int) -> int:
-        user = founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(times):
-            founding.create_team(world.account, "x", user, now)
+            provisioning.create_team(world.account, "x", user, now)
             create_incident(world, now, user, IncidentStatus.TRIGGERED)
         with statements() as seen:
             remove(ask, user)

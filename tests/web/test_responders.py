@@ -2,12 +2,12 @@
 
 import pytest
 
-from models.accounts import User
-from models.base import connection
-from models.enums import NotificationKind, NotificationStatus
-from models.ids import new_uuid
-from models.incidents import IncidentLog, IncidentResponder
-from models.notices import Notification
+from models.domain.enums import NotificationKind, NotificationStatus
+from models.store.base import connection
+from models.store.ids import new_uuid
+from models.tables.accounts import User
+from models.tables.incidents import IncidentLog, IncidentResponder
+from models.tables.notifications import Notification
 from tests.histories import run_together
 
 RESPONDERS = "/api/incidents/1/responders/"

@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.ids import new_uuid
-from models.schedules import ScheduleOverride
-from models.teams import EscalationPolicy
-from models.users import ForwardingRule
+from models.store.ids import new_uuid
+from models.tables.schedules import ScheduleOverride
+from models.tables.teams import EscalationPolicy
+from models.tables.users import ForwardingRule
 from tests import layers
 from web import rotas
 

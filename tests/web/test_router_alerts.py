@@ -2,12 +2,12 @@
 
 import pytest
 
-from models import founding
-from models.applications import GENERIC
-from models.events import Event, Receipt
-from models.incidents import Incident
-from models.routers import GlobalRouter
-from models.teams import Team
+from models.domain.applications import GENERIC
+from models.lifecycle import provisioning
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.routers import GlobalRouter
+from models.tables.teams import Team
 from tests.rules import add_router, add_router_rule, equals
 from workers import road, routing
 
@@ -32,8 +32,8 @@ def router(world) -> GlobalRouter:
 @pytest.fixture
 def billing_integration(world, now):
     """An integration of Charlie's team, which Bob is not in."""
-    service = founding.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
-    return founding.create_integration(service, "Billing door", GENERIC, world.charlie, now)
+    service = provisioning.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
+    return provisioning.create_integration(service, "Billing door", GENERIC, world.charlie, now)
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from models.accounts import ConfigVersion
-from models.routers import RouterRule
-from models.services import Integration
+from models.tables.accounts import ConfigVersion
+from models.tables.routers import RouterRule
+from models.tables.services import Integration
 from web import routers
 
 ROUTERS = "/api/v2/account/events/router/"

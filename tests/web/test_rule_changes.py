@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from models import founding
-from models.applications import GENERIC
-from models.base import connection
-from models.enums import WorkState
-from models.events import Event, Receipt
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.store.base import connection
+from models.tables.events import Event, Receipt
 from tests.waiting import wait_until
 from workers import road, routing
 
@@ -109,7 +109,7 @@ def test_rules_that_come_and_go(ask, world, send, integration_path):
 
 
 def test_a_changed_router_rule(ask, world, send, now):
-    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     targets = [world.integration, other]
     router = ask("POST", "/api/v2/account/events/router/", {"name": "Front door"}).json
     rules = f"/api/v2/account/events/router/{router['unique_id']}/rulesets/"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from models.enums import RuleAction, WorkState
-from models.events import Event
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.schedules import Schedule
-from models.tasks import TaskTemplate, TemplateTask
-from models.teams import IncidentRole, Priority, Sla, Tag
+from models.domain.enums import RuleAction, WorkState
+from models.store.ids import new_uuid
+from models.tables.events import Event
+from models.tables.incidents import Incident
+from models.tables.schedules import Schedule
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import IncidentRole, Priority, Sla, Tag
 from workers import road
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1", "payload": {"host": "db1"}}

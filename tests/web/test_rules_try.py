@@ -7,16 +7,16 @@ from datetime import timedelta
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from models.applications import APPLICATIONS
-from models.base import db
-from models.events import Event, Receipt
-from models.ids import new_short_id, new_uuid
-from models.routers import GlobalRouter
-from models.schedules import Schedule
-from models.services import Integration
-from models.tables import TABLES
-from models.tasks import TaskTemplate
-from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
+from models.domain.applications import APPLICATIONS
+from models.store.base import db
+from models.store.ids import new_short_id, new_uuid
+from models.tables.all import TABLES
+from models.tables.events import Event, Receipt
+from models.tables.routers import GlobalRouter
+from models.tables.schedules import Schedule
+from models.tables.services import Integration
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
 from tests.contract.described import described
 from tests.pipeline.test_conditions_fuzz import JSON, TREE_LIKE
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 import pytest
 import time_machine
 
-from models.ids import new_uuid
-from models.schedules import Schedule, ScheduleOverride
+from models.store.ids import new_uuid
+from models.tables.schedules import Schedule, ScheduleOverride
 
 DAY_S = 86_400
 START = "2026-03-02T08:00:00Z"

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.enums import WorkState
-from models.events import Event
+from models.domain.enums import WorkState
+from models.tables.events import Event
 from tests.alerts import accept
 from workers import maintenance, road
 

@@ -4,9 +4,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from models.applications import GENERIC
-from models.services import Integration, Service
-from models.teams import EscalationPolicy
+from models.domain.applications import GENERIC
+from models.tables.services import Integration, Service
+from models.tables.teams import EscalationPolicy
 
 NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
 

@@ -5,19 +5,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC, PROMETHEUS
-from models.base import db, store
-from models.enums import ServiceStatus
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.schedules import ScheduleOverride
-from models.services import Integration, Service
-from models.tables import TABLES
-from models.teams import EscalationPolicy
-from models.timers import Timer
-from models.users import ForwardingRule, NotificationRule
+from models.domain.applications import GENERIC, PROMETHEUS
+from models.domain.enums import ServiceStatus
+from models.lifecycle import provisioning
+from models.store.base import db, store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.all import TABLES
+from models.tables.incidents import Incident
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Integration, Service
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
+from models.tables.users import ForwardingRule, NotificationRule
 from pipeline.sources import SOURCES
 from tests import layers
 from tests.alerts import accept
@@ -205,7 +205,7 @@ def test_an_integration_that_takes_no_alerts_says_so(simulate, world, column, wh
 
 
 def test_a_payload_is_read_as_its_tool_sends_it(simulate, world, now):
-    prometheus = founding.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
+    prometheus = provisioning.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
     body = {
         "alerts": [
             {"labels": {"alertname": name, "severity": "critical"}, "fingerprint": name, "status": "firing"}
@@ -225,12 +225,12 @@ def test_a_service_is_enough_where_it_has_one_integration_for_the_source(ask, si
     service = {"integration": None, "service": world.service.unique_id}
     assert simulate(**service)["integration"]["name"] == "Probe"
 
-    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     answer = ask("POST", SIMULATE, {**service, "alert": DISK})
     assert answer.json["errors"] == {"integration": ["Say which one: Probe, Other."]}
 
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
-    founding.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
+    provisioning.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
     assert simulate(**service)["integration"]["name"] == "Probe"
     open_incident = {"labels": {"alertname": "x"}, "status": "firing", "fingerprint": "x"}
     body = {"alert": None, "payload": {"alerts": [open_incident]}, "source": "prometheus"}

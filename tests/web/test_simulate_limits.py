@@ -2,9 +2,9 @@
 
 from contextlib import ExitStack
 
-from models import founding
-from models.accounts import Account, bump_version
-from models.enums import AccountRole
+from models.domain.enums import AccountRole
+from models.lifecycle import provisioning
+from models.tables.accounts import Account, bump_version
 from tests.rules import action, add_rule
 from tests.web.test_simulate import DISK, SIMULATE, simulate
 from tests.workers.test_timers import set_policy
@@ -54,7 +54,7 @@ def test_rules_that_take_long_are_left_in_the_middle(simulate, world, monkeypatc
 
 def test_whoever_is_told_is_named_though_not_all_that_happens_is(simulate, world, now):
     people = [
-        founding.create_user(world.account, f"u{number}@example.org", AccountRole.USER, now)
+        provisioning.create_user(world.account, f"u{number}@example.org", AccountRole.USER, now)
         for number in range(30)
     ]
     set_policy(world, (0, *people))

@@ -5,30 +5,30 @@ from datetime import timedelta
 import pytest
 from playhouse.test_utils import count_queries
 
-from models import founding
-from models.accounts import CustomRole
-from models.applications import GENERIC
-from models.enums import AccountRole, ContactType, RuleAction, TeamRole
-from models.events import Event, Receipt
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTag, IncidentTask
-from models.notices import Attempt, Message, Notification
-from models.routers import GlobalRouter, RouterRule
-from models.rules import AlertRule
-from models.services import Service
-from models.teams import IncidentRole, Priority, Sla, Tag, TeamMember
-from models.users import ForwardingRule, NotificationRule
+from models.domain.applications import GENERIC
+from models.domain.enums import AccountRole, ContactType, RuleAction, TeamRole
+from models.lifecycle import provisioning
+from models.store.ids import new_short_id, new_uuid
+from models.tables.accounts import CustomRole
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTag, IncidentTask
+from models.tables.notifications import Attempt, Message, Notification
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.rules import AlertRule
+from models.tables.services import Service
+from models.tables.teams import IncidentRole, Priority, Sla, Tag, TeamMember
+from models.tables.users import ForwardingRule, NotificationRule
 from web import rule_actions
 
 TEAM = "/api/account/teams/{team}/"
 
 
 def add_team(world, now):
-    founding.create_team(world.account, "Search", world.alice, now)
+    provisioning.create_team(world.account, "Search", world.alice, now)
 
 
 def add_member(world, now):
-    user = founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+    user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
     TeamMember.create(unique_id=new_uuid(), team=world.team, user=user, role=TeamRole.USER, joining_date=now)
 
 
@@ -45,7 +45,7 @@ def add_sla(world, now):
 
 
 def add_policy(world, now):
-    team = founding.create_team(world.account, "x", world.alice, now)
+    team = provisioning.create_team(world.account, "x", world.alice, now)
     policy = team.escalationpolicy_set.get()
     policy.team = world.team
     policy.save()
@@ -53,18 +53,18 @@ def add_policy(world, now):
 
 
 def add_service(world, now):
-    service = founding.create_service(world.team, "Search", add_policy(world, now), world.bob, now)
+    service = provisioning.create_service(world.team, "Search", add_policy(world, now), world.bob, now)
     sla, priority = add_sla(world, now), add_priority(world, now)
     Service.update(sla=sla, team_priority=priority).where(Service.id == service.id).execute()
     return Service.get_by_id(service.id)
 
 
 def add_integration(world, now):
-    founding.create_integration(world.service, "Probe", GENERIC, world.bob, now)
+    provisioning.create_integration(world.service, "Probe", GENERIC, world.bob, now)
 
 
 def add_contact(world, now):
-    contact = founding.create_contact(world.bob, "Home", ContactType.EMAIL, "b@example.org", now)
+    contact = provisioning.create_contact(world.bob, "Home", ContactType.EMAIL, "b@example.org", now)
     NotificationRule.create(
         unique_id=new_uuid(), user=world.bob, contact=contact, urgency=1, creation_date=now
     )
@@ -73,7 +73,7 @@ def add_contact(world, now):
 def add_forwarding_rule(world, now):
     """To somebody of its own, by somebody of its own."""
     to, by = (
-        founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+        provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(2)
     )
     ForwardingRule.create(
@@ -95,7 +95,7 @@ def add_router(world, now):
 def add_router_rule(world, now):
     """Of the first router, to an integration of its own."""
     router = GlobalRouter.get_or_none() or add_router(world, now)
-    integration = founding.create_integration(world.service, "Probe", GENERIC, world.bob, now)
+    integration = provisioning.create_integration(world.service, "Probe", GENERIC, world.bob, now)
     action = {"unique_id": new_uuid(), "action_type": 0, "integration": integration.unique_id}
     RouterRule.create(
         unique_id=new_uuid(), router=router, name="x", position=RouterRule.select().count() + 1,
@@ -105,7 +105,7 @@ def add_router_rule(world, now):
 
 def add_alert_rule(world, now):
     """That refers to something of each kind, each of its own."""
-    user = founding.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
+    user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
     found = {
         RuleAction.ROUTE_TO_ESCALATION_POLICY: add_policy(world, now).unique_id,
         RuleAction.ASSIGN_USER: user.username,

@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.ids import new_short_id, new_uuid
-from models.incidents import Incident, IncidentTag
-from models.teams import Tag
+from models.store.ids import new_short_id, new_uuid
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.teams import Tag
 
 FILTER = "/api/incidents/filter/"
 

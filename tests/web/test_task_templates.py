@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.services import Service
-from models.tasks import TaskTemplate, TemplateTask
-from models.teams import IncidentRole
+from models.tables.services import Service
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import IncidentRole
 from web.task_templates import MAX_TASKS
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from models.accounts import ConfigVersion
+from models.tables.accounts import ConfigVersion
 from web.permissions import TEAM_PERMISSIONS
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from models.accounts import ConfigVersion, CustomRole, User
-from models.ids import new_uuid
-from models.teams import EscalationPolicy, Team, TeamMember
+from models.store.ids import new_uuid
+from models.tables.accounts import ConfigVersion, CustomRole, User
+from models.tables.teams import EscalationPolicy, Team, TeamMember
 
 TEAMS = "/api/account/teams/"
 

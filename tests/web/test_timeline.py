@@ -4,11 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from models import recorder
-from models.enums import ContactType, RuleAction
-from models.incidents import Incident
-from models.notices import Notification
-from models.users import ContactMethod
+from models.domain.enums import ContactType, RuleAction
+from models.reports import alert_trace
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.users import ContactMethod
 from tests.relays import relay
 from tests.rules import action, add_rule
 from tests.workers.test_deliver import deliver_to
@@ -128,7 +128,7 @@ def test_it_comes_page_by_page(ask, world, now):
 def test_the_recorder_tells_the_same_of_its_notices(world, now, read_timeline):
     alert = process_alert(world, now)
     process_alert(world, now + timedelta(minutes=1), level="resolved")
-    (incident,) = recorder.build_trace(alert.receipt)["incidents"]
+    (incident,) = alert_trace.build_trace(alert.receipt)["incidents"]
     mine = next(each["notification"] for each in read_timeline() if each["kind"] == "notification")
 
     (theirs,) = incident["deliveries"]

@@ -2,8 +2,8 @@
 
 import pytest
 
-from models.accounts import User
-from models.users import ContactMethod, NotificationRule
+from models.tables.accounts import User
+from models.tables.users import ContactMethod, NotificationRule
 
 
 @pytest.fixture

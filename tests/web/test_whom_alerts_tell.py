@@ -4,9 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from models.base import store
-from models.incidents import Incident
-from models.notices import Notification
+from models.store.base import store
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
 from tests.alerts import accept
 from workers import road
 

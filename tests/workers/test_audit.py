@@ -8,13 +8,13 @@ import peewee
 import pytest
 from structlog.testing import capture_logs
 
-from models import founding
-from models.base import store
-from models.incidents import Incident, IncidentLog
-from models.loading import lock_services
-from models.metrics import load_totals
-from models.services import Service
-from models.timers import Timer
+from models.lifecycle import provisioning
+from models.load.lane import lock_services
+from models.reports.backlog import load_totals
+from models.store.base import store
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.services import Service
+from models.tables.timers import Timer
 from tests import stores
 from tests.alerts import accept
 from tests.scenarios.test_sla_nights import sla
@@ -164,7 +164,7 @@ def test_what_an_sla_has_done_once_does_not_wait_again(world, now):
 
 def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):
     open_incident(world, now)
-    other = founding.create_service(world.team, "Other", world.policy, world.alice, now)
+    other = provisioning.create_service(world.team, "Other", world.policy, world.alice, now)
     row = {**Incident.select().dicts().get(), "id": 99, "unique_id": "other", "incident_number": 2}
     Incident.insert(**{**row, "service": other}).execute()
     looked_at = []

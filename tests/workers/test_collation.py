@@ -5,18 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC
-from models.apply import apply
-from models.base import connection, store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, IncidentStatus
-from models.events import Entity, Event, Receipt
-from models.incidents import Incident
-from models.loading import lock_incident
-from models.notices import Notification
-from models.services import Service
+from models.domain.applications import GENERIC
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.lifecycle import provisioning
+from models.load.lane import lock_incident
+from models.store.base import connection, store
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.write.apply import apply
 from pipeline import moves
 from tests.alerts import accept
 from tests.histories import run_together
@@ -167,7 +167,7 @@ def test_collation_switched_off_and_on_again(collating_service, now):
 
 
 def test_two_integrations_of_a_service_collect_into_one_incident(collating_service, now):
-    other = founding.create_integration(
+    other = provisioning.create_integration(
         collating_service.service, "Other", GENERIC, collating_service.alice, now
     )
     process_alert(collating_service, now, "a")
@@ -183,7 +183,7 @@ def test_two_integrations_of_a_service_collect_into_one_incident(collating_servi
 def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_service, now):
     """Senders and workers at once, each with integrations of their own."""
     integrations = [collating_service.integration] + [
-        founding.create_integration(
+        provisioning.create_integration(
             collating_service.service, f"Door {n}", GENERIC, collating_service.alice, now
         )
         for n in range(2)

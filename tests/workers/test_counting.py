@@ -4,10 +4,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.enums import ContactType
-from models.incidents import Incident
-from models.metrics import load_totals
-from models.notices import Message
+from models.domain.enums import ContactType
+from models.reports.backlog import load_totals
+from models.tables.incidents import Incident
+from models.tables.notifications import Message
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.alerts import accept

@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from models.accounts import User
-from models.apply import apply
-from models.base import connection
-from models.directories import load_people
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, ContactType, IncidentStatus, MessageStatus, NotificationStatus
-from models.incidents import Incident
-from models.loading import lock_incident
-from models.notices import Attempt, Message, Notification
-from models.users import ContactMethod, NotificationRule
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, ContactType, IncidentStatus, MessageStatus, NotificationStatus
+from models.load.lane import lock_incident
+from models.load.oncall_config import load_people
+from models.store.base import connection
+from models.tables.accounts import User
+from models.tables.incidents import Incident
+from models.tables.notifications import Attempt, Message, Notification
+from models.tables.users import ContactMethod, NotificationRule
+from models.write.apply import apply
 from pipeline import moves
 from runtime.settings import load
 from tests.alerts import accept

@@ -7,12 +7,12 @@ import psycopg
 import pytest
 from structlog.testing import capture_logs
 
-from models.accounts import bump_version
-from models.base import store
-from models.enums import TimerKind
-from models.incidents import Incident
-from models.services import Service
-from models.timers import Timer
+from models.domain.enums import TimerKind
+from models.store.base import store
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.timers import Timer
 from schedules import due
 from tests import stores
 from tests.scenarios.test_sla_nights import sla

@@ -6,18 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 import psycopg
 import pytest
 
-from models import founding
-from models.applications import GENERIC
-from models.apply import apply
-from models.base import connection, store
-from models.effects import Actor, ChangeSet
-from models.enums import ActorKind, IncidentStatus
-from models.events import Entity, Event, Receipt
-from models.incidents import Incident, IncidentLog, IncidentNote
-from models.loading import lock_incident, lock_services, lock_with_children
-from models.notices import Notification
-from models.services import Service
-from models.timers import Timer
+from models.domain.applications import GENERIC
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.lifecycle import provisioning
+from models.load.lane import lock_incident, lock_services, lock_with_children
+from models.store.base import connection, store
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentLog, IncidentNote
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.tables.timers import Timer
+from models.write.apply import apply
 from pipeline import moves
 from tests import stores
 from tests.alerts import accept, list_rows
@@ -34,8 +34,8 @@ ALICE = Actor(ActorKind.USER, "Alice")
 @pytest.fixture
 def second_service(world, now):
     """The world as seen from another service, which was made later: its row comes after Checkout's."""
-    service = founding.create_service(world.team, "Search", world.policy, world.alice, now)
-    other_integration = founding.create_integration(service, "Door", GENERIC, world.alice, now)
+    service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+    other_integration = provisioning.create_integration(service, "Door", GENERIC, world.alice, now)
     return _from(world, service, other_integration)
 
 

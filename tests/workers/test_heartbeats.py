@@ -6,17 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding, metrics
-from models.accounts import Liveness, bump_version
-from models.applications import HEARTBEAT
-from models.base import connection, db
-from models.enums import RouterAction
-from models.events import Event, Receipt
-from models.ids import new_uuid
-from models.loading import lock_service
-from models.metrics import ProcessLiveness
-from models.routers import GlobalRouter, RouterRule
-from models.services import Integration
+from models.domain.applications import HEARTBEAT
+from models.domain.enums import RouterAction
+from models.lifecycle import provisioning
+from models.load.lane import lock_service
+from models.reports import backlog
+from models.reports.backlog import ProcessLiveness
+from models.store.base import connection, db
+from models.store.ids import new_uuid
+from models.tables.accounts import Liveness, bump_version
+from models.tables.events import Event, Receipt
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.services import Integration
 from schedules.absences import Observation, Outage
 from tests.alerts import accept
 from tests.waiting import wait_until
@@ -31,7 +32,7 @@ def expecting_world(world, now):
     values = {"heartbeat_interval": 300, "heartbeat_grace": 60, "expected_at": now + EVERY + GRACE}
     Integration.update(application=HEARTBEAT, **values).execute()
     bump_version(world.account.id)
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), now)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), now)
     return world
 
 
@@ -114,7 +115,7 @@ def test_a_ping_by_a_routers_key_is_one(expecting_world, router, now):
 def test_what_waits_for_a_router_may_be_the_ping(expecting_world, router, now):
     ping_by_router(expecting_world, router, now + timedelta(minutes=5))
     late = now + EVERY + GRACE
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
     assert heartbeats.report_missing(late) == 0
 
     Receipt.update(received_at=late + timedelta(seconds=1)).execute()
@@ -123,7 +124,7 @@ def test_what_waits_for_a_router_may_be_the_ping(expecting_world, router, now):
 
 def test_a_service_that_fails_keeps_no_other_waiting(expecting_world, now, monkeypatch):
     late = now + EVERY + GRACE
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
     monkeypatch.setattr(heartbeats, "_list_overdue_services", lambda now: [expecting_world.service.id, 0])
     raises = heartbeats._report_locked
 
@@ -140,14 +141,14 @@ def test_a_service_that_fails_keeps_no_other_waiting(expecting_world, now, monke
 def add_services(world, now, count):
     """Each with an integration that expects a ping within six minutes."""
     for number in range(count):
-        service = founding.create_service(world.team, f"S{number}", world.policy, world.alice, now)
-        founding.create_integration(service, f"Backup {number}", HEARTBEAT, world.alice, now)
+        service = provisioning.create_service(world.team, f"S{number}", world.policy, world.alice, now)
+        provisioning.create_integration(service, f"Backup {number}", HEARTBEAT, world.alice, now)
     Integration.update(heartbeat_interval=300, heartbeat_grace=60, expected_at=now + EVERY + GRACE).execute()
 
 
 def test_many_missing_pings_cost_as_many_statements_as_one(expecting_world, now, statements):
     late = now + EVERY + GRACE
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
     counted = []
     for more in (0, 49):
         add_services(expecting_world, now, more)
@@ -167,7 +168,7 @@ def test_more_time_for_many_costs_as_many_statements_as_for_one(expecting_world,
         Integration.update(is_extended=False).execute()
         late = now + EVERY + GRACE
         Liveness.delete().execute()
-        metrics.record_liveness(ProcessLiveness("web", "web:1", late), late)
+        backlog.record_liveness(ProcessLiveness("web", "web:1", late), late)
         presence._save(None, Observation(late, late, (Outage.between(now, late),)))
         with statements() as seen:
             assert heartbeats.report_missing(late) == 0
@@ -203,13 +204,13 @@ def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
 ):
     enqueued = []
     monkeypatch.setattr(bell, "enqueue_heartbeats", lambda: enqueued.append(1))
-    service = founding.create_service(
+    service = provisioning.create_service(
         expecting_world.team, "Other", expecting_world.policy, expecting_world.alice, now
     )
-    other = founding.create_integration(service, "Other", HEARTBEAT, expecting_world.alice, now)
+    other = provisioning.create_integration(service, "Other", HEARTBEAT, expecting_world.alice, now)
     late = now + EVERY + GRACE
     Integration.update(heartbeat_interval=300, heartbeat_grace=60, expected_at=late).execute()
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
 
     heartbeats.enqueue_overdue(late)
     assert enqueued == [1]
@@ -221,7 +222,7 @@ def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting_world, now,
     enqueued = []
     monkeypatch.setattr(bell, "enqueue_heartbeats", lambda: enqueued.append(1))
     due_moment = now + EVERY + GRACE
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
     heartbeats.enqueue_overdue(due_moment - timedelta(microseconds=1))
     assert enqueued == []
 
@@ -231,7 +232,7 @@ def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting_world, now,
 
 def test_it_is_late_by_no_more_than_the_look(expecting_world, now):
     due_moment = now + EVERY + GRACE
-    metrics.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
 
     assert heartbeats.report_missing(due_moment - timedelta(microseconds=1)) == 0
     assert heartbeats.report_missing(due_moment) == 1
@@ -242,7 +243,7 @@ def check_while_web_runs(moments, web="web:1", started_at=None):
     """How many were said to be missing at these moments."""
     alerts_raised = 0
     for moment in moments:
-        metrics.record_liveness(ProcessLiveness("web", web, started_at or moment - timedelta(days=1)), moment)
+        backlog.record_liveness(ProcessLiveness("web", web, started_at or moment - timedelta(days=1)), moment)
         alerts_raised += heartbeats.report_missing(moment)
     return alerts_raised
 
@@ -255,12 +256,12 @@ def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting
     """An hour back; then all of us are away for ten minutes, over the moment of a ping."""
     minutes = timedelta(minutes=1)
     ahead = now + 60 * minutes
-    metrics.record_liveness(ProcessLiveness("web", "web:killed", now), ahead)
+    backlog.record_liveness(ProcessLiveness("web", "web:killed", now), ahead)
     presence.check_availability(ahead)
     Integration.update(expected_at=now + 15 * minutes).execute()
 
     assert check_while_web_runs(list_moments(now, 10 * minutes)) == 0
-    metrics.remove_process(ProcessLiveness("web", "web:1", now))
+    backlog.remove_process(ProcessLiveness("web", "web:1", now))
     set_back_to = now + 20 * minutes
     assert check_while_web_runs(list_moments(set_back_to, EVERY + GRACE), "web:2", set_back_to) == 0
     assert expected_at() == set_back_to + EVERY + GRACE

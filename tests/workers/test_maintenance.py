@@ -5,17 +5,17 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC
-from models.base import connection
-from models.enums import ServiceStatus, WorkState
-from models.events import Entity, Event
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.maintenance import Maintenance, MaintenanceService
-from models.notices import Message
-from models.services import Service
+from models.domain.applications import GENERIC
+from models.domain.enums import ServiceStatus, WorkState
+from models.lifecycle import provisioning
+from models.store.base import connection
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event
+from models.tables.incidents import Incident
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.notifications import Message
+from models.tables.services import Service
 from tests.alerts import accept, list_rows
 from workers import bell, maintenance, road
 from workers.pace import BatchSize
@@ -160,8 +160,8 @@ def test_a_service_that_fails_keeps_none_of_the_others_waiting(
 def test_one_whose_windows_cannot_be_told_keeps_none_of_the_others_waiting(
     world, now, window, deferred_alerts, monkeypatch
 ):
-    other = founding.create_service(world.team, "Search", world.policy, world.alice, now)
-    other_integration = founding.create_integration(other, "Door", GENERIC, world.alice, now)
+    other = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+    other_integration = provisioning.create_integration(other, "Door", GENERIC, world.alice, now)
     Entity.create(integration=other_integration, entity_id="db1", deferred_alert="alert")
     Maintenance.update(end_time=now + HOUR * 10**5).execute()
     enqueued = []

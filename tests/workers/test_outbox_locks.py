@@ -5,9 +5,9 @@ import threading
 import psycopg
 import pytest
 
-from models.base import connection
-from models.enums import NotificationStatus
-from models.notices import Notification
+from models.domain.enums import NotificationStatus
+from models.store.base import connection
+from models.tables.notifications import Notification
 from tests.alerts import accept
 from tests.stores import get_url
 from tests.waiting import wait_until

@@ -5,8 +5,8 @@ from contextlib import suppress
 import peewee
 import pytest
 
-from models.base import STORE_ERRORS
-from models.events import Event, Receipt
+from models.store.base import STORE_ERRORS
+from models.tables.events import Event, Receipt
 from tests.alerts import accept
 from workers import road, waiting
 from workers.pace import INITIAL_SIZE, MIN_SIZE, BatchSize

@@ -5,14 +5,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from models.accounts import bump_version
-from models.base import store
-from models.enums import IncidentStatus
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentLog
-from models.services import Service
-from models.teams import EscalationPolicy
-from models.timers import Timer
+from models.domain.enums import IncidentStatus
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
 from tests.scenarios.test_sla_nights import sla
 from tests.web.conftest import app, ask
 from tests.workers.test_timers import MINUTE, open_incidents, set_policy

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from models import aside, recorder
-from models.enums import WorkState
-from models.events import Event, Receipt
-from models.incidents import Incident
-from models.timers import Timer
+from models.domain.enums import WorkState
+from models.reports import alert_trace, dead_letters
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.timers import Timer
 from pipeline import topology
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
@@ -52,7 +52,7 @@ def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
     set_policy(world, (0, world.alice), (5, world.bob))
     add_dead_letter_body(world, now, message="late")
     before = store.now()
-    aside.replay(aside.list_keys(), "Bob")
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
     road.run(world.service.id)
 
     assert list_titles() == ["late"]
@@ -66,7 +66,7 @@ def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
 def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, queue_splits, stage):
     monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
     alert = add_dead_letter_alert(world, now, message="late", stage=stage)
-    aside.replay(aside.list_keys(), "Bob")
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
     while road.sweep():
         pass
 
@@ -81,27 +81,27 @@ def test_what_fails_again_is_set_aside_again(world, now, poisoned):
     accept(world, now, message="poison", alert_type="critical")
     with poisoned():
         road.run(world.service.id)
-        aside.replay(aside.list_keys(), "Bob")
+        dead_letters.replay(dead_letters.list_keys(), "Bob")
         road.run(world.service.id)
 
-        assert aside.count() == 1
-    aside.replay(aside.list_keys(), "Bob")
+        assert dead_letters.count() == 1
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
     road.run(world.service.id)
 
     assert list_titles() == ["Tocsin could not read an alert from Probe", "poison"]
-    assert aside.count() == 0
+    assert dead_letters.count() == 0
 
 
 def test_one_alert_of_a_group_is_taken_up_without_the_others(world, now, poisoned):
     receipt = accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned():
         road.run(world.service.id)
-    aside.replay(aside.list_keys(), "Bob")
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
     road.run(world.service.id)
 
     assert list_titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
     assert Event.select().count() == 3
-    assert recorder.build_trace(recorder.find_receipt(receipt.trace_id))["status"] == "completed"
+    assert alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))["status"] == "completed"
 
 
 def build_group(*names):
@@ -118,17 +118,17 @@ def test_a_body_of_which_some_alerts_were_made_brings_only_the_others(world, now
     with poisoned() as patched:
         patched.setattr(road, "_insert_dead_letter", fail)
         road.run(world.service.id)
-    assert aside.load_all(aside.list_keys())[0].position is None
+    assert dead_letters.load_all(dead_letters.list_keys())[0].position is None
     message_expected = "Tocsin could not read an alert from Probe"
     assert list_titles() == [message_expected, "first", "last"]
     Incident.update(status=3).where(Incident.title == message_expected).execute()
 
-    aside.replay(aside.list_keys(), "Bob")
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
     road.run(world.service.id)
 
     assert list_titles() == [message_expected, "first", "last", "poison"]
     assert Event.select().count() == 3
-    assert (aside.count(), Receipt.get().state) == (0, WorkState.DONE)
+    assert (dead_letters.count(), Receipt.get().state) == (0, WorkState.DONE)
 
 
 def fail(*_):

@@ -9,15 +9,15 @@ from datetime import timedelta
 import peewee
 import pytest
 
-from models import founding
-from models.applications import GENERIC
-from models.base import SqliteStore
-from models.enums import WorkState
-from models.events import Entity, Event, Receipt
-from models.incidents import Incident, IncidentLog
-from models.notices import Message, Notification
-from models.timers import Timer
-from models.users import NotificationRule
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.store.base import SqliteStore
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Message, Notification
+from models.tables.timers import Timer
+from models.tables.users import NotificationRule
 from pipeline import unreadable
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
@@ -187,8 +187,8 @@ def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkey
 
 
 def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
-    first = founding.create_service(world.team, "First", world.policy, world.alice, now)
-    second_integration = founding.create_integration(first, "Door", GENERIC, world.alice, now)
+    first = provisioning.create_service(world.team, "First", world.policy, world.alice, now)
+    second_integration = provisioning.create_integration(first, "Door", GENERIC, world.alice, now)
     for where in (replace(world, service=first, integration=second_integration), world):
         accept(where, now, message=where.service.name, alert_type="critical")
     load_pending_receipts, failed = road.load_pending_receipts, []
@@ -250,7 +250,7 @@ def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_anot
 ):
     monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
     accept(world, now, message="late", alert_type="critical")
-    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     if queue_splits:
         road.run(world.service.id)
     accept(replace(world, integration=other), now, message="good", alert_type="critical")

@@ -3,15 +3,15 @@
 import peewee
 import pytest
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC, PROMETHEUS
-from models.enums import RuleAction, WorkState
-from models.events import Event, Receipt
-from models.incidents import Incident
-from models.notices import Notification
-from models.routers import RouterRule
-from models.services import Integration
+from models.domain.applications import GENERIC, PROMETHEUS
+from models.domain.enums import RuleAction, WorkState
+from models.lifecycle import provisioning
+from models.tables.accounts import bump_version
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.routers import RouterRule
+from models.tables.services import Integration
 from pipeline.routing import CompiledRouter
 from tests.models.test_indexes import list_scans
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals
@@ -27,8 +27,8 @@ def router(world):
 @pytest.fixture
 def far_integration(world, now):
     """An integration of another service."""
-    service = founding.create_service(world.team, "Far", world.policy, world.alice, now)
-    return founding.create_integration(service, "Far door", GENERIC, world.alice, now)
+    service = provisioning.create_service(world.team, "Far", world.policy, world.alice, now)
+    return provisioning.create_integration(service, "Far door", GENERIC, world.alice, now)
 
 
 def send(router, now, entity="db1", level="critical", **more):
@@ -143,8 +143,8 @@ def test_a_target_that_was_disabled_meanwhile_takes_none(world, now, router, far
 
 
 def test_a_target_of_another_account_takes_none(world, now, router):
-    service = founding.create_service(world.mallorys_team, "Elsewhere", None, world.mallory, now)
-    foreign = founding.create_integration(service, "Foreign", GENERIC, world.mallory, now)
+    service = provisioning.create_service(world.mallorys_team, "Elsewhere", None, world.mallory, now)
+    foreign = provisioning.create_integration(service, "Foreign", GENERIC, world.mallory, now)
     add_router_rule(router, foreign)
     send(router, now)
     run_lanes()
@@ -181,7 +181,7 @@ def test_what_waited_for_a_deleted_router_is_set_aside(world, now, router):
 
 
 def test_a_prometheus_body_in_the_generic_form_becomes_the_alerts_of_its_target(world, now, router):
-    prometheus_integration = founding.create_integration(
+    prometheus_integration = provisioning.create_integration(
         world.service, "Prometheus", PROMETHEUS, world.alice, now
     )
     add_router_rule(router, prometheus_integration, when=equals("payload.version", "4"))

@@ -6,13 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding
-from models.accounts import bump_version
-from models.applications import GENERIC
-from models.enums import RuleAction, Urgency, WorkState
-from models.events import Event
-from models.ids import new_uuid
-from models.incidents import (
+from models.domain.applications import GENERIC
+from models.domain.enums import RuleAction, Urgency, WorkState
+from models.lifecycle import provisioning
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.events import Event
+from models.tables.incidents import (
     Incident,
     IncidentAssignment,
     IncidentLog,
@@ -21,12 +21,12 @@ from models.incidents import (
     IncidentTag,
     IncidentTask,
 )
-from models.notices import Message, Notification
-from models.rules import AlertRule
-from models.services import Integration, Service
-from models.tasks import TaskTemplate, TemplateTask
-from models.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
-from models.timers import Timer
+from models.tables.notifications import Message, Notification
+from models.tables.rules import AlertRule
+from models.tables.services import Integration, Service
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
+from models.tables.timers import Timer
 from pipeline.topology import build_segments
 from tests.alerts import accept
 from tests.models.test_indexes import list_scans
@@ -516,7 +516,7 @@ def test_rules_act_by_position_and_those_at_one_position_by_age(world, now):
 
 
 def test_an_integration_has_its_own_rules(world, now):
-    other = founding.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     add_rule(world, action(A.CHANGE_MESSAGE, "ruled"), integration=other)
 
     assert process_alert(world, now).message == "Disk full"

@@ -6,11 +6,11 @@ from itertools import count
 
 import pytest
 
-from models.base import Busy, store
-from models.incidents import Incident
-from models.loading import lock_services
-from models.notices import Notification
-from models.timers import Timer
+from models.load.lane import lock_services
+from models.store.base import Busy, store
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.timers import Timer
 from tests import stores
 from tests.waiting import wait_until
 from tests.workers.test_timers import MINUTE, open_incidents, other_service, set_policy

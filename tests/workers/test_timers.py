@@ -6,19 +6,19 @@ from datetime import timedelta
 
 import pytest
 
-from models import founding
-from models.applications import GENERIC
-from models.base import store
-from models.enums import WorkState
-from models.events import Event, Receipt
-from models.ids import new_uuid
-from models.incidents import Incident, IncidentLog
-from models.loading import lock_services
-from models.notices import Notification
-from models.schedules import Schedule
-from models.services import Service
-from models.teams import EscalationPolicy
-from models.timers import Timer
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.load.lane import lock_services
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.schedules import Schedule
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
 from schedules import due
 from tests import stores
 from tests.alerts import accept
@@ -41,7 +41,7 @@ def set_policy(world, *steps, **columns):
         for position, (delay, *targets) in enumerate(steps, start=1)
     ]
     EscalationPolicy.update(rules=rules, **columns).where(EscalationPolicy.id == world.policy.id).execute()
-    founding.bump_version(world.account.id)
+    provisioning.bump_version(world.account.id)
 
 
 def build_target(target, place):
@@ -187,8 +187,8 @@ def outcomes():
 def other_service(world, now):
     """The world as seen from another service of the team."""
     with store().write_transaction():
-        service = founding.create_service(world.team, "Search", world.policy, world.alice, now)
-        integration = founding.create_integration(service, "Probe", GENERIC, world.alice, now)
+        service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+        integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
     return replace(world, service=service, integration=integration)
 
 

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from models import founding
-from models.applications import GENERIC
-from models.base import connection, store
-from models.enums import RuleAction
-from models.ids import new_uuid
-from models.incidents import Incident
-from models.teams import EscalationPolicy
+from models.domain.applications import GENERIC
+from models.domain.enums import RuleAction
+from models.lifecycle import provisioning
+from models.store.base import connection, store
+from models.store.ids import new_uuid
+from models.tables.incidents import Incident
+from models.tables.teams import EscalationPolicy
 from tests import layers
 from tests.alerts import accept
 from tests.rules import action, add_rule
@@ -68,8 +68,8 @@ def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, round_rob
 
 def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, round_robin_policy):
     with store().write_transaction():
-        service = founding.create_service(world.team, "Search", world.policy, world.alice, now)
-        integration = founding.create_integration(service, "Probe", GENERIC, world.alice, now)
+        service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+        integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
     far = replace(world, service=service, integration=integration)
     for number in range(30):
         process_alerts((world, far)[number % 2], now, f"db{number}")
@@ -91,8 +91,8 @@ def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(worl
         other = EscalationPolicy.create(
             name="Other", rules=round_robin_policy.rules, assignment_settings=settings, **known
         )
-        service = founding.create_service(world.team, "Search", other, world.alice, now)
-        integration = founding.create_integration(service, "Probe", GENERIC, world.alice, now)
+        service = provisioning.create_service(world.team, "Search", other, world.alice, now)
+        integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
     far = replace(world, service=service, integration=integration)
     for place, policy in ((world, other), (far, round_robin_policy)):
         route = action(RuleAction.ROUTE_TO_ESCALATION_POLICY, escalation_policy=policy.unique_id)

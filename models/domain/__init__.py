@@ -1,0 +1,1 @@
+"""The vocabulary of decisions: enums, facts and effects as plain frozen values."""

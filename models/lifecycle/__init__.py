@@ -1,0 +1,1 @@
+"""Begin and end accounts, members, invitations and signed links."""

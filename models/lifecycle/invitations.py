@@ -1,0 +1,31 @@
+"""Messages that invite somebody to an account: they carry no notice, and go to the account's address."""
+
+from datetime import datetime
+
+from models.domain.enums import ContactType, MessageKind
+from models.store.ids import hash_message_id, new_uuid
+from models.tables.accounts import User
+from models.tables.notifications import Message
+
+
+def create_invitation(user: User, inviter: str, now: datetime) -> Message:
+    """An invitation for this member, due now; `inviter` is who says so, by name."""
+    return Message.create(
+        message_id=hash_message_id([f"invitation:{new_uuid()}"]),
+        account=user.account_id,
+        user=user,
+        channel=ContactType.EMAIL,
+        kind=MessageKind.INVITATION,
+        reason=inviter,
+        created_at=now,
+        next_attempt_at=now,
+    )
+
+
+def find_last_invitation(user: User) -> datetime | None:
+    """When this member was last invited by a message."""
+    query = Message.select(Message.created_at).where(
+        Message.user == user, Message.kind == MessageKind.INVITATION
+    )
+    at: datetime | None = query.order_by(Message.id.desc()).scalar()
+    return at

@@ -1,0 +1,198 @@
+"""Who leaves an account, and who takes it over: everything that follows from it, in the caller's transaction.
+
+A removed member stays as a row, to which the past points; nothing that is still to happen does.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import peewee
+
+from models.domain.effects import Actor, restarted_escalation
+from models.domain.enums import (
+    AccountRole,
+    IncidentStatus,
+    NotificationStatus,
+    RuleAction,
+    TargetType,
+    TaskStatus,
+    TeamRole,
+    TimerKind,
+)
+from models.store import bulk
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables import schedules
+from models.tables.accounts import Account, User, bump_version, get_display_name
+from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
+from models.tables.notifications import Notification
+from models.tables.rules import AlertRule
+from models.tables.services import Integration, Service
+from models.tables.tasks import PostIncidentTask
+from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod, ForwardingRule
+
+# Actions of alert rules that can name a person.
+_PERSON_ACTIONS = frozenset({RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER})
+
+
+def remove(user: User, actor: Actor, now: datetime) -> None:
+    """Take a member, who is not the owner, out of the account and of everything that would act on them.
+
+    The caller has locked the account's services, so that no lane opens something for them meanwhile; and
+    raises the version. Tokens work for present members only. What is owed to them is told no more: that is
+    seen when it is to be sent.
+    """
+    User.update(removed_at=now, custom_role=None).where(User.id == user.id).execute()
+    _transfer_teams(user, now)
+    TeamMember.delete().where(TeamMember.user == user).execute()
+    _remove_from_config(user)
+    schedules.remove_user(user)
+    ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
+    ContactMethod.delete().where(ContactMethod.user == user).execute()
+    _unassign_tasks(user)
+    _unassign_incidents(user, actor, now)
+
+
+def transfer_ownership(account: Account, new_owner: User) -> User | None:
+    """Make this member the account's owner, and the owner an admin, who is returned. Teams keep theirs.
+
+    None, and nothing is changed, when the heir is removed by now.
+    """
+    owner = _lock_owner(account.id)
+    if (
+        store().for_update(User.select().where(User.id == new_owner.id, User.removed_at.is_null())).first()
+        is None
+    ):
+        return None
+    User.update(role=AccountRole.ADMIN).where(User.id == owner.id).execute()
+    User.update(role=AccountRole.OWNER).where(User.id == new_owner.id).execute()
+    bump_version(account.id)
+    return owner
+
+
+def _lock_owner(account_row: int) -> User:
+    query = User.select().where(User.account == account_row, User.role == AccountRole.OWNER)
+    owner: User = store().for_update(query).get()
+    return owner
+
+
+def _transfer_teams(user: User, now: datetime) -> None:
+    """Teams of theirs become those of the account's owner, who manages them from now on."""
+    owned = [team.id for team in store().for_update(Team.select(Team.id).where(Team.owner == user))]
+    if not owned:
+        return
+    owner = _lock_owner(user.account_id)
+    Team.update(owner=owner).where(Team.id.in_(owned)).execute()
+    managed = {"user": owner, "role": TeamRole.MANAGER, "joining_date": now}
+    records = [{"unique_id": new_uuid(), "team": team, **managed} for team in owned]
+    bulk.insert(TeamMember, records, conflict=("team", "user"), replacing=("role",))
+
+
+def _remove_from_config(user: User) -> None:
+    """Steps and promises stay, if need be with nobody in them; an action that named them is dropped."""
+    teams = Team.select(Team.id).where(Team.account == user.account_id)
+    services = Service.select(Service.id).where(Service.team.in_(teams))
+    integrations = Integration.select(Integration.id).where(Integration.service.in_(services))
+    name: str = user.username
+    _rewrite(EscalationPolicy.rules, EscalationPolicy.team.in_(teams), name, _remove_target)
+    _rewrite(Sla.escalations, Sla.team.in_(teams), name, _remove_responder)
+    _rewrite(AlertRule.actions, AlertRule.integration.in_(integrations), name, _remove_action)
+
+
+Change = Callable[[list[dict[str, Any]], str], list[dict[str, Any]]]
+
+
+def _rewrite(column: peewee.Field, condition: Any, username: str, change: Change) -> None:
+    """Change a list that is kept as JSON in each row that names this person."""
+    table: Any = column.model
+    matching = table.select(table.id, column).where(condition, column.cast("TEXT").contains(username))
+    rows = store().for_update(matching.order_by(table.id))
+    bulk.update(
+        table, [{"id": row.id, column.name: change(getattr(row, column.name), username)} for row in rows]
+    )
+
+
+def _remove_target(rules: list[dict[str, Any]], username: str) -> list[dict[str, Any]]:
+    def filter_targets(rule: dict[str, Any]) -> list[dict[str, Any]]:
+        target_key = (TargetType.USER, username)
+        remaining = [
+            each for each in rule["targets"] if (each["target_type"], each["target_id"]) != target_key
+        ]
+        return [{**target, "position": place} for place, target in enumerate(remaining)]
+
+    return [{**rule, "targets": filter_targets(rule)} for rule in rules]
+
+
+def _remove_responder(escalations: list[dict[str, Any]], username: str) -> list[dict[str, Any]]:
+    return [
+        {
+            **each,
+            "responders": [responder for responder in each["responders"] if responder["user"] != username],
+        }
+        for each in escalations
+    ]
+
+
+def _remove_action(actions: list[dict[str, Any]], username: str) -> list[dict[str, Any]]:
+    return [
+        action
+        for action in actions
+        if action["action_type"] not in _PERSON_ACTIONS
+        or username not in (action.get("assign_to"), action["value"].strip().lower())
+    ]
+
+
+def _unassign_tasks(user: User) -> None:
+    """What they were still to do is for somebody else; what they did stays theirs."""
+    for table in (PostIncidentTask, IncidentTask):
+        open_tasks = (table.assigned_to == user) & (table.status != TaskStatus.DONE)
+        table.update(assigned_to=None).where(open_tasks).execute()
+
+
+def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
+    """Open incidents of theirs are nobody's, and say why. Those that nobody has acknowledged begin their
+    chain anew, as do others of which they were still owed word: it may have ended, or been stopped, because
+    this person was told, or to be told. What was merged into another incident is silent, and stays so.
+    """
+    open_incidents = Incident.select().where(Incident.status < IncidentStatus.RESOLVED)
+    IncidentAssignment.delete().where(
+        IncidentAssignment.user == user,
+        IncidentAssignment.incident.in_(open_incidents.select(Incident.id)),
+    ).execute()
+    with_pending = Notification.select(Notification.incident).where(
+        Notification.user == user, Notification.state == NotificationStatus.PENDING
+    )
+    affected = (Incident.assigned_to == user) | Incident.id.in_(with_pending)
+    found = list(store().for_update(open_incidents.where(affected).order_by(Incident.id)))
+    restarted = [row for row in found if row.status == IncidentStatus.TRIGGERED and row.parent_id is None]
+    rows = [row for row in found if row.assigned_to_id == user.id]
+    bulk.update(Incident, [{"id": row.id, "assigned_to": None} for row in rows])
+    bulk.update(
+        Incident, [{"id": row.id, **restarted_escalation(row.escalation_run, now)} for row in restarted]
+    )
+    bulk.insert(Timer, [_build_timer(row, now) for row in restarted])
+    bulk.insert(
+        IncidentLog, [_build_log(row, user, actor, now) for row in found if row in rows or row in restarted]
+    )
+
+
+def _build_timer(incident: Incident, now: datetime) -> dict[str, Any]:
+    """Who wakes up decides what is due, and arms what follows (schedules/timers.py)."""
+    key = f"{TimerKind.ESCALATE}:{incident.escalation_run + 1}:0"
+    return {"incident": incident.id, "kind": TimerKind.ESCALATE, "key": key, "due_at": now}
+
+
+def _build_log(incident: Incident, user: User, actor: Actor, now: datetime) -> dict[str, Any]:
+    was_assigned = incident.assigned_to_id == user.id
+    result = "assigned to nobody" if was_assigned else "they were still to be told"
+    return {
+        "incident": incident.id,
+        "at": now,
+        "what": "assigned" if was_assigned else "escalated",
+        "reason": f"{get_display_name(user)} was removed from the account by {actor.name}: {result}",
+        "actor_kind": actor.kind,
+        "user": actor.user,
+    }

@@ -1,0 +1,163 @@
+"""What comes into being together: an account and its owner, a user and contacts, a team and its defaults.
+
+Each function inserts rows inside the caller's transaction and returns the row it is named for. Those that
+lanes know of raise the version of the configuration.
+"""
+
+from datetime import datetime
+
+import peewee
+
+from models.domain.enums import AccountRole, ContactType, TargetType, TeamRole, Urgency
+from models.store.ids import digest, new_account_identifier, new_token, new_username, new_uuid
+from models.tables.accounts import Account, ConfigVersion, Token, User, bump_version
+from models.tables.services import Integration, Service
+from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
+from models.tables.users import ContactMethod, NotificationRule
+
+# What account members outside a new team may do (contract section 3.3).
+DEFAULT_TEAM_PERMISSIONS = [
+    "schedule_read", "member_read", "team_read", "sla_read", "incident_read", "incident_role_read",
+    "escalation_policy_read", "tag_read", "service_read", "task_template_read", "priority_read",
+]  # fmt: skip
+
+INCIDENT_COMMANDER = (
+    "Leads the response to an incident: keeps the whole picture, decides who does what, speaks for the"
+    " incident to the outside, and hands over deliberately when the shift ends."
+)
+
+
+def create_account(name: str, owner_email: str, now: datetime) -> tuple[Account, User]:
+    account = Account.create(
+        unique_id=new_uuid(), account_identifier=new_account_identifier(), name=name, creation_date=now
+    )
+    ConfigVersion.create(account=account)
+    return account, create_user(account, owner_email, AccountRole.OWNER, now, is_verified=True)
+
+
+def create_user(
+    account: Account,
+    email: str,
+    role: AccountRole,
+    now: datetime,
+    *,
+    first_name: str = "",
+    last_name: str = "",
+    is_verified: bool = False,
+) -> User:
+    """A member, with the contact "Primary Email" and a rule for each urgency (contract section 3.2)."""
+    user = User.create(
+        unique_id=new_uuid(),
+        account=account,
+        username=new_username(),
+        first_name=first_name,
+        last_name=last_name,
+        email=email,
+        role=role,
+        is_verified=is_verified,
+        joining_date=now,
+    )
+    create_contact(user, "Primary Email", ContactType.EMAIL, email, now)
+    bump_version(account.id)
+    return user
+
+
+def find_member(account: Account, email: str) -> User | None:
+    """The present member with this address, however it is spelt."""
+    same_email = peewee.fn.LOWER(User.email) == email.lower()
+    found: User | None = (
+        User.select().where(User.account == account, User.removed_at.is_null(), same_email).first()
+    )
+    return found
+
+
+def create_contact(user: User, name: str, kind: ContactType, value: str, now: datetime) -> ContactMethod:
+    """A contact; the user's first e-mail contact comes with a rule for each urgency, at once."""
+    first = (
+        not ContactMethod.select()
+        .where(ContactMethod.user == user, ContactMethod.contact_type == ContactType.EMAIL)
+        .exists()
+    )
+    contact = ContactMethod.create(
+        unique_id=new_uuid(), user=user, name=name, contact_type=kind, value=value, creation_date=now
+    )
+    if first and kind is ContactType.EMAIL:
+        for urgency in (Urgency.HIGH, Urgency.LOW):
+            NotificationRule.create(
+                unique_id=new_uuid(), user=user, contact=contact, urgency=urgency, creation_date=now
+            )
+    return contact
+
+
+def issue_token(user: User, name: str, now: datetime, expires_at: datetime | None = None) -> str:
+    """A token that acts as this user: returned here, once, and stored only as its digest."""
+    token = new_token()
+    Token.create(user=user, name=name, digest=digest(token), created_at=now, expires_at=expires_at)
+    return token
+
+
+def create_team(account: Account, name: str, owner: User, now: datetime) -> Team:
+    """A team with its owner as manager, the role "Incident Commander" and a default policy (contract 3.3)."""
+    team = Team.create(
+        unique_id=new_uuid(),
+        account=account,
+        name=name,
+        owner=owner,
+        account_permissions=list(DEFAULT_TEAM_PERMISSIONS),
+        creation_date=now,
+    )
+    TeamMember.create(unique_id=new_uuid(), team=team, user=owner, role=TeamRole.MANAGER, joining_date=now)
+    IncidentRole.create(
+        unique_id=new_uuid(),
+        team=team,
+        title="Incident Commander",
+        description=INCIDENT_COMMANDER,
+        rank=1,
+        creation_date=now,
+    )
+    target = {"target_type": TargetType.USER, "target_id": owner.username, "position": 0}
+    EscalationPolicy.create(
+        unique_id=new_uuid(),
+        team=team,
+        name="Default Escalation Policy",
+        summary="Tells the team's owner at once.",
+        rules=[{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}],
+        assignment_settings=build_assignment_settings(),
+        creation_date=now,
+    )
+    bump_version(account.id)
+    return team
+
+
+def build_assignment_settings() -> dict[str, object]:
+    """Whom an incident is assigned to: 1, anybody of the first rule (contract section 3.5)."""
+    return {"unique_id": new_uuid(), "assignee_strategy": 1, "assignment_index": 0, "call_rr_assignee": False}
+
+
+def create_service(team: Team, name: str, policy: EscalationPolicy, creator: User, now: datetime) -> Service:
+    service = Service.create(
+        unique_id=new_uuid(),
+        team=team,
+        name=name,
+        escalation_policy=policy,
+        created_by=creator,
+        creation_date=now,
+    )
+    bump_version(team.account_id)
+    return service
+
+
+def create_integration(
+    service: Service, name: str, application: str, creator: User, now: datetime
+) -> Integration:
+    integration = Integration.create(
+        unique_id=new_uuid(),
+        service=service,
+        application=application,
+        name=name,
+        integration_key=new_uuid(),
+        created_by=creator,
+        creation_date=now,
+    )
+    bump_version(service.team.account_id)
+    return integration

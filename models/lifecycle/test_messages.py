@@ -1,0 +1,29 @@
+"""Messages that only try whether a contact can be reached: they carry no notice."""
+
+from datetime import datetime
+
+from models.store.ids import hash_message_id, new_uuid
+from models.tables.accounts import User
+from models.tables.notifications import Message
+from models.tables.users import ContactMethod
+
+
+def create_test_message(
+    contact: ContactMethod, reason: str, now: datetime, claimed_until: datetime | None = None
+) -> Message:
+    """A test message to this contact, due now; `reason` says who asked for it.
+
+    `claimed_until` is for a caller that sends it himself.
+    """
+    user = User.get_by_id(contact.user_id)
+    return Message.create(
+        message_id=hash_message_id([f"trial:{new_uuid()}"]),
+        account=user.account_id,
+        user=user,
+        contact=contact,
+        channel=contact.contact_type,
+        reason=reason,
+        created_at=now,
+        next_attempt_at=now,
+        claimed_until=claimed_until,
+    )

@@ -1,0 +1,1 @@
+"""Load rows as facts for decisions."""

@@ -1,0 +1,280 @@
+"""Incidents and entities as decisions are given to know them: rows to states, in prepared queries."""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import peewee
+
+from models.domain.effects import EntityState, IncidentState
+from models.domain.enums import IncidentStatus, Urgency
+from models.store.base import store
+from models.store.prepared import Prepared, bind, in_bound
+from models.tables.events import Entity
+from models.tables.incidents import Incident, IncidentAssignment, IncidentResponder
+from models.tables.timers import Timer
+
+# Columns of an incident that a state carries, besides its references and its row number.
+STATE_COLUMNS = (
+    "unique_id", "incident_key", "title", "summary", "creation_date", "run_started_at", "acknowledged_date",
+    "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating",
+    "escalation_run", "next_step", "paged_someone", "exhausted", "sla_started_at", "sla_acknowledged_at",
+    "timeouts_started_at", "snoozed_at", "snoozed_till",
+)  # fmt: skip
+STATE_REFERENCES = (
+    "account",
+    "team",
+    "service",
+    "assigned_to",
+    "escalation_policy",
+    "sla",
+    "team_priority",
+    "parent",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LastIncident:
+    """The last incident of an entity that none holds now; `ended_at` is when it was over."""
+
+    row: int
+    unique_id: str
+    ended_at: datetime
+
+
+def _select_entities() -> Any:
+    last = Incident.alias()
+    return (
+        Entity.select(
+            Entity.integration,
+            Entity.entity_id,
+            Entity.firing,
+            Entity.incident,
+            Entity.resolved_source_at,
+            Entity.resolved_at,
+            Entity.deferred_alert,
+            last.id,
+            last.unique_id,
+            last.resolved_date,
+            last.creation_date,
+        )
+        .join(last, peewee.JOIN.LEFT_OUTER, on=Entity.last_incident == last.id)
+        .where(in_bound(Entity.integration, "integrations"), in_bound(Entity.entity_id, "names"))
+    )
+
+
+_ENTITIES = Prepared(_select_entities)
+
+
+def load_entities(
+    keys: Collection[tuple[int, str]],
+) -> tuple[list[EntityState], list[LastIncident]]:
+    """The entities of these keys that exist, each with the incident that holds it; and the last incidents
+    of those that are held by none."""
+    if not keys:
+        return [], []
+    integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
+    entities, ended = [], {}
+    for row in _ENTITIES.rows(integrations=integrations, names=names):
+        (
+            integration,
+            name,
+            firing,
+            held_row,
+            source_at,
+            resolved_at,
+            deferred_alert,
+            last,
+            unique_id,
+            resolved_date,
+            created,
+        ) = row
+        # Whatever holds an entity is also the last that did.
+        holder_id = unique_id if held_row is not None else None
+        entities.append(
+            EntityState(
+                integration, name, firing, holder_id, source_at, resolved_at, unique_id, deferred_alert
+            )
+        )
+        if last is not None and holder_id is None:
+            ended[last] = LastIncident(last, unique_id, resolved_date or created)
+    return entities, list(ended.values())
+
+
+def _prepare_states(where: Callable[[], Any], refine: Callable[[Any], Any] = lambda query: query) -> Prepared:
+    """A query for incidents as states; `more` says in which order, or that they are to be locked."""
+    names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
+    columns = [getattr(Incident, name) for name in names]
+    return Prepared(lambda: refine(Incident.select(*columns).where(where())))
+
+
+_OPEN_BY_ID = _prepare_states(
+    lambda: in_bound(Incident.unique_id, "unique_ids") & (Incident.status < IncidentStatus.RESOLVED)
+)
+_COLLECTING = _prepare_states(
+    lambda: (
+        (Incident.service == bind("service"))
+        & (Incident.status < IncidentStatus.RESOLVED)
+        & Incident.collecting
+    )
+)
+
+
+def load_open_incidents(
+    service_row: int, unique_ids: Collection[str], *, collecting: bool = True
+) -> list[IncidentState]:
+    """The open incidents among these, and the one that the service collects into, if asked for.
+
+    A query for each, so that each has an index of its own, however many incidents of the service are open.
+    """
+    rows = _OPEN_BY_ID.rows(unique_ids=unique_ids) if unique_ids else []
+    if collecting:
+        rows += _COLLECTING.rows(service=service_row)
+    return [_build_state(row) for row in {row[0]: row for row in rows}.values()]
+
+
+def _build_state(row: tuple[Any, ...]) -> IncidentState:
+    found, number, status, urgency, *rest = row
+    values = dict(zip((*STATE_COLUMNS, *STATE_REFERENCES), rest, strict=True))
+    return IncidentState(
+        status=IncidentStatus(status), urgency=Urgency(urgency), number=number, row=found, **values
+    )
+
+
+_CHILDREN = _prepare_states(
+    lambda: (
+        Incident.parent.is_null(False)
+        & in_bound(Incident.parent, "parents")
+        & (Incident.status < IncidentStatus.RESOLVED)
+    )
+)
+
+
+def load_open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
+    """The open incidents that are merged into one of these."""
+    rows = [incident.row for incident in incidents if incident.parent is None]
+    return [_build_state(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
+
+
+def _prepare_page(where: Callable[[], Any]) -> Prepared:
+    """A query that walks over incidents by row number, a page at a time."""
+    return _prepare_states(
+        lambda: where() & (Incident.id > bind("after")),
+        lambda query: query.order_by(Incident.id).limit(bind("limit")),
+    )
+
+
+def _prepare_open(column: Any) -> Prepared:
+    return _prepare_page(lambda: (column == bind("row")) & (Incident.status < IncidentStatus.RESOLVED))
+
+
+_OPEN_WITHOUT_SERVICE = _prepare_page(
+    lambda: Incident.service.is_null() & (Incident.status < IncidentStatus.RESOLVED)
+)
+_OPEN_BY_COLUMN = {
+    "escalation_policy": _prepare_open(Incident.escalation_policy),
+    "service": _prepare_open(Incident.service),
+    "sla": _prepare_open(Incident.sla),
+}
+_RESOLVED_WITH_TIMERS = _prepare_page(
+    lambda: (
+        (Incident.status == IncidentStatus.RESOLVED)
+        & Incident.id.in_(Timer.select(Timer.incident).where(Timer.done_at.is_null()))
+    )
+)
+
+
+def list_open_incidents(service_row: int | None, row: int, limit: int) -> list[IncidentState]:
+    """Open incidents of a service (None: of those that are deleted) beyond a row number, in their order: to
+    walk over all of them."""
+    if service_row is not None:
+        return list_open_incidents_with("service", service_row, row, limit)
+    return [_build_state(found) for found in _OPEN_WITHOUT_SERVICE.rows(after=row, limit=limit)]
+
+
+def list_open_incidents_with(column: str, owner: int, row: int, limit: int) -> list[IncidentState]:
+    """Open incidents that have this policy, service or SLA (`column` says which); as above."""
+    return [_build_state(found) for found in _OPEN_BY_COLUMN[column].rows(row=owner, after=row, limit=limit)]
+
+
+def list_resolved_with_timers(row: int, limit: int) -> list[IncidentState]:
+    """Resolved incidents for which timers wait all the same; as above."""
+    return [_build_state(row) for row in _RESOLVED_WITH_TIMERS.rows(after=row, limit=limit)]
+
+
+def _match_with_children() -> Any:
+    """One of these, or merged into one of these."""
+    merged = Incident.parent.is_null(False) & in_bound(Incident.parent, "rows")
+    return in_bound(Incident.id, "rows") | merged
+
+
+_SERVICES = Prepared(lambda: Incident.select(Incident.service).where(_match_with_children()).distinct())
+
+
+def find_services(incident_rows: Collection[int]) -> set[int]:
+    """The services of these incidents and of all that are merged into them."""
+    return {row for (row,) in _SERVICES.rows(rows=incident_rows) if row}
+
+
+def _prepare_lock(*, skip_locked: bool) -> Prepared:
+    return _prepare_states(
+        _match_with_children,
+        lambda query: store().for_update(query.order_by(Incident.id), skip_locked=skip_locked),
+    )
+
+
+_LOCKED = _prepare_lock(skip_locked=False)
+_LOCKED_IF_FREE = _prepare_lock(skip_locked=True)
+
+
+def lock_incident_rows(incident_rows: Collection[int], *, blocking: bool = True) -> list[IncidentState]:
+    """These incidents and all that are merged into them, locked; without those that somebody else holds
+    where it is not to wait."""
+    query = _LOCKED if blocking else _LOCKED_IF_FREE
+    return [_build_state(row) for row in query.rows(rows=incident_rows)]
+
+
+_FIRING = Prepared(
+    lambda: (
+        Entity.select(Entity.incident, peewee.fn.COUNT(Entity.id))
+        .where(in_bound(Entity.incident, "incidents"), Entity.firing)
+        .group_by(Entity.incident)
+    )
+)
+
+
+def count_firing(incidents: Iterable[IncidentState]) -> dict[str, int]:
+    """How many entities fire for each incident."""
+    rows = {incident.row: incident.unique_id for incident in incidents}
+    if not rows:
+        return {}
+    return {rows[incident]: count for incident, count in _FIRING.rows(incidents=list(rows))}
+
+
+_RESPONDERS = Prepared(
+    lambda: IncidentResponder.select(
+        IncidentResponder.incident, IncidentResponder.user, IncidentResponder.escalation_policy
+    ).where(in_bound(IncidentResponder.incident, "incidents"))
+)
+_ROLES = Prepared(
+    lambda: IncidentAssignment.select(
+        IncidentAssignment.incident, IncidentAssignment.role, IncidentAssignment.user
+    ).where(in_bound(IncidentAssignment.incident, "incidents"))
+)
+
+
+def load_responders(
+    incidents: Iterable[IncidentState],
+) -> set[tuple[str, int | None, int | None]]:
+    """Who was asked to help with these incidents: the incident, and the row of a person or of a policy."""
+    rows = {incident.row: incident.unique_id for incident in incidents}
+    found = _RESPONDERS.rows(incidents=list(rows)) if rows else []
+    return {(rows[incident], user, policy) for incident, user, policy in found}
+
+
+def load_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], int]:
+    """Who has which role in these incidents, by the incident and the role's row."""
+    rows = {incident.row: incident.unique_id for incident in incidents}
+    found = _ROLES.rows(incidents=list(rows)) if rows else []
+    return {(rows[incident], role): user for incident, role, user in found}

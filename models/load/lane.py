@@ -1,0 +1,404 @@
+"""Rows to facts: what decisions are given to know, in a constant number of queries.
+
+Everything here is to be called inside a write transaction when something will be decided upon it.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from models.domain.applications import APPLICATIONS
+from models.domain.effects import IncidentState
+from models.domain.enums import Collation, IntegrationType, RuleAction, RuleType, ServiceStatus, Urgency
+from models.domain.facts import (
+    AlertRuleFacts,
+    IncidentContext,
+    IntegrationFacts,
+    LaneFacts,
+    OnCallConfig,
+    Reference,
+    References,
+    RouterFacts,
+    RouterRuleFacts,
+    RouteTarget,
+    ServiceFacts,
+)
+from models.load.incidents import find_services, lock_incident_rows
+from models.load.maintenance import load_windows
+from models.load.oncall_config import build_oncall_config, load_oncall_config
+from models.load.schedules import get_lookback_start
+from models.store.base import Busy, db, store
+from models.store.prepared import Prepared, bind, in_bound, in_list
+from models.tables.accounts import ConfigVersion
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.rules import AlertRule
+from models.tables.schedules import Schedule
+from models.tables.services import Integration, Service
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
+
+_SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == bind("row"))))
+
+
+def lock_service(service_row: int) -> Service | None:
+    """The service with its team, its row locked until the transaction ends; None when it is gone."""
+    row = _SERVICE.first(row=service_row)
+    return None if row is None else _build_row(Service, row)
+
+
+def _prepare_services(*, skip_locked: bool) -> Prepared:
+    def query() -> Any:
+        services = Service.select().where(in_bound(Service.id, "rows")).order_by(Service.id)
+        return store().for_update(services, skip_locked=skip_locked)
+
+    return Prepared(query)
+
+
+_SERVICES = _prepare_services(skip_locked=False)
+_UNLOCKED_SERVICES = _prepare_services(skip_locked=True)
+
+
+def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, Service]:
+    """Those of these services that are left, locked in the order in which everybody locks them.
+
+    Where it is not to wait, it raises Busy unless it has the locks of all of them at once; one that is
+    gone counts as busy.
+    """
+    if not rows:
+        return {}
+    matches = [
+        _build_row(Service, row) for row in (_SERVICES if blocking else _UNLOCKED_SERVICES).rows(rows=rows)
+    ]
+    if not blocking and len(matches) < len(set(rows)):
+        raise Busy
+    return {service.id: service for service in matches}
+
+
+def _build_row(table: Any, row: tuple[Any, ...]) -> Any:
+    """A row of all columns as peewee would have made it."""
+    instance = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
+    instance._dirty.clear()
+    return instance
+
+
+def get_team_of_service(service_row: int) -> int:
+    team: int = Service.select(Service.team).where(Service.id == service_row).scalar()
+    return team
+
+
+def load_service_config(
+    service_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
+) -> tuple[ServiceFacts, OnCallConfig] | None:
+    """A locked service's facts, with its own policy and SLA and those asked for; None when it is gone."""
+    service = lock_service(service_row)
+    if service is None:
+        return None
+    team = Team.get_by_id(service.team_id)
+    policy_rows = {row for row in (service.escalation_policy_id, *policies) if row}
+    sla_rows = {row for row in (service.sla_id, *slas) if row}
+    return build_service(service, team.account_id), load_oncall_config(team, policy_rows, at, sla_rows)
+
+
+def lock_incident(
+    incident_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
+) -> IncidentContext | None:
+    """An incident with its children, locked as `lock_families` says; None when it is gone.
+
+    `policies` and `slas` are rows of those that the caller may give it, `at` when it is decided, None for
+    now.
+    """
+    locked = lock_with_children([incident_row])
+    incident = locked.incidents.get(incident_row)
+    if incident is None:
+        return None
+    service = locked.services.get(incident.service or 0)
+    config_keys = ConfigKeys.from_incidents([incident]).with_extra(policies, slas)
+    return IncidentContext(
+        incident, service, load_incident_config(config_keys, at), locked.get_children(incident)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKeys:
+    """What incidents of a team are decided by: rows of policies and of SLAs."""
+
+    team: int
+    policies: frozenset[int]
+    slas: frozenset[int]
+
+    @classmethod
+    def from_incidents(cls, incidents: Collection[IncidentState]) -> "ConfigKeys":
+        """Of one or more incidents of one team."""
+        (team,) = {incident.team for incident in incidents}
+        return cls(
+            team,
+            _drop_empty(incident.escalation_policy for incident in incidents),
+            _drop_empty(incident.sla for incident in incidents),
+        )
+
+    def with_extra(self, policies: Iterable[int | None], slas: Iterable[int | None]) -> "ConfigKeys":
+        """With these besides."""
+        return ConfigKeys(self.team, self.policies | _drop_empty(policies), self.slas | _drop_empty(slas))
+
+
+def _drop_empty(rows: Iterable[int | None]) -> frozenset[int]:
+    return frozenset(row for row in rows if row)
+
+
+def list_slas(incidents: Iterable[IncidentState]) -> frozenset[int]:
+    """The SLAs that promise something of these incidents."""
+    return _drop_empty(incident.sla for incident in incidents)
+
+
+def load_incident_config(config_keys: ConfigKeys, at: datetime | None = None) -> OnCallConfig:
+    """Whom incidents may name, and what they were promised; see `models.load.oncall_config.directory`."""
+    return load_oncall_config(Team.get_by_id(config_keys.team), config_keys.policies, at, config_keys.slas)
+
+
+@dataclass(frozen=True, slots=True)
+class LockedIncidents:
+    """Incidents with all that are merged into them, by row; and the services of all these."""
+
+    incidents: dict[int, IncidentState]
+    services: dict[int, ServiceFacts]
+
+    def get_children(self, incident: IncidentState) -> tuple[IncidentState, ...]:
+        return tuple(child for child in self.incidents.values() if child.parent == incident.row)
+
+
+def lock_with_children(incident_rows: Collection[int], *, blocking: bool = True) -> LockedIncidents:
+    """These incidents and their children, locked by their services (and themselves).
+
+    Who are children is certain only under the lock: where something was merged between looking and locking,
+    all is let go and locked again with its service, in order. Where it is not to wait, it raises Busy when
+    somebody else holds one of the services, and leaves out incidents that have none and are held by somebody
+    else.
+    """
+    service_rows = find_services(incident_rows)
+    while True:
+        with db.atomic() as savepoint:
+            services = lock_services(service_rows, blocking=blocking)
+            # Whoever holds one of a service's incidents without its lock holds it for a moment only.
+            locked = lock_incident_rows(incident_rows, blocking=blocking or bool(service_rows))
+            missing = {state.service for state in locked if state.service} - service_rows
+            if not missing:
+                break
+            # What is held now may come after what is missing, in the order in which everybody locks.
+            savepoint.rollback()
+        service_rows |= missing
+    accounts = {state.service: state.account for state in locked}
+    return LockedIncidents(
+        {state.row: state for state in locked if state.row},
+        {row: build_service(service, accounts[row]) for row, service in services.items() if row in accounts},
+    )
+
+
+_SERVICES_BY_ROW = Prepared(lambda: Service.select().where(in_bound(Service.id, "rows")))
+
+
+def load_services(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]:
+    """The services of these incidents, by row, as they are at the moment: to look, not to decide."""
+    accounts = {incident.service: incident.account for incident in incidents if incident.service}
+    matches = _SERVICES_BY_ROW.rows(rows=list(accounts)) if accounts else []
+    services = (_build_row(Service, row) for row in matches)
+    return {service.id: build_service(service, accounts[service.id]) for service in services}
+
+
+_VERSION_FOR_TEAM = Prepared(
+    lambda: (
+        ConfigVersion.select(ConfigVersion.version)
+        .join(Team, on=Team.account == ConfigVersion.account)
+        .where(Team.id == bind("team"))
+    )
+)
+
+
+def get_team_version(team_row: int) -> int:
+    """The version of the configuration that a team's services and incidents are worked on by."""
+    return _read_version(_VERSION_FOR_TEAM.first(team=team_row))
+
+
+def _read_version(row: tuple[Any, ...] | None) -> int:
+    return -1 if row is None else int(row[0])
+
+
+_VERSION = Prepared(
+    lambda: ConfigVersion.select(ConfigVersion.version).where(ConfigVersion.account == bind("account"))
+)
+
+
+def get_router_version(router: GlobalRouter) -> int:
+    return _read_version(_VERSION.first(account=router.account_id))
+
+
+def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFacts | None = None) -> LaneFacts:
+    """What a service's lane knows, for alerts of this moment (None: now) and later ones.
+
+    Also what a drafted rule names besides.
+    """
+    team = Team.get_by_id(service.team_id)
+    integrations = list(Integration.select().where(Integration.service == service))
+    rules = load_alert_rules(integrations)
+    all_rules = [*(rule for group in rules.values() for rule in group), *([draft] if draft else [])]
+    policies = _load_policies(team, service, all_rules)
+    people_actions = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
+    usernames = _list_references(all_rules, "assign_to", people_actions)
+    schedules = _load_schedules(team, all_rules)
+    slas = list(_select_of_team(Sla, team))
+    return LaneFacts(
+        build_service(service, team.account_id),
+        {row.id: build_integration(row) for row in integrations},
+        build_oncall_config(
+            team, policies, usernames, [schedule.unique_id for schedule in schedules], at, slas
+        ),
+        References(
+            policies=_build_references(policies),
+            slas=_build_references(slas),
+            priorities=_build_references(_select_of_team(Priority, team)),
+            tags=_build_references(_select_of_team(Tag, team)),
+            roles={
+                row.unique_id: Reference(row.id, row.title) for row in _select_of_team(IncidentRole, team)
+            },
+            task_templates=_build_references(_select_of_team(TaskTemplate, team)),
+            schedules=_build_references(schedules),
+        ),
+        rules,
+        load_windows([service.id], get_lookback_start(at)).get(service.id, ()),
+    )
+
+
+def _select_of_team(table: Any, team: Team) -> Iterable[Any]:
+    rows: Iterable[Any] = table.select().where(table.team == team).order_by(table.id)
+    return rows
+
+
+def _build_references(rows: Iterable[Any]) -> dict[str, Reference]:
+    return {row.unique_id: Reference(row.id, row.name) for row in rows}
+
+
+def _list_references(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[RuleAction]) -> set[str]:
+    """What actions of these kinds name, in that field or in their value."""
+    return {
+        str(action.get(field) or action.get("value") or "").strip().lower()
+        for rule in rules
+        for action in rule.actions
+        if action["action_type"] in kinds
+    }
+
+
+def _load_policies(team: Team, service: Service, rules: Iterable[AlertRuleFacts]) -> list[EscalationPolicy]:
+    """The team's own policies, the account's global ones, and those that were shared with it: the
+    service's, and what its rules name."""
+    kinds = (RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER)
+    unique_ids = _list_references(rules, "escalation_policy", kinds)
+    query = (
+        EscalationPolicy.select()
+        .join(Team)
+        .where(
+            Team.account == team.account_id,
+            (EscalationPolicy.team == team)
+            | EscalationPolicy.global_ep
+            | (EscalationPolicy.id == service.escalation_policy_id)
+            | in_list(EscalationPolicy.unique_id, unique_ids),
+        )
+    )
+    return list(query.order_by(EscalationPolicy.id))
+
+
+def _load_schedules(team: Team, rules: Iterable[AlertRuleFacts]) -> list[Schedule]:
+    """The schedules that the rules of a team's service name."""
+    unique_ids = _list_references(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
+    query = Schedule.select().join(Team)
+    return list(query.where(Team.account == team.account_id, in_list(Schedule.unique_id, unique_ids)))
+
+
+def load_alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
+    """The enabled rules of these integrations, in the order in which they act (contract 4.2)."""
+    query = (
+        AlertRule.select()
+        .where(in_list(AlertRule.integration, [row.id for row in integrations]), AlertRule.is_enabled)
+        .order_by(AlertRule.integration, AlertRule.position, AlertRule.id)
+    )
+    matches: dict[int, list[AlertRuleFacts]] = {}
+    for row in query:
+        matches.setdefault(row.integration_id, []).append(build_alert_rule(row))
+    return {integration: tuple(rules) for integration, rules in matches.items()}
+
+
+def build_alert_rule(row: AlertRule) -> AlertRuleFacts:
+    return AlertRuleFacts(
+        row.unique_id,
+        row.description,
+        row.rule_json,
+        RuleType(row.rule_type),
+        tuple(row.conditions),
+        tuple(row.actions),
+        row.stop,
+    )
+
+
+def lock_router(router_row: int) -> GlobalRouter | None:
+    """The router, its row locked until the transaction ends; None when it is gone."""
+    query = GlobalRouter.select().where(GlobalRouter.id == router_row)
+    matches: GlobalRouter | None = store().for_update(query).get_or_none()
+    return matches
+
+
+def load_router(router: GlobalRouter) -> RouterFacts:
+    """A router's rules in their order, and the integrations of its account that they name."""
+    rows = RouterRule.select().where(RouterRule.router == router)
+    rules = [
+        RouterRuleFacts(row.unique_id, row.name, row.rule_json, tuple(row.actions))
+        for row in rows.order_by(RouterRule.position, RouterRule.id)
+    ]
+    unique_ids = {action["integration"] for rule in rules for action in rule.actions if action["integration"]}
+    targets = (
+        Integration.select(Integration, Service)
+        .join(Service)
+        .join(Team)
+        .where(Team.account == router.account_id, in_list(Integration.unique_id, unique_ids))
+    )
+    return RouterFacts(
+        router.id, router.name, tuple(rules), {row.unique_id: _build_target(row) for row in targets}
+    )
+
+
+def _build_target(row: Integration) -> RouteTarget:
+    return RouteTarget(
+        row.id,
+        row.service_id,
+        row.name,
+        APPLICATIONS[row.application].extension,
+        row.is_enabled and row.integration_type == IntegrationType.ALERT,
+    )
+
+
+def build_service(service: Service, account: int) -> ServiceFacts:
+    timeout = service.acknowledgement_timeout if service.acknowledgement_timeout_enabled else 0
+    return ServiceFacts(
+        row=service.id,
+        unique_id=service.unique_id,
+        name=service.name,
+        account=account,
+        team=service.team_id,
+        status=ServiceStatus(service.status),
+        under_maintenance=service.under_maintenance,
+        escalation_policy=service.escalation_policy_id,
+        sla=service.sla_id,
+        team_priority=service.team_priority_id,
+        task_template=service.task_template_id,
+        auto_resolve_s=service.auto_resolve_timeout,
+        acknowledgement_timeout_s=timeout,
+        collation=Collation(service.collation),
+        collation_minutes=service.collation_time,
+    )
+
+
+def build_integration(row: Integration) -> IntegrationFacts:
+    within = (
+        timedelta(seconds=row.heartbeat_interval + row.heartbeat_grace) if row.heartbeat_interval else None
+    )
+    return IntegrationFacts(
+        row.id, row.unique_id, row.name, row.create_incidents_for, Urgency(row.default_urgency), within
+    )

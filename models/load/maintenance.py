@@ -1,0 +1,37 @@
+"""Maintenance windows as decisions are given to know them: rows to facts, in one query for many services."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from models.domain.facts import WindowFacts
+from models.store.prepared import in_list
+from models.tables.maintenance import Maintenance, MaintenanceService
+
+
+def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[WindowFacts, ...]]:
+    """The windows of these services (by row) that may hold at a moment or later, in the order in which they
+    were made. Services without any are left out."""
+    if not services:
+        return {}
+    query = (
+        Maintenance.select(
+            MaintenanceService.service,
+            Maintenance.unique_id,
+            Maintenance.name,
+            Maintenance.start_time,
+            Maintenance.end_time,
+            Maintenance.repeat_interval,
+            Maintenance.repeat_until,
+            Maintenance.time_zone,
+        )
+        .join(MaintenanceService)
+        .where(
+            in_list(MaintenanceService.service, services),
+            (Maintenance.end_time > since) | (Maintenance.repeat_interval > 0),
+        )
+        .order_by(Maintenance.id)
+    )
+    found: dict[int, list[WindowFacts]] = {}
+    for service, *window in query.tuples():
+        found.setdefault(service, []).append(WindowFacts(*window))
+    return {service: tuple(windows) for service, windows in found.items()}

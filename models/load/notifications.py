@@ -1,0 +1,37 @@
+"""What people are told of an incident by their rules, and were, as decisions are given to know it."""
+
+from models.domain.enums import RULE_BASED, NotificationKind, NotificationStatus
+from models.domain.facts import NotificationFacts
+from models.load.oncall_config import load_people
+from models.tables.accounts import User
+from models.tables.notifications import Notification, get_reason_key
+
+
+def load_notifications(incident_row: int) -> list[NotificationFacts]:
+    """All that was sent of an incident, or waits, in order; without people who have left."""
+    active = (NotificationStatus.PENDING, NotificationStatus.SENT)
+    query = (
+        Notification.select(Notification, User)
+        .join(User)
+        .where(
+            Notification.incident == incident_row,
+            Notification.kind.in_(RULE_BASED),
+            Notification.state.in_(active),
+        )
+        .order_by(Notification.id)
+    )
+    rows = list(query)
+    persons = load_people({row.user.username for row in rows})
+    return [
+        NotificationFacts(
+            NotificationKind(row.kind),
+            get_reason_key(row.key),
+            persons[row.user.username],
+            row.contact_id,
+            row.reason,
+            row.not_before,
+            row.state == NotificationStatus.SENT,
+        )
+        for row in rows
+        if row.user.username in persons
+    ]

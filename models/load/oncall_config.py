@@ -1,0 +1,218 @@
+"""Policies and people as decisions are given to know them: from rows to a Directory.
+
+To be called inside a write transaction when something will be decided upon it.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from datetime import datetime
+
+from models.domain.enums import (
+    DELIVERABLE,
+    AccountRole,
+    AssigneeStrategy,
+    SlaTargetKind,
+    TargetType,
+    TeamRole,
+    Urgency,
+)
+from models.domain.facts import (
+    ForwardingFacts,
+    NotificationRuleFacts,
+    OnCallConfig,
+    PersonFacts,
+    PolicyFacts,
+    SlaEscalationFacts,
+    SlaFacts,
+    StepFacts,
+    StepTarget,
+)
+from models.load.schedules import get_lookback_start, list_usernames, load_schedules
+from models.store.base import store
+from models.store.prepared import Prepared, in_bound, in_list
+from models.tables.accounts import User, get_display_name
+from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
+from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
+
+
+def load_oncall_config(
+    team: Team, policies: Collection[int], at: datetime | None = None, slas: Collection[int] = ()
+) -> OnCallConfig:
+    """Policies and SLAs by row, everybody they name, the team's managers and the account's owner.
+
+    Removed members are not in it: a step that names only them has nobody. It is for decisions about this
+    moment (None: now) and later ones: overrides and forwarding that were long over then are not in it either.
+    """
+    rows = list(EscalationPolicy.select().where(in_list(EscalationPolicy.id, policies))) if policies else []
+    return build_oncall_config(team, rows, at=at, slas=_select_slas(slas))
+
+
+def build_oncall_config(
+    team: Team,
+    rows: Iterable[EscalationPolicy],
+    usernames: Collection[str] = (),
+    schedules: Collection[str] = (),
+    at: datetime | None = None,
+    slas: Iterable[Sla] = (),
+) -> OnCallConfig:
+    """The same of policies and SLAs that are read already, with more people and schedules, as they are
+    named."""
+    active_slas = {row.id: build_sla(row) for row in slas if row.is_active}
+    policies = {row.id: build_policy(row) for row in rows}
+    targets = (target for policy in policies.values() for step in policy.steps for target in step.targets)
+    names_by_kind: dict[TargetType, set[str]] = {kind: set() for kind in TargetType}
+    for target in targets:
+        names_by_kind[target.kind].add(target.name)
+    schedule_facts = load_schedules(team.account_id, names_by_kind[TargetType.SCHEDULE].union(schedules), at)
+    responders = (each.usernames for sla in active_slas.values() for each in sla.escalations)
+    needed = names_by_kind[TargetType.USER].union(
+        usernames, *map(list_usernames, schedule_facts.values()), *responders
+    )
+    managers = (
+        TeamMember.select(TeamMember.user)
+        .where(TeamMember.team == team, TeamMember.role == TeamRole.MANAGER)
+        .order_by(TeamMember.joining_date, TeamMember.id)
+    )
+    manager_rows = [row.user_id for row in managers]
+    users = list(
+        User.select().where(
+            User.account == team.account_id,
+            User.removed_at.is_null(),
+            in_list(User.username, needed)
+            | in_list(User.id, manager_rows)
+            | (User.role == AccountRole.OWNER),
+        )
+    )
+    names = {user.id: user.username for user in users}
+    owner = next((user.username for user in users if user.role == AccountRole.OWNER), None)
+    return OnCallConfig(
+        policies=policies,
+        people=_build_people(users, at),
+        schedules=schedule_facts,
+        managers=tuple(names[row] for row in manager_rows if row in names),
+        owner=owner,
+        slas=active_slas,
+    )
+
+
+def _select_slas(rows: Collection[int]) -> list[Sla]:
+    return list(Sla.select().where(in_list(Sla.id, rows))) if rows else []
+
+
+def load_slas(slas: Collection[int]) -> OnCallConfig:
+    """What these SLAs (by row) promise, and nobody: to plan, not to tell."""
+    return OnCallConfig(slas={row.id: build_sla(row) for row in _select_slas(slas) if row.is_active})
+
+
+_NEXT_TARGETS = Prepared(
+    lambda: EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.next_target).where(
+        in_bound(EscalationPolicy.id, "policies")
+    )
+)
+
+
+def load_next_targets(config: OnCallConfig) -> dict[int, int]:
+    """Whose turn it is by those policies that assign by turns, as it was last committed."""
+    rows = [policy.row for policy in config.policies.values() if policy.round_robin]
+    return dict(_NEXT_TARGETS.rows(policies=rows)) if rows else {}
+
+
+def lock_next_target(config: OnCallConfig, policy: int | None) -> OnCallConfig:
+    """The directory with the turn of this policy, kept from changing until the transaction ends."""
+    facts = config.policies.get(policy or 0)
+    if facts is None or not facts.round_robin:
+        return config
+    row = store().for_update(EscalationPolicy.select().where(EscalationPolicy.id == facts.row)).get()
+    return replace(config, next_targets={facts.row: row.next_target})
+
+
+def load_people(usernames: Collection[str], at: datetime | None = None) -> dict[str, PersonFacts]:
+    """Persons by username; unknown and removed ones are left out."""
+    users = User.select().where(in_list(User.username, usernames), User.removed_at.is_null())
+    return _build_people(list(users), at)
+
+
+def _build_people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
+    """Facts of these users, and of those to whom their notices may be forwarded."""
+    forwarding = _load_forwarding([user.id for user in users], get_lookback_start(at))
+    recipients = [rule.to_user for rule in forwarding]
+    rules = _load_rules({user.id for user in (*users, *recipients)})
+    to = {user.id: _build_person(user, rules) for user in recipients}
+    forwarded: dict[int, list[ForwardingFacts]] = {}
+    for rule in forwarding:
+        facts = ForwardingFacts(rule.from_date, rule.to_date, to[rule.to_user_id])
+        forwarded.setdefault(rule.user_id, []).append(facts)
+    return {
+        user.username: replace(_build_person(user, rules), forwarding=tuple(forwarded.get(user.id, ())))
+        for user in users
+    }
+
+
+def _build_person(user: User, rules: Mapping[int, list[NotificationRuleFacts]]) -> PersonFacts:
+    return PersonFacts(user.id, user.username, get_display_name(user), tuple(rules.get(user.id, ())))
+
+
+def _load_forwarding(users: Collection[int], since: datetime) -> list[ForwardingRule]:
+    """The forwarding rules of these users that reach beyond a moment, to users who are still there."""
+    to = User.alias()
+    query = (
+        ForwardingRule.select(ForwardingRule, to)
+        .join(to, on=ForwardingRule.to_user == to.id)
+        .where(in_list(ForwardingRule.user, users), ForwardingRule.to_date > since, to.removed_at.is_null())
+    )
+    return list(query.order_by(ForwardingRule.id))
+
+
+def _load_rules(users: Collection[int]) -> dict[int, list[NotificationRuleFacts]]:
+    """The notification rules of these users, by user, by which somebody can be told."""
+    query = (
+        NotificationRule.select(NotificationRule, ContactMethod)
+        .join(ContactMethod)
+        .where(in_list(NotificationRule.user, users))
+        .order_by(NotificationRule.start_delay, NotificationRule.id)
+    )
+    rules: dict[int, list[NotificationRuleFacts]] = {}
+    for rule in query:
+        if rule.contact.contact_type in DELIVERABLE:
+            facts = NotificationRuleFacts(
+                rule.id, rule.contact_id, rule.contact.contact_type, Urgency(rule.urgency), rule.start_delay
+            )
+            rules.setdefault(rule.user_id, []).append(facts)
+    return rules
+
+
+def build_policy(row: EscalationPolicy) -> PolicyFacts:
+    steps = tuple(
+        StepFacts(
+            rule["delay"],
+            tuple(
+                StepTarget(TargetType(target["target_type"]), target["target_id"])
+                for target in rule["targets"]
+            ),
+        )
+        for rule in row.rules
+    )
+    settings = row.assignment_settings
+    return PolicyFacts(
+        row.id,
+        row.unique_id,
+        row.name,
+        steps,
+        row.repeat_policy,
+        row.move_to_next,
+        settings.get("assignee_strategy") == AssigneeStrategy.ROUND_ROBIN,
+        bool(settings.get("call_rr_assignee")),
+    )
+
+
+def build_sla(row: Sla) -> SlaFacts:
+    escalations = tuple(
+        SlaEscalationFacts(
+            each["unique_id"],
+            SlaTargetKind(each["type"]),
+            each["time"],
+            tuple(responder["user"] for responder in each["responders"]),
+        )
+        for each in row.escalations
+    )
+    return SlaFacts(row.id, row.unique_id, row.name, row.acknowledge_time, row.resolve_time, escalations)

@@ -1,0 +1,71 @@
+"""Schedules with what is around them, for looking at a whole time: rows to facts, in a few queries."""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+from models.domain.enums import TargetType
+from models.domain.facts import ScheduleFacts, ScheduleOverview
+from models.load.schedules import load_schedule_facts
+from models.store.prepared import contains_any, in_list
+from models.tables.accounts import User
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import EscalationPolicy, Team, TeamMember
+
+
+def load_overviews(rows: Iterable[Schedule], since: datetime) -> list[ScheduleOverview]:
+    """Schedules, in their order, with the overrides that reach beyond `since`. The rows bring their teams."""
+    rows = list(rows)
+    facts = load_schedule_facts(rows, since)
+    members = _load_usernames({row.team_id for row in rows})
+    used = _find_used({row.team.account_id for row in rows}, [row.unique_id for row in rows])
+    return [
+        ScheduleOverview(
+            schedule, row.team.name, frozenset(members.get(row.team_id, ())), row.unique_id in used
+        )
+        for row, schedule in zip(rows, facts, strict=True)
+    ]
+
+
+def select_schedules(condition: Any) -> Any:
+    """The schedules that meet a condition, each with its team, in the order in which they were made."""
+    return Schedule.select(Schedule, Team).join(Team).where(condition).order_by(Schedule.id)
+
+
+def find_schedules_naming(usernames: Collection[str], teams: Any, since: datetime) -> list[ScheduleFacts]:
+    """The schedules of these teams that name one of these people, be it by an override that reaches beyond
+    `since`."""
+    overrides = ScheduleOverride.select(ScheduleOverride.schedule).join(User)
+    overriding = overrides.where(in_list(User.username, usernames), ScheduleOverride.end_time > since)
+    named = contains_any(Schedule.layers, usernames) | Schedule.id.in_(overriding)
+    return load_schedule_facts(
+        Schedule.select().where(Schedule.team.in_(teams), named).order_by(Schedule.id), since
+    )
+
+
+def find_members(account: int, usernames: Collection[str]) -> dict[str, User]:
+    """Those of these people who are in the account, by username."""
+    members = User.select().where(User.account == account, User.removed_at.is_null())
+    return {user.username: user for user in members.where(in_list(User.username, usernames))}
+
+
+def _load_usernames(teams: Collection[int]) -> dict[int, set[str]]:
+    """Usernames of the members of these teams, by team."""
+    found: dict[int, set[str]] = {}
+    rows = TeamMember.select(TeamMember.team, User.username).join(User).where(in_list(TeamMember.team, teams))
+    for team, username in rows.tuples():
+        found.setdefault(team, set()).add(username)
+    return found
+
+
+def _find_used(accounts: Collection[int], unique_ids: Collection[str]) -> set[str]:
+    """Those of these schedules that policies of their accounts name."""
+    policies = EscalationPolicy.select(EscalationPolicy.rules).join(Team)
+    rows = policies.where(in_list(Team.account, accounts), contains_any(EscalationPolicy.rules, unique_ids))
+    return {
+        target["target_id"]
+        for policy in rows
+        for rule in policy.rules
+        for target in rule["targets"]
+        if target["target_type"] == TargetType.SCHEDULE
+    }

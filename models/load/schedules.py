@@ -1,0 +1,87 @@
+"""Schedules as decisions are given to know them: rows to facts, in two queries however many there are."""
+
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime, time, timedelta
+from typing import Any
+
+from models.domain.enums import RestrictionType
+from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
+from models.store.prepared import in_list
+from models.tables.accounts import User
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import Team
+
+# By more than this no host's clock is wrong.
+LOOKBACK = timedelta(days=2)
+
+
+def get_lookback_start(at: datetime | None = None) -> datetime:
+    """What had ended by then is of no meaning to what is decided about a moment and later ones; about now."""
+    return (at or datetime.now(UTC)) - LOOKBACK
+
+
+def load_schedules(
+    account: int, unique_ids: Collection[str], at: datetime | None = None
+) -> dict[str, ScheduleFacts]:
+    """Those of these schedules that the account has, by unique_id, for questions about a moment and later."""
+    if not unique_ids:
+        return {}
+    rows = (
+        Schedule.select().join(Team).where(Team.account == account, in_list(Schedule.unique_id, unique_ids))
+    )
+    return {facts.unique_id: facts for facts in load_schedule_facts(rows, get_lookback_start(at))}
+
+
+def load_schedule_facts(rows: Iterable[Schedule], since: datetime) -> list[ScheduleFacts]:
+    """Facts of schedules, in their order, with the overrides that reach beyond `since`, in theirs.
+
+    An override by somebody who left the account is none: it must not keep others from being on call.
+    """
+    rows = list(rows)
+    overrides: dict[int, list[OverrideFacts]] = {}
+    query = ScheduleOverride.select(ScheduleOverride, User.username).join(User)
+    active = query.where(
+        in_list(ScheduleOverride.schedule, [row.id for row in rows]),
+        ScheduleOverride.end_time > since,
+        User.removed_at.is_null(),
+    )
+    for row in active.order_by(ScheduleOverride.id):
+        facts = OverrideFacts(row.unique_id, row.name, row.user.username, row.start_time, row.end_time)
+        overrides.setdefault(row.schedule_id, []).append(facts)
+    return [_build_schedule(row, tuple(overrides.get(row.id, ()))) for row in rows]
+
+
+def list_usernames(schedule: ScheduleFacts) -> set[str]:
+    """Everybody who may ever be on call by a schedule."""
+    return {name for layer in schedule.layers for name in layer.usernames}.union(
+        override.username for override in schedule.overrides
+    )
+
+
+def _build_schedule(row: Schedule, overrides: tuple[OverrideFacts, ...]) -> ScheduleFacts:
+    layers = tuple(_build_layer(layer) for layer in row.layers if layer["is_active"])
+    return ScheduleFacts(
+        row.id, row.unique_id, row.name, row.time_zone, row.shift_time_in_dst, layers, overrides
+    )
+
+
+def _build_layer(stored: dict[str, Any]) -> LayerFacts:
+    end = stored["rotation_end_time"]
+    return LayerFacts(
+        stored["unique_id"],
+        stored["name"],
+        tuple(turn["user"] for turn in stored["users"]),
+        timedelta(seconds=stored["shift_length"]),
+        datetime.fromisoformat(stored["rotation_start_time"]),
+        datetime.fromisoformat(end) if end else None,
+        RestrictionType(stored["restriction_type"]),
+        tuple(_build_restriction(each) for each in stored["restrictions"]),
+    )
+
+
+def _build_restriction(stored: dict[str, Any]) -> RestrictionFacts:
+    at = time.fromisoformat(stored["start_time_of_day"])
+    since_midnight = timedelta(hours=at.hour, minutes=at.minute, seconds=at.second)
+    return RestrictionFacts(
+        stored["start_day_of_week"], since_midnight, timedelta(seconds=stored["duration"])
+    )

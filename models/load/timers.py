@@ -1,0 +1,68 @@
+"""The timers of incidents as decisions know them. Incidents are given by row number, with their unique_id."""
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from models.domain.effects import FIRED_ONCE, TimerState
+from models.domain.enums import ONE_TIME, TimerKind
+from models.store.prepared import Prepared, in_bound
+from models.tables.timers import Timer
+
+_PENDING = Prepared(
+    lambda: Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(
+        in_bound(Timer.incident, "incidents"), Timer.done_at.is_null()
+    )
+)
+
+
+def _select_fired() -> Any:
+    return Timer.select(Timer.id, Timer.incident, Timer.key).where(
+        in_bound(Timer.incident, "incidents"),
+        Timer.done_at.is_null(False),
+        Timer.outcome.startswith(FIRED_ONCE),
+    )
+
+
+_ALL_FIRED = Prepared(lambda: _select_fired().where(Timer.kind.in_(sorted(ONE_TIME))))
+_FIRED = Prepared(lambda: _select_fired().where(in_bound(Timer.key, "keys")))
+
+
+def load_pending_timers(unique_ids: Mapping[int, str]) -> list[tuple[int, TimerState]]:
+    """What waits for these incidents, each with its own row number."""
+    found = _PENDING.rows(incidents=list(unique_ids)) if unique_ids else []
+    return [
+        (row, TimerState(unique_ids[incident], TimerKind(kind), key, due_at))
+        for row, incident, kind, key, due_at in found
+    ]
+
+
+def list_pending_keys(unique_ids: Mapping[int, str]) -> list[tuple[str, str]]:
+    """What waits for these incidents, by incident and key: in the order in which those that are due together
+    are taken (workers/timers.py)."""
+    rows = sorted(load_pending_timers(unique_ids), key=lambda item: item[0])
+    return [(timer.incident, timer.key) for _, timer in rows]
+
+
+def find_all_fired(unique_ids: Mapping[int, str]) -> set[tuple[str, str]]:
+    """All that is done once and was done of these incidents: incident and key."""
+    found = _ALL_FIRED.rows(incidents=list(unique_ids)) if unique_ids else []
+    return {(unique_ids[row], key) for _, row, key in found}
+
+
+def find_fired(unique_ids: Mapping[int, str], timers: Iterable[TimerState]) -> set[tuple[str, str]]:
+    """Which of these timers, of these incidents, have done already what is done once: incident and key."""
+    one_time = {(timer.incident, timer.key) for timer in timers if timer.kind in ONE_TIME}
+    if not one_time:
+        return set()
+    incidents = {incident for incident, _ in one_time}
+    rows = [row for row, unique_id in unique_ids.items() if unique_id in incidents]
+    found = _FIRED.rows(incidents=rows, keys=list({key for _, key in one_time}))
+    return one_time.intersection((unique_ids[row], key) for _, row, key in found)
+
+
+def find_fired_rows(keys: Collection[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    """The rows of timers that have done what is done once, by incident (row number) and key."""
+    if not keys:
+        return {}
+    found = _FIRED.rows(incidents={incident for incident, _ in keys}, keys={key for _, key in keys})
+    return {(incident, key): row for row, incident, key in found if (incident, key) in keys}

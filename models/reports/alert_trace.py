@@ -1,0 +1,239 @@
+"""The flight recorder: from a trace_id, why somebody was told or was not (law 5).
+
+Contacts are named, never shown: their values stay in their own table.
+"""
+
+from collections.abc import Collection, Iterable
+from datetime import datetime
+from typing import Any
+
+import peewee
+
+from models.domain.enums import (
+    AlertType,
+    ContactType,
+    IncidentStatus,
+    MessageStatus,
+    NotificationStatus,
+    Urgency,
+    WorkState,
+)
+from models.tables.accounts import User, get_display_name
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Attempt, Message, Notification
+from models.tables.routers import GlobalRouter
+from models.tables.services import Integration, Service
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod
+
+JsonDict = dict[str, Any]
+
+# What a receipt's state is called in the alert status operation (contract 3.9).
+STATE_NAMES = {WorkState.PENDING: "queued", WorkState.DONE: "completed", WorkState.DEAD_LETTER: "failed"}
+
+
+def find_receipt(trace_id: str) -> Receipt | None:
+    """The receipt with its integration and service, or None."""
+    query = (
+        Receipt.select(Receipt, Integration, Service, GlobalRouter)
+        .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .switch(Receipt)
+        .join(Service, peewee.JOIN.LEFT_OUTER)
+        .switch(Receipt)
+        .join(GlobalRouter, peewee.JOIN.LEFT_OUTER)
+        .where(Receipt.trace_id == trace_id)
+    )
+    found: Receipt | None = query.get_or_none()
+    return found
+
+
+def list_events(receipt: Receipt, services: Any = None) -> list[Event]:
+    """The alerts of a receipt in their order, each with its incident, integration and service.
+
+    `services`, a query of service rows, leaves out what a router sent elsewhere; None shows all.
+    """
+    return list(_select_events(receipt, services))
+
+
+def find_first_event(receipt: Receipt, services: Any = None) -> Event | None:
+    """The one that the alert status operation answers for."""
+    found: Event | None = _select_events(receipt, services).first()
+    return found
+
+
+def _select_events(receipt: Receipt, services: Any) -> Any:
+    query = (
+        Event.select(Event, Incident, Integration, Service)
+        .join(Incident, peewee.JOIN.LEFT_OUTER)
+        .switch(Event)
+        .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .switch(Event)
+        .join(Service, peewee.JOIN.LEFT_OUTER, on=Event.service)
+    )
+    condition = (
+        (Event.receipt == receipt.id)
+        if services is None
+        else ((Event.receipt == receipt.id) & Event.service.in_(services))
+    )
+    return query.where(condition).order_by(Event.position, Event.id)
+
+
+def get_status(receipt: Receipt, events: Collection[Event]) -> str:
+    """queued, completed or failed: a receipt is as far as the slowest of its alerts."""
+    states = {_get_state(row) for row in (receipt, *events)}
+    for state in (WorkState.DEAD_LETTER, WorkState.PENDING):
+        if state in states:
+            return STATE_NAMES[state]
+    return STATE_NAMES[WorkState.DONE]
+
+
+def _get_state(row: Receipt | Event) -> WorkState:
+    """Work is done on what was dropped, and yet it never came to its end: only that keeps an error."""
+    state = WorkState(row.state)
+    return WorkState.DEAD_LETTER if state is WorkState.DONE and row.error else state
+
+
+def build_trace(receipt: Receipt, services: Any = None) -> JsonDict:
+    """The road of a receipt's alerts stage by stage, and all that became of their incidents.
+
+    `services`, a query of service rows, leaves out what a router sent elsewhere; None shows all.
+    """
+    events = list_events(receipt, services)
+    incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
+    return {
+        "trace_id": receipt.trace_id,
+        "status": get_status(receipt, events),
+        "received_at": receipt.received_at,
+        "replayed_at": receipt.replayed_at,
+        "source": receipt.source,
+        "integration": _build_reference(receipt.integration),
+        "service": _build_reference(receipt.service),
+        "router": _build_reference(receipt.router),
+        "error": receipt.error,
+        "alerts": [_build_alert(event) for event in events],
+        "incidents": _build_incidents(incidents),
+    }
+
+
+def _build_reference(row: Any) -> JsonDict | None:
+    return {"unique_id": row.unique_id, "name": row.name} if row else None
+
+
+def _build_alert(event: Event) -> JsonDict:
+    incident = event.incident
+    return {
+        "unique_id": event.unique_id,
+        "integration": _build_reference(event.integration),
+        "service": _build_reference(event.service),
+        "message": event.message,
+        "alert_type": AlertType(event.alert_type).name.lower(),
+        "entity_id": event.entity_id,
+        "suppressed": event.suppressed,
+        "status": STATE_NAMES[_get_state(event)],
+        "pending_stage": event.stage if event.state == WorkState.PENDING else None,
+        "error": event.error,
+        "stages": [{"stage": stage, "reason": reason} for stage, reason in event.reasons],
+        "rules": event.rules,
+        "incident": incident.incident_number if incident else None,
+        "incident_created": event.incident_created,
+    }
+
+
+def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
+    rows = [incident.id for incident in incidents]
+    logs = _group_by_incident(
+        IncidentLog.select().where(IncidentLog.incident.in_(rows)).order_by(IncidentLog.id)
+    )
+    timers = _group_by_incident(
+        Timer.select().where(Timer.incident.in_(rows)).order_by(Timer.due_at, Timer.id)
+    )
+    deliveries: dict[int, list[JsonDict]] = {}
+    for notification, entry in load_notification_history(Notification.incident.in_(rows)):
+        deliveries.setdefault(notification.incident_id, []).append(entry)
+    return [
+        {
+            "incident_number": incident.incident_number,
+            "unique_id": incident.unique_id,
+            "title": incident.title,
+            "status": IncidentStatus(incident.status).name.lower(),
+            "urgency": Urgency(incident.urgency).name.lower(),
+            "creation_date": incident.creation_date,
+            "log": [build_log_entry(row) for row in logs.get(incident.id, ())],
+            "timers": [_build_timer(row) for row in timers.get(incident.id, ())],
+            "deliveries": deliveries.get(incident.id, []),
+        }
+        for incident in incidents
+    ]
+
+
+def _group_by_incident(query: Iterable[Any]) -> dict[int, list[Any]]:
+    groups: dict[int, list[Any]] = {}
+    for row in query:
+        groups.setdefault(row.incident_id, []).append(row)
+    return groups
+
+
+def build_log_entry(row: IncidentLog) -> JsonDict:
+    return {"at": row.at, "what": row.what, "reason": row.reason, "by": row.actor_kind, "alert": row.alert}
+
+
+def _build_timer(row: Timer) -> JsonDict:
+    return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": row.outcome}
+
+
+def load_notification_history(where: Any) -> list[tuple[Notification, JsonDict]]:
+    """What became of notices, in their order: a constant number of statements."""
+    query = (
+        Notification.select(Notification, User, ContactMethod, Message)
+        .join(User)
+        .switch(Notification)
+        .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
+        .switch(Notification)
+        .join(Message)
+        .where(where)
+        .order_by(Notification.id)
+    )
+    notifications = list(query)
+    attempts = _load_attempts({notification.message_id for notification in notifications})
+    return [(notification, _build_notification(notification, attempts)) for notification in notifications]
+
+
+def _load_attempts(messages: Collection[int]) -> dict[int, list[JsonDict]]:
+    found: dict[int, list[JsonDict]] = {}
+    query = Attempt.select().where(Attempt.message.in_(list(messages))).order_by(Attempt.id)
+    for row in query:
+        entry = {
+            "at": row.at,
+            "outcome": row.outcome,
+            "detail": row.detail,
+            "milliseconds": row.milliseconds,
+        }
+        found.setdefault(row.message_id, []).append(entry)
+    return found
+
+
+def _build_notification(notification: Notification, attempts: dict[int, list[JsonDict]]) -> JsonDict:
+    message = notification.message
+    next_attempt_at: datetime | None = (
+        message.next_attempt_at if message.state == MessageStatus.PENDING else None
+    )
+    own_attempts = attempts.get(notification.message_id, [])
+    if notification.state == NotificationStatus.CANCELLED:
+        # What was tried later carried other notices.
+        own_attempts = [attempt for attempt in own_attempts if attempt["at"] <= notification.done_at]
+    return {
+        "person": get_display_name(notification.user),
+        "username": notification.user.username,
+        "channel": ContactType(message.channel).name.lower(),
+        "contact": notification.contact.name if notification.contact else "the account's address",
+        "kind": notification.kind,
+        "reason": notification.reason,
+        "not_before": notification.not_before,
+        "state": NotificationStatus(notification.state).name.lower(),
+        "outcome": notification.outcome,
+        "done_at": notification.done_at,
+        "message_id": message.message_id,
+        "next_attempt_at": next_attempt_at if notification.state == NotificationStatus.PENDING else None,
+        "attempts": own_attempts,
+    }

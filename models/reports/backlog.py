@@ -1,0 +1,262 @@
+"""What all processes on all hosts have counted, kept where each of them can read it; and what waits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+import peewee
+
+from models.domain.enums import DELIVERABLE, AttemptOutcome, WorkState
+from models.reports import dead_letters as aside
+from models.store import bulk
+from models.store.base import Table
+from models.tables.accounts import Liveness
+from models.tables.events import Event, Receipt
+from models.tables.notifications import Attempt, Message
+from models.tables.timers import Timer
+
+# A series by its name and its labels, as JSON with sorted keys.
+Series = tuple[str, str]
+
+
+class Sample(Table):
+    """One series of a counter or a histogram; `labels` is JSON with sorted keys. Values only grow."""
+
+    name = peewee.CharField(max_length=80)
+    labels = peewee.CharField(max_length=255)
+    value = peewee.DoubleField(default=0)
+
+    class Meta:
+        indexes = ((("name", "labels"), True),)
+
+
+def add(amounts: Mapping[Series, float]) -> None:
+    """Add to what is kept, in one statement. In the same order everywhere, so that nobody waits in a ring."""
+    records = [
+        {"name": name, "labels": labels, "value": value} for (name, labels), value in sorted(amounts.items())
+    ]
+    bulk.insert(Sample, records, conflict=["name", "labels"], adding=["value"])
+
+
+def load_totals() -> dict[Series, float]:
+    """All that was ever counted."""
+    query = Sample.select(Sample.name, Sample.labels, Sample.value).tuples()
+    return {(name, labels): value for name, labels, value in query}
+
+
+@dataclass(frozen=True, slots=True)
+class Overdue:
+    """How many wait, and since when the oldest does (None: nothing waits)."""
+
+    count: int = 0
+    since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnsentMessages(Overdue):
+    """Messages of a channel that should be out. `since` passes over those that were tried in vain while
+    others were sent: it is their recipients who do not take them. `failed` are those that were given up, or
+    could not be tried, since the last one that was sent, without those that were refused for good.
+    """
+
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits now. `received` are bodies, `on_road` alerts behind a cut of the road; `lanes` are the
+    services and routers that they wait for. Timers and messages count once they are due; the latter are by
+    channel. `oldest` tells since when the first of its lane has waited, for the lane where that is longest.
+    """
+
+    received: int
+    in_pipeline: int
+    lanes: int
+    oldest: datetime | None
+    dead_letters: int
+    timers: Overdue
+    messages: Mapping[int, UnsentMessages] = field(default_factory=dict)
+
+
+# Spelled out, not a parameter: SQLite uses the indexes of what waits only then.
+_PENDING = peewee.SQL(str(int(WorkState.PENDING)))
+
+
+def measure_backlog(now: datetime) -> Backlog:
+    """By indexes that hold only what waits; of the rows behind these only the first of a lane is read."""
+    received = _count_lanes(Receipt, Receipt.service, Receipt.id)
+    routed = _count_lanes(Receipt, Receipt.router, Receipt.id)
+    in_pipeline = _count_lanes(Event, Event.service, Event.receipt)
+    services = {lane.owner for lane in (*received, *in_pipeline)} - {None}
+    first_receipts = sorted(lane.first for lane in (*received, *routed) if lane.owner is not None)
+    since = [
+        moment for moment in (_find_oldest_body(first_receipts), _find_oldest_alert()) if moment is not None
+    ]
+    return Backlog(
+        received=sum(lane.size for lane in received),
+        in_pipeline=sum(lane.size for lane in in_pipeline),
+        lanes=len(services) + len(routed),
+        oldest=min(since, default=None),
+        dead_letters=aside.count(),
+        timers=_count_overdue_timers(now),
+        messages={int(channel): _count_unsent(channel, now) for channel in sorted(DELIVERABLE)},
+    )
+
+
+class _Lane(NamedTuple):
+    """What waits for a service or a router (None: for none of this kind), and the first receipt of it."""
+
+    owner: int | None
+    size: int
+    first: int
+
+
+def _count_lanes(table: Any, owner: peewee.Field, receipt: peewee.Field) -> list[_Lane]:
+    query = table.select(owner, peewee.fn.COUNT(receipt), peewee.fn.MIN(receipt))
+    pending = table.state == _PENDING
+    if owner is Receipt.router:
+        pending &= owner.is_null(False)
+    return [_Lane(*row) for row in query.where(pending).group_by(owner).tuples()]
+
+
+# Lanes whose first body is looked at, beginning with what came first: a statement cannot name endlessly many.
+MAX_LANES = 1_000
+
+
+def _find_oldest_body(first_receipts: list[int]) -> datetime | None:
+    """One that was taken up again has waited since then."""
+    since = peewee.fn.MIN(peewee.fn.COALESCE(Receipt.replayed_at, Receipt.received_at))
+    return _read_moment(
+        Receipt.received_at, Receipt.select(since).where(Receipt.id.in_(first_receipts[:MAX_LANES]))
+    )
+
+
+def _find_oldest_alert() -> datetime | None:
+    pending = Event.alias()
+    heads = (
+        pending.select(pending.service, peewee.fn.MIN(pending.receipt).alias("head"))
+        .where(pending.state == _PENDING)
+        .group_by(pending.service)
+        .alias("heads")
+    )
+    first = (Event.service == heads.c.service_id) & (Event.receipt == heads.c.head)
+    query = Event.select(peewee.fn.MIN(Event.creation_date)).join(heads, on=first)
+    return _read_moment(Event.creation_date, query.where(Event.state == _PENDING))
+
+
+def _count_overdue_timers(now: datetime) -> Overdue:
+    overdue = Timer.select(peewee.fn.COUNT(Timer.id), peewee.fn.MIN(Timer.due_at)).where(
+        Timer.done_at.is_null(), Timer.due_at <= now
+    )
+    ((count, since),) = overdue.tuples()
+    return Overdue(count, Timer.due_at.python_value(since))
+
+
+# No message that is tried again waits for longer (schedules/retries.py has two minutes).
+MAX_RETRY_DELAY = timedelta(minutes=5)
+# Earlier than anything.
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _count_unsent(channel: int, now: datetime) -> UnsentMessages:
+    """A message is late since it was due; once it was tried, since the first try: each one moves the next."""
+    sent_at = _find_last_sent(channel)
+    first = Message.first_attempt_at
+    since = peewee.fn.MIN(peewee.fn.COALESCE(first, Message.next_attempt_at))
+    pending = Message.select(
+        peewee.fn.COUNT(Message.id), since.filter(first.is_null() | (first > sent_at))
+    ).where(
+        Message.state == peewee.SQL("0"),
+        Message.channel == channel,
+        Message.next_attempt_at <= now + MAX_RETRY_DELAY,
+        (Message.next_attempt_at <= now) | first.is_null(False),
+    )
+    ((count, oldest),) = pending.tuples()
+    return UnsentMessages(
+        count, Message.next_attempt_at.python_value(oldest), _count_failed(channel, sent_at)
+    )
+
+
+def _find_last_sent(channel: int) -> datetime:
+    last = Message.select(peewee.fn.MAX(Message.done_at))
+    sent = (Message.state == peewee.SQL("1")) & (Message.channel == channel)
+    return _read_moment(Message.done_at, last.where(sent)) or EPOCH
+
+
+def _count_failed(channel: int, moment: datetime) -> int:
+    """That an address is refused tells nothing of the relay: it may be somebody's slip of the pen."""
+    refused = Attempt.select().where(
+        Attempt.message == Message.id, Attempt.outcome == AttemptOutcome.REFUSED.value
+    )
+    failed = (Message.state == peewee.SQL("3")) & (Message.channel == channel) & (Message.done_at > moment)
+    count: int = Message.select().where(failed, ~peewee.fn.EXISTS(refused)).count()
+    return count
+
+
+def _read_moment(column: peewee.Field, query: Any) -> datetime | None:
+    ((value,),) = query.tuples()
+    found: datetime | None = column.python_value(value)
+    return found
+
+
+# Three signs of life: a process that was killed counts as living until then.
+DEAD_AFTER = timedelta(seconds=45)
+# What was killed left its row behind; by then its silence was told.
+FORGET_AFTER = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLiveness:
+    """One process of a kind, from its start on, with its last sign of life, where it gave one. `row` names it
+    among all of its kind."""
+
+    kind: str
+    row: str
+    started_at: datetime
+    seen_at: datetime | None = None
+
+
+def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
+    """A sign of life; forgets those that have been silent for long. Inside a write transaction."""
+    bulk.insert(
+        Liveness,
+        [
+            {
+                "process": liveness.row,
+                "at": now,
+                "detail": {"kind": liveness.kind, "since": liveness.started_at},
+            }
+        ],
+        conflict=["process"],
+        replacing=["at", "detail"],
+    )
+    Liveness.delete().where(_is_process(), Liveness.at < now - FORGET_AFTER).execute()
+
+
+def remove_process(liveness: ProcessLiveness) -> None:
+    """It ends in order. Inside a write transaction."""
+    Liveness.delete().where(Liveness.process == liveness.row).execute()
+
+
+def list_live(now: datetime) -> list[ProcessLiveness]:
+    """The processes that gave a sign of life lately."""
+    return _load_processes(_is_process(), Liveness.at >= now - DEAD_AFTER)
+
+
+def list_recent(kind: str) -> list[ProcessLiveness]:
+    """The processes of a kind that gave a sign of life within the hour, and did not end in order."""
+    return _load_processes(Liveness.process.startswith(f"{kind}:"))
+
+
+def _load_processes(*conditions: Any) -> list[ProcessLiveness]:
+    query = Liveness.select().where(*conditions)
+    return [
+        ProcessLiveness(row.detail["kind"], row.process, datetime.fromisoformat(row.detail["since"]), row.at)
+        for row in query
+    ]
+
+
+def _is_process() -> Any:
+    """The table holds signs of life by their kind too: the clock's and the probe's, without a colon."""
+    return Liveness.process.contains(":")

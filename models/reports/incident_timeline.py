@@ -1,0 +1,92 @@
+"""All that happened to an incident, in order: what moved it, what rules noted, and who was told.
+
+The recorder tells the same of an alert's incidents; what each row says is said there.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+import peewee
+
+from models.reports.alert_trace import JsonDict, build_log_entry, load_notification_history
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentLog, IncidentNote
+from models.tables.notifications import Message, Notification
+
+# (kind, row): what a page of the history is made of.
+Key = tuple[int, int]
+
+LOG, NOTE, NOTIFICATION = range(3)
+
+
+def select_entries(incident: Incident) -> Any:
+    """A query over the incident's history, oldest first; the first two columns of its tuples are a Key."""
+    logs = IncidentLog.select(peewee.SQL(str(LOG)), IncidentLog.id, IncidentLog.at)
+    notes = IncidentNote.select(peewee.SQL(str(NOTE)), IncidentNote.id, IncidentNote.creation_date)
+    notifications = Notification.select(peewee.SQL(str(NOTIFICATION)), Notification.id, _HAPPENED_AT).join(
+        Message
+    )
+    query = (
+        logs.where(IncidentLog.incident == incident)
+        # What a person writes is in the log.
+        .union_all(notes.where(IncidentNote.incident == incident, IncidentNote.user.is_null()))
+        .union_all(notifications.where(Notification.incident == incident, _HAPPENED_AT.is_null(False)))
+    )
+    return query.order_by(peewee.SQL("3, 1, 2")).tuples()
+
+
+# A notice is history from when it is first tried to be sent, or given up before; then it keeps its place.
+_WAS_ATTEMPTED = Notification.done_at.is_null() | (Message.first_attempt_at <= Notification.done_at)
+_HAPPENED_AT = peewee.Case(None, [(_WAS_ATTEMPTED, Message.first_attempt_at)], Notification.done_at)
+
+
+def load_entries(keys: Iterable[Key]) -> list[JsonDict]:
+    """What these keys stand for, in their order; a constant number of statements."""
+    requested = list(keys)
+    found: dict[Key, JsonDict] = {}
+    for kind, load in _LOADERS.items():
+        rows = [row for entry_kind, row in requested if entry_kind == kind]
+        if rows:
+            found.update({(kind, row): entry for row, entry in load(rows).items()})
+    return [found[key] for key in requested if key in found]
+
+
+def _load_logs(rows: Collection[int]) -> dict[int, JsonDict]:
+    query = IncidentLog.select(IncidentLog, User).join(User, peewee.JOIN.LEFT_OUTER)
+    return {
+        row.id: _build_entry("log", build_log_entry(row), actor=_build_actor(row))
+        for row in query.where(IncidentLog.id.in_(rows))
+    }
+
+
+def _build_actor(row: IncidentLog) -> JsonDict:
+    name, username = (get_display_name(row.user), row.user.username) if row.user else (None, None)
+    return {"kind": row.actor_kind, "name": name, "username": username}
+
+
+def _load_notes(rows: Collection[int]) -> dict[int, JsonDict]:
+    return {
+        row.id: _build_entry("note", {"at": row.creation_date, "what": "noted", "reason": row.note})
+        for row in IncidentNote.select().where(IncidentNote.id.in_(rows))
+    }
+
+
+def _load_notifications(rows: Collection[int]) -> dict[int, JsonDict]:
+    found = {}
+    for notification, entry in load_notification_history(Notification.id.in_(rows)):
+        moments = (notification.done_at, notification.message.first_attempt_at)
+        at = min(moment for moment in moments if moment is not None)
+        data = {"at": at, "what": entry["state"], "reason": entry["reason"]}
+        found[notification.id] = _build_entry("notification", data, notification=entry)
+    return found
+
+
+def _build_entry(kind: str, data: JsonDict, **more: JsonDict) -> JsonDict:
+    return {"kind": kind, "actor": None, "alert": None, "notification": None, **data, **more}
+
+
+_LOADERS: dict[int, Callable[[Collection[int]], dict[int, JsonDict]]] = {
+    LOG: _load_logs,
+    NOTE: _load_notes,
+    NOTIFICATION: _load_notifications,
+}

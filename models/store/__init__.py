@@ -1,0 +1,1 @@
+"""How Tocsin talks to SQLite and PostgreSQL."""

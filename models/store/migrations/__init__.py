@@ -1,0 +1,1 @@
+"""Changes of the schema, in the order of their numbers."""

@@ -1,0 +1,163 @@
+"""Queries whose SQL is written once per process, for what is asked for each batch.
+
+peewee declares them; writing their SQL anew costs more than the database's own work: measured, a third of a
+worker's time in a storm. What differs from call to call is named in the query by `given` and `among`.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import peewee
+
+from models.store.base import db, store
+
+
+@dataclass(frozen=True, slots=True)
+class _Parameter:
+    """Where a value is put in; `many` values travel as one."""
+
+    name: str
+    is_list: bool = False
+
+
+class _Bound(peewee.ColumnBase):
+    def __init__(self, parameter: _Parameter) -> None:
+        self._parameter = parameter
+        super().__init__()
+
+    def __sql__(self, ctx: Any) -> Any:
+        return ctx.value(self._parameter, converter=False)
+
+
+def bind(name: str) -> Any:
+    """A value that is put in at each call."""
+    return _Bound(_Parameter(name))
+
+
+def in_bound(field: Any, name: str) -> Any:
+    """Whether a column is among values that are put in at each call: any number of them, one parameter."""
+    return _in_values(field, _Bound(_Parameter(name, is_list=True)))
+
+
+def in_list(field: Any, values: Iterable[Any]) -> Any:
+    """The same in a query that is written each time, for more values than a statement can name."""
+    return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))
+
+
+def contains_any(field: Any, texts: Iterable[str]) -> Any:
+    """Whether a column's text holds one of these, wherever in it; any number of them, one parameter."""
+    if store().name == "postgresql":
+        before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
+    else:
+        before, between = "EXISTS (SELECT 1 FROM json_each(", ") AS one WHERE INSTR("
+    bound = peewee.Value(_encode_list(texts), converter=False, unpack=False)
+    parts = (peewee.SQL(before), bound, peewee.SQL(between), field, peewee.SQL(", one.value) > 0)"))
+    return peewee.NodeList(parts, glue="")
+
+
+def _in_values(field: Any, values: Any) -> Any:
+    if store().name == "postgresql":
+        return peewee.Expression(
+            field, "=", peewee.NodeList((peewee.SQL("ANY("), values, peewee.SQL(")")), glue="")
+        )
+    listed = peewee.NodeList((peewee.SQL("(SELECT value FROM json_each("), values, peewee.SQL("))")), glue="")
+    return peewee.Expression(field, "IN", listed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Compiled:
+    sql: str
+    parameters: tuple[Any, ...]
+    readers: tuple[Callable[[Any], Any] | None, ...]
+
+
+class Prepared:
+    """`declare` makes the query; it is called once for each kind of store."""
+
+    def __init__(self, build_query: Callable[[], Any]) -> None:
+        self._build_query = build_query
+        self._compiled: dict[str, _Compiled] = {}
+
+    def rows(self, **values: Any) -> list[tuple[Any, ...]]:
+        """All rows as tuples of the selected columns, each as its field reads it."""
+        compiled = self._get_compiled()
+        cursor = db.execute_sql(compiled.sql, self._encode_values(compiled, values))
+        readers = compiled.readers
+        if not any(readers):
+            return list(cursor.fetchall())
+        return [_read_row(row, readers) for row in cursor.fetchall()]
+
+    def first(self, **values: Any) -> tuple[Any, ...] | None:
+        """The first row, or None."""
+        return next(iter(self.rows(**values)), None)
+
+    def run(self, **values: Any) -> int:
+        """For a statement without an answer: how many rows it changed."""
+        compiled = self._get_compiled()
+        count: int = db.execute_sql(compiled.sql, self._encode_values(compiled, values)).rowcount
+        return count
+
+    def _get_compiled(self) -> _Compiled:
+        name = store().name
+        if name not in self._compiled:
+            self._compiled[name] = _compile(self._build_query())
+        return self._compiled[name]
+
+    @staticmethod
+    def _encode_values(compiled: _Compiled, values: dict[str, Any]) -> list[Any]:
+        return [
+            _encode(parameter, values[parameter.name]) if isinstance(parameter, _Parameter) else parameter
+            for parameter in compiled.parameters
+        ]
+
+
+def _encode(parameter: _Parameter, value: Any) -> Any:
+    if not parameter.is_list:
+        return store().encode_datetime(value.astimezone(UTC)) if isinstance(value, datetime) else value
+    return _encode_list(value)
+
+
+def _encode_list(values: Iterable[Any]) -> Any:
+    return list(values) if store().name == "postgresql" else orjson.dumps(list(values)).decode()
+
+
+def _compile(query: Any) -> _Compiled:
+    """Numbers that never differ are written into the text: only so are indexes of some rows chosen."""
+    sql, parameters = query.sql()
+    marker = "%s" if store().name == "postgresql" else "?"
+    parts = sql.split(marker)
+    text = parts[0]
+    for parameter, part in zip(parameters, parts[1:], strict=True):
+        text += (_format_literal(parameter) if isinstance(parameter, int) else marker) + part
+    remaining = tuple(parameter for parameter in parameters if not isinstance(parameter, int))
+    return _Compiled(
+        text, remaining, tuple(_find_reader(column) for column in getattr(query, "_returning", None) or ())
+    )
+
+
+def _format_literal(value: int) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return str(int(value))
+
+
+def _find_reader(column: Any) -> Callable[[Any], Any] | None:
+    """What makes a column's value of what the driver gives; None where they are the same."""
+    field = column.unalias() if hasattr(column, "unalias") else column
+    field = getattr(field, "field", field)
+    reader: Callable[[Any], Any] | None = getattr(field, "python_value", None)
+    if not isinstance(field, peewee.Field) or isinstance(
+        field, peewee.ForeignKeyField | peewee.CharField | peewee.IntegerField | peewee.AutoField
+    ):
+        return None
+    return reader
+
+
+def _read_row(row: tuple[Any, ...], readers: tuple[Callable[[Any], Any] | None, ...]) -> tuple[Any, ...]:
+    return tuple(
+        value if read is None or value is None else read(value)
+        for value, read in zip(row, readers, strict=True)
+    )

@@ -1,0 +1,33 @@
+"""When services may be noisy without anybody being told: contract sections 3.11 and 4.6."""
+
+import peewee
+
+from models.store.base import Table, UtcField
+from models.tables.services import Service
+from models.tables.teams import Team
+
+
+class Maintenance(Table):
+    """A window from `start_time` to `end_time`, again every `repeat_interval` days (0: never) until
+    `repeat_until` (None: for ever), by the wall clock of `time_zone`."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255, default="")
+    start_time = UtcField()
+    end_time = UtcField()
+    repeat_interval = peewee.IntegerField(default=0)
+    repeat_until = UtcField(null=True)
+    time_zone = peewee.CharField(max_length=64, default="UTC")
+    creation_date = UtcField()
+
+
+class MaintenanceService(Table):
+    """A service under a maintenance, once."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    maintenance = peewee.ForeignKeyField(Maintenance, on_delete="CASCADE", index=False)
+    service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
+
+    class Meta:
+        indexes = ((("maintenance", "service"), True),)

@@ -1,0 +1,33 @@
+"""What a team wrote about its incidents afterwards: contract sections 3.11 and 4.10."""
+
+import peewee
+
+from models.store.base import Table, UtcField
+from models.tables.accounts import User
+from models.tables.incidents import Incident
+from models.tables.teams import Team
+
+
+class Postmortem(Table):
+    """`status` is free text, `postmortem_data` what its author wrote (HTML, never shown as such by us)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    author = peewee.ForeignKeyField(User)
+    status = peewee.CharField(max_length=255, default="")
+    title = peewee.CharField(max_length=255, default="")
+    postmortem_data = peewee.TextField(default="")
+    download_status = peewee.SmallIntegerField(default=0)
+    creation_date = UtcField()
+    updated_at = UtcField()
+
+
+class PostmortemIncident(Table):
+    """An incident that a postmortem is about, once."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    postmortem = peewee.ForeignKeyField(Postmortem, on_delete="CASCADE", index=False)
+    incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
+
+    class Meta:
+        indexes = ((("postmortem", "incident"), True),)

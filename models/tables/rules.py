@@ -1,0 +1,50 @@
+"""What an integration does to its alerts before anything else is decided (contract sections 3.10, 4.2)."""
+
+import peewee
+
+from models.store.base import JsonField, Table, UtcField
+from models.tables.services import Integration, Service
+
+
+class AlertRule(Table):
+    """`conditions` and `actions` are replaced and read as a whole.
+
+    A condition is {unique_id, alert_condition_type, alert_field, pattern, position}; an action {unique_id,
+    action_type, key, value, escalation_policy, assign_to, schedule, sla, team_priority, task_template}: the
+    typed fields are ids as given, whether or not there is such an object now.
+    """
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
+    description = peewee.TextField(default="")
+    rule_type = peewee.SmallIntegerField(default=0)
+    stop = peewee.BooleanField(default=False)
+    position = peewee.IntegerField()
+    is_enabled = peewee.BooleanField(default=True)
+    rule_json = peewee.TextField(default="")
+    conditions = JsonField(default=list)
+    actions = JsonField(default=list)
+    creation_date = UtcField()
+
+
+class OutgoingRule(Table):
+    """Which incidents an outbound integration is told of (contract sections 3.12 and 4.8)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
+    is_enabled = peewee.BooleanField(default=True)
+    rule_json = peewee.TextField(default="")
+    creation_date = UtcField()
+
+
+class AlertGroupingPolicy(Table):
+    """By what a service groups its alerts; `match_fields` as contract 3.12 shows it, in minutes."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
+    match_mode = peewee.SmallIntegerField(default=1)
+    match_fields = JsonField(default=dict)
+    time_window = peewee.IntegerField(default=5)
+    is_active = peewee.BooleanField(default=True)
+    creation_date = UtcField()
+    updated_at = UtcField()

@@ -1,0 +1,57 @@
+"""Who is on call when, as it is written down: contract section 3.4."""
+
+from typing import Any
+
+import peewee
+
+from models.store.base import JsonField, Table, UtcField, store
+from models.tables.accounts import User
+from models.tables.teams import Team
+
+
+class Schedule(Table):
+    """`layers` in order, each as contract 3.4 shows it in answers: replaced and read as a whole."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    summary = peewee.TextField(default="")
+    description = peewee.TextField(default="")
+    time_zone = peewee.CharField(max_length=64, default="UTC")
+    shift_time_in_dst = peewee.BooleanField(default=False)
+    layers = JsonField(default=list)
+    creation_date = UtcField()
+
+
+class ScheduleOverride(Table):
+    """`user` alone is on call from `start_time` until just before `end_time`, whatever the layers say."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    schedule = peewee.ForeignKeyField(Schedule, on_delete="CASCADE", index=False)
+    name = peewee.CharField(max_length=255, default="")
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    start_time = UtcField()
+    end_time = UtcField()
+    creation_date = UtcField()
+
+    class Meta:
+        indexes = ((("schedule", "end_time"), False),)
+
+
+def remove_user(user: User) -> None:
+    """Take a person who leaves the account out of all its schedules, inside the caller's transaction.
+
+    Whoever comes after in a layer moves up, and overrides by this person end.
+    """
+    teams = Team.select(Team.id).where(Team.account == user.account_id)
+    mentions_user = Schedule.layers.cast("TEXT").contains(user.username)
+    matching = Schedule.select().where(Schedule.team.in_(teams), mentions_user).order_by(Schedule.id)
+    for schedule in store().for_update(matching):
+        layers = [_remove_from_layer(user.username, layer) for layer in schedule.layers]
+        Schedule.update(layers=layers).where(Schedule.id == schedule.id).execute()
+    ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
+
+
+def _remove_from_layer(username: str, layer: dict[str, Any]) -> dict[str, Any]:
+    remaining = [turn for turn in layer["users"] if turn["user"] != username]
+    return {**layer, "users": [{**turn, "position": place} for place, turn in enumerate(remaining, start=1)]}

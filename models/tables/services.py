@@ -1,0 +1,65 @@
+"""What is watched, and where its alerts come in."""
+
+import peewee
+
+from models.store.base import Table, UtcField
+from models.tables.accounts import User
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, Priority, Sla, Team
+
+
+class Service(Table):
+    """The unit of ordering and locking on an alert's road (design, section 5)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    summary = peewee.TextField(default="")
+    description = peewee.TextField(default="")
+    created_by = peewee.ForeignKeyField(User)
+    creation_date = UtcField()
+    status = peewee.SmallIntegerField(default=1)
+    under_maintenance = peewee.BooleanField(default=False)
+    escalation_policy = peewee.ForeignKeyField(EscalationPolicy, null=True)
+    sla = peewee.ForeignKeyField(Sla, null=True, on_delete="SET NULL")
+    team_priority = peewee.ForeignKeyField(Priority, null=True, on_delete="SET NULL")
+    task_template = peewee.ForeignKeyField(TaskTemplate, null=True, on_delete="SET NULL")
+    auto_resolve_timeout = peewee.IntegerField(default=0)
+    acknowledgement_timeout_enabled = peewee.BooleanField(default=False)
+    acknowledgement_timeout = peewee.IntegerField(default=600)
+    collation = peewee.SmallIntegerField(default=0)
+    collation_time = peewee.IntegerField(default=0)
+
+
+class Integration(Table):
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    service = peewee.ForeignKeyField(Service, on_delete="CASCADE")
+    application = peewee.CharField(max_length=36)
+    name = peewee.CharField(max_length=255)
+    summary = peewee.TextField(default="")
+    description = peewee.TextField(default="")
+    integration_key = peewee.CharField(max_length=36, unique=True)
+    created_by = peewee.ForeignKeyField(User)
+    creation_date = UtcField()
+    is_enabled = peewee.BooleanField(default=True)
+    create_incidents_for = peewee.SmallIntegerField(default=1)
+    integration_type = peewee.SmallIntegerField(default=0)
+    default_urgency = peewee.SmallIntegerField(default=1)
+    # A dead-man switch: how often a ping is expected (seconds; 0: never), how long it may be late, and when
+    # the next one must have come; None while none is waited for. Of the last one (or since when the first is
+    # waited for): when it came, whether one was said to be missing since, and whether it was given more time.
+    heartbeat_interval = peewee.IntegerField(default=0)
+    heartbeat_grace = peewee.IntegerField(default=0)
+    expected_at = UtcField(null=True)
+    last_ping_at = UtcField(null=True)
+    is_missing = peewee.BooleanField(default=False)
+    is_extended = peewee.BooleanField(default=False)
+
+
+Integration.add_index(
+    Integration.index(
+        Integration.expected_at,
+        where=peewee.SQL("expected_at IS NOT NULL"),
+        name="integration_expected",
+    )
+)

@@ -1,0 +1,39 @@
+"""How a person wants to be told."""
+
+import peewee
+
+from models.store.base import Table, UtcField
+from models.tables.accounts import User
+
+
+class ContactMethod(Table):
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    name = peewee.CharField(max_length=255)
+    contact_type = peewee.SmallIntegerField()
+    value = peewee.CharField(max_length=320)
+    creation_date = UtcField()
+
+
+class NotificationRule(Table):
+    """Tell `user` by `contact`, `start_delay` minutes after being named, for one urgency."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    contact = peewee.ForeignKeyField(ContactMethod, on_delete="CASCADE")
+    start_delay = peewee.IntegerField(default=0)
+    urgency = peewee.SmallIntegerField()
+    creation_date = UtcField()
+
+
+class ForwardingRule(Table):
+    """What would tell `user` between these moments tells `to_user` instead (contract section 4.4)."""
+
+    unique_id = peewee.CharField(max_length=36, unique=True)
+    user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    to_user = peewee.ForeignKeyField(User, on_delete="CASCADE")
+    created_by = peewee.ForeignKeyField(User, on_delete="CASCADE", index=False)
+    from_date = UtcField()
+    to_date = UtcField()
+    time_zone = peewee.CharField(max_length=64, default="UTC")
+    creation_date = UtcField()

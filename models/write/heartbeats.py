@@ -1,0 +1,50 @@
+"""When integrations of heartbeats expect their next ping, to rows."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from models.store import bulk
+from models.store.bulk import Record
+from models.store.prepared import Prepared, in_bound
+from models.tables.services import Integration
+
+
+def write_pings(expected: Mapping[int, datetime]) -> None:
+    """A ping came to each of these, after which the next must have come at this moment. Later pings that are
+    known, and later moments, stand. All who write them hold the lock of the service."""
+    if expected:
+        rows = _INTEGRATIONS.rows(integrations=list(expected))
+        records = [_build_record(*row, at=expected[row[0]]) for row in rows]
+        bulk.update(Integration, [record for record in records if record is not None])
+
+
+_INTEGRATIONS = Prepared(
+    lambda: Integration.select(
+        Integration.id,
+        Integration.heartbeat_interval,
+        Integration.heartbeat_grace,
+        Integration.expected_at,
+        Integration.last_ping_at,
+    ).where(in_bound(Integration.id, "integrations"), Integration.heartbeat_interval > 0)
+)
+
+
+def _build_record(
+    row: int,
+    interval: int,
+    grace: int,
+    expected_at: datetime | None,
+    last_ping_at: datetime | None,
+    *,
+    at: datetime,
+) -> Record | None:
+    ping_at = at - timedelta(seconds=interval + grace)
+    if last_ping_at is not None and ping_at < last_ping_at:
+        return None
+    return {
+        "id": row,
+        "expected_at": max(at, expected_at or at),
+        "last_ping_at": ping_at,
+        "is_missing": False,
+        "is_extended": False,
+    }

@@ -1,0 +1,156 @@
+"""What stands under incidents to rows, a kind at a time."""
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from models.domain.effects import (
+    AddNote,
+    AddResponder,
+    AddTag,
+    AddTask,
+    ApplyTaskTemplate,
+    AssignRole,
+    RecordLog,
+)
+from models.store import bulk
+from models.store.ids import derive_uuid
+from models.store.prepared import Prepared, in_bound
+from models.tables.incidents import (
+    IncidentAssignment,
+    IncidentNote,
+    IncidentResponder,
+    IncidentTag,
+    IncidentTask,
+)
+from models.tables.tasks import TaskTemplate, TemplateTask
+
+
+def write_notes(notes: Iterable[AddNote], incident_rows: Mapping[str, int]) -> None:
+    bulk.insert(
+        IncidentNote,
+        [
+            {
+                "unique_id": note.unique_id,
+                "incident": incident_rows[note.incident],
+                "user": None,
+                "note": note.text,
+                "creation_date": note.at,
+            }
+            for note in notes
+        ],
+    )
+
+
+def write_tags(tags: Iterable[AddTag], incident_rows: Mapping[str, int]) -> None:
+    bulk.insert(
+        IncidentTag,
+        [
+            {
+                "unique_id": tag.unique_id,
+                "incident": incident_rows[tag.incident],
+                "team_tag": tag.tag,
+                "creation_date": tag.at,
+            }
+            for tag in tags
+        ],
+        conflict=["incident", "team_tag"],
+    )
+
+
+def write_responders(responders: Collection[AddResponder], incident_rows: Mapping[str, int]) -> None:
+    for kind in ("user", "escalation_policy"):
+        bulk.insert(
+            IncidentResponder,
+            [
+                {
+                    "unique_id": responder.unique_id,
+                    "incident": incident_rows[responder.incident],
+                    "user": responder.user,
+                    "escalation_policy": responder.escalation_policy,
+                    "subject": responder.subject,
+                    "message": responder.message,
+                    "creation_date": responder.at,
+                }
+                for responder in responders
+                if getattr(responder, kind) is not None
+            ],
+            conflict=["incident", kind],
+        )
+
+
+def write_roles(roles: Iterable[AssignRole], incident_rows: Mapping[str, int]) -> None:
+    bulk.insert(
+        IncidentAssignment,
+        [
+            {
+                "unique_id": role.unique_id,
+                "incident": incident_rows[role.incident],
+                "role": role.role,
+                "user": role.user,
+                "creation_date": role.at,
+            }
+            for role in roles
+        ],
+        conflict=["incident", "role"],
+        replacing=["user", "creation_date"],
+    )
+
+
+def write_tasks(tasks: Iterable[AddTask], incident_rows: Mapping[str, int]) -> None:
+    bulk.insert(
+        IncidentTask,
+        [
+            {
+                "unique_id": task.unique_id,
+                "incident": incident_rows[task.incident],
+                "title": task.title,
+                "description": task.description,
+                "due_at": task.due_at,
+                "role": task.role,
+                "creation_date": task.at,
+            }
+            for task in tasks
+        ],
+        conflict=["unique_id"],
+    )
+
+
+def expand_templates(
+    templates: Mapping[tuple[str, int], ApplyTaskTemplate],
+) -> tuple[list[AddTask], list[RecordLog]]:
+    """The tasks that templates stand for, in their order, and a word of each template for the log.
+
+    `templates` are by incident and the template's row.
+    """
+    if not templates:
+        return [], []
+    tasks, logs = [], []
+    found: dict[int, list[tuple[Any, ...]]] = {}
+    for template, *task in _TEMPLATE_TASKS.rows(templates={template for _, template in templates}):
+        found.setdefault(template, []).append(tuple(task))
+    for (incident, template), effect in templates.items():
+        for _, is_immediate, unique_id, title, description, minutes, role in found.get(template, ()):
+            # A task's own time counts; where it has none, the template may say that it is due at once.
+            in_minutes = minutes if minutes >= 0 else 0 if is_immediate else None
+            due_at = None if in_minutes is None else effect.at + timedelta(minutes=in_minutes)
+            name = derive_uuid("task of a template", incident, unique_id)
+            tasks.append(AddTask(incident, name, title, description, effect.at, due_at, role))
+        if template in found:
+            reason = f"the tasks of template {found[template][0][0]}"
+            logs.append(RecordLog(incident, effect.at, "tasks_added", reason, effect.actor))
+    return tasks, logs
+
+
+_TEMPLATE_TASKS = Prepared(
+    lambda: (
+        TemplateTask.select(
+            TemplateTask.task_template, TaskTemplate.name, TaskTemplate.due_immediately,
+            TemplateTask.unique_id, TemplateTask.title, TemplateTask.description, TemplateTask.due_in,
+            TemplateTask.role,
+        )
+        .join(TaskTemplate)
+        .where(in_bound(TemplateTask.task_template, "templates"))
+        .order_by(TemplateTask.position, TemplateTask.id)
+    )
+)  # fmt: skip

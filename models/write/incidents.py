@@ -1,0 +1,72 @@
+"""Incidents and what is said of them to rows."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from models.domain.effects import IncidentState, RecordLog
+from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
+from models.store import bulk
+from models.store.prepared import Prepared, in_bound
+from models.tables.accounts import Account
+from models.tables.incidents import Incident, IncidentLog
+
+
+def _build_columns(incident: IncidentState) -> dict[str, Any]:
+    values = {name: getattr(incident, name) for name in (*STATE_COLUMNS, *STATE_REFERENCES)}
+    return {**values, "status": int(incident.status), "urgency": int(incident.urgency)}
+
+
+def insert_incidents(incidents: list[IncidentState], incident_rows: dict[str, int]) -> None:
+    """New rows with the account's next numbers, in their order; `known` learns their row numbers."""
+    if not incidents:
+        return
+    account = incidents[0].account
+    last = _reserve_numbers(account, len(incidents))
+    numbers = {
+        incident.unique_id: last - len(incidents) + place for place, incident in enumerate(incidents, start=1)
+    }
+    records = [{**_build_columns(i), "incident_number": numbers[i.unique_id]} for i in incidents]
+    bulk.insert(Incident, records)
+    incident_rows.update(dict(_INCIDENT_ROWS.rows(unique_ids=list(numbers))))
+
+
+_INCIDENT_ROWS = Prepared(
+    lambda: Incident.select(Incident.unique_id, Incident.id).where(in_bound(Incident.unique_id, "unique_ids"))
+)
+
+
+def _reserve_numbers(account: int, count: int) -> int:
+    query = Account.update(last_incident_number=Account.last_incident_number + count)
+    (row,) = query.where(Account.id == account).returning(Account.last_incident_number).tuples().execute()
+    number: int = row[0]
+    return number
+
+
+# What a move can change; the rest of an incident never changes after its creation.
+_MUTABLE = (
+    "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
+    "acknowledged_date", "resolved_date", "collecting", "escalating", "escalation_run", "run_started_at",
+    "next_step", "paged_someone", "exhausted", "sla_started_at", "sla_acknowledged_at",
+    "timeouts_started_at", "parent", "snoozed_at", "snoozed_till",
+)  # fmt: skip
+
+
+def update_incidents(incidents: list[IncidentState]) -> None:
+    records = [{"id": incident.row, **_build_columns(incident)} for incident in incidents]
+    bulk.update(Incident, [{name: columns[name] for name in ("id", *_MUTABLE)} for columns in records])
+
+
+def insert_logs(logs: Iterable[RecordLog], incident_rows: Mapping[str, int]) -> None:
+    bulk.insert(IncidentLog, [_build_log(log, incident_rows) for log in logs])
+
+
+def _build_log(log: RecordLog, incident_rows: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        "incident": incident_rows[log.incident],
+        "at": log.at,
+        "what": log.what,
+        "reason": log.reason,
+        "actor_kind": log.actor.kind.value,
+        "user": log.actor.user,
+        "alert": log.actor.alert,
+    }

@@ -1,0 +1,183 @@
+"""Notices to rows, and which of them travel together in one message."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from models.domain.effects import CancelNotifications, NotificationState
+from models.domain.enums import SLA_KINDS
+from models.domain.enums import NotificationStatus as NotificationStatus
+from models.store import bulk
+from models.store.base import store
+from models.store.ids import hash_message_id
+from models.store.prepared import Prepared, bind, in_bound, in_list
+from models.tables.incidents import Incident
+from models.tables.notifications import Message, Notification, get_reason_key
+from models.write.timers import reset_fired
+
+
+@dataclass(slots=True)
+class NewNotification:
+    """A notice on its way into the store; `void` when the same transaction already took it back."""
+
+    notification: NotificationState
+    cancelled_by: CancelNotifications | None = None
+
+
+def write_notifications(
+    pending: Mapping[str, NewNotification], incident_rows: Mapping[str, int]
+) -> frozenset[int]:
+    """Write notices that are new by key, or were taken back before they were sent, each in exactly one
+    message; returns the channels to ring.
+
+    What one transaction owes to one contact for the same reason and step is one message. A message
+    whose notices are void already is written as it is: the delivery says so.
+    """
+    rows = _find_writable(pending) if pending else {}
+    if not rows:
+        return frozenset()
+    written = [pending[key] for key in rows]
+    groups = _group_by_message(written, rows)
+    now = min(item.notification.not_before for item in written)
+    messages = _insert_messages(groups, _get_account(written[0], incident_rows), now)
+    records = {
+        item.notification.key: _build_record(item, incident_rows, messages[name])
+        for name, group in groups.items()
+        for item in group
+    }
+    bulk.insert(Notification, [record for key, record in records.items() if rows[key] is None])
+    bulk.update(Notification, [{"id": rows[key], **record} for key, record in records.items() if rows[key]])
+    return frozenset(item.notification.channel for item in written)
+
+
+def cancel_pending(
+    cancellations: Mapping[str, list[CancelNotifications]], incident_rows: Mapping[str, int]
+) -> None:
+    """What these incidents owe is void where one of these words concerns it, by the first that does.
+
+    What an SLA promised to tell is then not told: its timer may come again.
+    """
+    by_row = {incident_rows[unique_id]: effects for unique_id, effects in cancellations.items()}
+    if not by_row:
+        return
+    records = []
+    cancelled = {}
+    for row, incident, kind, key in _PENDING.rows(incidents=list(by_row)):
+        cancel = next((item for item in by_row[incident] if kind in item.kinds), None)
+        if cancel is not None:
+            changes = {"state": NotificationStatus.CANCELLED, "outcome": cancel.outcome, "done_at": cancel.at}
+            records.append({"id": row, **changes})
+            if kind in SLA_KINDS:
+                cancelled[incident, get_reason_key(key)] = cancel.outcome
+    bulk.update(Notification, records)
+    reset_fired(cancelled)
+
+
+# Locked in the order in which a delivery locks them, or each would wait for the other.
+_PENDING = Prepared(
+    lambda: store().for_update(
+        Notification.select(Notification.id, Notification.incident, Notification.kind, Notification.key)
+        .where(in_bound(Notification.incident, "incidents"), Notification.state == NotificationStatus.PENDING)
+        .order_by(Notification.id)
+    )
+)
+
+
+def cancel_by_key(incident: int, keys: str, at: datetime, outcome: str) -> None:
+    """What an incident (its row number) still owes by keys that begin so is owed no more, and says why."""
+    has_prefix = Notification.key.startswith(keys)
+    pending = Notification.select(Notification.id).where(
+        Notification.incident == incident, Notification.state == NotificationStatus.PENDING, has_prefix
+    )
+    # Locked in the order in which a delivery locks them, or each would wait for the other.
+    rows = [row.id for row in store().for_update(pending.order_by(Notification.id))]
+    query = Notification.update(state=NotificationStatus.CANCELLED, outcome=outcome, done_at=at)
+    query.where(in_list(Notification.id, rows)).execute()
+
+
+def _group_by_message(
+    pending: list[NewNotification], rows: Mapping[str, int | None]
+) -> dict[str, list[NewNotification]]:
+    """message_id -> the notices that it carries. What was taken back is in another message than before: that
+    one may be on its way, to nobody or all the same, in this very moment."""
+    now = store().now()
+    groups: dict[tuple[object, ...], list[NewNotification]] = {}
+    for item in pending:
+        groups.setdefault(item.notification.message_group(now), []).append(item)
+    return {
+        hash_message_id([_get_message_key(item, rows) for item in group]): group for group in groups.values()
+    }
+
+
+def _get_message_key(item: NewNotification, rows: Mapping[str, int | None]) -> str:
+    key = item.notification.key
+    return key if rows[key] is None else f"{key}:{item.notification.not_before.isoformat()}"
+
+
+_KNOWN_KEYS = Prepared(
+    lambda: Notification.select(Notification.key, Notification.id, Notification.state).where(
+        in_bound(Notification.key, "keys")
+    )
+)
+_ACCOUNT = Prepared(lambda: Incident.select(Incident.account).where(Incident.id == bind("incident")))
+_MESSAGE_ROWS = Prepared(
+    lambda: Message.select(Message.message_id, Message.id).where(in_bound(Message.message_id, "message_ids"))
+)
+
+
+def _find_writable(pending: Mapping[str, NewNotification]) -> dict[str, int | None]:
+    """The keys of those that are to be written, with the row of what was taken back; None where it is new.
+
+    What was sent, or is about to be, is not owed again (law 8).
+    """
+    existing = {key: (row, state) for key, row, state in _KNOWN_KEYS.rows(keys=list(pending))}
+    stored = {key: existing.get(key, (None, NotificationStatus.CANCELLED)) for key in pending}
+    return {key: row for key, (row, state) in stored.items() if state == NotificationStatus.CANCELLED}
+
+
+def _get_account(item: NewNotification, incident_rows: Mapping[str, int]) -> int:
+    stored = _ACCOUNT.first(incident=incident_rows[item.notification.incident])
+    assert stored is not None
+    account: int = stored[0]
+    return account
+
+
+def _insert_messages(
+    groups: Mapping[str, list[NewNotification]], account: int, now: datetime
+) -> dict[str, int]:
+    """Row numbers by message_id."""
+    records = []
+    for name, group in groups.items():
+        first = group[0].notification
+        records.append(
+            {
+                "message_id": name,
+                "account": account,
+                "user": first.user,
+                "contact": first.contact,
+                "channel": first.channel,
+                "created_at": now,
+                # Never early: the last of its notices decides.
+                "next_attempt_at": max(item.notification.not_before for item in group),
+            }
+        )
+    bulk.insert(Message, records)
+    return dict(_MESSAGE_ROWS.rows(message_ids=list(groups)))
+
+
+def _build_record(item: NewNotification, incident_rows: Mapping[str, int], message: int) -> dict[str, object]:
+    notification, cancelled = item.notification, item.cancelled_by
+    return {
+        "key": notification.key,
+        "incident": incident_rows[notification.incident],
+        "user": notification.user,
+        "contact": notification.contact,
+        "rule": notification.rule,
+        "kind": notification.kind.value,
+        "reason": notification.reason,
+        "not_before": notification.not_before,
+        "state": NotificationStatus.CANCELLED if cancelled else NotificationStatus.PENDING,
+        "outcome": cancelled.outcome if cancelled else None,
+        "done_at": cancelled.at if cancelled else None,
+        "message": message,
+    }

@@ -1,0 +1,90 @@
+"""Timers to rows: what is wanted over what waits."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from models.domain.effects import ReconcileTimers, TimerState
+from models.load.timers import find_fired, find_fired_rows, load_pending_timers
+from models.store import bulk
+from models.tables.timers import Timer
+
+
+@dataclass(slots=True)
+class _PendingTimer:
+    """A timer that waits, while arms are replayed; `row` is None until it is written."""
+
+    timer: TimerState
+    row: int | None = None
+    changed: bool = False
+    done_at: datetime | None = None
+    outcome: str | None = None
+
+
+def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int]) -> None:
+    """Replay the arms over what waits in the store; insert what is new, end or move what is not."""
+    if not effects:
+        return
+    unique_ids = {incident_rows[effect.incident]: effect.incident for effect in effects}
+    pending = [_PendingTimer(timer, row) for row, timer in load_pending_timers(unique_ids)]
+    pending_keys = {(entry.timer.incident, entry.timer.key) for entry in pending}
+    expected = (timer for effect in effects for timer in effect.expected)
+    missing = [timer for timer in expected if (timer.incident, timer.key) not in pending_keys]
+    entries = _reconcile(effects, pending, find_fired(unique_ids, missing))
+    bulk.insert(
+        Timer,
+        [
+            {
+                "incident": incident_rows[entry.timer.incident],
+                "kind": entry.timer.kind.value,
+                "key": entry.timer.key,
+                "due_at": entry.timer.due_at,
+                "done_at": entry.done_at,
+                "outcome": entry.outcome,
+            }
+            for entry in entries
+            if entry.row is None
+        ],
+    )
+    bulk.update(
+        Timer,
+        [
+            {
+                "id": entry.row,
+                "due_at": entry.timer.due_at,
+                "done_at": entry.done_at,
+                "outcome": entry.outcome,
+            }
+            for entry in entries
+            if entry.row is not None and entry.changed
+        ],
+    )
+
+
+def reset_fired(reasons: Mapping[tuple[int, str], str]) -> None:
+    """What these timers (by incident and key) did once was taken back, for a reason, before anybody was told:
+    it counts as not done, and may be wanted again."""
+    done = find_fired_rows(reasons.keys())
+    bulk.update(Timer, [{"id": row, "outcome": f"taken back: {reasons[key]}"} for key, row in done.items()])
+
+
+def _reconcile(
+    effects: list[ReconcileTimers], entries: list[_PendingTimer], done: Collection[tuple[str, str]]
+) -> list[_PendingTimer]:
+    by_incident: dict[str, dict[str, _PendingTimer]] = {}
+    for entry in entries:
+        by_incident.setdefault(entry.timer.incident, {})[entry.timer.key] = entry
+    all_entries = list(entries)
+    for effect in effects:
+        pending = by_incident.setdefault(effect.incident, {})
+        expected = {timer.key: timer for timer in effect.expected if (effect.incident, timer.key) not in done}
+        for key in [key for key in pending if key not in expected]:
+            entry = pending.pop(key)
+            entry.done_at, entry.outcome, entry.changed = effect.at, effect.reason, True
+        for key, timer in expected.items():
+            if key not in pending:
+                pending[key] = _PendingTimer(timer)
+                all_entries.append(pending[key])
+            elif pending[key].timer.due_at != timer.due_at:
+                pending[key].timer, pending[key].changed = timer, True
+    return all_entries

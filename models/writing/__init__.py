@@ -1,4 +1,0 @@
-"""Effects to rows, a kind of row in each file, in bulk. `models/apply.py` says in which order.
-
-`known` are row numbers of incidents by unique_id, those that were just inserted among them.
-"""
