@@ -14,7 +14,7 @@ from bench.postgres import ServerUnavailable, create_own_database
 from bench.report import describe_machine, format_machine
 from bench.rotas import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
 from models.store.base import connection, db, open_store, store
-from schedules.oncall import list_shifts
+from schedules.oncall.oncall import list_shifts
 
 YEAR = 365 * DAY
 TIMES = 5

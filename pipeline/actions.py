@@ -16,7 +16,7 @@ from pipeline.alert import Alert
 from pipeline.conditions import Subject
 from pipeline.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
-from schedules.targets import get_people_on_call
+from schedules.escalation.targets import get_people_on_call
 
 # The field of an action that holds the reference to an object, where it is not in `value` (contract 3.10).
 REFERENCE_FIELDS: dict[RuleAction, str] = {

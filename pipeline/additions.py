@@ -18,7 +18,7 @@ from pipeline import identity, moves
 from pipeline.alert import Alert, get_actor
 from pipeline.sources.cleaning import clean_line
 from pipeline.state import LaneState
-from schedules.responders import ResponderRequest, request_responders
+from schedules.escalation.responders import ResponderRequest, request_responders
 
 # A task's title is the first line of what a rule says.
 MAX_TITLE_LENGTH = 255

@@ -24,14 +24,15 @@ from models.domain.effects import (
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
+from pipeline.incidents import timers as due
 from pipeline.road import AlertInProgress, parse_options, run_stages
 from pipeline.rulesets import Interrupted
 from pipeline.stages import dedupe
 from pipeline.state import LaneState
 from pipeline.topology import AFTER_MAINTENANCE, build_segments
-from schedules import due, timers
-from schedules.notices import get_cancel_reason
-from schedules.windows import find_in_force
+from schedules.escalation.notifications import get_cancel_reason
+from schedules.maintenance import find_in_force
+from schedules.timers import expected as timers
 
 # So much may happen, and so many timers be due.
 MAX_SIMULATED_EVENTS = 1_000

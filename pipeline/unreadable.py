@@ -7,7 +7,7 @@ from models.domain.enums import ActorKind, IncidentStatus, Urgency
 from pipeline import identity, moves
 from pipeline.alert import Alert, ParsedAlert, get_actor
 from pipeline.state import LaneState
-from schedules import targets
+from schedules.escalation import targets
 
 ENTITY_ID = "tocsin:dead_letter"
 MESSAGE = "Tocsin could not read an alert"

@@ -21,9 +21,10 @@ from models.tables.accounts import Account, get_display_name
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
 from runtime.settings import get_delivery_problem
-from schedules import coverage, problems
-from schedules.oncall import Shift, Span, merge_spans, subtract_spans
-from schedules.problems import CoveredTime, Problem
+from schedules.oncall import checks
+from schedules.oncall import shifts as coverage
+from schedules.oncall.checks import CoveredTime, Problem
+from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
 from tocsin.oncall import account_option, find_accounts
 from tocsin.people import as_json_option
 from tocsin.reading import PROBLEMS_FOUND, open_read_only
@@ -194,7 +195,7 @@ def _load_scope(
         services,
         config,
         {
-            row: problems.find_covered_time(policy, config, checked_schedules, start, end)
+            row: checks.find_covered_time(policy, config, checked_schedules, start, end)
             for row, (_, policy) in policies.items()
         },
         delivery_problem,
@@ -224,11 +225,11 @@ def find_gaps(scope: CheckScope) -> Iterator[Finding]:
         cover = scope.covers[row]
         uncovered = _find_uncovered(scope, [cover])
         if uncovered and uncovered != [(scope.start, cover.until)]:
-            for spans in problems.group_spans(uncovered):
+            for spans in checks.group_spans(uncovered):
                 yield _build_policy_finding(
                     scope,
                     row,
-                    problems.build_policy_gap(scope.policies[row][1], cover.schedules, spans, cover.until),
+                    checks.build_policy_gap(scope.policies[row][1], cover.schedules, spans, cover.until),
                 )
 
 
@@ -271,19 +272,19 @@ def find_schedule_gaps(scope: CheckScope) -> Iterator[Finding]:
         rows = policies_by_schedule.get(overview.schedule.unique_id, [])
         if not any(row in scope.used for row in rows):
             _, shifts, until = scope.checked_schedules[overview.schedule.unique_id]
-            own = CoveredTime(list(problems.list_spans(shifts)), until)
-            for spans in problems.group_spans(
+            own = CoveredTime(list(checks.list_spans(shifts)), until)
+            for spans in checks.group_spans(
                 _find_uncovered(scope, [own, *(scope.covers[row] for row in rows)])
             ):
                 yield _build_schedule_finding(
-                    overview, problems.build_schedule_gap(overview, spans, until), minor=True
+                    overview, checks.build_schedule_gap(overview, spans, until), minor=True
                 )
 
 
 def find_outsiders(scope: CheckScope) -> Iterator[Finding]:
     """Overrides by people who are not in the schedule's team, and turns."""
     for overview in scope.overviews:
-        for problem in problems.find_outsiders(overview, scope.start, scope.end, scope.names):
+        for problem in checks.find_outsiders(overview, scope.start, scope.end, scope.names):
             yield _build_schedule_finding(overview, problem, minor=problem.minor or not overview.is_used)
 
 
@@ -291,7 +292,7 @@ def find_double_shifts(scope: CheckScope) -> Iterator[Finding]:
     """People who are on call twice at once."""
     by_row = {overview.schedule.row: overview for overview in scope.overviews}
     shifts_by_schedule = [(schedule, shifts) for schedule, shifts, _ in scope.checked_schedules.values()]
-    for problem in problems.group_double_shifts(shifts_by_schedule, scope.start, scope.end, scope.names):
+    for problem in checks.group_double_shifts(shifts_by_schedule, scope.start, scope.end, scope.names):
         overview = by_row[problem.schedules[0].row]
         # By a draft nobody is paged.
         minor = not all(by_row[schedule.row].is_used for schedule in problem.schedules)

@@ -13,9 +13,9 @@ from models.store.prepared import in_list
 from models.tables.accounts import Account
 from models.tables.schedules import Schedule
 from models.tables.teams import EscalationPolicy, Team
-from schedules import coverage
-from schedules.notices import get_recipient
-from schedules.targets import OnCallResolver, get_people_on_call, is_round_robin
+from schedules.escalation.notifications import get_recipient
+from schedules.escalation.targets import OnCallResolver, get_people_on_call, is_round_robin
+from schedules.oncall import shifts
 from tocsin.people import as_json_option
 from tocsin.reading import BadRequest, Unavailable, open_read_only
 from tocsin.table import format_table, shorten, to_json, to_printable
@@ -39,7 +39,7 @@ class WhenType(click.ParamType):
             at = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError):
             self.fail(f"{value} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (UTC)")
-        if not coverage.EARLIEST <= at < coverage.LATEST:
+        if not shifts.EARLIEST <= at < shifts.LATEST:
             self.fail(f"{value} is too far away")
         return at
 
@@ -111,9 +111,9 @@ def _list_rows(format_table: Any, teams: Sequence[Team]) -> list[Any]:
 
 
 def _build_schedule(schedule: ScheduleFacts, config: OnCallConfig, at: datetime) -> JsonDict:
-    until = coverage.fit_end(schedule, at, at + LOOKAHEAD)
-    found = coverage.list_joined_shifts(schedule, at, until, config.people)
-    handoff = coverage.find_handoff(found, at, until)
+    until = shifts.fit_end(schedule, at, at + LOOKAHEAD)
+    found = shifts.list_joined_shifts(schedule, at, until, config.people)
+    handoff = shifts.find_handoff(found, at, until)
     next_people = get_people_on_call(schedule.unique_id, config, handoff) if handoff else []
     return {
         "unique_id": schedule.unique_id,
@@ -125,14 +125,14 @@ def _build_schedule(schedule: ScheduleFacts, config: OnCallConfig, at: datetime)
                 "by": "override" if held.shift.is_override else "layer",
                 "by_name": held.shift.source.name,
                 "until": held.until,
-                "until_local": held.until and coverage.format_local(schedule.time_zone, held.until),
+                "until_local": held.until and shifts.format_local(schedule.time_zone, held.until),
             }
-            for held in coverage.list_current(schedule, at, found, until)
+            for held in shifts.list_current(schedule, at, found, until)
         ],
         "handoff": handoff
         and {
             "at": handoff,
-            "at_local": coverage.format_local(schedule.time_zone, handoff),
+            "at_local": shifts.format_local(schedule.time_zone, handoff),
             "oncalls": [_build_person(person, handoff) for person in next_people],
         },
     }
@@ -174,7 +174,7 @@ def _build_person(person: PersonFacts, at: datetime) -> JsonDict:
 
 def format_lines(accounts: Sequence[JsonDict], at: datetime) -> Iterator[str]:
     """What is told of accounts as lines of text, the moments in the time zones of the schedules."""
-    yield f"on call at {coverage.format_local('UTC', at)}; other times are in the time zones of the schedules"
+    yield f"on call at {shifts.format_local('UTC', at)}; other times are in the time zones of the schedules"
     for account in accounts:
         yield ""
         if len(accounts) > 1:

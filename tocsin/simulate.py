@@ -20,8 +20,8 @@ from pipeline.course import MAX_SIMULATED_EVENTS
 from pipeline.simulation import MAX_DURATION
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
-from schedules import coverage
-from schedules.wall import from_local, get_zone
+from schedules.oncall import shifts
+from schedules.oncall.local_time import from_local, get_zone
 from tocsin import simulation
 from tocsin.oncall import NOBODY
 from tocsin.people import as_json_option
@@ -186,7 +186,7 @@ def _parse_time(text: str, zone: ZoneInfo) -> datetime:
         raise BadRequest(
             f"{text} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 by the clock of --zone"
         ) from None
-    if not coverage.EARLIEST <= at < coverage.LATEST:
+    if not shifts.EARLIEST <= at < shifts.LATEST:
         raise BadRequest(f"{text} is too far away")
     return at
 

@@ -19,8 +19,8 @@ from models.store.prepared import in_list
 from models.tables.accounts import Account, CustomRole, User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
-from schedules.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
-from schedules.oncall import Shift
+from schedules.oncall.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
+from schedules.oncall.oncall import Shift
 from web import access, calendar_text, wire
 from web.auth import Viewer, now, viewer
 from web.calendar_text import Calendar, Entry

@@ -20,7 +20,7 @@ from models.tables.services import Service
 from models.tables.teams import Priority, Sla, Team
 from models.write.apply import apply
 from pipeline import moves
-from schedules import targets
+from schedules.escalation import targets
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import NotFound, reject

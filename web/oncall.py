@@ -1,5 +1,5 @@
 """Who is on call: contract sections 2.7 and 3.14. Everything is answered in a constant number of queries, by
-the function that pages (schedules/targets.py)."""
+the function that pages (schedules/escalation/targets.py)."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -11,7 +11,7 @@ from models.load.oncall_config import build_oncall_config
 from models.store.prepared import in_list
 from models.tables.accounts import User
 from models.tables.teams import EscalationPolicy, Team
-from schedules.targets import OnCallResolver
+from schedules.escalation.targets import OnCallResolver
 from web import access
 from web.auth import now, viewer
 from web.shapes import Boolean, List, Number, Schema, Text, UserSchema

@@ -10,7 +10,7 @@ from models.load.schedules import load_schedule_facts
 from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
-from schedules.coverage import EARLIEST, find_displaced
+from schedules.oncall.shifts import EARLIEST, find_displaced
 from web import access, rate_limit
 from web.auth import now, viewer
 from web.errors import reject

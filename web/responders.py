@@ -15,7 +15,7 @@ from models.tables.incidents import Incident, IncidentResponder
 from models.tables.teams import EscalationPolicy
 from models.write.apply import apply
 from models.write.notifications import cancel_by_key
-from schedules.responders import ResponderRequest, build_key_prefix, request_responders
+from schedules.escalation.responders import ResponderRequest, build_key_prefix, request_responders
 from web import wire
 from web.auth import now, viewer
 from web.errors import NotFound, reject

@@ -1,7 +1,7 @@
 """Schedules over a time, and at any moment (under /api/tocsin/schedules/): who is on call, and what is wrong.
 
-Everything is answered by the functions that page (schedules/oncall.py, schedules/targets.py), in a constant
-number of queries.
+Everything is answered by the functions that page (schedules/oncall/oncall.py,
+schedules/escalation/targets.py), in a constant number of queries.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,13 @@ from models.store.prepared import in_list
 from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
-from schedules import coverage, problems
-from schedules.coverage import EARLIEST, FullShift
-from schedules.notices import get_recipient
-from schedules.oncall import Shift
-from schedules.problems import Problem
-from schedules.targets import get_people_on_call
+from schedules.escalation.notifications import get_recipient
+from schedules.escalation.targets import get_people_on_call
+from schedules.oncall import checks
+from schedules.oncall import shifts as coverage
+from schedules.oncall.checks import Problem
+from schedules.oncall.oncall import Shift
+from schedules.oncall.shifts import EARLIEST, FullShift
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import reject
@@ -153,7 +154,7 @@ def get_timeline(schedule_id: str) -> dict[str, Any]:
         "start": start,
         "end": end,
         "shifts": [view.show(shift) for shift in coverage.extend_shifts(view.schedule, found, start, end)],
-        **view.find_problems(found, start, end, problems.MAX_PROBLEMS),
+        **view.find_problems(found, start, end, checks.MAX_PROBLEMS),
     }
 
 
@@ -229,15 +230,13 @@ class _ScheduleView:
             (other, coverage.list_joined_shifts(other, start, checked_to, names))
             for other, checked_to in zip(related, checked_until, strict=True)
         ]
-        overlaps = problems.find_double_shifts(shifts_by_schedule, start, end, names, about=self.schedule)
-        conflicts = list(islice(overlaps, problems.MAX_PROBLEMS))
+        overlaps = checks.find_double_shifts(shifts_by_schedule, start, end, names, about=self.schedule)
+        conflicts = list(islice(overlaps, checks.MAX_PROBLEMS))
         next_conflict = next(overlaps, None)
-        conflicts += problems.find_outsiders(self.overview, start, end, names)
+        conflicts += checks.find_outsiders(self.overview, start, end, names)
         conflicts.sort(key=lambda problem: (problem.start, problem.minor))
         return {
-            "gaps": [
-                self._show_problem(each) for each in problems.find_gaps(self.overview, found, start, end)
-            ],
+            "gaps": [self._show_problem(each) for each in checks.find_gaps(self.overview, found, start, end)],
             "conflicts": [self._show_problem(each) for each in conflicts[:max_conflicts]],
             "conflicts_count": len(conflicts),
             "conflicts_until": min([end, *checked_until, *([next_conflict.start] if next_conflict else [])]),

@@ -13,7 +13,7 @@ from models.tables.accounts import User
 from models.tables.services import Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, Priority, Sla, Team
-from schedules.windows import find_in_force, was_in_force
+from schedules.maintenance import find_in_force, was_in_force
 from web.auth import now, viewer
 from web.errors import reject
 from web.permissions import get_permissions

@@ -16,7 +16,7 @@ import marshmallow
 from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 
 from pipeline.conditions import BadRule, compile_rule
-from schedules.coverage import EARLIEST, LATEST
+from schedules.oncall.shifts import EARLIEST, LATEST
 from web import profile
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -10,7 +10,7 @@ from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 
-# How the key of a notice to the account's address ends (schedules/escalation.py).
+# How the key of a notice to the account's address ends (schedules/escalation/escalation.py).
 ACCOUNT_SUFFIX = ":account:-"
 
 
@@ -42,7 +42,8 @@ def _load_message(row: int) -> Message:
 
 
 def _get_reason_key(key: str) -> str:
-    """A notice's key without contact and rule: who is told, of what, why (schedules/escalation.py)."""
+    """A notice's key without contact and rule: who is told, of what, why
+    (schedules/escalation/escalation.py)."""
     return key.rsplit(":", 2)[0]
 
 

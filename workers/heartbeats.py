@@ -22,7 +22,7 @@ from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.sources import heartbeat
-from schedules.absences import Expectation, Observation, extend_deadline
+from schedules.outages import Expectation, Observation, extend_deadline
 from workers import bell, presence
 
 log = structlog.get_logger()

@@ -17,7 +17,7 @@ from models.load.oncall_config import load_next_targets
 from models.store.base import store
 from models.tables.services import Service
 from pipeline.state import EntityKey, LaneState, PastIncident
-from schedules.notices import LATE_AFTER
+from schedules.escalation.notifications import LATE_AFTER
 from workers import configuration
 
 

@@ -37,7 +37,7 @@ from pipeline.wording import (
     build_message_text,
     build_test_text,
 )
-from schedules.notices import get_cancel_reason
+from schedules.escalation.notifications import get_cancel_reason
 from workers.channels.base import OutgoingMessage
 
 

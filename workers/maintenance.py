@@ -23,7 +23,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE
-from schedules.windows import find_in_force
+from schedules.maintenance import find_in_force
 from workers import bell
 
 log = structlog.get_logger()

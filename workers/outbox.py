@@ -11,7 +11,7 @@ from models.store import bulk
 from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.notifications import Attempt, Message, Notification
-from schedules.retries import get_next_attempt
+from schedules.timers.retries import get_next_attempt
 from workers.fallback import notify_account
 
 # Longer than a letter can take (channels/email.py), so that nobody sends what is being sent. A

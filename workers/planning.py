@@ -27,8 +27,8 @@ from models.load.lane import load_services, lock_with_children
 from models.load.timers import find_fired, load_pending_timers
 from models.store.base import Busy, store
 from models.write.apply import apply
-from schedules import escalation
-from schedules.timers import get_expected_timers
+from schedules.escalation import escalation
+from schedules.timers.expected import get_expected_timers
 from workers import bell, configuration
 
 log = structlog.get_logger()

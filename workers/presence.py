@@ -11,7 +11,7 @@ import structlog
 from models.reports import backlog
 from models.store.base import store
 from models.tables.accounts import Liveness
-from schedules.absences import Observation, Outage, WebProcess, observe
+from schedules.outages import Observation, Outage, WebProcess, observe
 
 log = structlog.get_logger()
 

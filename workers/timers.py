@@ -21,7 +21,7 @@ from models.store import bulk
 from models.store.base import STORE_ERRORS, Busy, connection, store
 from models.tables.timers import Timer
 from models.write.apply import apply
-from schedules import due
+from pipeline.incidents import timers as due
 from tocsin import metrics
 from workers import bell, configuration
 from workers.due_timers import (

@@ -171,7 +171,7 @@ class WorkState(IntEnum):
 
 
 class TimerKind(StrEnum):
-    """What a timer wakes; the functions that decide stand in schedules/timers.py."""
+    """What a timer wakes; the functions that decide stand in schedules/timers/expected.py."""
 
     ESCALATE = "escalate"
     ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"

@@ -192,7 +192,8 @@ class OnCallConfig:
     nobody.
 
     `turns`, by row of a policy that assigns by turns, is which target's turn it is. `worked_at` is when what
-    is decided about is worked on, where that may be later than its own moment (see schedules/notices.py).
+    is decided about is worked on, where that may be later than its own moment (see
+    schedules/escalation/notifications.py).
     """
 
     policies: Mapping[int, PolicyFacts] = field(default_factory=dict)

@@ -180,7 +180,7 @@ def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
 
 
 def _build_timer(incident: Incident, now: datetime) -> dict[str, Any]:
-    """Who wakes up decides what is due, and arms what follows (schedules/timers.py)."""
+    """Who wakes up decides what is due, and arms what follows (schedules/timers/expected.py)."""
     key = f"{TimerKind.ESCALATE}:{incident.escalation_run + 1}:0"
     return {"incident": incident.id, "kind": TimerKind.ESCALATE, "key": key, "due_at": now}
 

@@ -153,7 +153,7 @@ def _count_overdue_timers(now: datetime) -> Overdue:
     return Overdue(count, Timer.due_at.python_value(since))
 
 
-# No message that is tried again waits for longer (schedules/retries.py has two minutes).
+# No message that is tried again waits for longer (schedules/timers/retries.py has two minutes).
 MAX_RETRY_DELAY = timedelta(minutes=5)
 # Earlier than anything.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -64,7 +64,8 @@ class Notification(Table):
 
 
 def get_reason_key(key: str) -> str:
-    """What a notice is owed for, out of its key (schedules/notices.py says what else is in it)."""
+    """What a notice is owed for, out of its key (schedules/escalation/notifications.py says what else is in
+    it)."""
     return key.split(":", 2)[2].rsplit(":", 3)[0]
 
 

@@ -17,8 +17,9 @@ from models.domain.effects import (
 )
 from models.domain.enums import NotificationKind
 from models.domain.facts import OnCallConfig, PersonFacts, ServiceFacts
-from schedules import escalation, timers
-from schedules.notices import build_notifications, get_recipient, get_routing_time
+from schedules.escalation import escalation
+from schedules.escalation.notifications import build_notifications, get_recipient, get_routing_time
+from schedules.timers import expected
 
 # Whom a chain may name that does not go on.
 EMPTY_CONFIG = OnCallConfig()
@@ -33,7 +34,7 @@ def save_with_timers(
 ) -> tuple[Effect, ...]:
     """The incident as it is now, and exactly the timers that follow from it."""
     reconcile = ReconcileTimers(
-        incident.unique_id, timers.get_expected_timers(incident, service, config), now, why
+        incident.unique_id, expected.get_expected_timers(incident, service, config), now, why
     )
     return (SaveIncident(incident), reconcile)
 

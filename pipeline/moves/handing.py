@@ -16,8 +16,13 @@ from models.domain.effects import (
 from models.domain.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import NotificationFacts, OnCallConfig, PersonFacts, Reference, ServiceFacts
 from pipeline.moves.chain import end_snooze, restart_escalation, save_with_timers, start_escalation
-from schedules.notices import build_notifications, get_recipient, get_routing_time, rebuild_notifications
-from schedules.targets import choose_assignee
+from schedules.escalation.notifications import (
+    build_notifications,
+    get_recipient,
+    get_routing_time,
+    rebuild_notifications,
+)
+from schedules.escalation.targets import choose_assignee
 
 # Who has an incident, and where it goes, is no concern of what its SLA promises, nor of those who were asked
 # to help.

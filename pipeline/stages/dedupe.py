@@ -10,8 +10,8 @@ from pipeline.additions import build_details
 from pipeline.alert import Alert, get_actor
 from pipeline.coverage import opens_incident
 from pipeline.state import LaneState
-from schedules.notices import get_routing_time
-from schedules.windows import find_in_force
+from schedules.escalation.notifications import get_routing_time
+from schedules.maintenance import find_in_force
 
 # For how long after its acceptance a resolve still mutes triggers that are older than it (law 4).
 RESOLVE_MEMORY = timedelta(hours=1)

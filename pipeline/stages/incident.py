@@ -10,7 +10,7 @@ from pipeline.additions import build_details, build_tasks
 from pipeline.alert import Alert, get_actor
 from pipeline.coverage import describe_levels, opens_incident
 from pipeline.state import LaneState
-from schedules import targets
+from schedules.escalation import targets
 
 # How far back the context window of an incident reaches (contract 4.1, row 20).
 CONTEXT_WINDOW = timedelta(minutes=30)

@@ -12,7 +12,7 @@ from pipeline.course import MAX_SIMULATED_EVENTS, SimulatedKind
 from pipeline.rulesets import RuleSet
 from pipeline.simulation import simulate
 from pipeline.state import LaneState
-from schedules import timers
+from schedules.timers import expected
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, build_config, incident, lane
 from tests.rules import action, rule_facts
 from tests.schedules import rotas
@@ -281,7 +281,7 @@ def test_of_timers_that_are_due_together_the_one_that_waits_for_longest_comes_fi
     open_incident = incident(next_step=1, paged_someone=True)
     keys = [
         (open_incident.unique_id, timer.key)
-        for timer in timers.get_expected_timers(open_incident, facts.service, facts.config)
+        for timer in expected.get_expected_timers(open_incident, facts.service, facts.config)
     ]
 
     def list_fired(waiting):

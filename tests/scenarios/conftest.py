@@ -22,7 +22,7 @@ from models.tables.services import Service
 from models.tables.timers import Timer
 from models.write.apply import apply
 from runtime.settings import load
-from schedules.windows import find_span
+from schedules.maintenance import find_span
 from tests.alerts import accept
 from tests.mailbox import Mailbox, start_mailbox
 from tests.people import World

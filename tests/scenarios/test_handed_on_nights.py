@@ -15,7 +15,7 @@ from models.tables.teams import EscalationPolicy
 from models.tables.users import NotificationRule
 from models.write.apply import apply
 from pipeline import moves
-from schedules.responders import ResponderRequest, request_responders
+from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
 from workers import audit

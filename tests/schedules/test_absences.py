@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from schedules.absences import (
+from schedules.outages import (
     MAX_OUTAGES,
     Expectation,
     Observation,

@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from schedules import coverage
-from schedules.coverage import (
+from schedules.oncall import shifts
+from schedules.oncall.oncall import list_layer_shifts, list_on_call, list_shifts
+from schedules.oncall.shifts import (
     MAX_SPANS,
     MAX_WORK,
     estimate_work,
@@ -16,7 +17,6 @@ from schedules.coverage import (
     list_joined_shifts,
     share_work,
 )
-from schedules.oncall import list_layer_shifts, list_on_call, list_shifts
 from tests.schedules.rotas import DAY, HOUR, WEEK, at, daily, layer, override, schedule, weekly
 
 NAMES = {name.lower(): name for name in ("Alice", "Bob", "Charlie")}
@@ -33,21 +33,21 @@ def test_what_is_held_ends_when_somebody_else_comes():
     now, until = at("2026-03-02 12:00"), at("2026-03-03 12:00")
     found = list_joined_shifts(of, now, until, NAMES)
 
-    assert [(one.shift.username, one.until) for one in coverage.list_current(of, now, found, until)] == [
+    assert [(one.shift.username, one.until) for one in shifts.list_current(of, now, found, until)] == [
         ("alice", at("2026-03-02 18:00")),
         ("charlie", at("2026-03-02 18:00")),
     ]
     later = at("2026-03-02 21:00")
     assert [
         (one.shift.username, one.until)
-        for one in coverage.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
+        for one in shifts.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
     ] == [("alice", at("2026-03-03 00:00")), ("charlie", None)]
-    (of_alice, *_) = coverage.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
+    (of_alice, *_) = shifts.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
     assert of_alice.shift.start == at("2026-03-02 20:00")
 
 
 def handoff(of, now, until):
-    return coverage.find_handoff(list_joined_shifts(of, now, until, NAMES), now, until)
+    return shifts.find_handoff(list_joined_shifts(of, now, until, NAMES), now, until)
 
 
 def test_a_handoff_is_when_others_are_on_call():
@@ -191,7 +191,7 @@ def test_an_override_with_the_id_of_a_layer_is_another_shift():
     ]
     moment = at("2026-03-03 12:00")
     found = list_joined_shifts(of, moment, END, NAMES)
-    (held,) = coverage.list_current(of, moment, found, END)
+    (held,) = shifts.list_current(of, moment, found, END)
     assert (held.shift.is_override, held.until) == (True, at("2026-03-04 00:00"))
 
 

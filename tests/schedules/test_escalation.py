@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from models.domain.effects import Actor, CreateNotification, RecordLog
 from models.domain.enums import ActorKind, NotificationKind
 from models.domain.facts import ForwardingFacts
-from schedules import escalation
+from schedules.escalation import escalation
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, policy
 from tests.schedules.rotas import layer, override, schedule
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from schedules import coverage, feed
-from schedules.feed import get_overrides_since, list_calendar_shifts
-from schedules.oncall import list_shifts
+from schedules.oncall import feed, shifts
+from schedules.oncall.feed import get_overrides_since, list_calendar_shifts
+from schedules.oncall.oncall import list_shifts
 from tests.schedules.rotas import DAY, HOUR, at, layer, override, schedule
 
 NOON = at("2026-03-04 12:00")
@@ -89,7 +89,7 @@ def test_no_more_is_looked_at_than_a_calendar_is_worth(monkeypatch):
     looked_at = []
 
     def count_calls(schedule_facts, start, end):
-        looked_at.append(coverage.estimate_work([schedule_facts], start, end))
+        looked_at.append(shifts.estimate_work([schedule_facts], start, end))
         return list_shifts(schedule_facts, start, end)
 
     monkeypatch.setattr(feed, "list_shifts", count_calls)

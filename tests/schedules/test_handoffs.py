@@ -17,7 +17,7 @@ All in UTC. When the clocks are changed, and what they show then:
 
 import pytest
 
-from schedules.oncall import list_shifts
+from schedules.oncall.oncall import list_shifts
 from tests.schedules.rotas import DAY, HOUR, WEEK, at, daily, handoffs, layer, schedule, spans, weekly
 
 BY_ELAPSED_TIME, BY_LOCAL_TIME = False, True

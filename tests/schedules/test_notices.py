@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import NotificationKind
 from models.domain.facts import ForwardingFacts, OnCallConfig
-from schedules.notices import build_notifications, describe_person, get_recipient
+from schedules.escalation.notifications import build_notifications, describe_person, get_recipient
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from models.domain.enums import RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
-from schedules import oncall
-from schedules.oncall import join_shifts, list_on_call, list_shifts
-from schedules.wall import get_zone
+from schedules.oncall import oncall
+from schedules.oncall.local_time import get_zone
+from schedules.oncall.oncall import join_shifts, list_on_call, list_shifts
 from tests.schedules import minute_model
 from tests.schedules.rotas import (
     DAY,

@@ -13,9 +13,9 @@ from models.domain.facts import (
     StepFacts,
     StepTarget,
 )
-from schedules import problems
-from schedules.coverage import list_joined_shifts
-from schedules.problems import group_double_shifts
+from schedules.oncall import checks
+from schedules.oncall.checks import group_double_shifts
+from schedules.oncall.shifts import list_joined_shifts
 from tests.schedules.rotas import DAY, HOUR, WEEK, at, daily, layer, override, schedule
 
 NAMES = {name.lower(): name for name in ("Alice", "Bob", "Charlie")}
@@ -27,7 +27,7 @@ def build_overview(of, members="alice bob charlie", *, is_used=True):
 
 
 def gaps(of, start=START, end=END, here=NAMES, **options):
-    found = problems.find_gaps(
+    found = checks.find_gaps(
         build_overview(of, **options), list_joined_shifts(of, start, end, here), start, end
     )
     assert {check.kind for check in found} <= {"gap"}
@@ -80,7 +80,7 @@ def test_there_is_no_gap_at_all_in_what_is_covered():
 
 
 def strangers(of, members, names=NAMES):
-    return problems.find_outsiders(build_overview(of, members), START, END, names)
+    return checks.find_outsiders(build_overview(of, members), START, END, names)
 
 
 def test_an_override_by_somebody_who_is_not_in_the_team_is_told_within_the_time():
@@ -106,7 +106,7 @@ def test_who_left_the_account_is_no_stranger():
 
 def twice(*schedules, about=None, start=START, end=END):
     spread = [(each, list_joined_shifts(each, start, end, NAMES)) for each in schedules]
-    return list(problems.find_double_shifts(spread, start, end, NAMES, about=about))
+    return list(checks.find_double_shifts(spread, start, end, NAMES, about=about))
 
 
 def build_other(*layers, **options):
@@ -220,7 +220,7 @@ def cover(of, *schedules, until=END, people="alice bob charlie"):
         each.unique_id: (each, list_joined_shifts(each, START, END, NAMES), until) for each in schedules
     }
     config = OnCallConfig(people={name: PersonFacts(0, name, name) for name in people.split()})
-    return problems.find_covered_time(of, config, looked_at, START, END)
+    return checks.find_covered_time(of, config, looked_at, START, END)
 
 
 def test_schedules_of_several_steps_cover_a_policy_together():
@@ -256,14 +256,14 @@ def test_gaps_of_a_policy_name_it_and_many_are_one():
     gaps = [(START + day * DAY, START + day * DAY + HOUR) for day in range(6)]
 
     messages = [
-        problems.build_policy_gap(of, (days,), spans, END).what for spans in problems.group_spans(gaps[:2])
+        checks.build_policy_gap(of, (days,), spans, END).what for spans in checks.group_spans(gaps[:2])
     ]
     assert messages[0] == (
         "nobody is on call by the policy Default from Mon 02 Mar 2026 01:00 CET to Mon 02 Mar 2026 02:00 CET"
     )
     assert len(messages) == 2
-    (spans,) = problems.group_spans(gaps)
-    assert problems.build_policy_gap(of, (days,), spans, END).what == (
+    (spans,) = checks.group_spans(gaps)
+    assert checks.build_policy_gap(of, (days,), spans, END).what == (
         "nobody is on call by the policy Default 6 times until Sat 07 Mar 2026 02:00 CET,"
         " first from Mon 02 Mar 2026 01:00 CET to Mon 02 Mar 2026 02:00 CET"
     )

@@ -8,8 +8,8 @@ from models.domain.effects import FIRED_ONCE, Actor, CreateNotification, RecordL
 from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, NotificationRuleFacts
 from models.tables.timers import Timer
-from schedules import promises
-from schedules.promises import fire_timer, format_duration, get_expected_timers, list_timers
+from schedules.timers import sla as promises
+from schedules.timers.sla import fire_timer, format_duration, get_expected_timers, list_timers
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
 
 TIMER = Actor(ActorKind.TIMER, "sla escalation")

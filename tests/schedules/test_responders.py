@@ -4,7 +4,7 @@ import pytest
 
 from models.domain.effects import Actor, AddResponder, CreateNotification, RecordLog
 from models.domain.enums import ActorKind, IncidentStatus, NotificationKind
-from schedules.responders import ResponderRequest, request_responders
+from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.facts import ALICE, BOB, MINUTE, NOON, build_config, incident
 
 ACTOR = Actor(ActorKind.USER, "Alice", user=ALICE.row)

@@ -5,8 +5,8 @@ from datetime import timedelta
 import pytest
 
 from models.domain.enums import RestrictionType
-from schedules.restrictions import is_unrestricted, list_windows
-from schedules.wall import get_zone
+from schedules.oncall.local_time import get_zone
+from schedules.oncall.restrictions import is_unrestricted, list_windows
 from tests.schedules.rotas import DAY, DAYS, HOUR, SECOND, WEEK, at, daily, layer, restricted, weekly
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from schedules.retries import GIVE_UP_AFTER, get_next_attempt
+from schedules.timers.retries import GIVE_UP_AFTER, get_next_attempt
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from schedules.rotation import list_turns
-from schedules.wall import get_zone
+from schedules.oncall.local_time import get_zone
+from schedules.oncall.rotation import list_turns
 from tests.schedules.rotas import DAY, HOUR, MICROSECOND, SECOND, WEEK, at, layer
 
 BERLIN = get_zone("Europe/Berlin")

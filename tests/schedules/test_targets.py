@@ -7,7 +7,7 @@ import pytest
 from models.domain.effects import AdvanceRoundRobin
 from models.domain.enums import TargetType
 from models.domain.facts import StepTarget
-from schedules import targets
+from schedules.escalation import targets
 from tests.facts import ALICE, BOB, CHARLIE, NOON, build_config
 from tests.schedules.rotas import DAY, HOUR, layer, override, schedule
 

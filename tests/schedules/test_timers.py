@@ -11,8 +11,8 @@ from models.domain.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncide
 from models.domain.enums import ActorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
 from pipeline import moves
-from schedules import due
-from schedules.timers import get_expected_timers
+from pipeline.incidents import timers
+from schedules.timers.expected import get_expected_timers
 from tests.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
 
 ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
@@ -60,7 +60,7 @@ def test_the_next_sleep_is_another_wait():
 
 
 def decide(kind, state, at, watched_service=SERVICE, key=""):
-    return due.decide(kind, IncidentContext(state, watched_service, CONFIG), at, key)
+    return timers.decide(kind, IncidentContext(state, watched_service, CONFIG), at, key)
 
 
 def test_when_the_sleep_is_over_it_is_triggered_again_and_people_are_told():
@@ -96,7 +96,7 @@ def test_a_timer_that_comes_when_all_has_changed_does_nothing_and_says_why(kind,
 
 def test_an_incident_that_resolves_itself_takes_its_children_with_it():
     child = incident(unique_id="child", row=2, parent=1, status=A)
-    _, effects = due.decide(
+    _, effects = timers.decide(
         TimerKind.AUTO_RESOLVE,
         IncidentContext(incident(number=1), SERVICE, CONFIG, (child,)),
         NOON + 60 * MINUTE,
@@ -127,7 +127,7 @@ def fire(pending, state, now):
     for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
             found = IncidentContext(moves.get_saved(state, effects), SERVICE, CONFIG_WITH_SLAS)
-            outcome, more = due.decide(timer.kind, found, now, timer.key)
+            outcome, more = timers.decide(timer.kind, found, now, timer.key)
             effects += more
             done |= {timer.key} if outcome.startswith(FIRED_ONCE) else set()
     return effects, done

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from schedules.wall import from_local, get_zone, to_local
+from schedules.oncall.local_time import from_local, get_zone, to_local
 from tests.schedules import minute_model
 from tests.schedules.rotas import HOUR, MICROSECOND, SECOND, at, local_time
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.domain.facts import WindowFacts
-from schedules.windows import (
+from schedules.maintenance import (
     INSTANT,
     LAST_MOMENT,
     NOTHING,

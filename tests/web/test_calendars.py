@@ -17,7 +17,7 @@ from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
-from schedules.oncall import list_on_call
+from schedules.oncall.oncall import list_on_call
 from tests import layers
 from web import calendar_text, calendars
 

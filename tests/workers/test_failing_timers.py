@@ -13,7 +13,7 @@ from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.timers import Timer
-from schedules import due
+from pipeline.incidents import timers as due
 from tests import stores
 from tests.scenarios.test_sla_nights import sla
 from tests.stores import get_url

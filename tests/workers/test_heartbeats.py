@@ -18,7 +18,7 @@ from models.tables.accounts import Liveness, bump_version
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.services import Integration
-from schedules.absences import Observation, Outage
+from schedules.outages import Observation, Outage
 from tests.alerts import accept
 from tests.waiting import wait_until
 from workers import bell, heartbeats, presence, road, routing

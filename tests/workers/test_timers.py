@@ -19,7 +19,7 @@ from models.tables.schedules import Schedule
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
-from schedules import due
+from pipeline.incidents import timers as due
 from tests import stores
 from tests.alerts import accept
 from tests.waiting import wait_until

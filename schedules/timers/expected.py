@@ -1,6 +1,6 @@
 """Everything that will happen to an incident by itself: which timers it should have.
 
-What is decided when one is due stands in schedules/due.py.
+What is decided when one is due stands in pipeline/incidents/timers.py.
 """
 
 from datetime import datetime, timedelta
@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from models.domain.effects import IncidentState, TimerState
 from models.domain.enums import IncidentStatus, TimerKind
 from models.domain.facts import OnCallConfig, PolicyFacts, ServiceFacts
-from schedules import escalation, promises
+from schedules.escalation import escalation
+from schedules.timers import sla
 
 
 def get_expected_timers(
@@ -28,7 +29,7 @@ def get_expected_timers(
         _build_acknowledgement_timeout(incident, service),
         _build_auto_resolve(incident, service),
         _build_snooze(incident),
-        *promises.get_expected_timers(incident, config),
+        *sla.get_expected_timers(incident, config),
     )
     return tuple(timer for timer in candidates if timer is not None)
 

@@ -1,6 +1,6 @@
 """Schedules over a time: how far to look, joined and whole shifts, handoffs, and whom overrides displace.
 
-All is made from `schedules/oncall.py: shifts`.
+All is made from `schedules/oncall/oncall.py: shifts`.
 """
 
 from collections import Counter
@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
-from schedules.oncall import (
+from schedules.oncall.local_time import get_zone_or_utc
+from schedules.oncall.oncall import (
     Shift,
     Span,
     join_shifts,
@@ -20,8 +21,7 @@ from schedules.oncall import (
     merge_spans,
     subtract_spans,
 )
-from schedules.restrictions import CYCLES, DAY, is_unrestricted
-from schedules.wall import get_zone_or_utc
+from schedules.oncall.restrictions import CYCLES, DAY, is_unrestricted
 
 # Turns and restrictions that one question may look at: a second of a processor's time, at the most.
 MAX_WORK = 100_000

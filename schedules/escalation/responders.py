@@ -7,8 +7,8 @@ from datetime import datetime
 from models.domain.effects import Actor, AddResponder, CreateNotification, Effect, IncidentState, RecordLog
 from models.domain.enums import NotificationKind
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
-from schedules import escalation, notices
-from schedules.targets import find_first_people
+from schedules.escalation import escalation, notifications
+from schedules.escalation.targets import find_first_people
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def request_responders(
 
 def build_key_prefix(incident: str, request: str) -> str:
     """What the keys of all notices begin with that a call owes."""
-    return notices.build_key_prefix(incident, NotificationKind.RESPONDER, request)
+    return notifications.build_key_prefix(incident, NotificationKind.RESPONDER, request)
 
 
 def _request_responder(
@@ -66,7 +66,7 @@ def _request_responder(
         return
     reason = f"asked to help by {actor.name}"
     for person in people:
-        for notification in notices.build_notifications(
+        for notification in notifications.build_notifications(
             incident, person, NotificationKind.RESPONDER, request.unique_id, reason, config, now
         ):
             yield CreateNotification(notification)
@@ -77,13 +77,13 @@ def _find_people(
 ) -> tuple[list[PersonFacts], str]:
     """Whom a call reaches, and how the log names them."""
     if request.person is not None:
-        return [request.person], notices.describe_person(request.person, config, now)
+        return [request.person], notifications.describe_person(request.person, config, now)
     name = f"policy {request.policy.name}" if request.policy else "nobody"
     people = find_first_people(request.policy, config, now)
     if people:
         return (
             people,
-            f"{name} ({', '.join(notices.describe_person(person, config, now) for person in people)})",
+            f"{name} ({', '.join(notifications.describe_person(person, config, now) for person in people)})",
         )
     people, fallback = escalation.get_last_resort(config)
     return people, f"{name} reaches nobody: {fallback}"

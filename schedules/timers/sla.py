@@ -19,8 +19,8 @@ from models.domain.effects import (
 )
 from models.domain.enums import IncidentStatus, NotificationKind, SlaTargetKind, TimerKind
 from models.domain.facts import OnCallConfig, PersonFacts, SlaEscalationFacts, SlaFacts
-from schedules.escalation import get_last_resort
-from schedules.notices import LATE_AFTER, build_immediate, describe_person
+from schedules.escalation.escalation import get_last_resort
+from schedules.escalation.notifications import LATE_AFTER, build_immediate, describe_person
 
 NOTIFICATION_KINDS = {
     SlaTargetKind.ACKNOWLEDGE: NotificationKind.SLA_ACKNOWLEDGE,

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 
 from models.domain.facts import WindowFacts
-from schedules.wall import from_local, get_zone_or_utc, to_local
+from schedules.oncall.local_time import from_local, get_zone_or_utc, to_local
 
 INSTANT = timedelta.resolution
 NOTHING = timedelta()

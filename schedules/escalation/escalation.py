@@ -17,8 +17,8 @@ from models.domain.effects import (
 )
 from models.domain.enums import IncidentStatus, NotificationKind
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts
-from schedules.notices import MINUTE, build_notifications, describe_person
-from schedules.targets import OnCallResolver, is_round_robin
+from schedules.escalation.notifications import MINUTE, build_notifications, describe_person
+from schedules.escalation.targets import OnCallResolver, is_round_robin
 
 
 def count_steps(policy: PolicyFacts) -> int:

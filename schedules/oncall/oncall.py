@@ -11,9 +11,9 @@ from operator import itemgetter
 from zoneinfo import ZoneInfo
 
 from models.domain.facts import LayerFacts, OverrideFacts, ScheduleFacts
-from schedules.restrictions import is_unrestricted, list_windows
-from schedules.rotation import list_turns
-from schedules.wall import get_zone_or_utc
+from schedules.oncall.local_time import get_zone_or_utc
+from schedules.oncall.restrictions import is_unrestricted, list_windows
+from schedules.oncall.rotation import list_turns
 
 INSTANT = timedelta.resolution
 

@@ -1,7 +1,7 @@
 """What is wrong with schedules and policies over a time: nobody on call, somebody twice, or from elsewhere.
 
-All is made from joined shifts (schedules/coverage.py). People are given as `names`, by username, of those who
-are in the account: who is not among them is nobody.
+All is made from joined shifts (schedules/oncall/shifts.py). People are given as `names`, by username, of
+those who are in the account: who is not among them is nobody.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,8 +18,8 @@ from models.domain.facts import (
     ScheduleFacts,
     ScheduleOverview,
 )
-from schedules.coverage import EARLIEST, format_local
-from schedules.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.oncall.shifts import EARLIEST, format_local
 
 # Nobody is helped by more; the first by time are told.
 MAX_PROBLEMS = 1_000

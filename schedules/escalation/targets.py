@@ -8,8 +8,8 @@ from datetime import datetime
 from models.domain.effects import AdvanceRoundRobin, Effect
 from models.domain.enums import TargetType
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, StepFacts, StepTarget
-from schedules.notices import get_routing_time
-from schedules.oncall import Shift, list_on_call
+from schedules.escalation.notifications import get_routing_time
+from schedules.oncall.oncall import Shift, list_on_call
 
 
 class OnCallResolver:

@@ -11,7 +11,8 @@ from models.domain.effects import Actor, Effect
 from models.domain.enums import ONE_TIME, ActorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
 from pipeline import moves
-from schedules import escalation, promises, timers
+from schedules.escalation import escalation
+from schedules.timers import expected, sla
 
 TimerDecision = tuple[str, tuple[Effect, ...]]
 
@@ -43,7 +44,7 @@ def time_out_acknowledgement(context: IncidentContext, actor: Actor, now: dateti
         return "the incident is asleep", moves.save_with_timers(incident, service, context.config, now)
     if service is None or not service.acknowledgement_timeout_s:
         return "the service's acknowledgement timeout is off", ()
-    if now < timers.get_timeout_at(incident, incident.acknowledged_date, service):
+    if now < expected.get_timeout_at(incident, incident.acknowledged_date, service):
         return "not yet due by the service as it is now", moves.save_with_timers(
             incident, service, context.config, now
         )
@@ -73,7 +74,7 @@ def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> Timer
         return "incident is resolved", ()
     if service is None or not service.auto_resolve_s:
         return "the service's auto-resolve timeout is off", ()
-    if now < timers.get_auto_resolve_at(incident, service):
+    if now < expected.get_auto_resolve_at(incident, service):
         return "not yet due by the service as it is now", moves.save_with_timers(
             incident, service, context.config, now
         )
@@ -86,13 +87,13 @@ def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> Timer
 def check_sla(context: IncidentContext, actor: Actor, now: datetime, key: str) -> TimerDecision:
     """An SLA's escalation, or the breach itself, unless what was promised is met or promised no more."""
     incident, config = context.incident, context.config
-    timer = next((each for each in promises.list_timers(incident, config) if each.key == key), None)
+    timer = next((each for each in sla.list_timers(incident, config) if each.key == key), None)
     effects = moves.save_with_timers(incident, context.service, config, now)
     if timer is None:
         return "promised no more, or met", effects
     if now < timer.due_at:
         return "not yet due by the SLA as it is now", effects
-    return promises.fire_timer(incident, timer, config, actor, now)
+    return sla.fire_timer(incident, timer, config, actor, now)
 
 
 Decide = Callable[[IncidentContext, Actor, datetime], TimerDecision]

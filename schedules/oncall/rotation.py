@@ -5,7 +5,7 @@ from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from models.domain.facts import LayerFacts
-from schedules.wall import from_local, to_local
+from schedules.oncall.local_time import from_local, to_local
 
 # A person by username, from when, and until when.
 Turn = tuple[str, datetime, datetime]

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 from models.domain.enums import RestrictionType
 from models.domain.facts import LayerFacts, RestrictionFacts
-from schedules.wall import from_local, to_local
+from schedules.oncall.local_time import from_local, to_local
 
 DAY = timedelta(days=1)
 # How often restrictions come round.

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, time, timedelta
 
 from models.domain.facts import ScheduleFacts
-from schedules.coverage import estimate_work
-from schedules.oncall import Shift, list_shifts
-from schedules.restrictions import DAY
+from schedules.oncall.oncall import Shift, list_shifts
+from schedules.oncall.restrictions import DAY
+from schedules.oncall.shifts import estimate_work
 
 MONTH = 31 * DAY
 

@@ -1,0 +1,1 @@
+"""Compute whom an escalation policy notifies, when, and through which contacts."""

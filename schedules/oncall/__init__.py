@@ -1,0 +1,1 @@
+"""Compute who is on call, now and over time."""

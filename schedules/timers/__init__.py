@@ -1,0 +1,1 @@
+"""Compute which timers an incident should have."""
