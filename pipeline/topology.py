@@ -6,8 +6,8 @@ from datetime import datetime
 
 from models.domain.effects import Decision
 from pipeline.alert import Alert
+from pipeline.lane_state import LaneState
 from pipeline.stages import dedupe, incident, normalize, notify, route, rules
-from pipeline.state import LaneState
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "models.store.postgresql": (set(), {"peewee", "playhouse", "psycopg"}),
     "models": ({"models"}, {"peewee", "playhouse", "orjson"}),
     "pipeline.sources": (PURE, {"msgspec"}),
-    "pipeline.conditions": (PURE, {"datalogic_py", "re2", "msgspec"}),
-    "pipeline.rulesets": (PURE, {"msgspec"}),
+    "pipeline.rules.conditions": (PURE, {"datalogic_py", "re2", "msgspec"}),
+    "pipeline.rules.rulesets": (PURE, {"msgspec"}),
     "pipeline": (PURE, set()),
     "schedules": (PURE, {"zoneinfo", "dateutil"}),
     "schedules.clock": (

@@ -12,7 +12,7 @@ from typing import Any
 
 from models.domain.enums import AlertType, Urgency
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.conditions import build_subject
+from pipeline.rules.conditions import build_subject
 
 # A Wednesday.
 MOMENT = datetime(2026, 3, 4, 23, 30, 15, tzinfo=UTC)

@@ -16,8 +16,8 @@ from models.store.prepared import in_list
 from models.tables.accounts import Account, User
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline.course import MAX_SIMULATED_EVENTS
-from pipeline.simulation import MAX_DURATION
+from pipeline.simulation.engine import MAX_SIMULATED_EVENTS
+from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from schedules.oncall import shifts

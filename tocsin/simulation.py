@@ -1,4 +1,5 @@
-"""A simulation from rows to words: facts are read as of its moment, it is run (pipeline/simulation.py), and
+"""A simulation from rows to words: facts are read as of its moment, it is run
+(pipeline/simulation/simulate.py), and
 what came of it is told with the names of people and contacts. For the command and for the interface.
 
 Reads within one transaction in which nothing can be written; takes no lock and rings no bell.
@@ -28,14 +29,14 @@ from models.load.simulation import load_contact_names, load_pending_notification
 from models.store.base import store
 from models.tables.accounts import User, get_display_name
 from models.tables.services import Integration
-from pipeline.course import SimulatedEvent, SimulatedKind
-from pipeline.road import list_entities
-from pipeline.rulesets import RuleSet
-from pipeline.simulation import SimulationResult, simulate
+from pipeline.lane_state import EntityKey, LaneState, PastIncident
+from pipeline.rules.rulesets import RuleSet
+from pipeline.run_stages import list_entities
+from pipeline.simulation.engine import SimulatedEvent, SimulatedKind
+from pipeline.simulation.simulate import SimulationResult, simulate
 from pipeline.sources import SOURCES
 from pipeline.sources.body import BadBody
 from pipeline.stages.normalize import parse_alerts
-from pipeline.state import EntityKey, LaneState, PastIncident
 from runtime.settings import Settings, get_delivery_problem
 
 JsonDict = dict[str, Any]

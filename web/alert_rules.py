@@ -10,9 +10,9 @@ from models.store.ids import new_uuid
 from models.tables.rules import AlertRule
 from models.tables.services import Integration
 from models.tables.teams import Team
-from pipeline import paths, rulesets
-from pipeline.conditions import BadRule, CompiledCondition, compile_rule, patterns
-from pipeline.conditions.literals import ALERT_TYPES, build_code_reader
+from pipeline.rules import paths, rulesets
+from pipeline.rules.conditions import BadRule, CompiledCondition, compile_rule, patterns
+from pipeline.rules.conditions.literals import ALERT_TYPES, build_code_reader
 from web import access, rule_actions
 from web.auth import viewer
 from web.errors import reject

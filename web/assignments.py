@@ -11,7 +11,7 @@ from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment
 from models.tables.teams import IncidentRole
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from web.auth import now, viewer
 from web.incident_parts import IncidentResource, get_actor, log_change
 from web.services import get_team_row
@@ -58,7 +58,7 @@ class Assignments(IncidentResource):
         if existing is not None and existing.user_id == user.id:
             return existing
         assignee = facts.Reference(user.id, get_display_name(user))
-        effects = moves.assign_role(
+        effects = incidents.assign_role(
             parent.unique_id, new_uuid(), facts.Reference(role.id, role.title), assignee, get_actor(), now()
         )
         apply(ChangeSet(effects=list(effects)), {parent.unique_id: parent.id})

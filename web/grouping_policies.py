@@ -6,7 +6,7 @@ from marshmallow import ValidationError, validate
 
 from models.tables.rules import AlertGroupingPolicy
 from models.tables.services import Service
-from pipeline import paths
+from pipeline.rules import paths
 from web import access
 from web.auth import now, viewer
 from web.errors import reject

@@ -16,7 +16,7 @@ from models.load.oncall_config import load_slas, lock_next_target
 from models.store.base import store
 from models.tables.incidents import Incident
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents as moves
 from web import access, wire
 from web.auth import now, viewer
 from web.errors import NotFound, reject

@@ -19,7 +19,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.teams import Priority, Sla, Team
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from schedules.escalation import targets
 from web import access, wire
 from web.auth import now, viewer
@@ -165,11 +165,11 @@ def _open(
     at: datetime,
 ) -> Iterable[Effect]:
     templates = [service.task_template]
-    yield from moves.open_incident(state, actor, at, f"made by {actor.name}", templates=templates)
+    yield from incidents.open_incident(state, actor, at, f"made by {actor.name}", templates=templates)
     if state.status is not IncidentStatus.TRIGGERED:
-        yield from moves.save_with_timers(state, service, config, at)
+        yield from incidents.save_with_timers(state, service, config, at)
         return
-    yield from moves.start_for_assignee(state, requested.get("assigned_to"), service, config, actor, at)
+    yield from incidents.start_for_assignee(state, requested.get("assigned_to"), service, config, actor, at)
 
 
 def _decide(found: IncidentContext, requested: dict[str, Any], actor: Actor, at: datetime) -> list[Effect]:
@@ -178,7 +178,7 @@ def _decide(found: IncidentContext, requested: dict[str, Any], actor: Actor, at:
     state = found.incident
     for change in (_change_details, _change_policy, _change_assignee, _change_status):
         more = change(state, requested, found, actor, at)
-        state = moves.get_saved(state, more)
+        state = incidents.get_saved(state, more)
         effects += more
     return effects
 
@@ -203,10 +203,10 @@ def _change_details(
     changed = state.with_changes(**{name: new[name] for name in new if name not in _TIMER_FIELDS})
     effects: Effects = (SaveIncident(changed), RecordLog(state.unique_id, at, "edited", reason, actor))
     if "urgency" in new and state.row is not None:
-        effects += moves.change_urgency(changed, new["urgency"], load_notifications(state.row), actor, at)
+        effects += incidents.change_urgency(changed, new["urgency"], load_notifications(state.row), actor, at)
     if "sla" in new:
-        current = moves.get_saved(changed, effects)
-        effects += moves.change_sla(current, new["sla"], found.service, found.config, at, reason)
+        current = incidents.get_saved(changed, effects)
+        effects += incidents.change_sla(current, new["sla"], found.service, found.config, at, reason)
     return effects
 
 
@@ -216,7 +216,7 @@ def _change_policy(
     if "escalation_policy" not in requested:
         return ()
     policy = requested["escalation_policy"]
-    return moves.change_policy(
+    return incidents.change_policy(
         state,
         policy,
         found.service,
@@ -237,7 +237,7 @@ def _change_assignee(
     # Sent back as it was received, it is taken over by nobody: a chain goes on.
     if found.incident.assigned_to == (person.row if person else None):
         return ()
-    return moves.assign(state, person, found.service, found.config, actor, at)
+    return incidents.assign(state, person, found.service, found.config, actor, at)
 
 
 def _change_status(
@@ -247,4 +247,4 @@ def _change_status(
         return ()
     to = IncidentStatus(requested["status"])
     reason = f"asked for by {actor.name}"
-    return moves.change_status(state, to, found.service, found.config, actor, at, reason, found.children)
+    return incidents.change_status(state, to, found.service, found.config, actor, at, reason, found.children)

@@ -23,9 +23,9 @@ from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
+from pipeline.messages import format_time
 from pipeline.sources.cleaning import clean_url
-from pipeline.wording import format_time
 from web.auth import now
 from web.pages import HEADERS, render_page
 from workers import bell
@@ -107,7 +107,7 @@ def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[Incident
         if found is None or found.incident.status not in allowed:
             return
         reason = f"asked for by {actor.name}"
-        effects = moves.change_status(
+        effects = incidents.change_status(
             found.incident, to, found.service, found.config, actor, now(), reason, found.children
         )
         written = apply(ChangeSet(effects=list(effects)))

@@ -1,6 +1,6 @@
 """What an alert rule may do: how its actions look, what each must say, and what they refer to.
 
-Contract section 3.10; what each does stands in pipeline/actions.py.
+Contract section 3.10; what each does stands in pipeline/rules/actions.py.
 """
 
 import re
@@ -14,8 +14,8 @@ from models.tables.accounts import User, get_display_name
 from models.tables.schedules import Schedule
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import IncidentRole, Priority, Sla, Tag, Team
-from pipeline.actions import REFERENCE_FIELDS
-from pipeline.conditions.literals import ALERT_TYPES, build_code_reader
+from pipeline.rules.actions import REFERENCE_FIELDS
+from pipeline.rules.conditions.literals import ALERT_TYPES, build_code_reader
 from web import access
 from web.errors import reject
 from web.policies import find_usable_schedules

@@ -16,11 +16,11 @@ from models.store.ids import new_uuid
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline import actions, wishes
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
-from pipeline.routing import parse_for_source
-from pipeline.rulesets import RuleSet, format_value
+from pipeline.router import parse_for_source
+from pipeline.rules import actions, requested_options
+from pipeline.rules.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
+from pipeline.rules.rulesets import RuleSet, format_value
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from pipeline.stages.normalize import build_alert
@@ -109,7 +109,7 @@ def run() -> dict[str, Any]:
     facts = load_lane(integration.service, draft.get("at"), rule) if integration else NO_INTEGRATION
     at, since = draft.get("at") or now(), draft.get("seconds_since_last")
     alert = _build_alert(draft, event, integration, at)
-    alert, _ = wishes.apply_requested(alert, facts.references)
+    alert, _ = requested_options.apply_requested(alert, facts.references)
     subject = build_subject(alert, actions.get_urgency(alert, facts), at, since)
     verdict = evaluate(condition, subject)
     steps, is_truncated = _trace_condition(condition, subject)

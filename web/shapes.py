@@ -15,7 +15,7 @@ from zoneinfo import available_timezones
 import marshmallow
 from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
 
-from pipeline.conditions import BadRule, compile_rule
+from pipeline.rules.conditions import BadRule, compile_rule
 from schedules.oncall.shifts import EARLIEST, LATEST
 from web import profile
 

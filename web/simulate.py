@@ -1,6 +1,6 @@
 """What would happen if an alert came at a moment and nobody reacted: nothing is written, nobody is told.
 
-Answered by the functions that page, see tocsin/simulation.py and pipeline/simulation.py.
+Answered by the functions that page, see tocsin/simulation.py and pipeline/simulation/simulate.py.
 """
 
 import time
@@ -13,7 +13,7 @@ from marshmallow import fields
 
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
-from pipeline.simulation import MAX_DURATION
+from pipeline.simulation.simulate import MAX_DURATION
 from pipeline.sources import generic
 from pipeline.sources.body import BadBody
 from tocsin import simulation

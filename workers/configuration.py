@@ -24,8 +24,8 @@ from models.load.lane import (
 )
 from models.tables.routers import GlobalRouter
 from models.tables.services import Service
-from pipeline.routing import CompiledRouter
-from pipeline.rulesets import RuleSet
+from pipeline.router import CompiledRouter
+from pipeline.rules.rulesets import RuleSet
 
 # Lanes whose configuration is kept; a lane that was not heard of for long is read again.
 CACHE_SIZE = 2_000

@@ -16,7 +16,7 @@ from models.load.incidents import (
 from models.load.oncall_config import load_next_targets
 from models.store.base import store
 from models.tables.services import Service
-from pipeline.state import EntityKey, LaneState, PastIncident
+from pipeline.lane_state import EntityKey, LaneState, PastIncident
 from schedules.escalation.notifications import LATE_AFTER
 from workers import configuration
 

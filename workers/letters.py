@@ -28,7 +28,7 @@ from models.tables.notifications import Message, Notification
 from models.tables.services import Service
 from models.tables.teams import Team, TeamMember
 from models.tables.users import ContactMethod
-from pipeline.wording import (
+from pipeline.messages import (
     IncidentSummary,
     InvitationDetails,
     MessageText,

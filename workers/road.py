@@ -22,9 +22,9 @@ from models.store.prepared import Prepared, in_bound
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline.road import AlertInProgress, build_segment_event, list_entities, run_stages
+from pipeline.lane_state import LaneState
+from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.stages.normalize import parse_alerts
-from pipeline.state import LaneState
 from pipeline.topology import Segment, build_segments, find_segment
 from tocsin import metrics
 from workers import anew, bell, configuration, lane_state, orphans, telling

@@ -16,7 +16,7 @@ from models.store.base import STORE_ERRORS, connection, store
 from models.tables.events import Receipt
 from models.tables.routers import GlobalRouter
 from models.write.apply import apply
-from pipeline.routing import CompiledRouter, RouterRequest
+from pipeline.router import CompiledRouter, RouterRequest
 from pipeline.topology import AFTER_ROUTING
 from tocsin import metrics
 from workers import anew, bell, configuration, telling

@@ -9,8 +9,8 @@ from models.domain.effects import ChangeSet
 from models.store.base import STORE_ERRORS, db
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import unreadable
-from pipeline.state import EntityKey, LaneState
+from pipeline.lane_state import EntityKey, LaneState
+from pipeline.stages import dead_letter
 from workers import anew, lane_state
 
 log = structlog.get_logger()
@@ -32,9 +32,9 @@ def report_dead_letter(
 ) -> frozenset[int]:
     """Open the incident about it on a locked service, or leave the one that is open; the channels to ring."""
     log.error("an alert is set aside", trace_id=trace_id, error=error)
-    alert = unreadable.build_alert(trace_id, receipt, integration, at)
+    alert = dead_letter.build_alert(trace_id, receipt, integration, at)
     keys = {(integration, alert.entity_id)}
-    return _open_incident(service, keys, at, now, lambda state: unreadable.report_dead_letter(alert, state))
+    return _open_incident(service, keys, at, now, lambda state: dead_letter.report_dead_letter(alert, state))
 
 
 def report_deleted_integration(service: Service, name: str, count: int, at: datetime) -> frozenset[int]:
@@ -42,7 +42,7 @@ def report_deleted_integration(service: Service, name: str, count: int, at: date
     turn; `name` is theirs alone. The channels to ring."""
     log.error("alerts of a deleted integration are set aside", service=service.id, count=count)
     return _open_incident(
-        service, set(), at, None, lambda state: unreadable.report_deleted(name, count, state, at)
+        service, set(), at, None, lambda state: dead_letter.report_deleted(name, count, state, at)
     )
 
 

@@ -11,8 +11,8 @@ from models.domain.enums import AlertType, WorkState
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Event, Receipt
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.road import AlertInProgress, parse_options
-from pipeline.routing import RouterRequest
+from pipeline.router import RouterRequest
+from pipeline.run_stages import AlertInProgress, parse_options
 from pipeline.topology import Segment
 
 

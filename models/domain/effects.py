@@ -380,7 +380,7 @@ class Decision:
 
     `alert` is the alert as the next stage is to see it, None when unchanged; `incident` the one it
     belongs to from here on, None when that does not change; `opened` whether it was opened for it; `rules`
-    what each rule said that was looked at (pipeline/rulesets.py), for the recorder.
+    what each rule said that was looked at (pipeline/rules/rulesets.py), for the recorder.
     """
 
     reason: str

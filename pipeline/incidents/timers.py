@@ -10,7 +10,7 @@ from datetime import datetime
 from models.domain.effects import Actor, Effect
 from models.domain.enums import ONE_TIME, ActorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
-from pipeline import moves
+from pipeline import incidents
 from schedules.escalation import escalation
 from schedules.timers import expected, sla
 
@@ -27,7 +27,7 @@ def escalate(context: IncidentContext, actor: Actor, now: datetime) -> TimerDeci
     updated, effects = escalation.advance(incident, config, actor, now)
     taken = updated.next_step - incident.next_step
     outcome = f"{taken} step{'s' * (taken != 1)} taken" if taken else _explain_no_step(context)
-    return outcome, (*effects, *moves.save_with_timers(updated, context.service, config, now, outcome))
+    return outcome, (*effects, *incidents.save_with_timers(updated, context.service, config, now, outcome))
 
 
 def _explain_no_step(context: IncidentContext) -> str:
@@ -41,11 +41,11 @@ def time_out_acknowledgement(context: IncidentContext, actor: Actor, now: dateti
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
         return f"incident is {incident.status.name.lower()}", ()
     if incident.snoozed_till is not None:
-        return "the incident is asleep", moves.save_with_timers(incident, service, context.config, now)
+        return "the incident is asleep", incidents.save_with_timers(incident, service, context.config, now)
     if service is None or not service.acknowledgement_timeout_s:
         return "the service's acknowledgement timeout is off", ()
     if now < expected.get_timeout_at(incident, incident.acknowledged_date, service):
-        return "not yet due by the service as it is now", moves.save_with_timers(
+        return "not yet due by the service as it is now", incidents.save_with_timers(
             incident, service, context.config, now
         )
     reason = f"not resolved within {service.acknowledgement_timeout_s} s of its acknowledgement"
@@ -58,13 +58,15 @@ def end_snooze(context: IncidentContext, actor: Actor, now: datetime) -> TimerDe
     if incident.snoozed_till is None:
         return "the incident is awake", ()
     if now < incident.snoozed_till:
-        return "asleep until later", moves.save_with_timers(incident, context.service, context.config, now)
+        return "asleep until later", incidents.save_with_timers(
+            incident, context.service, context.config, now
+        )
     return "triggered again", _retrigger(context, actor, now, "the snooze is over")
 
 
 def _retrigger(context: IncidentContext, actor: Actor, now: datetime, reason: str) -> tuple[Effect, ...]:
     to = IncidentStatus.TRIGGERED
-    return moves.change_status(context.incident, to, context.service, context.config, actor, now, reason)
+    return incidents.change_status(context.incident, to, context.service, context.config, actor, now, reason)
 
 
 def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
@@ -75,12 +77,12 @@ def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> Timer
     if service is None or not service.auto_resolve_s:
         return "the service's auto-resolve timeout is off", ()
     if now < expected.get_auto_resolve_at(incident, service):
-        return "not yet due by the service as it is now", moves.save_with_timers(
+        return "not yet due by the service as it is now", incidents.save_with_timers(
             incident, service, context.config, now
         )
     reason = f"open for {service.auto_resolve_s} s"
     to, config = IncidentStatus.RESOLVED, context.config
-    effects = moves.change_status(incident, to, service, config, actor, now, reason, context.children)
+    effects = incidents.change_status(incident, to, service, config, actor, now, reason, context.children)
     return "resolved", effects
 
 
@@ -88,7 +90,7 @@ def check_sla(context: IncidentContext, actor: Actor, now: datetime, key: str) -
     """An SLA's escalation, or the breach itself, unless what was promised is met or promised no more."""
     incident, config = context.incident, context.config
     timer = next((each for each in sla.list_timers(incident, config) if each.key == key), None)
-    effects = moves.save_with_timers(incident, context.service, config, now)
+    effects = incidents.save_with_timers(incident, context.service, config, now)
     if timer is None:
         return "promised no more, or met", effects
     if now < timer.due_at:
@@ -110,6 +112,6 @@ def decide(kind: TimerKind, context: IncidentContext, now: datetime, key: str) -
     """What is to be done about a timer of this kind; `key` is what it waited for."""
     actor = Actor(ActorKind.TIMER, kind.value.replace("_", " "))
     if context.incident.parent is not None:
-        effects = moves.save_with_timers(context.incident, context.service, context.config, now)
+        effects = incidents.save_with_timers(context.incident, context.service, context.config, now)
         return "the incident is merged into another", effects
     return check_sla(context, actor, now, key) if kind in ONE_TIME else DECIDERS[kind](context, actor, now)

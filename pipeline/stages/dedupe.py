@@ -5,11 +5,11 @@ from datetime import datetime, timedelta
 
 from models.domain.effects import Decision, Effect, EntityState, IncidentState, SaveEntity, proceed, stop
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
-from pipeline import moves
-from pipeline.additions import build_details
+from pipeline import incidents
 from pipeline.alert import Alert, get_actor
-from pipeline.coverage import opens_incident
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
+from pipeline.stages.incident_details import build_details
+from pipeline.stages.severity import opens_incident
 from schedules.escalation.notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
@@ -118,7 +118,7 @@ def _change_status(
     facts = state.facts
     reason = f"an alert said {alert.alert_type.name.lower()}"
     children = state.get_children(incident) if status is IncidentStatus.RESOLVED else ()
-    return moves.change_status(
+    return incidents.change_status(
         incident, status, facts.service, facts.config, get_actor(alert), now, reason, children
     )
 

@@ -5,11 +5,12 @@ from datetime import datetime, timedelta
 from models.domain.effects import Decision, Effect, IncidentState, SaveEntity, SaveIncident, proceed, stop
 from models.domain.enums import Collation, IncidentStatus
 from models.domain.facts import ServiceFacts
-from pipeline import actions, identity, moves
-from pipeline.additions import build_details, build_tasks
+from pipeline import identity, incidents
 from pipeline.alert import Alert, get_actor
-from pipeline.coverage import describe_levels, opens_incident
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
+from pipeline.rules import actions
+from pipeline.stages.incident_details import build_details, build_tasks
+from pipeline.stages.severity import describe_levels, opens_incident
 from schedules.escalation import targets
 
 # How far back the context window of an incident reaches (contract 4.1, row 20).
@@ -27,7 +28,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     incident, turn = _build_incident(alert, state, now)
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     templates = (facts.service.task_template, *alert.options.task_templates)
-    opened = moves.open_incident(incident, get_actor(alert), now, reason, templates=templates)
+    opened = incidents.open_incident(incident, get_actor(alert), now, reason, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
     return proceed(
         "opens an incident",

@@ -6,8 +6,8 @@ from datetime import datetime
 from models.domain.effects import Decision, proceed
 from pipeline import identity
 from pipeline.alert import Alert, ParsedAlert
+from pipeline.lane_state import LaneState
 from pipeline.sources import SOURCES
-from pipeline.state import LaneState
 
 
 def parse_alerts(

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from models.domain.effects import CreateNotification, Decision, stop
-from pipeline import identity, moves
+from pipeline import identity, incidents
 from pipeline.alert import Alert, get_actor
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
@@ -14,7 +14,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     facts = state.facts
     assignee = facts.config.people.get(alert.options.assigned_to or "")
     actor = get_actor(alert)
-    effects = moves.start_for_assignee(incident, assignee, facts.service, facts.config, actor, now)
+    effects = incidents.start_for_assignee(incident, assignee, facts.service, facts.config, actor, now)
     created = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
     people = facts.config.people.values()
     receivers = (one for person in people for one in (person, *(each.to for each in person.forwarding)))

@@ -1,14 +1,14 @@
 """Stage 2: whom a global router sends an alert to. Contract section 4.7.
 
 Alerts that came by an integration's own key pass. Those of a router's key were routed before any service
-was looked at, in a transaction of their own (pipeline/routing.py), and go on behind this stage.
+was looked at, in a transaction of their own (pipeline/router.py), and go on behind this stage.
 """
 
 from datetime import datetime
 
 from models.domain.effects import Decision, proceed
 from pipeline.alert import Alert
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:

@@ -3,9 +3,9 @@
 from datetime import datetime
 
 from models.domain.effects import Decision, ExpectPing, proceed
-from pipeline import wishes
 from pipeline.alert import Alert
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
+from pipeline.rules import requested_options
 
 
 def reads_history(alert: Alert, state: LaneState) -> bool:
@@ -19,7 +19,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     changed = alert
     expected = _expect_ping(alert, state)
     if alert.parsed.requested_options:
-        changed, note = wishes.apply_requested(alert, state.facts.references)
+        changed, note = requested_options.apply_requested(alert, state.facts.references)
     ruleset = state.rulesets.get(alert.integration)
     if ruleset is None:
         return proceed(f"{note}the integration has no alert rules", *expected, alert=changed)

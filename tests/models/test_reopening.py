@@ -11,7 +11,7 @@ from models.store.base import store
 from models.tables.events import Entity
 from models.tables.incidents import Incident
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from tests.alerts import accept
 from workers import road
 
@@ -29,7 +29,9 @@ def move(to, at):
     with store().write_transaction():
         found = lock_incident(first.id)
         actor = Actor(ActorKind.USER, "Bob")
-        effects = moves.change_status(found.incident, to, found.service, found.config, actor, at, "asked for")
+        effects = incidents.change_status(
+            found.incident, to, found.service, found.config, actor, at, "asked for"
+        )
         apply(ChangeSet(effects=list(effects)))
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from models.domain.enums import AlertType, RuleAction, Urgency
 from models.domain.facts import PolicyFacts, Reference, References
-from pipeline import actions
-from pipeline.actions import ActionContext, apply_action
-from pipeline.conditions import build_subject
+from pipeline.rules import actions
+from pipeline.rules.actions import ActionContext, apply_action
+from pipeline.rules.conditions import build_subject
 from tests.facts import ALICE, BOB, NOON, alert, build_config, lane
 from tests.rules import action
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from models.domain.enums import AlertType, Urgency
-from pipeline.conditions import NEVER, BadRule, build_subject, compile_rule, evaluate, trace
+from pipeline.rules.conditions import NEVER, BadRule, build_subject, compile_rule, evaluate, trace
 from tests.trees import alert, group, rule, search, subject
 
 

@@ -6,8 +6,8 @@ from datetime import timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.conditions import BadRule, Index, compile_rule, evaluate, trace
-from pipeline.conditions.engine import ITERATORS
+from pipeline.rules.conditions import BadRule, Index, compile_rule, evaluate, trace
+from pipeline.rules.conditions.engine import ITERATORS
 from tests.trees import subject
 
 # Far above what any of them takes, far below what would hold up a worker.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.conditions import Index, compile_rule, evaluate, find_required_equalities
+from pipeline.rules.conditions import Index, compile_rule, evaluate, find_required_equalities
 from tests.pipeline.test_conditions_trees import PAYLOADS, SUBJECTS, TREES, VALUES
 from tests.trees import group, rule, search, subject
 

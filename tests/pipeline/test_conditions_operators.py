@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.conditions import catalogue, compile_rule, evaluate
+from pipeline.rules.conditions import catalogue, compile_rule, evaluate
 from tests.trees import group, rule, search, subject
 
 PAYLOAD = {

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.conditions import BadRule, compile_rule, engine, evaluate
+from pipeline.rules.conditions import BadRule, compile_rule, engine, evaluate
 from tests.parts import skip_or_fail
 
 SUITE = Path(__file__).parents[2] / "build" / "jsonlogic" / "compatible.json"

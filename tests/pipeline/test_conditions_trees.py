@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType, Urgency
-from pipeline.conditions import compile_rule, evaluate
+from pipeline.rules.conditions import compile_rule, evaluate
 from tests.trees import NAMES, group, matches_tree, rule, search, subject
 
 TEXTS = st.sampled_from(["", "a", "A", "ab", "Ab", "b", "a\nb", "é", "É", "5", "true", "a.b", " "])

@@ -8,8 +8,8 @@ import pytest
 from models.domain.effects import EntityState, SaveEntity, SaveIncident
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
 from models.domain.facts import WindowFacts
+from pipeline.lane_state import LaneState
 from pipeline.stages import dedupe
-from pipeline.state import LaneState
 from tests.facts import MINUTE, NOON, alert, incident, lane
 
 OPEN_ENTITY = EntityState(7, "db1", firing=True, incident="incident-1")

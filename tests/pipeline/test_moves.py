@@ -18,7 +18,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import ActorKind, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import ForwardingFacts
-from pipeline import moves
+from pipeline import incidents
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, service
 
 ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
@@ -37,7 +37,7 @@ def build_incident_in(status):
 
 
 def move(status, to):
-    return moves.change_status(
+    return incidents.change_status(
         build_incident_in(status), to, service(), CONFIG, ACTOR, NOON + 2 * MINUTE, "because"
     )
 
@@ -112,7 +112,7 @@ def test_reopening_as_acknowledged_gives_the_time_outs_their_whole_time():
     later = NOON + 60 * MINUTE
     watched_service = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     closed = incident(status=R, acknowledged_date=NOON + MINUTE, resolved_date=NOON + 2 * MINUTE)
-    effects = moves.change_status(closed, A, watched_service, CONFIG, ACTOR, later, "because")
+    effects = incidents.change_status(closed, A, watched_service, CONFIG, ACTOR, later, "because")
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
     assert sorted(timer.due_at for timer in reconcile.expected) == [later + 10 * MINUTE, later + 15 * MINUTE]
@@ -123,7 +123,7 @@ def test_acknowledging_takes_over_what_nobody_has():
 
 
 def test_assigning_stops_the_chain_and_tells_that_person():
-    effects = moves.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON)
+    effects = incidents.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON)
 
     after = get_last_incident(effects)
     assert (after.assigned_to, after.escalating) == (BOB.row, False)
@@ -136,7 +136,7 @@ def test_taken_from_whom_the_chain_was_stopped_for_and_given_to_nobody_it_begins
     stopped = build_incident_in(T).with_changes(
         assigned_to=BOB.row, escalating=False, paged_someone=True, escalation_run=2
     )
-    effects = moves.assign(stopped, None, service(), CONFIG, ACTOR, NOON + MINUTE)
+    effects = incidents.assign(stopped, None, service(), CONFIG, ACTOR, NOON + MINUTE)
 
     after = get_last_incident(effects)
     assert (after.assigned_to, after.escalating, after.escalation_run, after.next_step) == (None, True, 3, 1)
@@ -152,7 +152,7 @@ def test_taken_from_whom_the_chain_was_stopped_for_and_given_to_nobody_it_begins
     ids=["its chain goes on", "somebody has answered"],
 )
 def test_given_to_nobody_it_tells_nobody_who_need_not_hear_of_it(state):
-    effects = moves.assign(state, None, service(), CONFIG, ACTOR, NOON + MINUTE)
+    effects = incidents.assign(state, None, service(), CONFIG, ACTOR, NOON + MINUTE)
 
     assert (get_last_incident(effects).assigned_to, get_last_incident(effects).escalation_run) == (
         None,
@@ -164,7 +164,7 @@ def test_given_to_nobody_it_tells_nobody_who_need_not_hear_of_it(state):
 def test_another_policy_begins_its_chain_anew():
     config = build_config((0, "bob"))
     moved = build_incident_in(T).with_changes(escalation_policy=None)
-    effects = moves.change_policy(moved, 1, service(), config, ACTOR, NOON + MINUTE)
+    effects = incidents.change_policy(moved, 1, service(), config, ACTOR, NOON + MINUTE)
 
     assert get_last_incident(effects).escalation_run == 2
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
@@ -173,10 +173,10 @@ def test_another_policy_begins_its_chain_anew():
 def test_another_policy_assigns_what_nobody_has_acknowledged_to_its_own_people():
     config = build_config((0, "bob"))
 
-    pending_outcome = moves.change_policy(
+    pending_outcome = incidents.change_policy(
         build_incident_in(T).with_changes(escalation_policy=None), 1, service(), config, ACTOR, NOON
     )
-    taken = moves.change_policy(
+    taken = incidents.change_policy(
         build_incident_in(A).with_changes(escalation_policy=None, assigned_to=ALICE.row),
         1,
         service(),
@@ -193,7 +193,7 @@ def test_another_policy_assigns_what_nobody_has_acknowledged_to_its_own_people()
 
 def test_another_policy_takes_a_turn_of_its_own():
     config = replace(build_config((0, "alice", "bob"), round_robin=True), next_targets={1: 1})
-    effects = moves.change_policy(
+    effects = incidents.change_policy(
         build_incident_in(T).with_changes(escalation_policy=None), 1, service(), config, ACTOR, NOON
     )
 
@@ -201,7 +201,7 @@ def test_another_policy_takes_a_turn_of_its_own():
 
 
 def test_an_acknowledged_incident_can_be_handed_to_somebody_who_is_told():
-    effects = moves.assign(build_incident_in(A), BOB, service(), CONFIG, ACTOR, NOON + 2 * MINUTE)
+    effects = incidents.assign(build_incident_in(A), BOB, service(), CONFIG, ACTOR, NOON + 2 * MINUTE)
 
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
 
@@ -236,11 +236,13 @@ def list_logged(effects):
     ids=["triggered", "resolved", "acknowledged", "asleep already", "a child"],
 )
 def test_only_what_is_acknowledged_and_can_be_heard_is_put_to_sleep(state, against):
-    assert moves.check_snooze(state) == against
+    assert incidents.check_snooze(state) == against
 
 
 def test_a_sleep_is_silent_and_written_down():
-    effects = moves.snooze(build_incident_in(A), SNOOZED_UNTIL, service(), CONFIG, ACTOR, NOON + 2 * MINUTE)
+    effects = incidents.snooze(
+        build_incident_in(A), SNOOZED_UNTIL, service(), CONFIG, ACTOR, NOON + 2 * MINUTE
+    )
 
     assert (get_last_incident(effects).snoozed_at, get_last_incident(effects).snoozed_till) == (
         NOON + 2 * MINUTE,
@@ -253,13 +255,13 @@ def test_a_sleep_is_silent_and_written_down():
 
 
 ENDS = {
-    "triggered": lambda state: moves.change_status(state, T, service(), CONFIG, ACTOR, NOON, "because"),
-    "resolved": lambda state: moves.change_status(state, R, service(), CONFIG, ACTOR, NOON, "because"),
-    "assigned": lambda state: moves.assign(state, ALICE, service(), CONFIG, ACTOR, NOON),
-    "assigned to nobody": lambda state: moves.assign(state, None, service(), CONFIG, ACTOR, NOON),
-    "rerouted": lambda state: moves.change_policy(state, None, service(), CONFIG, ACTOR, NOON),
-    "woken": lambda state: moves.unsnooze(state, service(), CONFIG, ACTOR, NOON),
-    "merged": lambda state: moves.merge(incident(unique_id="p", row=9), [state], [], ACTOR, NOON),
+    "triggered": lambda state: incidents.change_status(state, T, service(), CONFIG, ACTOR, NOON, "because"),
+    "resolved": lambda state: incidents.change_status(state, R, service(), CONFIG, ACTOR, NOON, "because"),
+    "assigned": lambda state: incidents.assign(state, ALICE, service(), CONFIG, ACTOR, NOON),
+    "assigned to nobody": lambda state: incidents.assign(state, None, service(), CONFIG, ACTOR, NOON),
+    "rerouted": lambda state: incidents.change_policy(state, None, service(), CONFIG, ACTOR, NOON),
+    "woken": lambda state: incidents.unsnooze(state, service(), CONFIG, ACTOR, NOON),
+    "merged": lambda state: incidents.merge(incident(unique_id="p", row=9), [state], [], ACTOR, NOON),
 }
 
 
@@ -278,9 +280,9 @@ def test_what_a_sleep_put_off_is_not_all_over_at_once(how):
     later = NOON + 50 * MINUTE
     state = build_snoozed(assigned_to=BOB.row)
     effects = {
-        "assigned": lambda: moves.assign(state, ALICE, watched_service, CONFIG, ACTOR, later),
-        "assigned to nobody": lambda: moves.assign(state, None, watched_service, CONFIG, ACTOR, later),
-        "woken": lambda: moves.unsnooze(state, watched_service, CONFIG, ACTOR, later),
+        "assigned": lambda: incidents.assign(state, ALICE, watched_service, CONFIG, ACTOR, later),
+        "assigned to nobody": lambda: incidents.assign(state, None, watched_service, CONFIG, ACTOR, later),
+        "woken": lambda: incidents.unsnooze(state, watched_service, CONFIG, ACTOR, later),
     }[how]()
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
@@ -288,11 +290,11 @@ def test_what_a_sleep_put_off_is_not_all_over_at_once(how):
 
 
 def test_waking_what_is_awake_changes_nothing():
-    assert moves.unsnooze(build_incident_in(A), service(), CONFIG, ACTOR, NOON) == ()
+    assert incidents.unsnooze(build_incident_in(A), service(), CONFIG, ACTOR, NOON) == ()
 
 
 def test_a_reason_stands_in_the_history_of_what_was_handed_on():
-    effects = moves.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON, "knows databases")
+    effects = incidents.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON, "knows databases")
 
     reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
     assert reasons == ["assigned to Bob by Bob: knows databases"]
@@ -321,7 +323,7 @@ def build_child(number=1, **changes):
     ],
 )
 def test_only_open_incidents_that_stand_alone_are_merged(parent, children, against):
-    assert moves.check_merge(parent, children) == against
+    assert incidents.check_merge(parent, children) == against
 
 
 def get_last_reason(effects):
@@ -331,7 +333,7 @@ def get_last_reason(effects):
 
 
 def test_a_child_is_acknowledged_silent_and_gathers_nothing_more():
-    effects = moves.merge(PARENT, [build_child(collecting=True)], [], ACTOR, NOON)
+    effects = incidents.merge(PARENT, [build_child(collecting=True)], [], ACTOR, NOON)
 
     after = get_last_reason(effects)["child-1"]
     assert (after.status, after.parent, after.collecting) == (A, 9, False)
@@ -343,14 +345,14 @@ def test_a_child_is_acknowledged_silent_and_gathers_nothing_more():
 
 def test_who_had_a_child_keeps_it():
     before = build_child(status=A, acknowledged_date=NOON - MINUTE, assigned_to=ALICE.row)
-    after = get_last_reason(moves.merge(PARENT, [before], [], ACTOR, NOON))["child-1"]
+    after = get_last_reason(incidents.merge(PARENT, [before], [], ACTOR, NOON))["child-1"]
 
     assert (after.acknowledged_date, after.assigned_to) == (NOON - MINUTE, ALICE.row)
 
 
 def test_families_have_two_generations():
     of_child = build_child(2, status=R, parent=1)
-    effects = moves.merge(PARENT, [build_child()], [of_child], ACTOR, NOON)
+    effects = incidents.merge(PARENT, [build_child()], [of_child], ACTOR, NOON)
 
     assert {name: state.parent for name, state in get_last_reason(effects).items()} == {
         "child-1": 9,
@@ -361,7 +363,7 @@ def test_families_have_two_generations():
 
 def test_children_are_resolved_with_their_parent_and_those_that_were_before_are_left_alone():
     children = [build_child(1, status=A, parent=9), build_child(2, status=R, parent=9)]
-    effects = moves.change_status(PARENT, R, service(), CONFIG, ACTOR, NOON, "because", children)
+    effects = incidents.change_status(PARENT, R, service(), CONFIG, ACTOR, NOON, "because", children)
 
     assert {name: state.status for name, state in get_last_reason(effects).items()} == {
         "parent": R,
@@ -375,7 +377,7 @@ def test_children_are_resolved_with_their_parent_and_those_that_were_before_are_
 @pytest.mark.parametrize("to", [T, A])
 def test_acknowledging_or_triggering_a_parent_moves_no_child(to):
     parent = PARENT.with_changes(status=A if to is T else T)
-    effects = moves.change_status(
+    effects = incidents.change_status(
         parent, to, service(), CONFIG, ACTOR, NOON, "because", [build_child(status=A, parent=9)]
     )
 
@@ -385,14 +387,14 @@ def test_acknowledging_or_triggering_a_parent_moves_no_child(to):
 @pytest.mark.parametrize(("status", "to"), [(A, T), (R, T), (R, A)])
 def test_a_child_that_needs_somebody_again_stands_alone(status, to):
     before = build_incident_in(status).with_changes(parent=9)
-    effects = moves.change_status(before, to, service(), CONFIG, ACTOR, NOON, "because")
+    effects = incidents.change_status(before, to, service(), CONFIG, ACTOR, NOON, "because")
 
     assert get_last_incident(effects).parent is None
     assert "unmerged" in list_logged(effects)
 
 
 def test_a_child_that_is_resolved_alone_stays_one():
-    effects = moves.change_status(
+    effects = incidents.change_status(
         build_incident_in(A).with_changes(parent=9), R, service(), CONFIG, ACTOR, NOON, "because"
     )
 
@@ -404,7 +406,7 @@ def test_a_child_that_is_resolved_alone_stays_one():
 def test_unmerged_it_is_what_it_was_and_its_time_outs_have_their_whole_time(status):
     watched_service = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     later = NOON + 60 * MINUTE
-    effects = moves.unmerge(
+    effects = incidents.unmerge(
         build_incident_in(status).with_changes(parent=9), PARENT, watched_service, CONFIG, ACTOR, later
     )
 
@@ -425,13 +427,13 @@ SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION = (
     NotificationKind.SLA_RESOLVE,
 )
 BOB_NOTIFIED = build_incident_in(T).with_changes(assigned_to=BOB.row, escalating=False)
-UNASSIGNED = moves.assign(BOB_NOTIFIED, None, service(), CONFIG, ACTOR, NOON)
+UNASSIGNED = incidents.assign(BOB_NOTIFIED, None, service(), CONFIG, ACTOR, NOON)
 
 
 def build_assigned_to_bob(*steps, bob=BOB):
     """Of another policy, with these steps."""
     context = (service(), build_config(*steps, people=(ALICE, bob, CHARLIE)), ACTOR, NOON)
-    return moves.change_policy(
+    return incidents.change_policy(
         BOB_NOTIFIED.with_changes(escalation_policy=None), 1, *context, keep_assignee=True
     )
 
@@ -450,19 +452,20 @@ STILL_NOTIFIED_BY_FORWARDING = build_assigned_to_bob((0, "bob"), bob=FORWARDED)
         (move(T, A), {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION}),
         (move(T, R), {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION,
         SLA_RESOLVE_NOTIFICATION}),
-        (moves.assign(build_incident_in(T), ALICE, service(), CONFIG, ACTOR, NOON), ESCALATION_NOTIFICATION),
+        (incidents.assign(build_incident_in(T), ALICE, service(), CONFIG, ACTOR, NOON),
+         ESCALATION_NOTIFICATION),
         (UNASSIGNED, {NotificationKind.ASSIGNMENT}),
-        (moves.change_policy(build_incident_in(T), None, service(), CONFIG, ACTOR, NOON),
+        (incidents.change_policy(build_incident_in(T), None, service(), CONFIG, ACTOR, NOON),
         ESCALATION_NOTIFICATION), (STILL_NOTIFIED, ESCALATION_NOTIFICATION - {NotificationKind.ASSIGNMENT}),
         (STILL_NOTIFIED_BY_STEP, ESCALATION_NOTIFICATION),
         (STILL_NOTIFIED_BY_FORWARDING, ESCALATION_NOTIFICATION),
-        (moves.snooze(build_incident_in(A), NOON + MINUTE, service(), CONFIG, ACTOR, NOON),
+        (incidents.snooze(build_incident_in(A), NOON + MINUTE, service(), CONFIG, ACTOR, NOON),
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}),
-        (moves.merge(PARENT, [build_incident_in(T)], [], ACTOR, NOON), {*ESCALATION_NOTIFICATION,
+        (incidents.merge(PARENT, [build_incident_in(T)], [], ACTOR, NOON), {*ESCALATION_NOTIFICATION,
         RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
-        (moves.change_sla(build_incident_in(T), 2, service(), CONFIG, NOON, "because"),
+        (incidents.change_sla(build_incident_in(T), 2, service(), CONFIG, NOON, "because"),
         {SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
-        (moves.change_urgency(build_incident_in(T), Urgency.LOW, [], ACTOR, NOON),
+        (incidents.change_urgency(build_incident_in(T), Urgency.LOW, [], ACTOR, NOON),
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}), (move(A, T), set()),
     ],
     ids=[

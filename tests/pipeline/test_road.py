@@ -6,9 +6,9 @@ import pytest
 
 from models.domain.effects import EntityState
 from models.domain.enums import AlertType, RuleAction, WorkState
-from pipeline.road import AlertInProgress, build_event, parse_options, run_stages
-from pipeline.rulesets import RuleSet
-from pipeline.state import LaneState, PastIncident
+from pipeline.lane_state import LaneState, PastIncident
+from pipeline.rules.rulesets import RuleSet
+from pipeline.run_stages import AlertInProgress, build_event, parse_options, run_stages
 from pipeline.topology import build_segments
 from tests.facts import MINUTE, NOON, alert, incident, lane
 from tests.rules import action, rule_facts, var

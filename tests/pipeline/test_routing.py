@@ -5,8 +5,8 @@ import json
 import pytest
 
 from models.domain.enums import AlertType, WorkState
-from pipeline import routing
-from pipeline.routing import CompiledRouter, RouterRequest
+from pipeline import router
+from pipeline.router import CompiledRouter, RouterRequest
 from pipeline.sources.body import BadBody
 from tests.facts import NOON
 from tests.rules import SUPPRESS, equals, route_to, router_facts, router_rule, target, var
@@ -230,11 +230,11 @@ def test_no_history_is_known_to_a_router():
 @pytest.mark.parametrize("source", ["prometheus", "generic"])
 def test_a_body_becomes_no_endless_number_of_alerts(monkeypatch, source):
     """A generic form of 120 kB is read by each of 25 targets as 40,000 alerts."""
-    monkeypatch.setattr(routing, "MAX_EVENTS", 3)
+    monkeypatch.setattr(router, "MAX_EVENTS", 3)
     two = {"ten": target(10, source="prometheus")}
 
     assert len(routed(router_rule(*route_to("nine")), body=GROUP, source=source)) == 2
-    with pytest.raises(routing.TooManyAlerts):
+    with pytest.raises(router.TooManyAlerts):
         routed(router_rule(*route_to("nine", "ten")), body=GROUP, source=source, **two)
 
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.domain.enums import AlertType, RuleAction, RuleType, Urgency
-from pipeline import rulesets
-from pipeline.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
+from pipeline.rules import rulesets
+from pipeline.rules.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
 from tests.facts import NOON, alert, lane
 from tests.pipeline.test_conditions_index import LOGIC
 from tests.rules import action, equals, rule_facts, var

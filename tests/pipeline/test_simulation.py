@@ -8,10 +8,10 @@ import pytest
 from models.domain.effects import EntityState, NotificationState
 from models.domain.enums import AlertType, IncidentStatus, NotificationKind, RuleAction, ServiceStatus
 from models.domain.facts import ForwardingFacts, WindowFacts
-from pipeline.course import MAX_SIMULATED_EVENTS, SimulatedKind
-from pipeline.rulesets import RuleSet
-from pipeline.simulation import simulate
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
+from pipeline.rules.rulesets import RuleSet
+from pipeline.simulation.engine import MAX_SIMULATED_EVENTS, SimulatedKind
+from pipeline.simulation.simulate import simulate
 from schedules.timers import expected
 from tests.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, build_config, incident, lane
 from tests.rules import action, rule_facts

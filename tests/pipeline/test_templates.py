@@ -2,7 +2,7 @@
 
 import pytest
 
-from pipeline.templates import MAX_PLACEHOLDERS, MAX_RESULT_LENGTH, render
+from pipeline.rules.templates import MAX_PLACEHOLDERS, MAX_RESULT_LENGTH, render
 
 FIELDS = {
     "message": "Disk full",

@@ -3,8 +3,8 @@
 import pytest
 
 from models.domain.facts import Reference, References
-from pipeline import wishes
-from pipeline.actions import MAX_TAGS
+from pipeline.rules import requested_options
+from pipeline.rules.actions import MAX_TAGS
 from tests.facts import alert
 
 KNOWN = References(
@@ -16,7 +16,7 @@ KNOWN = References(
 
 
 def planned(**requested):
-    changed, expected_reason = wishes.apply_requested(alert(requested_options=requested), KNOWN)
+    changed, expected_reason = requested_options.apply_requested(alert(requested_options=requested), KNOWN)
     return changed.options, expected_reason
 
 

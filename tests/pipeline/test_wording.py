@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from models.domain.enums import AlertType, Urgency
-from pipeline.wording import (
+from pipeline.messages import (
     MAX_LISTED,
     IncidentSummary,
     InvitationDetails,

@@ -14,7 +14,7 @@ from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
 from models.tables.users import NotificationRule
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
@@ -56,11 +56,11 @@ def test_who_was_asked_to_help_is_told_whoever_has_it(timeline, world, apply_act
         asked = request_responders(found.incident, [call], found.config, ALICE, timeline.now)
         apply(ChangeSet(effects=list(asked)), {found.incident.unique_id: timeline.incident().id})
     if to == "a person":
-        apply_action(moves.assign, get_person(world.charlie))
+        apply_action(incidents.assign, get_person(world.charlie))
     elif to == "nobody":
-        apply_action(moves.assign, None)
+        apply_action(incidents.assign, None)
     else:
-        apply_action(moves.change_policy, other_policy.id, policies=[other_policy.id])
+        apply_action(incidents.change_policy, other_policy.id, policies=[other_policy.id])
     timeline.after(minutes=4)
     list_notified(timeline)
 
@@ -71,11 +71,11 @@ def test_who_was_asked_to_help_is_told_whoever_has_it(timeline, world, apply_act
 def test_who_keeps_what_goes_to_another_policy_is_told_of_it(timeline, world, apply_action, other_policy):
     delay_notifications(world, world.charlie, 5)
     timeline.alert("Disk full")
-    apply_action(moves.assign, get_person(world.charlie))
+    apply_action(incidents.assign, get_person(world.charlie))
     timeline.after(minutes=1)
     assert list_notified(timeline) == ["alice"]
 
-    apply_action(moves.change_policy, other_policy.id, policies=[other_policy.id], keep_assignee=True)
+    apply_action(incidents.change_policy, other_policy.id, policies=[other_policy.id], keep_assignee=True)
     timeline.after(minutes=30)
     assert timeline.incident().assigned_to == world.charlie
     assert list_notified(timeline) == ["alice", "charlie"]
@@ -85,11 +85,11 @@ def test_what_is_taken_from_somebody_and_given_to_nobody_begins_its_chain_anew(t
     delay_notifications(world, world.charlie, 5)
     set_policy(world, (0, world.alice), (10, world.bob))
     timeline.alert("Disk full")
-    apply_action(moves.assign, get_person(world.charlie))
+    apply_action(incidents.assign, get_person(world.charlie))
     timeline.after(minutes=1)
     assert list_notified(timeline) == ["alice"]
 
-    apply_action(moves.assign, None)
+    apply_action(incidents.assign, None)
     timeline.after(minutes=30)
     assert list_notified(timeline) == ["alice", "bob"]
     timeline.after(minutes=600)
@@ -167,11 +167,13 @@ def test_nothing_that_leaves_an_incident_open_makes_it_younger(
             timeline.alert("on it", "acknowledged")
         elif action == "re-routed":
             apply_action(
-                moves.change_policy, (other_policy, world.policy)[place % 2].id, policies=[other_policy.id]
+                incidents.change_policy,
+                (other_policy, world.policy)[place % 2].id,
+                policies=[other_policy.id],
             )
         else:
-            apply_action(moves.assign, get_person(world.charlie))
-            apply_action(moves.assign, None if action == "assigned to nobody" else get_person(world.bob))
+            apply_action(incidents.assign, get_person(world.charlie))
+            apply_action(incidents.assign, None if action == "assigned to nobody" else get_person(world.bob))
 
     timeline.after(minutes=5, seconds=59)
     assert timeline.incident().status in (T, A)
@@ -183,7 +185,7 @@ def test_woken_it_has_its_whole_time_again(timeline, apply_action, resolving):
     """Triggered by the end of its sleep, it is not over in the next moment."""
     timeline.alert("Disk full")
     timeline.alert("on it", "acknowledged")
-    apply_action(moves.snooze, timeline.now + 59 * MINUTE)
+    apply_action(incidents.snooze, timeline.now + 59 * MINUTE)
     timeline.after(minutes=118)
     assert timeline.incident().status == T
 

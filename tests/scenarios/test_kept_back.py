@@ -13,7 +13,7 @@ from models.tables.events import Event
 from models.tables.incidents import Incident
 from models.tables.services import Integration
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from pipeline.sources import heartbeat
 from pipeline.topology import build_segments
 from tests.alerts import accept
@@ -129,13 +129,13 @@ def move(timeline, incident, to):
     with store().write_transaction():
         found = lock_incident(incident.id)
         context = (found.service, found.config, ALICE, timeline.now, "done", found.children)
-        apply(ChangeSet(effects=list(moves.change_status(found.incident, to, *context))))
+        apply(ChangeSet(effects=list(incidents.change_status(found.incident, to, *context))))
 
 
 def merge(timeline, parent, child):
     with store().write_transaction():
         found = lock_with_children([parent.id, child.id]).incidents
-        merged = moves.merge(found[parent.id], [found[child.id]], (), ALICE, timeline.now)
+        merged = incidents.merge(found[parent.id], [found[child.id]], (), ALICE, timeline.now)
         apply(ChangeSet(effects=list(merged)), {one.unique_id: one.row for one in found.values()})
 
 

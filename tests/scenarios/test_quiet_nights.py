@@ -9,7 +9,7 @@ from models.store.base import store
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from tests.workers.test_timers import MINUTE, set_policy
 
 ALICE = Actor(ActorKind.USER, "Alice")
@@ -43,7 +43,7 @@ def test_an_alarm_that_was_put_off_until_the_morning_rings_in_the_morning(
     timeline.alert("Disk full on db1")
     timeline.after(minutes=5)
     timeline.alert("on it", "acknowledged")
-    apply_action(moves.snooze, timeline.now + 480 * MINUTE)
+    apply_action(incidents.snooze, timeline.now + 480 * MINUTE)
     assert list_notified(timeline) == ["alice"]
 
     timeline.alert("Disk full on db1")
@@ -59,7 +59,7 @@ def test_an_alarm_that_was_put_off_until_the_morning_rings_in_the_morning(
 def test_an_alarm_that_ends_in_its_sleep_rings_no_more(timeline, world, apply_action):
     timeline.alert("Disk full on db1")
     timeline.alert("on it", "acknowledged")
-    apply_action(moves.snooze, timeline.now + 60 * MINUTE)
+    apply_action(incidents.snooze, timeline.now + 60 * MINUTE)
     timeline.after(minutes=30)
     timeline.alert("Disk full on db1", "resolved")
     timeline.after(hours=5)
@@ -71,9 +71,9 @@ def test_a_sleeper_that_was_woken_is_not_forgotten(timeline, world, apply_action
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     timeline.alert("Disk full on db1")
     timeline.alert("on it", "acknowledged")
-    apply_action(moves.snooze, timeline.now + 60 * MINUTE)
+    apply_action(incidents.snooze, timeline.now + 60 * MINUTE)
     timeline.after(minutes=30)
-    apply_action(moves.unsnooze)
+    apply_action(incidents.unsnooze)
     assert list_notified(timeline) == ["alice"]
 
     timeline.after(minutes=14)
@@ -91,7 +91,7 @@ def test_a_storm_made_one_incident_keeps_nobody_awake_but_for_what_is_new(timeli
     with store().write_transaction():
         found = lock_with_children([row.id for row in (first, *other_incidents)])
         states = list(found.incidents.values())
-        effects = moves.merge(states[0], states[1:], [], ALICE, timeline.now)
+        effects = incidents.merge(states[0], states[1:], [], ALICE, timeline.now)
         apply(ChangeSet(effects=list(effects)), {first.unique_id: first.id})
 
     timeline.after(minutes=10)

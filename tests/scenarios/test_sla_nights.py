@@ -18,7 +18,7 @@ from models.tables.teams import Sla, TeamMember
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod, NotificationRule
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from tests.alerts import accept
 from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
@@ -103,7 +103,7 @@ def list_pending_timers(kind="sla_"):
 
 
 def move_to(apply_action, status):
-    apply_action(moves.change_status, status, reason="because")
+    apply_action(incidents.change_status, status, reason="because")
 
 
 def set_sla(timeline, one):
@@ -112,7 +112,7 @@ def set_sla(timeline, one):
         found = lock_incident(timeline.incident().id, slas=[one.id] if one else [])
         new = one.id if one else None
         context = (found.service, found.config, timeline.now, "sla changed by Alice")
-        apply(ChangeSet(effects=list(moves.change_sla(found.incident, new, *context))))
+        apply(ChangeSet(effects=list(incidents.change_sla(found.incident, new, *context))))
 
 
 def test_nobody_answers_and_nobody_ends_it(timeline, gold):
@@ -219,10 +219,10 @@ def test_what_does_not_concern_a_promise_does_not_touch_it(timeline, gold, apply
     assert list_sla_mails(timeline) == [("bob", SOON)]
 
     person = lock_incident(timeline.incident().id).config.people[world.alice.username]
-    apply_action(moves.assign, None)
-    apply_action(moves.assign, person)
-    apply_action(moves.change_policy, None)
-    apply_action(moves.change_policy, world.policy.id)
+    apply_action(incidents.assign, None)
+    apply_action(incidents.assign, person)
+    apply_action(incidents.change_policy, None)
+    apply_action(incidents.change_policy, world.policy.id)
     timeline.after(minutes=2, seconds=59)
     assert list_sla_mails(timeline) == []
     timeline.after(seconds=1)
@@ -232,7 +232,7 @@ def test_what_does_not_concern_a_promise_does_not_touch_it(timeline, gold, apply
 def test_a_sleeper_is_woken_by_nothing_but_what_was_promised(timeline, gold, apply_action):
     timeline.alert("Disk full on db1")
     timeline.alert("on it", "acknowledged")
-    apply_action(moves.snooze, timeline.now + 600 * MINUTE)
+    apply_action(incidents.snooze, timeline.now + 600 * MINUTE)
     timeline.after(minutes=70)
 
     assert list_sla_mails(timeline) == [("charlie", END_SOON), ("charlie", LEFT_OPEN)]
@@ -245,9 +245,9 @@ def merge(timeline, *, apart=False):
         found, parent = lock_incident(second.id), lock_incident(first.id)
         if apart:
             context = (found.service, found.config, ALICE, timeline.now)
-            effects = moves.unmerge(found.incident, parent.incident, *context)
+            effects = incidents.unmerge(found.incident, parent.incident, *context)
         else:
-            effects = moves.merge(parent.incident, [found.incident], [], ALICE, timeline.now)
+            effects = incidents.merge(parent.incident, [found.incident], [], ALICE, timeline.now)
         rows = {row.unique_id: row.id for row in (first, second)}
         apply(ChangeSet(effects=list(effects)), rows)
 
@@ -547,9 +547,11 @@ def test_who_hands_it_on_and_ends_it_in_one_go_voids_all(timeline, gold, world):
     with store().write_transaction():
         found = lock_incident(timeline.incident().id)
         context = (found.service, found.config, ALICE, timeline.now)
-        effects = moves.assign(found.incident, None, *context)
-        effects += moves.change_policy(moves.get_saved(found.incident, effects), None, *context)
-        effects += moves.change_status(moves.get_saved(found.incident, effects), R, *context, "because")
+        effects = incidents.assign(found.incident, None, *context)
+        effects += incidents.change_policy(incidents.get_saved(found.incident, effects), None, *context)
+        effects += incidents.change_status(
+            incidents.get_saved(found.incident, effects), R, *context, "because"
+        )
         apply(ChangeSet(effects=list(effects)))
     timeline._run_due()
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.domain.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncident
 from models.domain.enums import ActorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
-from pipeline import moves
+from pipeline import incidents
 from pipeline.incidents import timers
 from schedules.timers.expected import get_expected_timers
 from tests.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
@@ -108,17 +108,21 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it():
 
 
 def snooze(state, now):
-    if moves.check_snooze(state):
+    if incidents.check_snooze(state):
         return ()
-    return moves.snooze(state, now + 20 * MINUTE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+    return incidents.snooze(state, now + 20 * MINUTE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
 
 
 def merge(state, now):
-    return () if moves.check_merge(PARENT, [state]) else moves.merge(PARENT, [state], [], ACTOR, now)
+    return () if incidents.check_merge(PARENT, [state]) else incidents.merge(PARENT, [state], [], ACTOR, now)
 
 
 def unmerge(state, now):
-    return () if state.parent is None else moves.unmerge(state, PARENT, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+    return (
+        ()
+        if state.parent is None
+        else incidents.unmerge(state, PARENT, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+    )
 
 
 def fire(pending, state, now):
@@ -126,7 +130,7 @@ def fire(pending, state, now):
     effects, done = (), set()
     for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
-            found = IncidentContext(moves.get_saved(state, effects), SERVICE, CONFIG_WITH_SLAS)
+            found = IncidentContext(incidents.get_saved(state, effects), SERVICE, CONFIG_WITH_SLAS)
             outcome, more = timers.decide(timer.kind, found, now, timer.key)
             effects += more
             done |= {timer.key} if outcome.startswith(FIRED_ONCE) else set()
@@ -134,23 +138,27 @@ def fire(pending, state, now):
 
 
 def change_sla_to(row):
-    return lambda state, now: moves.change_sla(state, row, SERVICE, CONFIG_WITH_SLAS, now, "because")
+    return lambda state, now: incidents.change_sla(state, row, SERVICE, CONFIG_WITH_SLAS, now, "because")
 
 
 def move_to(to):
-    return lambda state, now: moves.change_status(state, to, SERVICE, CONFIG_WITH_SLAS, ACTOR, now, "because")
+    return lambda state, now: incidents.change_status(
+        state, to, SERVICE, CONFIG_WITH_SLAS, ACTOR, now, "because"
+    )
 
 
 ACTIONS = {
     "trigger": move_to(T),
     "acknowledge": move_to(A),
     "resolve": move_to(R),
-    "to alice": lambda state, now: moves.assign(state, ALICE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
-    "to nobody": lambda state, now: moves.assign(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
-    "by the policy": lambda state, now: moves.change_policy(state, 1, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
-    "by none": lambda state, now: moves.change_policy(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "to alice": lambda state, now: incidents.assign(state, ALICE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "to nobody": lambda state, now: incidents.assign(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "by the policy": lambda state, now: incidents.change_policy(
+        state, 1, SERVICE, CONFIG_WITH_SLAS, ACTOR, now
+    ),
+    "by none": lambda state, now: incidents.change_policy(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
     "snooze": snooze,
-    "wake": lambda state, now: moves.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "wake": lambda state, now: incidents.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
     "merge": merge,
     "unmerge": unmerge,
     "to gold": change_sla_to(1),
@@ -174,7 +182,7 @@ def test_after_any_moves_exactly_the_wanted_timers_wait(actions):
             done |= fired
         else:
             effects = ACTIONS[name](state, now)
-        state = moves.get_saved(state, effects)
+        state = incidents.get_saved(state, effects)
         for reconcile in effects:
             if isinstance(reconcile, ReconcileTimers) and reconcile.incident == state.unique_id:
                 pending = set(reconcile.expected)
@@ -198,7 +206,7 @@ def test_what_is_open_and_no_child_is_never_forgotten(actions):
             name,
             lambda state, now: fire(get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS), state, now)[0],
         )
-        state = moves.get_saved(state, move(state, now))
+        state = incidents.get_saved(state, move(state, now))
         if state.is_open and state.parent is None:
             assert list_kinds(state) >= {TimerKind.AUTO_RESOLVE}
         if state.status is A and state.parent is None:

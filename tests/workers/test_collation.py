@@ -17,7 +17,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents as moves
 from tests.alerts import accept
 from tests.histories import run_together
 from workers import road

@@ -16,7 +16,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Attempt, Message, Notification
 from models.tables.users import ContactMethod, NotificationRule
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from runtime.settings import load
 from tests.alerts import accept
 from tests.relays import hang, relay, start_silent_server
@@ -68,7 +68,7 @@ def move(incident, to, user, now):
     with deliver.store().write_transaction():
         found = lock_incident(incident.id)
         actor = Actor(ActorKind.USER, user.first_name, user=user.id)
-        effects = moves.change_status(
+        effects = incidents.change_status(
             found.incident, to, found.service, found.config, actor, now, "asked for"
         )
         apply(ChangeSet(effects=list(effects)))
@@ -79,7 +79,7 @@ def assign(incident, person, by, now):
         found = lock_incident(incident.id)
         whom = load_people([person.username])[person.username]
         actor = Actor(ActorKind.USER, by.first_name, user=by.id)
-        effects = moves.assign(found.incident, whom, found.service, found.config, actor, now)
+        effects = incidents.assign(found.incident, whom, found.service, found.config, actor, now)
         apply(ChangeSet(effects=list(effects)))
 
 

@@ -18,7 +18,7 @@ from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.tables.timers import Timer
 from models.write.apply import apply
-from pipeline import moves
+from pipeline import incidents
 from tests import stores
 from tests.alerts import accept, list_rows
 from tests.histories import ProcessingMode, patch_processing
@@ -54,8 +54,8 @@ def merge(parent, *children, at):
     with store().write_transaction():
         found = lock_with_children([parent, *children])
         states = [found.incidents[row] for row in (parent, *children)]
-        assert moves.check_merge(states[0], states[1:]) is None
-        effects = moves.merge(states[0], states[1:], [], ALICE, at)
+        assert incidents.check_merge(states[0], states[1:]) is None
+        effects = incidents.merge(states[0], states[1:], [], ALICE, at)
         apply(ChangeSet(effects=list(effects)), {states[0].unique_id: parent})
 
 
@@ -186,7 +186,7 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it(parent_with
     Service.update(auto_resolve_timeout=600).where(Service.id == parent_with_children[0].service_id).execute()
     with store().write_transaction():
         found = lock_incident(parent_with_children[0].id)
-        timer_effects = moves.save_with_timers(found.incident, found.service, found.config, now)
+        timer_effects = incidents.save_with_timers(found.incident, found.service, found.config, now)
         apply(ChangeSet(effects=list(timer_effects)))
     timers.fire_due(now + 11 * MINUTE)
 

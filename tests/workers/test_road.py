@@ -18,7 +18,7 @@ from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer
 from models.tables.users import NotificationRule
-from pipeline import unreadable
+from pipeline.stages import dead_letter as unreadable
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.alerts import accept, list_rows

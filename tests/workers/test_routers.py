@@ -12,7 +12,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.routers import RouterRule
 from models.tables.services import Integration
-from pipeline.routing import CompiledRouter
+from pipeline.router import CompiledRouter
 from tests.models.test_indexes import list_scans
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals
 from workers import road, routing
@@ -243,7 +243,7 @@ def test_the_first_target_that_the_rules_name_tells_of_poison(
 def test_what_would_become_too_many_alerts_is_set_aside_and_told(
     world, now, router, far_integration, monkeypatch
 ):
-    monkeypatch.setattr("pipeline.routing.MAX_EVENTS", 1)
+    monkeypatch.setattr("pipeline.router.MAX_EVENTS", 1)
     add_router_rule(router, far_integration, world.integration)
     send(router, now)
     run_lanes()

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 from models.domain.effects import EventState, IncidentState, NotificationState
 from pipeline.alert import Alert
-from pipeline.course import MAX_SIMULATED_EVENTS, SimulatedEvent, SimulationEngine
-from pipeline.road import AlertInProgress
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
+from pipeline.run_stages import AlertInProgress
+from pipeline.simulation.engine import MAX_SIMULATED_EVENTS, SimulatedEvent, SimulationEngine
 
 MAX_DURATION = timedelta(days=31)
 

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from models.domain.enums import AlertType, Urgency
-from pipeline.conditions.bad import quote
+from pipeline.rules.conditions.bad import quote
 
 Reader = Callable[[Any], Any]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from models.domain.facts import Reference, References
-from pipeline.actions import MAX_TAGS, find_reference
 from pipeline.alert import Alert
+from pipeline.rules.actions import MAX_TAGS, find_reference
 
 
 def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:

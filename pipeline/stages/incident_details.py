@@ -14,10 +14,10 @@ from models.domain.effects import (
     RecordLog,
 )
 from models.domain.facts import Reference
-from pipeline import identity, moves
+from pipeline import identity, incidents
 from pipeline.alert import Alert, get_actor
+from pipeline.lane_state import LaneState
 from pipeline.sources.cleaning import clean_line
-from pipeline.state import LaneState
 from schedules.escalation.responders import ResponderRequest, request_responders
 
 # A task's title is the first line of what a rule says.
@@ -50,7 +50,7 @@ def _assign_roles(alert: Alert, incident: str, state: LaneState, now: datetime) 
         if row in roles and person is not None and state.roles.get((incident, row)) != person.row:
             holder = Reference(person.row, person.name)
             unique_id = identity.make_assignment_id(incident, row)
-            yield from moves.assign_role(incident, unique_id, roles[row], holder, get_actor(alert), now)
+            yield from incidents.assign_role(incident, unique_id, roles[row], holder, get_actor(alert), now)
 
 
 def _request_responders(

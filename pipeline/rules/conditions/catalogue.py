@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.conditions import literals
+from pipeline.rules.conditions import literals
 
 Logic = Any
 Build = Callable[[Logic, Sequence[Any]], Logic]

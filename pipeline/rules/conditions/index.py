@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pipeline.conditions.catalogue import FIELDS, Logic
-from pipeline.conditions.codes import get_variable
-from pipeline.conditions.rule import CompiledCondition
-from pipeline.conditions.subject import Subject, Variable, get_canonical_name, is_search, read_variable
+from pipeline.rules.conditions.catalogue import FIELDS, Logic
+from pipeline.rules.conditions.codes import get_variable
+from pipeline.rules.conditions.rule import CompiledCondition
+from pipeline.rules.conditions.subject import Subject, Variable, get_canonical_name, is_search, read_variable
 
 
 @dataclass(frozen=True, slots=True)

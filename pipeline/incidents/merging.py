@@ -6,8 +6,7 @@ from datetime import datetime
 from models.domain.effects import Actor, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus
 from models.domain.facts import OnCallConfig, ServiceFacts
-from pipeline.moves.answers import change_status
-from pipeline.moves.chain import (
+from pipeline.incidents.escalation_run import (
     EMPTY_CONFIG,
     clear_snooze,
     detach,
@@ -15,6 +14,7 @@ from pipeline.moves.chain import (
     get_saved,
     save_with_timers,
 )
+from pipeline.incidents.status import change_status
 
 
 def check_merge(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:

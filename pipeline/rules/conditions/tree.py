@@ -8,10 +8,10 @@ note says so. A group without children is true; a rule that nobody filled in is 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline import paths
-from pipeline.conditions import catalogue, literals, patterns
-from pipeline.conditions.bad import BadRule, quote
-from pipeline.conditions.catalogue import Logic, Operator
+from pipeline.rules import paths
+from pipeline.rules.conditions import catalogue, literals, patterns
+from pipeline.rules.conditions.bad import BadRule, quote
+from pipeline.rules.conditions.catalogue import Logic, Operator
 
 GROUP, RULE = "group", "rule"
 MAX_DEPTH = 32

@@ -27,7 +27,7 @@ from models.domain.effects import (
 )
 from models.domain.facts import LaneFacts, PolicyFacts
 from pipeline.alert import Alert
-from pipeline.rulesets import RuleSet
+from pipeline.rules.rulesets import RuleSet
 
 EntityKey = tuple[int, str]
 # An incident's unique_id, and the row of the person or of the policy that was asked to help with it.

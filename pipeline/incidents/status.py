@@ -14,7 +14,7 @@ from models.domain.effects import (
 )
 from models.domain.enums import SLA_KINDS, IncidentStatus, NotificationKind
 from models.domain.facts import OnCallConfig, ServiceFacts
-from pipeline.moves.chain import (
+from pipeline.incidents.escalation_run import (
     EMPTY_CONFIG,
     clear_snooze,
     end_snooze,

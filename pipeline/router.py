@@ -13,10 +13,10 @@ from typing import Any
 from models.domain.effects import EventState
 from models.domain.enums import RouterAction, Urgency
 from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
-from pipeline import rulesets
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.conditions import Subject, build_subject
-from pipeline.road import AlertInProgress, build_event
+from pipeline.rules import rulesets
+from pipeline.rules.conditions import Subject, build_subject
+from pipeline.run_stages import AlertInProgress, build_event
 from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from pipeline.stages.normalize import build_alert, describe_alert

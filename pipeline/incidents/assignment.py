@@ -15,7 +15,12 @@ from models.domain.effects import (
 )
 from models.domain.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
 from models.domain.facts import NotificationFacts, OnCallConfig, PersonFacts, Reference, ServiceFacts
-from pipeline.moves.chain import end_snooze, restart_escalation, save_with_timers, start_escalation
+from pipeline.incidents.escalation_run import (
+    end_snooze,
+    restart_escalation,
+    save_with_timers,
+    start_escalation,
+)
 from schedules.escalation.notifications import (
     build_notifications,
     get_recipient,

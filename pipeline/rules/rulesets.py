@@ -14,9 +14,9 @@ import msgspec
 
 from models.domain.enums import AlertConditionType, RuleAction, RuleType
 from models.domain.facts import AlertRuleFacts, LaneFacts
-from pipeline import actions
 from pipeline.alert import Alert
-from pipeline.conditions import (
+from pipeline.rules import actions
+from pipeline.rules.conditions import (
     HISTORY,
     NEVER,
     BadRule,

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from pipeline.conditions import engine, patterns
-from pipeline.conditions.bad import BadRule
+from pipeline.rules.conditions import engine, patterns
+from pipeline.rules.conditions.bad import BadRule
 
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32

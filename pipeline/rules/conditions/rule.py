@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from pipeline import paths
-from pipeline.conditions import codes, engine, guards, tree
-from pipeline.conditions.bad import BadRule
-from pipeline.conditions.catalogue import Logic
-from pipeline.conditions.subject import HISTORY, Picker, Subject, get_canonical_name
+from pipeline.rules import paths
+from pipeline.rules.conditions import codes, engine, guards, tree
+from pipeline.rules.conditions.bad import BadRule
+from pipeline.rules.conditions.catalogue import Logic
+from pipeline.rules.conditions.subject import HISTORY, Picker, Subject, get_canonical_name
 
 # Each may walk the whole payload: measured 3 ms for one that makes text of half a megabyte.
 MAX_SEARCHES = 100

@@ -25,10 +25,10 @@ from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
 from pipeline.incidents import timers as due
-from pipeline.road import AlertInProgress, parse_options, run_stages
-from pipeline.rulesets import Interrupted
+from pipeline.lane_state import LaneState
+from pipeline.rules.rulesets import Interrupted
+from pipeline.run_stages import AlertInProgress, parse_options, run_stages
 from pipeline.stages import dedupe
-from pipeline.state import LaneState
 from pipeline.topology import AFTER_MAINTENANCE, build_segments
 from schedules.escalation.notifications import get_cancel_reason
 from schedules.maintenance import find_in_force

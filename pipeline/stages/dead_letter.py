@@ -4,9 +4,9 @@ from datetime import datetime
 
 from models.domain.effects import Actor, ChangeSet, Effect, IncidentState, SaveEntity
 from models.domain.enums import ActorKind, IncidentStatus, Urgency
-from pipeline import identity, moves
+from pipeline import identity, incidents
 from pipeline.alert import Alert, ParsedAlert, get_actor
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
 from schedules.escalation import targets
 
 ENTITY_ID = "tocsin:dead_letter"
@@ -94,8 +94,8 @@ def _open_incident(
     incident: IncidentState, actor: Actor, state: LaneState, now: datetime, *extra: Effect
 ) -> ChangeSet:
     service = state.facts.service
-    opened = moves.open_incident(
+    opened = incidents.open_incident(
         incident, actor, now, "an alert was set aside", templates=[service.task_template]
     )
-    started = moves.start_escalation(incident, service, state.facts.config, actor, now)
+    started = incidents.start_escalation(incident, service, state.facts.config, actor, now)
     return ChangeSet(effects=[*opened, *extra, *started])

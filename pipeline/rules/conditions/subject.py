@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from models.domain.enums import Urgency
-from pipeline import paths
 from pipeline.alert import Alert
-from pipeline.conditions import catalogue
+from pipeline.rules import paths
+from pipeline.rules.conditions import catalogue
 
 Subject = Mapping[str, Any]
 

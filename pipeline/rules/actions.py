@@ -11,10 +11,11 @@ from typing import Any
 
 from models.domain.enums import AlertType, RuleAction, Urgency
 from models.domain.facts import LaneFacts, Reference
-from pipeline import identity, templates
+from pipeline import identity
 from pipeline.alert import Alert
-from pipeline.conditions import Subject
-from pipeline.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
+from pipeline.rules import templates
+from pipeline.rules.conditions import Subject
+from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
 from schedules.escalation.targets import get_people_on_call
 

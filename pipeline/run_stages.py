@@ -8,7 +8,7 @@ from models.domain.effects import ChangeSet, EventState
 from models.domain.enums import Urgency, WorkState
 from models.domain.facts import Reference, References
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
-from pipeline.state import LaneState
+from pipeline.lane_state import LaneState
 from pipeline.topology import Segment, Stage
 
 

@@ -6,9 +6,9 @@ form that the subject has, by the same table as for the query builder.
 
 from collections.abc import Mapping
 
-from pipeline.conditions import catalogue, engine
-from pipeline.conditions.catalogue import Field, Logic
-from pipeline.conditions.subject import Variable, get_canonical_name
+from pipeline.rules.conditions import catalogue, engine
+from pipeline.rules.conditions.catalogue import Field, Logic
+from pipeline.rules.conditions.subject import Variable, get_canonical_name
 
 _COMPARISONS = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">=", "in"})
 

@@ -4,9 +4,9 @@
 candidate and alert. Everything here is pure; only engine.py and patterns.py know foreign libraries.
 """
 
-from pipeline.conditions.bad import BadRule
-from pipeline.conditions.index import Equality, Index, find_required_equalities
-from pipeline.conditions.rule import (
+from pipeline.rules.conditions.bad import BadRule
+from pipeline.rules.conditions.index import Equality, Index, find_required_equalities
+from pipeline.rules.conditions.rule import (
     CompiledCondition,
     TraceStep,
     Verdict,
@@ -16,7 +16,7 @@ from pipeline.conditions.rule import (
     trace,
     translate_rule,
 )
-from pipeline.conditions.subject import HISTORY, NEVER, Subject, build_subject
+from pipeline.rules.conditions.subject import HISTORY, NEVER, Subject, build_subject
 
 __all__ = [
     "HISTORY",

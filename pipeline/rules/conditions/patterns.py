@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import re2
 
-from pipeline.conditions.bad import quote
+from pipeline.rules.conditions.bad import quote
 
 MAX_PATTERN_LENGTH = 1_000
 # Steps of the compiled pattern. Measured: the slowest patterns cost about 4 ns for each step and

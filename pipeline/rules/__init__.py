@@ -1,0 +1,1 @@
+"""Alert rules: which match, and what their actions change."""
