@@ -1,7 +1,7 @@
 """What a global router makes of a body: an alert for each integration that its rules name.
 
 The first rule that matches acts, with all its actions; if none does, the alert is kept, marked suppressed,
-and reaches nobody (contract section 4.7). Pure: the shell is workers/routing.py.
+and reaches nobody (contract section 4.7). Pure: the shell is workers/alerts/process_router.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

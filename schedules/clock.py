@@ -21,7 +21,10 @@ from rq_scheduler import Scheduler
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness
 from runtime.signals import Signals
-from workers import audit, bell, heartbeats, maintenance, outbox, retention, ticks
+from workers import queue
+from workers.delivery import outbox
+from workers.periodic import due_scan, missing_heartbeats, release_maintenance, retention
+from workers.timers import audit
 
 log = structlog.get_logger()
 
@@ -82,10 +85,10 @@ class PeriodicJob:
 
 
 PERIODIC_JOBS = (
-    PeriodicJob("due-scan", 1, ticks.enqueue_due),
-    PeriodicJob("maintenance", 1, maintenance.enqueue_ended),
-    PeriodicJob("pings", 1, heartbeats.enqueue_overdue),
-    PeriodicJob("sweep", 2, ticks.enqueue_stale),
+    PeriodicJob("due-scan", 1, due_scan.enqueue_due),
+    PeriodicJob("maintenance", 1, release_maintenance.enqueue_ended),
+    PeriodicJob("pings", 1, missing_heartbeats.enqueue_overdue),
+    PeriodicJob("sweep", 2, due_scan.enqueue_stale),
     PeriodicJob("liveness", LIVENESS_PERIOD_S, record_liveness),
     PeriodicJob("audit", 300, audit.audit, slow=True),
     PeriodicJob("clean-up", 3600, retention.clean_up, slow=True),
@@ -126,9 +129,9 @@ class PeriodicScheduler(Scheduler):
         try:
             delay = self.enqueue_jobs()
         except (redis.RedisError, OSError) as error:
-            bell.redis_status.report_down(error)
+            queue.redis_status.report_down(error)
             return RETRY_S
-        bell.redis_status.report_up()
+        queue.redis_status.report_up()
         return delay
 
     def enqueue_jobs(self) -> float:
@@ -190,7 +193,7 @@ def run(redis_url: str, split_after: Iterable[str] = (), extra_jobs: tuple[Perio
     """Tick until the process is asked to stop; `cuts` are where the road is cut into queues, `more` jobs that
     not every installation has."""
     signals = Signals()
-    bell.connect(redis_url, split_after)
-    clock = PeriodicScheduler(bell.create_client(redis_url), (*PERIODIC_JOBS, *extra_jobs))
+    queue.connect(redis_url, split_after)
+    clock = PeriodicScheduler(queue.create_client(redis_url), (*PERIODIC_JOBS, *extra_jobs))
     log.info("ticking")
     clock.run_until_stopped(signals)

@@ -1,6 +1,6 @@
 """When pings could not come, by what those who look have noted and the signs of life of web processes.
 
-Pure; workers/presence.py keeps the notes. Why it is so is told in decision 0017.
+Pure; workers/periodic/outages.py keeps the notes. Why it is so is told in decision 0017.
 """
 
 from collections.abc import Collection

@@ -15,8 +15,9 @@ import structlog
 from models.store.base import connection, db, open_store
 from tests import stores
 from tests.people import World, create_world
-from workers import configuration, road, routing, timers
-from workers.pace import BatchSize
+from workers.alerts import config_cache, process_lane, process_router
+from workers.alerts.batch_size import BatchSize
+from workers.timers import fire
 
 # rich's drawing of a traceback, with the variables of every frame, takes seconds.
 structlog.configure(
@@ -59,11 +60,11 @@ def empty_store(home: Path):
 @pytest.fixture
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
     """A store with the schema and a connection, no rows, and lanes that remember nothing earlier."""
-    monkeypatch.setattr(road, "_batch_size", BatchSize())
-    monkeypatch.setattr(routing, "_batch_size", BatchSize())
-    monkeypatch.setattr(timers, "_batch_size", BatchSize())
-    configuration.clear()
-    timers.clear_failures()
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize())
+    monkeypatch.setattr(process_router, "_batch_size", BatchSize())
+    monkeypatch.setattr(fire, "_batch_size", BatchSize())
+    config_cache.clear()
+    fire.clear_failures()
     cached = stores.Migrated.cached = stores.Migrated.cached or stores.Migrated(
         tmp_path_factory.mktemp("schema")
     )

@@ -47,8 +47,8 @@ from tests.alerts import accept, list_rows
 from tests.people import World, create_world
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
 from tests.workers.test_timers import set_policy
-from workers import configuration, lane_state, road, routing
-from workers.pace import BatchSize
+from workers.alerts import config_cache, lane_state, process_lane, process_router
+from workers.alerts.batch_size import BatchSize
 
 A = RuleAction
 PROCESSED_AFTER = timedelta(minutes=20)
@@ -199,7 +199,7 @@ def run_sequence(
     assert stores.Migrated.cached is not None
     db.close_all()
     stores.Migrated.cached.open_copy(home)
-    configuration.clear()
+    config_cache.clear()
     with connection(), patch_processing(mode, now):
         scenario = create_scenario(now, sequence)
         accept_all(scenario, sequence, now)
@@ -212,11 +212,11 @@ def run_sequence(
 
 def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
     patches = mock.patch.multiple(
-        road,
+        process_lane,
         _segments=build_segments(mode.queue_splits),
         _batch_size=BatchSize(target_s=1e9, limit=mode.size),
     )
-    router_batch = mock.patch.object(routing, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
+    router_batch = mock.patch.object(process_router, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
     # What is late must not depend on when a test runs: some of a history is, some is not.
     at_a_moment = mock.patch.object(lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
     return _AllOf(patches, router_batch, at_a_moment)
@@ -372,7 +372,7 @@ def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
 def run_all(scenario: Scenario, mode: ProcessingMode) -> None:
     """Until nothing waits; with several threads, all of them at the same lanes."""
     if not mode.threads:
-        while routing.sweep() or road.sweep():
+        while process_router.sweep() or process_lane.sweep():
             pass
         return
     run_together([lambda: _run_until_done(scenario)] * mode.threads)
@@ -382,10 +382,10 @@ def _run_until_done(scenario: Scenario) -> None:
     with connection():
         while _has_pending():
             if scenario.router is not None:
-                routing.run(scenario.router.id)
+                process_router.run(scenario.router.id)
             for service in scenario.lanes:
-                for segment in road._segments:
-                    road.run(service.id, segment.name)
+                for segment in process_lane._segments:
+                    process_lane.run(service.id, segment.name)
 
 
 def _has_pending() -> bool:

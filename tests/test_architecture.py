@@ -29,13 +29,13 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "schedules.clock": (
         {
             "models",
-            "workers.audit",
-            "workers.bell",
-            "workers.heartbeats",
-            "workers.maintenance",
-            "workers.outbox",
-            "workers.retention",
-            "workers.ticks",
+            "workers.timers.audit",
+            "workers.queue",
+            "workers.periodic.missing_heartbeats",
+            "workers.periodic.release_maintenance",
+            "workers.delivery.outbox",
+            "workers.periodic.retention",
+            "workers.periodic.due_scan",
             "schedules",
             "runtime",
         },
@@ -43,7 +43,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     ),
     "workers": ({"workers", "models", "pipeline", "schedules", "runtime", "tocsin.metrics"}, {"*"}),
     "web": (
-        {"web", "models", "pipeline", "schedules", "workers.bell", "runtime"}
+        {"web", "models", "pipeline", "schedules", "workers.queue", "runtime"}
         | {"tocsin.metrics", "tocsin.simulation"},
         {"*"},
     ),

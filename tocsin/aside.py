@@ -23,7 +23,7 @@ from runtime.settings import Settings, load
 from tocsin.embedded_redis import get_url
 from tocsin.people import as_json_option
 from tocsin.table import format_table, to_printable
-from workers import bell
+from workers import queue
 
 log = structlog.get_logger()
 
@@ -105,7 +105,7 @@ def replay(
     """
     with _open_database() as settings:
         keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
-        bell.connect(settings.redis_url or get_url(settings.home))
+        queue.connect(settings.redis_url or get_url(settings.home))
         progress = _apply_change(keys, kept.replay, "taken up again", settings)
     _report(progress, "taken up again", as_json)
 
@@ -210,9 +210,9 @@ def _apply_change(
 def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
     pipeline = build_segments(splits)
     for service, stage in changed.lanes:
-        bell.enqueue_lane(service, find_segment(pipeline, stage).name if stage else pipeline[0].name)
+        queue.enqueue_lane(service, find_segment(pipeline, stage).name if stage else pipeline[0].name)
     for router in changed.routers:
-        bell.enqueue_router(router)
+        queue.enqueue_router(router)
 
 
 def _report(progress: _Progress, verb: str, as_json: bool) -> None:

@@ -20,7 +20,7 @@ from models.store.base import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness
 from runtime.settings import Settings
 from tocsin.metrics import count_dead_mans_switch
-from workers import bell
+from workers import queue
 
 log = structlog.get_logger()
 
@@ -103,7 +103,7 @@ def find_problems() -> list[str]:
             )
     except STORE_ERRORS:
         return ["the database cannot be used"]
-    return found if bell.is_reachable() else [*found, "the broker is away"]
+    return found if queue.is_reachable() else [*found, "the broker is away"]
 
 
 def _test_write(now: datetime) -> None:

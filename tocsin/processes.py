@@ -39,9 +39,9 @@ def web(parent: int | None) -> None:
     with _process("web", parent) as (settings, redis_url):
         from tocsin.serve import serve
         from web.app import create_app
-        from workers import bell
+        from workers import queue
 
-        bell.connect(redis_url, settings.pipeline_queues)
+        queue.connect(redis_url, settings.pipeline_queues)
         serve(create_app(settings), settings)
 
 
@@ -51,7 +51,7 @@ def web(parent: int | None) -> None:
 def worker(parent: int | None, queues: tuple[str, ...]) -> None:
     """Run a worker process."""
     with _process("worker", parent) as (settings, redis_url):
-        from workers.worker import run
+        from workers.main import run
 
         if not settings.smtp_host:
             log.warning("nobody can be told by e-mail: set TOCSIN_SMTP_HOST")

@@ -18,8 +18,8 @@ from runtime import logs
 from runtime.settings import load
 from tocsin.people import account_option, as_json_option
 from tocsin.table import to_printable
-from workers import deliver
-from workers.outbox import CLAIM
+from workers.delivery import deliver
+from workers.delivery.outbox import CLAIM
 
 
 @click.command("test-message")

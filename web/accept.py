@@ -22,7 +22,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.sources import heartbeat
 from tocsin import metrics
-from workers import bell
+from workers import queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +150,9 @@ def _count(group: Sequence[Submission]) -> None:
 
 def _enqueue(targets: Sequence[KeyTarget]) -> None:
     for service in {target.service for target in targets if target.service is not None}:
-        bell.enqueue_lane(service)
+        queue.enqueue_lane(service)
     for router in {target.router for target in targets if target.router is not None}:
-        bell.enqueue_router(router)
+        queue.enqueue_router(router)
 
 
 def _store_alone(submission: Submission) -> None:

@@ -16,7 +16,7 @@ from web.permissions import MANAGER, MEMBER, ReadWrite
 from web.resource import Resource, config_transaction, lock_row, lock_services
 from web.shapes import Boolean, Choice, Email, Moment, NestedSelf, Schema, Text, TimeZone, UserSchema
 from web.teams import get_account_member
-from workers import bell
+from workers import queue
 
 
 class MemberNameSchema(UserSchema):
@@ -136,7 +136,7 @@ def remove_member() -> None:
         # Lanes that were at work are done, and later ones see what comes of this.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
         offboarding.remove(_check_removable(lock_row(user)), actor, now())
-    bell.enqueue_timers()
+    queue.enqueue_timers()
 
 
 def _check_removable(user: User) -> User:

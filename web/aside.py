@@ -22,7 +22,7 @@ from web.auth import viewer
 from web.errors import NotFound, reject
 from web.permissions import ADMIN
 from web.shapes import Moment, Number, Schema, Text
-from workers import bell
+from workers import queue
 
 log = structlog.get_logger()
 
@@ -130,6 +130,6 @@ def _require_changed(changed: ChangeResult) -> None:
 def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
     queues = build_segments(splits)
     for service, stage in changed.lanes:
-        bell.enqueue_lane(service, find_segment(queues, stage).name if stage else queues[0].name)
+        queue.enqueue_lane(service, find_segment(queues, stage).name if stage else queues[0].name)
     for router in changed.routers:
-        bell.enqueue_router(router)
+        queue.enqueue_router(router)

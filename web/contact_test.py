@@ -15,7 +15,7 @@ from web.auth import now, viewer
 from web.errors import ApiError, reject
 from web.shapes import Moment, Schema, Text
 from web.users import CONTACTS
-from workers import bell
+from workers import queue
 
 # A contact can be anybody's address: nobody is to be flooded by it.
 MIN_INTERVAL = timedelta(seconds=30)
@@ -63,7 +63,7 @@ def start(**ids: str) -> dict[str, str]:
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
         message = create_test_message(contact, f"asked for by {get_display_name(viewer().user)}", now())
-    bell.enqueue_delivery(message.channel)
+    queue.enqueue_delivery(message.channel)
     return {"message": "A test message is on its way.", "message_id": message.message_id}
 
 

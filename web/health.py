@@ -12,7 +12,7 @@ from flask import Blueprint, Response, current_app, jsonify
 from models.reports import dead_letters as aside
 from models.store.base import connection, store
 from models.tables.accounts import Liveness
-from workers import bell
+from workers import queue
 
 blueprint = Blueprint("health", __name__)
 
@@ -35,7 +35,7 @@ def readyz() -> tuple[Response, int]:
     found = probe.check()
     parts = {
         "database": found.database,
-        "broker": "ok" if bell.is_reachable() else "away",
+        "broker": "ok" if queue.is_reachable() else "away",
         "clock": found.clock,
         "mail": "ok" if current_app.config["SETTINGS"].smtp_host else "not set",
     }

@@ -24,7 +24,7 @@ from web.incident_parts import get_actor
 from web.incident_shapes import Reason, fill
 from web.incidents import get_policy_ids, load_assignee, resolve_references
 from web.shapes import List, OptionalMoment, OptionalNumber, Reference, Schema, TextOrNumber, Username
-from workers import bell
+from workers import queue
 
 MAX_SNOOZE = timedelta(days=30)
 # Of one incident, in all: they are moved with it, in one transaction.
@@ -73,7 +73,7 @@ def reassign(incident: str) -> Incident:
         else:
             effects = moves.change_policy(found.incident, requested["escalation_policy"], *args)
         channels = _write(row, effects)
-    bell.enqueue_deliveries(channels)
+    queue.enqueue_deliveries(channels)
     return _reload(row)
 
 

@@ -28,7 +28,7 @@ from web.incident_parts import get_actor
 from web.incident_shapes import IncidentChangeSchema, IncidentSchema, NewIncidentSchema, fill
 from web.services import get_team_row, get_usable_policy
 from web.teams import get_account_member
-from workers import bell
+from workers import queue
 
 NEW = NewIncidentSchema()
 CHANGE = IncidentChangeSchema()
@@ -53,7 +53,7 @@ def create() -> Incident:
         state, turn = _build_state(requested, *found, now())
         effects = _open(state, requested, *found, get_actor(), now())
         written = apply(ChangeSet(effects=[*effects, *turn]))
-    bell.enqueue_deliveries(written.channels)
+    queue.enqueue_deliveries(written.channels)
     return fill([Incident.get(Incident.unique_id == state.unique_id)])[0]
 
 
@@ -66,7 +66,7 @@ def update(incident: str) -> Incident:
         if found is None:
             raise NotFound
         written = apply(ChangeSet(effects=_decide(found, load_assignee(requested), get_actor(), now())))
-    bell.enqueue_deliveries(written.channels)
+    queue.enqueue_deliveries(written.channels)
     return fill([Incident.get_by_id(row.id)])[0]
 
 

@@ -16,7 +16,7 @@ from web.contact_test import MIN_INTERVAL, TooSoon
 from web.errors import reject
 from web.resource import config_transaction, lock_row
 from web.shapes import Choice, Email, List, Nested, Reference, Schema, Text
-from workers import bell
+from workers import queue
 
 
 class InviteeSchema(Schema):
@@ -48,7 +48,7 @@ def invite() -> TeamMember:
     values = wire.read_body()
     with config_transaction():
         invited = _invite(lock_row(account), _find_team(account, values["team"]), values["user_detail"])
-    bell.enqueue_delivery(ContactType.EMAIL)
+    queue.enqueue_delivery(ContactType.EMAIL)
     return invited
 
 
@@ -59,7 +59,7 @@ def invite_many() -> list[TeamMember]:
     with config_transaction():
         account, team = lock_row(account), _find_team(account, values["team"])
         invited = [_invite(account, team, person) for person in values["email_accounts"]]
-    bell.enqueue_delivery(ContactType.EMAIL)
+    queue.enqueue_delivery(ContactType.EMAIL)
     return invited
 
 
@@ -75,7 +75,7 @@ def resend(username: str) -> dict[str, str]:
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="An invitation was sent to this person a moment ago.")
         message = create_invitation(user, get_display_name(viewer().user), now())
-    bell.enqueue_delivery(ContactType.EMAIL)
+    queue.enqueue_delivery(ContactType.EMAIL)
     return {"message": "The invitation is on its way.", "message_id": message.message_id}
 
 

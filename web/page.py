@@ -28,7 +28,7 @@ from pipeline.messages import format_time
 from pipeline.sources.cleaning import clean_url
 from web.auth import now
 from web.pages import HEADERS, render_page
-from workers import bell
+from workers import queue
 
 # A phone shows so much; the whole story is in the interface.
 MAX_ALERTS = 10
@@ -111,7 +111,7 @@ def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[Incident
             found.incident, to, found.service, found.config, actor, now(), reason, found.children
         )
         written = apply(ChangeSet(effects=list(effects)))
-    bell.enqueue_deliveries(written.channels)
+    queue.enqueue_deliveries(written.channels)
 
 
 def _render_incident(opened: OpenedLink) -> Response:

@@ -25,7 +25,7 @@ from web.errors import NotFound, reject
 from web.permissions import ReadWrite
 from web.rate_limit import Limits
 from web.shapes import Schema
-from workers import bell
+from workers import queue
 
 
 @contextmanager
@@ -51,7 +51,8 @@ class Resource:
     page: Schema | None = None
     # Whether it comes so to published clients alone, as its own `index` then sees to (contract 1.6).
     paged = False
-    # The column of incidents by which timers follow from rows of this table (workers/replanning.py).
+    # The column of incidents by which timers follow from rows of this table
+    # (workers/timers/on_config_change.py).
     timer_column: str | None = None
     # How often an account may ask for it, as its own verbs then see to.
     rate_limits: Limits = ()
@@ -128,7 +129,7 @@ class Resource:
         with self.transaction():
             self.change(row, self.check_values(values, parent, self._lock_row(row)))
         if self.timer_column is not None:
-            bell.enqueue_reconcile(self.timer_column, row.id)
+            queue.enqueue_reconcile(self.timer_column, row.id)
         return self._reload(parent, row)
 
     def destroy(self, **ids: str) -> None:
@@ -138,7 +139,7 @@ class Resource:
             self.remove(row)
         # The incidents name it no more, so they are found by what they still have.
         for service in services:
-            bell.enqueue_reconcile("service", service)
+            queue.enqueue_reconcile("service", service)
 
     def _list_services(self, row: Any) -> list[int]:
         """The services with open incidents for which timers follow from this row, in one query."""

@@ -24,7 +24,7 @@ from web.incident_shapes import Summary
 from web.services import get_usable_policy
 from web.shapes import Choice, Moment, Number, Reference, Schema, Text, Username
 from web.teams import get_account_member
-from workers import bell
+from workers import queue
 
 
 class ResponderSchema(Schema):
@@ -89,7 +89,7 @@ class Responders(IncidentResource):
                 reject("user", "Nobody is left of whom to ask.")
             effects = request_responders(found.incident, [call], found.config, get_actor(), now())
             written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
-        bell.enqueue_deliveries(written.channels)
+        queue.enqueue_deliveries(written.channels)
         return self.find_by_id(incident, call.unique_id)
 
     def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:

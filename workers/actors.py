@@ -10,9 +10,13 @@ from models.domain.enums import DELIVERABLE
 from models.store.base import STORE_ERRORS
 from pipeline.topology import build_segments
 from runtime.settings import Settings
-from workers import bell, deliver, heartbeats, maintenance, replanning, road, routing, timers
+from workers import queue
+from workers.alerts import process_lane, process_router
 from workers.broker import Broker
-from workers.lanes import LaneTurns, Linger, TurnResult
+from workers.delivery import deliver
+from workers.lane_turns import LaneTurns, Linger, TurnResult
+from workers.periodic import missing_heartbeats, release_maintenance
+from workers.timers import fire, on_config_change
 
 log = structlog.get_logger()
 
@@ -27,14 +31,14 @@ def get_actors(settings: Settings) -> dict[str, Callable[..., None]]:
 
 def _iterate_actors(settings: Settings) -> Iterator[tuple[str, Callable[..., None]]]:
     for segment in build_segments(settings.pipeline_queues):
-        yield bell.get_pipeline_queue(segment.name), _create_lane_actor(segment.name)
-    yield bell.ROUTERS, _process_router
-    yield bell.TIMERS, _fire_timers
-    yield bell.MAINTENANCE, _release_maintenance
-    yield bell.RECONCILE, _reconcile
-    yield bell.HEARTBEATS, _report_missing_heartbeats
+        yield queue.get_pipeline_queue(segment.name), _create_lane_actor(segment.name)
+    yield queue.ROUTERS, _process_router
+    yield queue.TIMERS, _fire_timers
+    yield queue.MAINTENANCE, _release_maintenance
+    yield queue.RECONCILE, _reconcile
+    yield queue.HEARTBEATS, _report_missing_heartbeats
     for channel in sorted(DELIVERABLE):
-        yield bell.get_delivery_queue(channel), _send_messages
+        yield queue.get_delivery_queue(channel), _send_messages
 
 
 # How long a lane that is never empty keeps a thread; then it stands at the end of its queue, so that as many
@@ -53,39 +57,43 @@ def _create_lane_actor(segment: str) -> Callable[[int], None]:
             linger_s = _linger.record_turn(lane, taken)
             return linger_s > 0
 
-        result, requested_again = _take_turn(lane, lambda: road.run(service_row, segment, SLICE_S, is_enough))
+        result, requested_again = _take_turn(
+            lane, lambda: process_lane.run(service_row, segment, SLICE_S, is_enough)
+        )
         if linger_s:
-            bell.linger_lane(service_row, segment, linger_s)
+            queue.linger_lane(service_row, segment, linger_s)
         elif requested_again or (result and result.more):
-            bell.enqueue_lane(service_row, segment)
+            queue.enqueue_lane(service_row, segment)
 
     return work
 
 
 def _process_router(router_row: int) -> None:
-    result, requested_again = _take_turn((router_row, "router"), lambda: routing.run(router_row, SLICE_S))
+    result, requested_again = _take_turn(
+        (router_row, "router"), lambda: process_router.run(router_row, SLICE_S)
+    )
     if requested_again or (result and result.more):
-        bell.enqueue_router(router_row)
+        queue.enqueue_router(router_row)
 
 
 def _fire_timers() -> None:
-    if _turns.work("timers", timers.fire_due):
-        bell.enqueue_timers()
+    if _turns.work("timers", fire.fire_due):
+        queue.enqueue_timers()
 
 
 def _release_maintenance() -> None:
-    if _turns.work("maintenance", maintenance.release_deferred):
-        bell.enqueue_maintenance()
+    if _turns.work("maintenance", release_maintenance.release_deferred):
+        queue.enqueue_maintenance()
 
 
 def _report_missing_heartbeats() -> None:
-    if _turns.work("heartbeats", heartbeats.report_missing):
-        bell.enqueue_heartbeats()
+    if _turns.work("heartbeats", missing_heartbeats.report_missing):
+        queue.enqueue_heartbeats()
 
 
 def _reconcile(column: str, row: int) -> None:
-    if _turns.work((column, row), lambda: replanning.reconcile_after_change(column, row)):
-        bell.enqueue_reconcile(column, row)
+    if _turns.work((column, row), lambda: on_config_change.reconcile_after_change(column, row)):
+        queue.enqueue_reconcile(column, row)
 
 
 def _take_turn(lane: Hashable, work: Callable[[], TurnResult]) -> tuple[TurnResult | None, bool]:

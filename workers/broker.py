@@ -14,7 +14,7 @@ import redis
 import structlog
 from dramatiq.broker import Consumer, MessageProxy
 
-from workers import bell
+from workers import queue
 
 log = structlog.get_logger()
 
@@ -40,7 +40,7 @@ class Broker(dramatiq.Broker):
         """Ring; a bell cannot be delayed, due work is found by the clock."""
         if delay is not None:
             raise ValueError("a bell cannot be delayed")
-        bell.enqueue(message.queue_name, *message.args)
+        queue.enqueue(message.queue_name, *message.args)
         return message
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 1000) -> Consumer:
@@ -54,7 +54,7 @@ class QueueConsumer(Consumer):
         self._queue = queue_name
         self._timeout_s = timeout / 1000
         # The server answers after `timeout` at the latest; what takes longer is an outage.
-        self._client = bell.create_client(url, self._timeout_s + bell.TIMEOUT_S)
+        self._client = queue.create_client(url, self._timeout_s + queue.TIMEOUT_S)
         self._capacity = threading.Semaphore(prefetch)
         self._closed = threading.Event()
 
@@ -68,12 +68,12 @@ class QueueConsumer(Consumer):
 
     def _pop(self) -> MessageProxy | None:
         try:
-            found = self._client.bzpopmin(bell.get_key(self._queue), self._timeout_s)
+            found = self._client.bzpopmin(queue.get_key(self._queue), self._timeout_s)
         except (redis.RedisError, OSError) as error:
-            bell.redis_status.report_down(error)
+            queue.redis_status.report_down(error)
             self._closed.wait(RETRY_S)
             return None
-        bell.redis_status.report_up()
+        queue.redis_status.report_up()
         return _message(self._queue, found[1]) if found else None
 
     def ack(self, message: MessageProxy) -> None:
@@ -83,7 +83,7 @@ class QueueConsumer(Consumer):
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         for message in messages:
-            bell.enqueue(message.queue_name, *message.args)
+            queue.enqueue(message.queue_name, *message.args)
 
     def close(self) -> None:
         self._closed.set()

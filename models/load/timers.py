@@ -38,7 +38,7 @@ def load_pending_timers(unique_ids: Mapping[int, str]) -> list[tuple[int, TimerS
 
 def list_pending_keys(unique_ids: Mapping[int, str]) -> list[tuple[str, str]]:
     """What waits for these incidents, by incident and key: in the order in which those that are due together
-    are taken (workers/timers.py)."""
+    are taken (workers/timers/fire.py)."""
     rows = sorted(load_pending_timers(unique_ids), key=lambda item: item[0])
     return [(timer.incident, timer.key) for _, timer in rows]
 

@@ -160,7 +160,7 @@ class SimulationEngine:
         self._release_at = _get_maintenance_end(self.state.facts, now, until) if self._deferred else None
 
     def _release(self, now: datetime) -> None:
-        """As workers/maintenance.py does: what still burns takes up its road again."""
+        """As workers/periodic/release_maintenance.py does: what still burns takes up its road again."""
         for entity in list(self.state.entities.values()):
             if entity.deferred_alert in self.events:
                 self.state.apply_effects([SaveEntity(replace(entity, deferred_alert=None))])
@@ -220,7 +220,7 @@ class SimulationEngine:
         return (place for _, place in sorted(due_timers, key=lambda one: one[0]))
 
     def _fire(self, name: str, key: str, now: datetime) -> None:
-        """As workers/timers.py does: a timer that is due is over, unless it is decided to be later."""
+        """As workers/timers/fire.py does: a timer that is due is over, unless it is decided to be later."""
         timer = self._timers.get((name, key))
         if timer is None or self._is_finished():
             return

@@ -67,7 +67,7 @@ def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: d
 
 def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
     """What people would have been told of is remembered until they may be, if it still burns then
-    (workers/maintenance.py)."""
+    (workers/periodic/release_maintenance.py)."""
     is_firing = opens_incident(state.facts.integrations[alert.integration], alert.alert_type)
     if not is_firing or _is_older_than_resolve(alert, entity, now):
         return ()

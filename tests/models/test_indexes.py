@@ -10,7 +10,9 @@ from tests.alerts import accept
 from tests.rules import accept_from_router, add_router, add_router_rule
 from tests.set_aside import add_dead_letter_body
 from tests.workers.test_timers import open_incident, set_policy
-from workers import heartbeats, maintenance, replanning, road, routing, ticks, timers
+from workers.alerts import process_lane, process_router
+from workers.periodic import due_scan, missing_heartbeats, release_maintenance
+from workers.timers import fire, on_config_change
 
 # Indexes that hold only what waits: reading one from end to end is reading what waits.
 PARTIAL_INDEXES = {
@@ -73,7 +75,7 @@ def many_rows(world, now):
 
 def test_the_lane_scans_no_large_table(world, many_rows, statements):
     with statements() as seen:
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
 
     assert list_scans(seen) == []
 
@@ -82,9 +84,9 @@ def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world,
     router = add_router(world)
     add_router_rule(router, world.integration)
     accept_from_router(router, now, message="m", alert_type="critical")
-    routing.run(router.id)
+    process_router.run(router.id)
     with statements() as seen:
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
 
         takes = [each for each in seen if 'FROM "event"' in each[0] and "ORDER BY" in each[0]]
         assert takes
@@ -93,7 +95,7 @@ def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world,
 
 def test_due_timers_are_found_by_their_index(world, many_rows, now, statements):
     with statements() as seen:
-        timers.fire_due(now.replace(hour=20))
+        fire.fire_due(now.replace(hour=20))
 
     assert list_scans(seen) == []
 
@@ -101,15 +103,15 @@ def test_due_timers_are_found_by_their_index(world, many_rows, now, statements):
 @pytest.mark.parametrize("column", ["escalation_policy", "service", "sla"])
 def test_what_follows_from_what_was_changed_is_found_by_indexes(world, many_rows, statements, column):
     with statements() as seen:
-        replanning.reconcile_after_change(column, 1)
+        on_config_change.reconcile_after_change(column, 1)
 
     assert list_scans(seen) == []
 
 
 def test_due_messages_are_found_by_their_index(world, many_rows, statements):
     with statements() as seen:
-        ticks.enqueue_due()
-        ticks.enqueue_stale()
+        due_scan.enqueue_due()
+        due_scan.enqueue_stale()
 
     assert list_scans(seen) == []
 
@@ -117,11 +119,11 @@ def test_due_messages_are_found_by_their_index(world, many_rows, statements):
 def test_what_maintenance_kept_back_is_found_by_its_index(world, many_rows, now, statements):
     Service.update(under_maintenance=True).execute()
     accept(world, now, message="m", alert_type="critical", entity_id="kept back")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     Service.update(under_maintenance=False).execute()
     with statements() as seen:
-        maintenance.enqueue_ended()
-        assert maintenance.release_deferred() == 1
+        release_maintenance.enqueue_ended()
+        assert release_maintenance.release_deferred() == 1
 
     assert list_scans(seen) == []
 
@@ -130,8 +132,8 @@ def test_missing_pings_are_found_by_indexes(world, many_rows, now, statements):
     Integration.update(heartbeat_interval=60, heartbeat_grace=30, expected_at=now).execute()
     backlog.record_liveness(ProcessLiveness("web", "web:1", now), now)
     with statements() as seen:
-        heartbeats.enqueue_overdue(now)
-        assert heartbeats.report_missing(now) == 1
+        missing_heartbeats.enqueue_overdue(now)
+        assert missing_heartbeats.report_missing(now) == 1
 
     # The signs of life of processes are a few rows.
     assert [each for each in list_scans(seen) if 'FROM "liveness"' not in each] == []

@@ -3,11 +3,11 @@
 from models.reports import alert_trace, dead_letters
 from tests.alerts import accept
 from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
-from workers import road
+from workers.alerts import process_lane
 
 
 def story(world, trace_id):
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return alert_trace.build_trace(alert_trace.find_receipt(trace_id))
 
 
@@ -75,7 +75,7 @@ def test_the_number_of_statements_does_not_grow_with_the_receipt(world, now, sta
             '{"alerts":[' + ",".join(f'{{"fingerprint":"{number}-{n}"}}' for n in range(alerts)) + "]}"
         ).encode()
         receipt = accept(world, now, source="prometheus", body=body)
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
         found = alert_trace.find_receipt(receipt.trace_id)
         with statements() as seen:
             alert_trace.build_trace(found)

@@ -13,14 +13,14 @@ from models.tables.incidents import Incident
 from models.write.apply import apply
 from pipeline import incidents
 from tests.alerts import accept
-from workers import road
+from workers.alerts import process_lane
 
 MINUTE = timedelta(minutes=1)
 
 
 def alert(world, kind, at, entity="db1"):
     accept(world, at, message="Disk full", alert_type=kind, entity_id=entity)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
 
 def move(to, at):

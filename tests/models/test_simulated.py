@@ -17,7 +17,7 @@ from models.tables.timers import Timer
 from models.tables.users import ContactMethod, NotificationRule
 from tests.alerts import accept
 from tests.workers.test_timers import set_policy
-from workers import road
+from workers.alerts import process_lane
 
 
 def test_what_reads_cannot_write(world):
@@ -46,7 +46,7 @@ def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
     set_policy(world, (0, world.bob))
     NotificationRule.update(start_delay=5).where(NotificationRule.user == world.bob).execute()
     accept(world, now, message="Disk full", alert_type="critical", exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     incident = Incident.get()
 
     (pending,) = load_pending_notifications([incident.id])
@@ -66,7 +66,7 @@ def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
 
 def test_what_is_done_once_is_known_by_what_it_said(world, now):
     accept(world, now, message="Disk full", alert_type="critical")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     incident = Incident.get()
     for key, kind, outcome in (
         ("a", TimerKind.SLA_BREACH, "done once: told"),
@@ -80,7 +80,7 @@ def test_what_is_done_once_is_known_by_what_it_said(world, now):
 
 def test_timers_that_wait_are_in_the_order_in_which_they_began_to(world, now):
     accept(world, now, message="Disk full", alert_type="critical")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     incident = Incident.get()
     Timer.delete().execute()
     for key, done_at in (("b", None), ("over", now), ("a", None)):

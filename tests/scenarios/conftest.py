@@ -26,7 +26,10 @@ from schedules.maintenance import find_span
 from tests.alerts import accept
 from tests.mailbox import Mailbox, start_mailbox
 from tests.people import World
-from workers import deliver, maintenance, road, timers
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.periodic import release_maintenance
+from workers.timers import fire
 
 
 @dataclass
@@ -71,14 +74,14 @@ class Timeline:
 
     def _run_due(self) -> None:
         self._run_lanes()
-        if maintenance.release_deferred(self.now):
+        if release_maintenance.release_deferred(self.now):
             self._run_lanes()
-        timers.fire_due(self.now)
+        fire.fire_due(self.now)
         deliver.send_due(ContactType.EMAIL, self.now)
 
     def _run_lanes(self) -> None:
         for service in Service.select():
-            road.run(service.id, now=self.now)
+            process_lane.run(service.id, now=self.now)
 
     def mails(self) -> list[tuple[str, str]]:
         """What arrived since this was last asked: the person and the subject."""

@@ -18,8 +18,8 @@ from pipeline import incidents
 from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
-from workers import audit
-from workers.replanning import reconcile_after_change
+from workers.timers import audit
+from workers.timers.on_config_change import reconcile_after_change
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 

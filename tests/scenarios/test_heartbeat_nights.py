@@ -18,7 +18,8 @@ from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
 from tests.alerts import accept
 from tests.scenarios.conftest import Timeline
-from workers import heartbeats, presence, road
+from workers.alerts import process_lane
+from workers.periodic import missing_heartbeats, outages
 
 EVERY, GRACE, CHECK_EVERY = timedelta(seconds=60), timedelta(seconds=30), timedelta(seconds=5)
 IN_TIME, LATE = timedelta(seconds=60), timedelta(seconds=89)
@@ -52,7 +53,7 @@ class MonitoredSource:
         Liveness.delete().where(Liveness.process == f"web:{self.web}").execute()
         if self.web_since is not None:
             self.web_signals()
-        raised = heartbeats.report_missing(self.now)
+        raised = missing_heartbeats.report_missing(self.now)
         self.run_due()
         return raised
 
@@ -74,7 +75,7 @@ class MonitoredSource:
         """All was there and looked, all the time."""
         self.timeline.now = until - timedelta(seconds=1)
         Liveness.update(at=self.now).where(Liveness.process.contains(":")).execute()
-        noted = Liveness.get(Liveness.process == presence.PROCESS)
+        noted = Liveness.get(Liveness.process == outages.PROCESS)
         detail = {**noted.detail, "until": self.now.isoformat()}
         Liveness.update(at=self.now, detail=detail).where(Liveness.id == noted.id).execute()
         self.after(timedelta(seconds=1))
@@ -316,7 +317,7 @@ def test_who_pings_while_a_web_process_is_killed_is_not_blamed(monitored, killed
             monitored.start_web()
         if monitored.web_since is not None and (second % 15 == 0 or monitored.web_since == monitored.now):
             monitored.web_signals()
-        heartbeats.report_missing(monitored.now)
+        missing_heartbeats.report_missing(monitored.now)
         monitored.run_due()
         if second == 120:
             monitored.ping()
@@ -338,7 +339,7 @@ def test_a_second_web_process_excuses_nobody(monitored):
     with_it = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
     monitored.timeline.now += timedelta(seconds=10)
     backlog.record_liveness(with_it, monitored.now)
-    assert heartbeats.report_missing(monitored.now) == 0
+    assert missing_heartbeats.report_missing(monitored.now) == 0
 
     monitored.after(CHECK_EVERY)
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
@@ -398,16 +399,16 @@ def test_what_fell_silent_and_came_back_while_no_worker_was_there_wakes_nobody(m
 
 
 def test_pings_behind_a_cut_of_the_road_have_come(monitored, monkeypatch):
-    monkeypatch.setattr(road, "_segments", road.build_segments(["normalize"]))
+    monkeypatch.setattr(process_lane, "_segments", process_lane.build_segments(["normalize"]))
     monitored.workers_run = False
     monitored.after(IN_TIME)
     monitored.ping()
-    road.run(monitored.timeline.world.service.id, "normalize", now=monitored.now)
+    process_lane.run(monitored.timeline.world.service.id, "normalize", now=monitored.now)
     assert Event.select().where(Event.state == WorkState.PENDING).count() == 1
     monitored.after(IN_TIME)
     assert Receipt.select().where(Receipt.state == WorkState.PENDING).count() == 0
 
-    road.run(monitored.timeline.world.service.id, "route", now=monitored.now)
+    process_lane.run(monitored.timeline.world.service.id, "route", now=monitored.now)
     assert monitored.get_time_left() == EVERY + GRACE - IN_TIME
 
 
@@ -428,7 +429,7 @@ def test_of_two_clocks_and_a_worker_one_says_it(monitored, store):
         with connection():
             start.wait()
             try:
-                return heartbeats.report_missing(monitored.now)
+                return missing_heartbeats.report_missing(monitored.now)
             finally:
                 db.close()
 

@@ -15,8 +15,9 @@ from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer
 from tests.web.conftest import app, ask
 from tests.workers.test_timers import set_policy
-from workers import road, timers
-from workers.outbox import is_due
+from workers.alerts import process_lane
+from workers.delivery.outbox import is_due
+from workers.timers import fire
 
 __all__ = ["app", "ask"]
 
@@ -42,7 +43,7 @@ def opened_incident(host_offset, world, ask):
     key = world.integration.integration_key
     alert = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
     assert ask("POST", f"/api/events/{key}/", alert, who=None).status_code == 201
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return Incident.get()
 
 
@@ -54,13 +55,13 @@ def test_an_alert_is_accepted_and_told_of_now(opened_incident, host_offset):
 
 
 def test_a_timer_fires_neither_early_nor_late(opened_incident, host_offset):
-    timers.fire_due()
+    fire.fire_due()
     pending_timer = Timer.get(Timer.kind == TimerKind.ESCALATE, Timer.done_at.is_null())
     assert timedelta(0) <= pending_timer.due_at - host_offset - timedelta(minutes=10) < SOON
 
     Incident.update(run_started_at=host_offset - timedelta(minutes=10)).execute()
     Timer.update(due_at=host_offset).where(Timer.id == pending_timer.id).execute()
-    timers.fire_due()
+    fire.fire_due()
 
     assert host_offset <= Timer.get_by_id(pending_timer.id).done_at < host_offset + SOON
     assert Notification.select().count() == 2

@@ -27,7 +27,7 @@ from tests.scenarios.test_maintenance_nights import (
     set_service,
     use_segments,
 )
-from workers import maintenance, retention
+from workers.periodic import release_maintenance, retention
 
 ALICE = Actor(ActorKind.USER, "Alice")
 AGAIN = "[Checkout] #2 Disk full on db1 (critical)"
@@ -160,7 +160,7 @@ def test_what_was_released_before_the_service_was_disabled_is_told_when_it_is_en
     window()
     trace_id = timeline.alert("Disk full on db1")
     timeline.now += HOUR
-    assert maintenance.release_deferred(timeline.now) == 1
+    assert release_maintenance.release_deferred(timeline.now) == 1
     set_service(world, status=ServiceStatus.DISABLED)
     timeline.after(hours=1)
     assert get_stage_reasons(trace_id)[-1] == (

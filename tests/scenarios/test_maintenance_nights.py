@@ -18,7 +18,8 @@ from pipeline.topology import build_segments
 from tests.alerts import accept
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule
 from tests.workers.test_timers import set_policy
-from workers import maintenance, road, routing
+from workers.alerts import process_lane, process_router
+from workers.periodic import release_maintenance
 
 A = RuleAction
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
@@ -48,9 +49,11 @@ def get_stage_reasons(trace_id):
 def use_segments(timeline, monkeypatch, parts):
     """Have the lane be worked on by a road that is cut into these parts."""
     service = timeline.world.service.id
-    monkeypatch.setattr(road, "_segments", parts)
+    monkeypatch.setattr(process_lane, "_segments", parts)
     monkeypatch.setattr(
-        timeline, "_run_lanes", lambda: [road.run(service, part.name, now=timeline.now) for part in parts]
+        timeline,
+        "_run_lanes",
+        lambda: [process_lane.run(service, part.name, now=timeline.now) for part in parts],
     )
 
 
@@ -248,11 +251,11 @@ def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeli
     window(now + HOUR + MINUTE, now + 2 * HOUR, name="Move")
     trace_id = timeline.alert("Disk full on db1")
     timeline.now += HOUR
-    assert maintenance.release_deferred(timeline.now) == 1
+    assert release_maintenance.release_deferred(timeline.now) == 1
 
     # The lane comes to it only when the next window holds.
     timeline.now += 3 * MINUTE
-    road.run(timeline.world.service.id, now=timeline.now)
+    process_lane.run(timeline.world.service.id, now=timeline.now)
     assert len(deferred_alert()) == 1
     timeline.after(hours=1)
 
@@ -299,7 +302,7 @@ def test_what_a_router_sent_is_kept_back_too(timeline, world, window):
     window()
     body = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": "db1"}
     accept_from_router(router, timeline.now, exactly=True, body=body)
-    routing.run(router.id)
+    process_router.run(router.id)
     timeline.after(hours=1)
 
     assert timeline.mails() == [("alice", DISK)]
@@ -333,7 +336,7 @@ def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(timeline, world,
     timeline.alert("Disk full", entity="db1")
     timeline.now += HOUR
     receipt = accept(world, timeline.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
-    road.run(world.service.id, now=receipt.received_at)
+    process_lane.run(world.service.id, now=receipt.received_at)
     assert deferred_alert() == []
     timeline.after(hours=1)
 
@@ -374,9 +377,9 @@ def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(timelin
     else:
         accept(world, now + 30 * MINUTE, exactly=True, **fine)
     timeline.now += 2 * HOUR
-    assert maintenance.release_deferred(timeline.now) == 0
+    assert release_maintenance.release_deferred(timeline.now) == 0
 
-    routing.run(router.id)
+    process_router.run(router.id)
     timeline.after(seconds=1)
     assert timeline.mails() == []
     assert deferred_alert() == []
@@ -387,14 +390,14 @@ def test_it_is_released_once_however_often_it_is_looked_at(timeline, world, wind
     timeline.alert("Disk full on db1")
     timeline.now += HOUR
 
-    assert [maintenance.release_deferred(timeline.now) for _ in range(3)] == [1, 0, 0]
+    assert [release_maintenance.release_deferred(timeline.now) for _ in range(3)] == [1, 0, 0]
     timeline.after(seconds=1)
-    assert [maintenance.release_deferred(timeline.now) for _ in range(2)] == [0, 0]
+    assert [release_maintenance.release_deferred(timeline.now) for _ in range(2)] == [0, 0]
     assert timeline.mails() == [("alice", DISK)]
 
 
 def test_many_are_released_in_batches(timeline, world, window, monkeypatch):
-    monkeypatch.setattr(maintenance, "BATCH_SIZE", 3)
+    monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 3)
     window()
     for number in range(10):
         accept(world, timeline.now, message="m", alert_type="critical", entity_id=f"db{number}", exactly=True)

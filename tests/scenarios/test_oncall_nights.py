@@ -19,8 +19,9 @@ from tests import layers
 from tests.alerts import accept
 from tests.rules import action, add_rule
 from tests.workers.test_timers import set_policy
-from workers import audit, road
-from workers.pace import BatchSize
+from workers.alerts import process_lane
+from workers.alerts.batch_size import BatchSize
+from workers.timers import audit
 
 HOUR = timedelta(hours=1)
 DISK = "[Checkout] #1 Disk full on db1 (critical)"
@@ -129,7 +130,7 @@ def test_what_waited_for_hours_is_told_to_who_is_on_call_by_now(timeline, world,
     accept(world, timeline.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
     timeline.now += 5 * HOUR
 
-    road.run(world.service.id, now=timeline.now)
+    process_lane.run(world.service.id, now=timeline.now)
     timeline.after(seconds=1)
 
     assert timeline.mails() == [("charlie", DISK)]
@@ -153,7 +154,7 @@ def test_what_cannot_be_read_and_has_waited_is_told_to_who_is_on_call_by_now(
     set_policy(world, (0, on_call_schedule))
     accept(world, timeline.now, message="Disk full", alert_type="critical")
     timeline.now += 5 * HOUR
-    monkeypatch.setattr(road, "run_stages", lambda *given: 1 / 0)
+    monkeypatch.setattr(process_lane, "run_stages", lambda *given: 1 / 0)
 
     timeline.after(seconds=1)
 
@@ -166,7 +167,7 @@ def test_whether_an_alert_has_waited_does_not_depend_on_the_others_of_its_batch(
 ):
     """The one came 72 s ago, the other 7 s; the handoff was 2 s ago."""
     set_policy(world, (0, on_call_schedule))
-    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=size))
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
     handoff = timeline.now + HOUR
     for seconds, entity in ((70, "db1"), (5, "db2")):
         at = handoff - timedelta(seconds=seconds)

@@ -10,7 +10,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
 from tests.workers.test_timers import set_policy
-from workers import road, routing
+from workers.alerts import process_lane, process_router
 
 A = RuleAction
 
@@ -48,8 +48,8 @@ def send_routed(timeline, world, now):
     def sent(message, level="critical", environment="live", **payload):
         body = {"message": message, "alert_type": level, "environment": environment, "payload": payload}
         accept_from_router(router, timeline.now, exactly=True, body=body)
-        routing.run(router.id)
-        road.run(builds.id, "rules")
+        process_router.run(router.id)
+        process_lane.run(builds.id, "rules")
         timeline._run_due()
 
     return sent

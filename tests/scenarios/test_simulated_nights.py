@@ -28,7 +28,7 @@ from tests.rules import action, add_rule, equals
 from tests.scenarios.conftest import Timeline
 from tests.workers.test_timers import set_policy
 from tocsin.simulation import SimulationRequest, run_simulation
-from workers import configuration
+from workers.alerts import config_cache
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 A = RuleAction
@@ -239,7 +239,7 @@ def _set_up(timeline, home, setup):
     """The night in a store of its own, as planned."""
     db.close_all()
     stores.Migrated.cached.open_copy(home)
-    configuration.clear()
+    config_cache.clear()
     with connection():
         world = create_world(setup.at)
         people = {name: getattr(world, name) for name in PEOPLE}

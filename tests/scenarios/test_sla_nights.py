@@ -22,7 +22,7 @@ from pipeline import incidents
 from tests.alerts import accept
 from tests.scenarios.conftest import ALICE
 from tests.workers.test_timers import MINUTE, set_policy
-from workers import audit, timers
+from workers.timers import audit, fire
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
@@ -294,7 +294,7 @@ def hold_delivery(timeline):
 
     def pass_minutes(minutes):
         timeline.now += minutes * MINUTE
-        timers.fire_due(timeline.now)
+        fire.fire_due(timeline.now)
 
     return pass_minutes
 
@@ -526,7 +526,7 @@ def test_what_was_not_sent_before_the_answer_is_void_but_for_what_is_said_of_the
     list_sla_mails(timeline)
     for _ in range(50):
         timeline.now += MINUTE
-        timers.fire_due(timeline.now)
+        fire.fire_due(timeline.now)
     pending_kinds = [
         kind for (kind,) in Notification.select(Notification.kind).where(Notification.state == 0).tuples()
     ]
@@ -543,7 +543,7 @@ def test_who_hands_it_on_and_ends_it_in_one_go_voids_all(timeline, gold, world):
     timeline.alert("Disk full on db1")
     list_sla_mails(timeline)
     timeline.now += 60 * MINUTE
-    timers.fire_due(timeline.now)
+    fire.fire_due(timeline.now)
     with store().write_transaction():
         found = lock_incident(timeline.incident().id)
         context = (found.service, found.config, ALICE, timeline.now)

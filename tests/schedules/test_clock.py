@@ -12,13 +12,13 @@ from schedules.clock import PERIODIC_JOBS, RETRY_S, PeriodicJob, PeriodicSchedul
 from tests.processes import find_free_port, start_redis
 from tests.waiting import wait_until
 from tocsin.embedded_redis import get_url
-from workers import bell
+from workers import queue
 
 
 @pytest.fixture
 def client(home):
     with start_redis(home):
-        client = bell.create_client(get_url(home))
+        client = queue.create_client(get_url(home))
         yield client
         client.close()
 
@@ -129,7 +129,7 @@ def test_it_sleeps_until_the_next_slot(client, runs):
 
 
 def test_without_redis_it_tries_again(tick):
-    without_jobs = PeriodicScheduler(bell.create_client(f"redis://127.0.0.1:{find_free_port()}/0"), (tick,))
+    without_jobs = PeriodicScheduler(queue.create_client(f"redis://127.0.0.1:{find_free_port()}/0"), (tick,))
 
     assert without_jobs.run_once() == RETRY_S
 
@@ -171,7 +171,7 @@ def test_rq_sees_the_jobs_as_json(client, tick):
     clock.enqueue_jobs()
 
     assert {job.func_name for job in clock.get_jobs()} >= {
-        "workers.ticks.enqueue_due",
+        "workers.periodic.due_scan.enqueue_due",
         "schedules.clock.record_liveness",
     }
     assert all(not value.startswith(b"\x80") for value in client.hgetall("rq:job:tocsin-tick").values())

@@ -24,7 +24,8 @@ from tests.waiting import wait_until
 from tocsin import outside
 from tocsin.embedded_redis import get_url
 from tocsin.metrics import counters
-from workers import bell, road
+from workers import queue
+from workers.alerts import process_lane
 
 PATH = "/ping/hunter2/?for=us"
 
@@ -76,7 +77,7 @@ def receiver():
 def healthy(store, world, home, monkeypatch):
     """All that has to be well is."""
     with start_redis(home):
-        monkeypatch.setattr(bell, "_url", get_url(home))
+        monkeypatch.setattr(queue, "_url", get_url(home))
         now = opened_store().now()
         for kind in ("web", "worker", "clock"):
             kept.record_liveness(ProcessLiveness(kind, f"{kind}:1", now), now)
@@ -111,7 +112,7 @@ def make_alert_late(world, now):
 
 def open_incident(world, now):
     accept(world, now - timedelta(seconds=1), message="m", alert_type="critical", exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
 
 def make_timer_late(world, now):
@@ -126,7 +127,7 @@ def make_message_late(world, now):
 
 
 def stop_redis(monkeypatch):
-    monkeypatch.setattr(bell, "_url", f"redis://127.0.0.1:{find_free_port()}/0")
+    monkeypatch.setattr(queue, "_url", f"redis://127.0.0.1:{find_free_port()}/0")
 
 
 UNHEALTHY = {
@@ -208,7 +209,7 @@ def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(healthy, re
 
 def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
     outside.configure(load({"TOCSIN_DEAD_MANS_SWITCH_URL": receiver.url}))
-    client = bell.create_client(get_url(home))
+    client = queue.create_client(get_url(home))
     job = PeriodicJob("dead_mans_switch", 60, outside.ping, slow=True)
     clocks = [PeriodicScheduler(client, (job,)) for _ in range(2)]
     for period in (1, 2):
@@ -237,7 +238,7 @@ def test_a_slow_job_that_hangs_keeps_no_other_waiting(store, home):
         ran.append(1)
 
     with start_redis(home):
-        client = bell.create_client(get_url(home))
+        client = queue.create_client(get_url(home))
         jobs = (PeriodicJob("hangs", 60, hang, slow=True), PeriodicJob("runs", 60, run_job, slow=True))
         clock = PeriodicScheduler(client, jobs)
         client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1 for job in jobs})

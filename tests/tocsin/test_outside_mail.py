@@ -14,8 +14,9 @@ from tests.alerts import accept
 from tests.processes import find_free_port
 from tests.relays import relay
 from tocsin import outside
-from workers import deliver, road
-from workers.channels.relay import Relay
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.delivery.channels.relay import Relay
 
 MAIL = ContactType.EMAIL
 LATE, NOT_SENT = "messages are late", "messages cannot be sent"
@@ -41,7 +42,7 @@ class MailDelivery:
 
     def page_alice(self, entity="db1"):
         accept(self.world, self.now, message="m", alert_type="critical", entity_id=entity, exactly=True)
-        road.run(self.world.service.id)
+        process_lane.run(self.world.service.id)
 
     def page_bob(self):
         create_test_message(ContactMethod.get(ContactMethod.user == self.world.bob), "a test", self.now)

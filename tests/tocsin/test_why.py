@@ -14,13 +14,13 @@ from tests.alerts import accept
 from tests.set_aside import add_dead_letter_body
 from tests.stores import get_settings
 from tocsin.why import format_lines, why
-from workers import road
+from workers.alerts import process_lane
 
 
 @pytest.fixture
 def receipt(world, now):
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return receipt
 
 
@@ -50,7 +50,7 @@ def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now
         )
     bump_version(world.account.id)
     receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
 
@@ -98,7 +98,7 @@ def test_names_steer_no_terminal(world, now, run):
     receipt = accept(world, now, message="Disk \u202efull", alert_type="critical")
     Service.update(name="Check\x1b[2Jout").execute()
     User.update(first_name="Al\x9bice").execute()
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     for more in ((), ("--json",)):
         printed = run(receipt.trace_id, *more).output

@@ -6,7 +6,7 @@ from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from runtime.settings import load
 from tests.relays import relay
-from workers import deliver
+from workers.delivery import deliver
 
 
 def get_path(user):

@@ -14,7 +14,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Integration
 from tests.waiting import wait_until
 from web import accept, events
-from workers import road
+from workers.alerts import process_lane
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
 
@@ -40,7 +40,7 @@ GROUP = {"version": "4", "alerts": [{"status": "firing", "labels": {"alertname":
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])
 def test_the_deprecated_form_answers_with_the_event_whose_names_are_final(ask, world, scheme):
     answer = ask("POST", get_path("event", world), {**CRITICAL, "payload": {"a": 1}}, scheme=scheme)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert answer.status_code == 201
     keys = {
@@ -55,7 +55,7 @@ def test_the_deprecated_form_answers_with_the_event_whose_names_are_final(ask, w
 
 def test_a_generated_entity_id_is_the_one_that_the_incident_gets(ask, world):
     answer = ask("POST", get_path("event", world), {"message": "m", "alert_type": "critical"}, who=None)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert len(answer.json["entity_id"]) == 32
     assert Event.get().entity_id == answer.json["entity_id"]
@@ -277,7 +277,7 @@ def test_a_store_that_cannot_even_be_opened_is_a_503(ask, world, monkeypatch):
 def test_the_status_goes_from_queued_to_completed(ask, world):
     trace_id = send_alert(ask, world)
     before = ask("GET", f"/api/alert/status/{trace_id}/").json
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     after = ask("GET", f"/api/alert/status/{trace_id}/").json
 
     assert (before["status"], before["alert"], before["incident"]) == ("queued", None, None)
@@ -306,7 +306,7 @@ def test_an_unknown_trace_id_is_not_found(ask):
 
 def test_the_recorder_tells_the_road(ask, world):
     trace_id = send_alert(ask, world)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     shown = ask("GET", f"/api/tocsin/alerts/{trace_id}/").json
 
     assert shown["alerts"][0]["stages"][-1] == {"stage": "notify", "reason": "to be told now: Alice"}

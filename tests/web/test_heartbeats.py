@@ -13,7 +13,8 @@ from models.store.base import store as opened_store
 from models.tables.events import Event, Receipt
 from models.tables.services import Integration
 from tests.waiting import wait_until
-from workers import heartbeats, road
+from workers.alerts import process_lane
+from workers.periodic import missing_heartbeats
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_whatever_is_posted_to_any_address_is_a_ping(ask, made, path_of, world, 
     Integration.update(expected_at=None).execute()
     answer = ask("POST", path_of[form], who=None, data=body)
     assert answer.status_code == FORMS[form]
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     receipt, event = Receipt.get(), Event.get()
     assert (receipt.source, bytes(receipt.body)) == ("heartbeat", body)
@@ -73,7 +74,7 @@ def test_a_get_is_a_ping_that_nobody_on_the_way_may_answer(ask, made, path_of, f
 @pytest.mark.parametrize(("method", "form"), [("GET", "its webhook"), *(("POST", form) for form in FORMS)])
 def test_who_sends_no_body_may_say_in_the_address_that_it_failed(ask, made, path_of, world, method, form):
     ask(method, f"{path_of[form]}?status=failed&message=Disk+full", who=None)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert (Event.get().message, Event.get().incident_created) == ("Disk full", True)
 
@@ -120,7 +121,7 @@ def test_a_new_one_expects_a_ping_each_five_minutes(ask, made, settings_of):
 
 def test_its_last_ping_and_that_one_is_missing_are_told(ask, made, settings_of, path_of, world):
     ask("GET", path_of["its webhook"], who=None)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     accepted_at = Receipt.get().received_at
     assert ask("GET", settings_of).json["last_ping"] == f"{accepted_at:%Y-%m-%dT%H:%M:%S.%f}Z"
 
@@ -138,13 +139,13 @@ def test_one_that_was_said_to_be_missing_is_missing_until_the_next_comes(
     assert ask("GET", settings_of).json["is_missing"] is True
 
     ask("GET", path_of["its webhook"], who=None)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     assert ask("GET", settings_of).json["is_missing"] is False
 
 
 def test_what_is_said_does_not_change_when_the_last_ping_came(ask, made, settings_of, path_of, world):
     ask("GET", path_of["its webhook"], who=None)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     ask("PUT", settings_of, {"every": 3600})
 
     assert get_row(made).last_ping_at == Receipt.get().received_at
@@ -255,6 +256,6 @@ def test_what_is_said_waits_for_a_lane_that_works_by_what_was_said_before(
 
 def test_while_nothing_is_expected_no_look_writes_anything(world, statements):
     with statements() as seen:
-        assert heartbeats.report_missing() == 0
+        assert missing_heartbeats.report_missing() == 0
 
     assert [sql for sql, _ in seen if not sql.startswith("SELECT")] == []

@@ -18,7 +18,7 @@ from models.tables.timers import Timer
 from tests.contract.operations import INCIDENT
 from tests.contract.test_isolation import dump_all_rows
 from web.shapes import parse_moment
-from workers import timers
+from workers.timers import fire
 
 ACTIONS_URL = "/api/tocsin/incidents/"
 
@@ -147,9 +147,9 @@ def test_an_acknowledged_incident_sleeps_until_its_time_and_is_then_triggered_ag
     assert slept == timedelta(minutes=30)
     assert list_pending_timers(number) == [TimerKind.SNOOZE]
 
-    timers.fire_due(parse_moment(snoozed["snoozed_till"]) - timedelta(seconds=1))
+    fire.fire_due(parse_moment(snoozed["snoozed_till"]) - timedelta(seconds=1))
     assert shown(number)["status"] == 2
-    timers.fire_due(parse_moment(snoozed["snoozed_till"]))
+    fire.fire_due(parse_moment(snoozed["snoozed_till"]))
 
     awake = shown(number)
     assert (awake["status"], awake["snooze_time"], awake["snoozed_till"]) == (1, None, None)
@@ -210,7 +210,7 @@ def test_the_acknowledgement_time_out_waits_for_the_sleep(act, shown, acknowledg
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     number = acknowledged()
     snoozed = act(number, "snooze", minutes=60).json
-    timers.fire_due(parse_moment(snoozed["snooze_time"]) + timedelta(minutes=59))
+    fire.fire_due(parse_moment(snoozed["snooze_time"]) + timedelta(minutes=59))
     assert shown(number)["status"] == 2
 
     assert act(number, "snooze", method="DELETE").status_code == 204

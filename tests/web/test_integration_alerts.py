@@ -4,7 +4,7 @@ import pytest
 
 from models.store.ids import new_uuid
 from tests.alerts import accept
-from workers import road
+from workers.alerts import process_lane
 
 
 @pytest.fixture
@@ -13,7 +13,7 @@ def alerts(world, now):
     for number in range(12):
         level = "critical" if number < 2 else "info"
         accept(world, now, message=f"No. {number}", alert_type=level, entity_id=f"db{number}")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     ids = (world.team.unique_id, world.service.unique_id, world.integration.unique_id)
     return "/api/account/teams/{}/services/{}/integrations/{}/alerts/".format(*ids)
 

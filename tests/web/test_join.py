@@ -13,7 +13,7 @@ from models.tables.notifications import Message
 from models.tables.teams import Team
 from runtime.settings import load
 from tests.relays import relay
-from workers import deliver
+from workers.delivery import deliver
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 

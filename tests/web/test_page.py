@@ -12,7 +12,7 @@ from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
 from models.tables.timers import Timer
 from tests.alerts import accept
-from workers import road
+from workers.alerts import process_lane
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
@@ -28,7 +28,7 @@ def open_incident(world, now):
 
     def open_incident(message="Disk full on db1", **alert) -> str:
         accept(world, now, message=message, alert_type="critical", entity_id="db1", **alert)
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
         return build_link(Notification.get())
 
     return open_incident

@@ -15,7 +15,8 @@ from models.tables.teams import EscalationPolicy, IncidentRole, Sla, Team, TeamM
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 from tests.alerts import accept
-from workers import road, timers
+from workers.alerts import process_lane
+from workers.timers import fire
 
 
 def remove(ask, user, who="alice") -> None:
@@ -153,12 +154,12 @@ def test_what_they_had_taken_and_not_acknowledged_tells_the_next(ask, world, sto
     """Bob was assigned an incident, which stopped its chain; he leaves before he looks at it."""
     now = store.now()
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     assert ask("PATCH", "/api/incidents/1/", {"assigned_to": world.bob.username}).status_code == 200
     assert not Incident.get().escalating
 
     remove(ask, world.bob)
-    timers.fire_due(store.now())
+    fire.fire_due(store.now())
 
     assert Incident.get().escalating
     last_notification = (

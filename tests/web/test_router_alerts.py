@@ -9,7 +9,7 @@ from models.tables.incidents import Incident
 from models.tables.routers import GlobalRouter
 from models.tables.teams import Team
 from tests.rules import add_router, add_router_rule, equals
-from workers import road, routing
+from workers.alerts import process_lane, process_router
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
 GROUP = {"version": "4", "alerts": [{"status": "firing", "labels": {"alertname": "A"}, "fingerprint": "f"}]}
@@ -49,7 +49,7 @@ def send_to_router(ask, world):
 
 
 def work():
-    while routing.sweep() or road.sweep():
+    while process_router.sweep() or process_lane.sweep():
         pass
 
 
@@ -124,7 +124,7 @@ def test_the_status_before_and_after_routing(ask, send_to_router, world, router)
     }  # fmt: skip
     assert get_status(ask, trace).json == pending
 
-    routing.sweep()
+    process_router.sweep()
     routed = get_status(ask, trace).json
     assert (routed["status"], routed["integration"], routed["incident"]) == (
         "queued",
@@ -132,7 +132,7 @@ def test_the_status_before_and_after_routing(ask, send_to_router, world, router)
         None,
     )
 
-    road.sweep()
+    process_lane.sweep()
     done = get_status(ask, trace).json
     incident = Incident.get()
     assert done["status"] == "completed"

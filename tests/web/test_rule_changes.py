@@ -15,7 +15,7 @@ from models.lifecycle import provisioning
 from models.store.base import connection
 from models.tables.events import Event, Receipt
 from tests.waiting import wait_until
-from workers import road, routing
+from workers.alerts import process_lane, process_router
 
 ROUNDS = 12
 
@@ -29,8 +29,8 @@ def workers(count=2):
         while not over.wait(0.001):
             try:
                 with connection():
-                    routing.sweep()
-                    road.sweep()
+                    process_router.sweep()
+                    process_lane.sweep()
             except Exception as error:
                 errors.append(error)
                 return

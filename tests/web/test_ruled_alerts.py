@@ -9,7 +9,7 @@ from models.tables.incidents import Incident
 from models.tables.schedules import Schedule
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole, Priority, Sla, Tag
-from workers import road
+from workers.alerts import process_lane
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1", "payload": {"host": "db1"}}
 
@@ -28,7 +28,7 @@ def send(ask, world):
     def sent(body):
         account, key = world.account.account_identifier, world.integration.integration_key
         answer = ask("POST", f"/integration/{account}/generic/{key}/", body, who=None)
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
         return answer
 
     return sent
@@ -126,7 +126,7 @@ def test_what_a_rule_changed_is_shown_and_what_it_did_not_is_echoed(ask, world, 
     }
     key = world.integration.integration_key
     answer = ask("POST", f"/api/events/{key}/", {**CRITICAL, **more}, who=None).json
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     shown = ask("GET", "/api/incidents/1/alerts/").json
     (alert,) = shown["results"] if isinstance(shown, dict) else shown
 

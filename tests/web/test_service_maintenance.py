@@ -7,7 +7,8 @@ import pytest
 from models.domain.enums import WorkState
 from models.tables.events import Event
 from tests.alerts import accept
-from workers import maintenance, road
+from workers.alerts import process_lane
+from workers.periodic import release_maintenance
 
 HOUR = timedelta(hours=1)
 STORED = {"under_maintenance": False, "status": 1}
@@ -100,7 +101,7 @@ def test_repeats_until_the_calendar_ends_hinder_nobody(ask, world, service, wind
     window(**times, repeat_until=None, time_zone="Asia/Tokyo")
     ask("PATCH", window(**times, time_zone="Asia/Tokyo"), {"repeat_until": "9999-12-31T23:59:59Z"})
     accept(world, datetime.now(UTC), message="m", alert_type="critical", entity_id="db1", exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert ask("GET", service).status_code == 200
     incident = {"title": "x", "service": world.service.unique_id}
@@ -220,7 +221,7 @@ def test_a_window_holds_for_every_alert_that_is_accepted_after_its_answer(ask, w
         body = {"message": "m", "alert_type": "critical", "entity_id": entity}
         if send:
             assert ask("POST", f"/api/events/{key}/", body, who=None).status_code == 201
-            road.run(world.service.id)
+            process_lane.run(world.service.id)
         return Event.get(Event.entity_id == entity).suppressed
 
     assert not suppressed("a")
@@ -229,6 +230,6 @@ def test_a_window_holds_for_every_alert_that_is_accepted_after_its_answer(ask, w
     ask("DELETE", path)
     assert not suppressed("c")
 
-    assert maintenance.release_deferred() == 1
-    road.run(world.service.id)
+    assert release_maintenance.release_deferred() == 1
+    process_lane.run(world.service.id)
     assert not suppressed("b", send=False)

@@ -27,7 +27,9 @@ from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import set_policy
 from tocsin import simulation
 from web import simulate as web_simulate
-from workers import bell, road, timers
+from workers import queue
+from workers.alerts import process_lane
+from workers.timers import fire
 
 __all__ = ["described"]
 
@@ -108,11 +110,11 @@ def test_no_row_is_written_no_bell_rung_and_no_turn_taken(ask, simulate, world, 
     set_policy(world, (0, world.alice, world.bob), (1, world.bob), assignment_settings=settings)
     Service.update(collation=1, collation_time=5, auto_resolve_timeout=3600).execute()
     accept(world, now, **DISK)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     ask("GET", "/api/user/profile/")
     before = dump_all_rows()
     enqueued = []
-    monkeypatch.setattr(bell, "enqueue", lambda *given: enqueued.append(given))
+    monkeypatch.setattr(queue, "enqueue", lambda *given: enqueued.append(given))
 
     found = simulate(at=(store().now() + DAY).isoformat(), **more)
 
@@ -242,7 +244,7 @@ def test_what_is_open_now_is_joined_where_that_is_asked(simulate, world):
     NotificationRule.update(start_delay=20).where(NotificationRule.user == world.alice).execute()
     at = store().now()
     accept(world, at, exactly=True, **DISK)
-    road.run(world.service.id, now=at)
+    process_lane.run(world.service.id, now=at)
 
     joined = simulate(at=(at + 40 * MINUTE).isoformat(), with_open=True)
     soon = simulate(at=(at + 10 * MINUTE).isoformat(), with_open=True, **{"for": 1800})
@@ -266,7 +268,7 @@ def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simula
     bump_version(world.account.id)
     at = store().now()
     accept(world, at, exactly=True, **DISK)
-    road.run(world.service.id, now=at)
+    process_lane.run(world.service.id, now=at)
     hello = {"message": "Hello", "alert_type": "info", "entity_id": "db2"}
     soon = {"at": (at + 4 * MINUTE).isoformat(), "with_open": True}
 
@@ -363,10 +365,10 @@ def test_every_tool_can_be_asked_for(described):
 def test_timers_of_rows_are_left_as_they_are(simulate, world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     accept(world, now, **DISK)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     pending_timers = sorted(Timer.select().tuples())
 
     simulate(at=(store().now() + DAY).isoformat(), with_open=True)
 
     assert sorted(Timer.select().tuples()) == pending_timers
-    assert timers.fire_due(now + 5 * MINUTE) == 1
+    assert fire.fire_due(now + 5 * MINUTE) == 1

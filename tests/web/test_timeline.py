@@ -14,7 +14,8 @@ from tests.rules import action, add_rule
 from tests.workers.test_deliver import deliver_to
 from tests.workers.test_rules import process_alert
 from web.shapes import parse_moment
-from workers import deliver, timers
+from workers.delivery import deliver
+from workers.timers import fire
 
 __all__ = ["deliver_to"]
 
@@ -105,7 +106,7 @@ def test_what_timers_do_is_told(world, now, read_timeline):
     world.service.auto_resolve_timeout = 600
     world.service.save()
     process_alert(world, now)
-    timers.fire_due(now + timedelta(minutes=10))
+    fire.fire_due(now + timedelta(minutes=10))
 
     resolved = next(each for each in read_timeline() if each["what"] == "resolved")
     assert (resolved["actor"]["kind"], parse_moment(resolved["at"])) == ("timer", now + timedelta(minutes=10))

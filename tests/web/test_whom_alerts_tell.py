@@ -8,7 +8,7 @@ from models.store.base import store
 from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from tests.alerts import accept
-from workers import road
+from workers.alerts import process_lane
 
 DAY = 86_400
 
@@ -42,7 +42,7 @@ def alert_and_list_notified(world):
         accept(
             world, store().now(), message="m", alert_type="critical", entity_id=str(Incident.select().count())
         )
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
         incident = Incident.select().order_by(Incident.id.desc()).get()
         notifications = (
             Notification.select().where(Notification.incident == incident).order_by(Notification.id)

@@ -28,7 +28,8 @@ from tests.workers.test_timers import (
 )
 from tocsin import metrics
 from tocsin.metrics import Counters
-from workers import audit, planning, road, timers
+from workers.alerts import process_lane
+from workers.timers import audit, fire, reconcile
 
 __all__ = ["other_service"]
 
@@ -51,7 +52,7 @@ def open_in_every_state(world, now):
     for status_name, entities in (("acknowledged", "3456"), ("resolved", "789")):
         for number in entities:
             accept(world, now, message="m", alert_type=status_name, entity_id=f"db{number}", exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     Incident.update(service=None).where(Incident.id > 10).execute()
     audit.audit(now)
 
@@ -128,7 +129,7 @@ def test_statements_do_not_grow_with_the_incidents_of_a_page(world, now, stateme
 
 
 def test_pages_reach_every_incident(world, now, monkeypatch):
-    monkeypatch.setattr(planning, "PAGE_SIZE", 2)
+    monkeypatch.setattr(reconcile, "PAGE_SIZE", 2)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *"abcde")
     before = list_pending_timers()
@@ -144,7 +145,7 @@ def test_a_change_of_policy_is_found_once(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     for minute in (1, 2):
         audit.audit(now + minute * MINUTE)
-    timers.fire_due(now + 5 * MINUTE)
+    fire.fire_due(now + 5 * MINUTE)
 
     assert list_reasons() == ["moved: escalate:1:1"]
     assert [name for name, _ in list_notified()] == ["Alice", "Bob"]
@@ -155,7 +156,7 @@ def test_what_an_sla_has_done_once_does_not_wait_again(world, now):
     Service.update(sla=sla_row).execute()
     open_incident(world, now)
     for minute in (6, 11):
-        timers.fire_due(now + minute * MINUTE)
+        fire.fire_due(now + minute * MINUTE)
         audit.audit(now + minute * MINUTE)
 
     assert list_pending_timers() == []
@@ -175,13 +176,13 @@ def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch
             raise ZeroDivisionError
         return ()
 
-    monkeypatch.setattr(planning, "get_expected_timers", fail_on_first)
+    monkeypatch.setattr(reconcile, "get_expected_timers", fail_on_first)
     audit.audit(now)
 
     assert set(looked_at) == {world.service.id, other.id}
 
 
-def failing_for(row, real=planning.get_expected_timers):
+def failing_for(row, real=reconcile.get_expected_timers):
     def wanted(incident, *rest):
         if incident.row == row:
             raise ZeroDivisionError
@@ -191,13 +192,13 @@ def failing_for(row, real=planning.get_expected_timers):
 
 
 def test_an_incident_that_cannot_be_audited_keeps_no_other_of_its_service_from_it(world, now, monkeypatch):
-    monkeypatch.setattr(planning, "PAGE_SIZE", 3)
+    monkeypatch.setattr(reconcile, "PAGE_SIZE", 3)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *"abcdef")
     poison = Incident.select().order_by(Incident.id).get().id
     before = [timer for timer in list_pending_timers() if timer[0] != poison]
     Timer.delete().execute()
-    monkeypatch.setattr(planning, "get_expected_timers", failing_for(poison))
+    monkeypatch.setattr(reconcile, "get_expected_timers", failing_for(poison))
     with capture_logs() as logs:
         audit.audit(now)
 
@@ -248,7 +249,7 @@ def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, other_
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, other_service, now, monkeypatch):
-    monkeypatch.setattr(planning, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(reconcile, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
     open_incidents(other_service, now, "b")
@@ -271,6 +272,6 @@ def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_onc
     set_policy(world)
     for minute in (1, 6, 11):
         audit.audit(now + minute * MINUTE)
-        timers.fire_due(now + minute * MINUTE)
+        fire.fire_due(now + minute * MINUTE)
 
     assert list_notified() == [("Alice", now + MINUTE)]

@@ -12,7 +12,7 @@ from pipeline.topology import build_segments
 from tests.processes import find_free_port, start_redis
 from tests.waiting import wait_until
 from tocsin.embedded_redis import get_url
-from workers import bell
+from workers import queue as bell
 from workers.broker import Broker
 
 

@@ -20,7 +20,7 @@ from models.write.apply import apply
 from pipeline import incidents as moves
 from tests.alerts import accept
 from tests.histories import run_together
-from workers import road
+from workers.alerts import process_lane
 
 MINUTE = timedelta(minutes=1)
 
@@ -39,7 +39,7 @@ def set_collation(world, kind, minutes=10):
 
 def process_alert(world, at, entity, level="critical"):
     accept(world, at, message=f"{entity} {level}", alert_type=level, entity_id=entity, exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return Event.select().order_by(Event.id.desc()).get()
 
 
@@ -205,12 +205,12 @@ def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_se
                             trace=trace,
                             exactly=True,
                         )
-                    road.run(collating_service.service.id)
+                    process_lane.run(collating_service.service.id)
 
         return job
 
     run_together([build_sender(place, integration_of) for place, integration_of in enumerate(integrations)])
-    road.run(collating_service.service.id)
+    process_lane.run(collating_service.service.id)
 
     assert not Receipt.select().where(Receipt.state == 0).exists()
     assert [incident.collecting for incident in incidents()] == [True]
@@ -220,8 +220,8 @@ def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_se
 
 def test_what_is_set_aside_is_told_beside_the_collecting_incident(collating_service, now, monkeypatch):
     process_alert(collating_service, now, "a")
-    monkeypatch.setattr(road, "parse_alerts", lambda *_: 1 / 0)
+    monkeypatch.setattr(process_lane, "parse_alerts", lambda *_: 1 / 0)
     accept(collating_service, now, message="poison")
-    road.run(collating_service.service.id)
+    process_lane.run(collating_service.service.id)
 
     assert [incident.collecting for incident in incidents()] == [True, False]

@@ -17,7 +17,9 @@ from tests.workers.test_road import build_segments_with
 from tests.workers.test_timers import MINUTE, open_incident, set_policy
 from tocsin import metrics
 from tocsin.metrics import Counters
-from workers import deliver, road, timers
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.timers import fire
 
 __all__ = ["deliver_to"]
 
@@ -44,7 +46,7 @@ def outcome(result):
 def test_a_timer_is_counted_with_its_lateness(world, now, get_count):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
-    timers.fire_due(now + 5 * MINUTE + timedelta(seconds=1.5))
+    fire.fire_due(now + 5 * MINUTE + timedelta(seconds=1.5))
 
     assert get_count("tocsin_timer_lateness_seconds_count", '{"kind": "escalate"}') == 1
     assert get_count("tocsin_timer_lateness_seconds_sum", '{"kind": "escalate"}') == 1.5
@@ -92,14 +94,14 @@ def test_what_is_over_is_no_attempt(world, now, deliver_to, get_count):
 def test_what_was_rolled_back_is_not_counted(world, now, get_count, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
-    real = timers._mark_done
+    real = fire._mark_done
 
     def fail_afterwards(*arguments):
         real(*arguments)
         raise ZeroDivisionError
 
-    monkeypatch.setattr(timers, "_mark_done", fail_afterwards)
-    timers.fire_due(now + 5 * MINUTE)
+    monkeypatch.setattr(fire, "_mark_done", fail_afterwards)
+    fire.fire_due(now + 5 * MINUTE)
 
     assert get_count("tocsin_timer_lateness_seconds_count", '{"kind": "escalate"}') == 0
 
@@ -112,10 +114,10 @@ def count_stage(name, outcome):
 def test_each_stage_counts_whose_road_ended_there_and_who_went_on(
     world, now, get_count, queue_splits, monkeypatch
 ):
-    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     for kind, entity in (("critical", "a"), ("critical", "a"), ("info", "b"), ("critical", "c")):
         accept(world, now, message="m", alert_type=kind, entity_id=entity)
-    while road.sweep():
+    while process_lane.sweep():
         pass
     found = {
         (name, outcome): get_count("tocsin_alerts_processed_total", count_stage(name, outcome))
@@ -142,10 +144,10 @@ def test_what_is_set_aside_is_counted_and_not_as_processed(world, now, get_count
         return dedupe_decide(alert, state, at)
 
     dedupe_decide = dedupe.decide
-    monkeypatch.setattr(road, "_segments", build_segments_with(fail_on_poison))
+    monkeypatch.setattr(process_lane, "_segments", build_segments_with(fail_on_poison))
     for message in ("first", "poison", "last"):
         accept(world, now, message=message, alert_type="critical", entity_id=message)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert get_count("tocsin_alerts_processed_total", count_stage("normalize", "dead letter")) == 1
     assert get_count("tocsin_alerts_processed_total", count_stage("notify", "ended")) == 2
@@ -154,6 +156,6 @@ def test_what_is_set_aside_is_counted_and_not_as_processed(world, now, get_count
 def test_time_on_the_road_is_told_by_the_stores_clock(world, now, get_count, monkeypatch):
     monkeypatch.setattr(metrics.store_clock, "offset", now + timedelta(seconds=7) - datetime.now(UTC))
     accept(world, now, message="m", alert_type="critical", exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert 7 <= get_count("tocsin_accept_to_done_seconds_sum") < 17

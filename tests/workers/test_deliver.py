@@ -20,10 +20,11 @@ from pipeline import incidents
 from runtime.settings import load
 from tests.alerts import accept
 from tests.relays import hang, relay, start_silent_server
-from workers import deliver, road
-from workers.channels.email import Email
-from workers.channels.relay import PAUSE_S, Relay
-from workers.outbox import CLAIM, handle_clock_set_back
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.delivery.channels.email import Email
+from workers.delivery.channels.relay import PAUSE_S, Relay
+from workers.delivery.outbox import CLAIM, handle_clock_set_back
 
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
@@ -60,7 +61,7 @@ def deliver_to():
 
 def alert(world, now, entity="db1", message="Disk full on db1"):
     accept(world, now, message=message, alert_type="critical", entity_id=entity)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return Incident.select().order_by(Incident.id.desc()).get()
 
 
@@ -111,7 +112,7 @@ def test_a_group_is_one_message_that_lists_each(world, now, deliver_to):
         deliver_to(box.port)
         alerts = [{"labels": {"alertname": f"Disk {n}"}, "fingerprint": f"db{n}"} for n in range(50)]
         accept(world, now, source="prometheus", body=json.dumps({"alerts": alerts}).encode())
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
         deliver.send_due(MAIL, now + SECOND)
 
     ((_, mail),) = box.mails
@@ -178,7 +179,7 @@ def test_the_incident_is_read_again_even_if_nobody_voided_its_notices(world, now
 def test_of_a_group_only_those_still_open_are_told(world, now, deliver_to):
     for number in range(3):
         accept(world, now, message=f"Disk {number}", alert_type="critical", entity_id=f"db{number}")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     Incident.update(status=IncidentStatus.ACKNOWLEDGED).where(Incident.title == "Disk 1").execute()
     with relay() as box:
         deliver_to(box.port)

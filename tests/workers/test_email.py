@@ -19,8 +19,8 @@ from tests.relays import (
     relay,
     start_silent_server,
 )
-from workers.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
-from workers.channels.email import Email
+from workers.delivery.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
+from workers.delivery.channels.email import Email
 
 __all__ = ["certificate"]
 

@@ -25,7 +25,7 @@ from tests.workers.test_timers import (
     other_service,
     set_policy,
 )
-from workers import failures, timers
+from workers.timers import backoff, fire
 
 __all__ = ["other_service"]
 
@@ -58,9 +58,9 @@ def fail_for(incident, attempts=None):
 
 
 def test_a_lane_at_which_the_store_fails_stops_no_other(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(timers.due, "decide", fail_for(oldest_incident))
+    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
     with capture_logs() as logs:
-        assert timers.fire_due(now + 6 * MINUTE) == 1
+        assert fire.fire_due(now + 6 * MINUTE) == 1
 
     assert list_bobs_notifications() == 1
     services = [line["service"] for line in logs if line["event"] == "timers cannot be taken"]
@@ -68,16 +68,16 @@ def test_a_lane_at_which_the_store_fails_stops_no_other(oldest_incident, now, mo
 
 
 def test_it_is_tried_again_after_a_rest(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(timers.due, "decide", fail_for(oldest_incident, attempts=1))
+    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident, attempts=1))
 
-    fired = [timers.fire_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
+    fired = [fire.fire_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
     assert fired == [1, 0, 2]
 
 
 def test_where_the_store_fails_again_only_the_timer_that_it_is_about_waits(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(timers.due, "decide", fail_for(oldest_incident))
+    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
     for second in range(3):
-        timers.fire_due(now + 6 * MINUTE + second * SECOND)
+        fire.fire_due(now + 6 * MINUTE + second * SECOND)
 
     assert list_bobs_notifications() == 2
     assert [timer.incident_id for timer in Timer.select().where(Timer.done_at.is_null())] == [oldest_incident]
@@ -97,7 +97,7 @@ def test_a_damaged_row_keeps_nobody_elses_timers(oldest_incident, now, home):
         server.execute(damage)
         try:
             for second in range(3):
-                timers.fire_due(now + 6 * MINUTE + second * SECOND)
+                fire.fire_due(now + 6 * MINUTE + second * SECOND)
         finally:
             server.execute("drop function broken cascade")
 
@@ -111,12 +111,12 @@ def test_what_the_store_says_is_raised_where_no_lane_was_worked_on(oldest_incide
         attempted.append(found.incident.service)
         raise peewee.OperationalError("the store ended it")
 
-    monkeypatch.setattr(timers.due, "decide", decide)
+    monkeypatch.setattr(fire.due, "decide", decide)
     with pytest.raises(peewee.OperationalError):
-        timers.fire_due(now + 6 * MINUTE)
+        fire.fire_due(now + 6 * MINUTE)
     assert len(attempted) == 2
 
-    assert timers.fire_due(now + 6 * MINUTE) == 0, "all rest"
+    assert fire.fire_due(now + 6 * MINUTE) == 0, "all rest"
 
 
 def test_a_store_that_nobody_can_use_is_asked_once(oldest_incident, now, monkeypatch):
@@ -128,13 +128,13 @@ def test_a_store_that_nobody_can_use_is_asked_once(oldest_incident, now, monkeyp
 
     with monkeypatch.context() as patched:
         patched.setattr(type(store()), "is_unavailable", lambda *_: True)
-        patched.setattr(timers.due, "decide", decide)
+        patched.setattr(fire.due, "decide", decide)
         for second in range(5):
             with pytest.raises(peewee.OperationalError):
-                timers.fire_due(now + 6 * MINUTE + 2 * second * SECOND)
+                fire.fire_due(now + 6 * MINUTE + 2 * second * SECOND)
     assert len(attempted) == 5
 
-    assert timers.fire_due(now + 6 * MINUTE + 10 * SECOND) == 3, "nobody rests for long because of it"
+    assert fire.fire_due(now + 6 * MINUTE + 10 * SECOND) == 3, "nobody rests for long because of it"
 
 
 def test_a_timer_that_cannot_be_decided_stops_no_other_of_its_incident(world, now, monkeypatch):
@@ -148,47 +148,47 @@ def test_a_timer_that_cannot_be_decided_stops_no_other_of_its_incident(world, no
             raise ZeroDivisionError
         return real(kind, *arguments)
 
-    monkeypatch.setattr(timers.due, "decide", decide)
+    monkeypatch.setattr(fire.due, "decide", decide)
     for minute in (6, 11):
-        timers.fire_due(now + minute * MINUTE)
+        fire.fire_due(now + minute * MINUTE)
 
     assert list_bobs_notifications() == 1
 
 
 def test_a_timer_that_cannot_be_decided_is_told_of_at_length_once(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(timers.due, "decide", failing_for(oldest_incident))
+    monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
     with capture_logs() as logs:
         for second in range(60):
-            timers.fire_due(now + 6 * MINUTE + second * SECOND)
+            fire.fire_due(now + 6 * MINUTE + second * SECOND)
 
     assert sum("exc_info" in line for line in logs) == 1
     assert [line["delay_s"] for line in logs if line["event"] == "a timer failed"] == [2, 4, 8, 16, 32]
 
 
 def test_others_of_its_service_are_taken_together_all_the_same(oldest_incident, world, now, monkeypatch):
-    monkeypatch.setattr(timers.due, "decide", failing_for(oldest_incident))
-    timers.fire_due(now + 6 * MINUTE)
+    monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
+    fire.fire_due(now + 6 * MINUTE)
     open_incidents(world, now + 6 * MINUTE, *"abcdef")
     with capture_logs() as logs:
-        timers.fire_due(now + 12 * MINUTE)
+        fire.fire_due(now + 12 * MINUTE)
 
     assert [line["count"] for line in logs if line["event"] == "timers fired"] == [6]
 
 
 def test_a_timer_that_failed_and_is_not_due_any_more_is_forgotten(oldest_incident, now, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(timers.due, "decide", failing_for(oldest_incident))
-        timers.fire_due(now + 6 * MINUTE)
+        broken.setattr(fire.due, "decide", failing_for(oldest_incident))
+        fire.fire_due(now + 6 * MINUTE)
     failed = Timer.get(Timer.incident == oldest_incident, Timer.done_at.is_null())
     Timer.update(due_at=now + 20 * MINUTE).where(Timer.id == failed.id).execute()
-    timers.fire_due(now + 10 * MINUTE)
+    fire.fire_due(now + 10 * MINUTE)
 
-    assert failed.id not in timers._failed_timers
-    assert timers.fire_due(now + 20 * MINUTE) == 1
+    assert failed.id not in fire._failed_timers
+    assert fire.fire_due(now + 20 * MINUTE) == 1
 
 
 def test_more_that_fail_than_are_remembered_stop_nobody(oldest_incident, world, now, monkeypatch):
-    monkeypatch.setattr(failures, "MAX_KEYS", 1)
+    monkeypatch.setattr(backoff, "MAX_KEYS", 1)
     checkout = Incident.get_by_id(oldest_incident).service_id
 
     def decide(kind, found, *arguments, real=due.decide):
@@ -196,6 +196,6 @@ def test_more_that_fail_than_are_remembered_stop_nobody(oldest_incident, world, 
             raise ZeroDivisionError
         return real(kind, found, *arguments)
 
-    monkeypatch.setattr(timers.due, "decide", decide)
+    monkeypatch.setattr(fire.due, "decide", decide)
 
-    assert timers.fire_due(now + 6 * MINUTE) == 1
+    assert fire.fire_due(now + 6 * MINUTE) == 1

@@ -2,8 +2,8 @@
 
 from datetime import timedelta
 
-from workers import failures
-from workers.failures import Failures
+from workers.timers import backoff
+from workers.timers.backoff import Failures
 
 SECOND = timedelta(seconds=1)
 
@@ -59,7 +59,7 @@ def test_whoever_succeeds_begins_anew(now):
 
 
 def test_only_so_many_are_remembered(now, monkeypatch):
-    monkeypatch.setattr(failures, "MAX_KEYS", 2)
+    monkeypatch.setattr(backoff, "MAX_KEYS", 2)
     failed = resting()
     for key in "abac":
         failed.add(key, ValueError(), now)

@@ -26,7 +26,8 @@ from tests.people import World
 from tests.stores import get_url
 from tests.waiting import wait_until
 from tests.workers.test_timers import MINUTE
-from workers import road, timers
+from workers.alerts import process_lane
+from workers.timers import fire
 
 ALICE = Actor(ActorKind.USER, "Alice")
 
@@ -46,7 +47,7 @@ def _from(world, service, integration):
 
 def process_alert(place, at, entity, level="critical"):
     accept(place, at, message=f"{entity} {level}", alert_type=level, entity_id=entity, exactly=True)
-    road.run(place.service.id)
+    process_lane.run(place.service.id)
     return Event.select().order_by(Event.id.desc()).get()
 
 
@@ -139,10 +140,10 @@ def test_a_batch_that_ends_a_family_may_go_on_with_its_entities(
     parent_with_children, world, now, poison, monkeypatch
 ):
     if poison:
-        monkeypatch.setattr(road, "_run_transaction", list_failures)
+        monkeypatch.setattr(process_lane, "_run_transaction", list_failures)
     for level, entity in (("resolved", "p"), ("critical", "a"), ("resolved", "a"), ("critical", "p")):
         accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_statuses() == [3, 3, 3, 3, 1]
     assert not Event.select().where(Event.error.is_null(False)).exists()
@@ -173,8 +174,8 @@ def test_the_end_of_a_family_leaves_the_same_rows_in_batches_of_any_size(
     for level, entity in STEPS:
         accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
     with patch_processing(ProcessingMode(size, queue_splits), now):
-        for segment in road._segments:
-            road.run(world.service.id, segment.name)
+        for segment in process_lane._segments:
+            process_lane.run(world.service.id, segment.name)
 
     # The other service has other ids in each test.
     outcomes_seen.append(list_rows(*TABLES, without={"service", "integration"}))
@@ -188,7 +189,7 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it(parent_with
         found = lock_incident(parent_with_children[0].id)
         timer_effects = incidents.save_with_timers(found.incident, found.service, found.config, now)
         apply(ChangeSet(effects=list(timer_effects)))
-    timers.fire_due(now + 11 * MINUTE)
+    fire.fire_due(now + 11 * MINUTE)
 
     assert list_statuses() == [3, 3, 3]
 
@@ -222,7 +223,7 @@ def test_two_lanes_that_end_each_others_children_do_not_wait_for_each_other(worl
 def _run(service_row, errors):
     try:
         with connection():
-            road.run(service_row)
+            process_lane.run(service_row)
     except Exception as error:
         errors.append(error)
 

@@ -21,7 +21,9 @@ from models.tables.services import Integration
 from schedules.outages import Observation, Outage
 from tests.alerts import accept
 from tests.waiting import wait_until
-from workers import bell, heartbeats, presence, road, routing
+from workers import queue
+from workers.alerts import process_lane, process_router
+from workers.periodic import missing_heartbeats, outages
 
 EVERY, GRACE = timedelta(seconds=300), timedelta(seconds=60)
 
@@ -50,7 +52,7 @@ def test_many_pings_cost_as_many_statements_as_one(expecting_world, now, stateme
         for second in range(count):
             ping(expecting_world, now + timedelta(seconds=second))
         with statements() as seen:
-            road.run(expecting_world.service.id, now=now)
+            process_lane.run(expecting_world.service.id, now=now)
         counted.append(len(seen))
 
     # The first reads the configuration.
@@ -60,7 +62,7 @@ def test_many_pings_cost_as_many_statements_as_one(expecting_world, now, stateme
 def test_what_is_no_ping_asks_for_no_expectation(expecting_world, now, statements):
     accept(expecting_world, now, message="m", exactly=True)
     with statements() as seen:
-        road.run(expecting_world.service.id, now=now)
+        process_lane.run(expecting_world.service.id, now=now)
 
     assert [sql for sql, _ in seen if "UPDATE" in sql and "expected_at" in sql] == []
     assert expected_at() == now + EVERY + GRACE
@@ -71,8 +73,8 @@ def test_the_last_ping_counts_however_they_fall_into_batches(expecting_world, no
     for minute in range(5):
         ping(expecting_world, now + timedelta(minutes=minute))
         if minute % at_once == 0:
-            road.run(expecting_world.service.id, now=now)
-    road.run(expecting_world.service.id, now=now)
+            process_lane.run(expecting_world.service.id, now=now)
+    process_lane.run(expecting_world.service.id, now=now)
 
     assert expected_at() == now + timedelta(minutes=4) + EVERY + GRACE
 
@@ -105,8 +107,8 @@ def ping_by_router(expecting_world, router, at):
 
 def test_a_ping_by_a_routers_key_is_one(expecting_world, router, now):
     ping_by_router(expecting_world, router, now + timedelta(minutes=3))
-    routing.run(router.id)
-    road.run(expecting_world.service.id, now=now)
+    process_router.run(router.id)
+    process_lane.run(expecting_world.service.id, now=now)
 
     assert Event.get().integration == expecting_world.integration
     assert expected_at() == now + timedelta(minutes=3) + EVERY + GRACE
@@ -116,26 +118,28 @@ def test_what_waits_for_a_router_may_be_the_ping(expecting_world, router, now):
     ping_by_router(expecting_world, router, now + timedelta(minutes=5))
     late = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
-    assert heartbeats.report_missing(late) == 0
+    assert missing_heartbeats.report_missing(late) == 0
 
     Receipt.update(received_at=late + timedelta(seconds=1)).execute()
-    assert heartbeats.report_missing(late) == 1
+    assert missing_heartbeats.report_missing(late) == 1
 
 
 def test_a_service_that_fails_keeps_no_other_waiting(expecting_world, now, monkeypatch):
     late = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
-    monkeypatch.setattr(heartbeats, "_list_overdue_services", lambda now: [expecting_world.service.id, 0])
-    raises = heartbeats._report_locked
+    monkeypatch.setattr(
+        missing_heartbeats, "_list_overdue_services", lambda now: [expecting_world.service.id, 0]
+    )
+    raises = missing_heartbeats._report_locked
 
     def fail_for_one(services, seen, now):
         if 0 in services:
             raise ZeroDivisionError
         return raises(services, seen, now)
 
-    monkeypatch.setattr(heartbeats, "_report_locked", fail_for_one)
+    monkeypatch.setattr(missing_heartbeats, "_report_locked", fail_for_one)
 
-    assert heartbeats.report_missing(late) == 1
+    assert missing_heartbeats.report_missing(late) == 1
 
 
 def add_services(world, now, count):
@@ -153,9 +157,9 @@ def test_many_missing_pings_cost_as_many_statements_as_one(expecting_world, now,
     for more in (0, 49):
         add_services(expecting_world, now, more)
         with statements() as seen:
-            assert heartbeats.report_missing(late) == 1 + more
+            assert missing_heartbeats.report_missing(late) == 1 + more
         counted.append(len(seen))
-        Liveness.delete().where(Liveness.process == presence.PROCESS).execute()
+        Liveness.delete().where(Liveness.process == outages.PROCESS).execute()
         Receipt.delete().execute()
 
     assert counted[0] == counted[1] <= 16
@@ -169,9 +173,9 @@ def test_more_time_for_many_costs_as_many_statements_as_for_one(expecting_world,
         late = now + EVERY + GRACE
         Liveness.delete().execute()
         backlog.record_liveness(ProcessLiveness("web", "web:1", late), late)
-        presence._save(None, Observation(late, late, (Outage.between(now, late),)))
+        outages._save(None, Observation(late, late, (Outage.between(now, late),)))
         with statements() as seen:
-            assert heartbeats.report_missing(late) == 0
+            assert missing_heartbeats.report_missing(late) == 0
         counted.append(len(seen))
 
     assert Integration.select().where(Integration.is_extended).count() == 50
@@ -203,7 +207,7 @@ def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
     expecting_world, now, locked_lane, monkeypatch
 ):
     enqueued = []
-    monkeypatch.setattr(bell, "enqueue_heartbeats", lambda: enqueued.append(1))
+    monkeypatch.setattr(queue, "enqueue_heartbeats", lambda: enqueued.append(1))
     service = provisioning.create_service(
         expecting_world.team, "Other", expecting_world.policy, expecting_world.alice, now
     )
@@ -212,21 +216,21 @@ def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
     Integration.update(heartbeat_interval=300, heartbeat_grace=60, expected_at=late).execute()
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
 
-    heartbeats.enqueue_overdue(late)
+    missing_heartbeats.enqueue_overdue(late)
     assert enqueued == [1]
-    assert heartbeats.report_missing(late) == 1
+    assert missing_heartbeats.report_missing(late) == 1
     assert Receipt.get().integration == other
 
 
 def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting_world, now, monkeypatch):
     enqueued = []
-    monkeypatch.setattr(bell, "enqueue_heartbeats", lambda: enqueued.append(1))
+    monkeypatch.setattr(queue, "enqueue_heartbeats", lambda: enqueued.append(1))
     due_moment = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
-    heartbeats.enqueue_overdue(due_moment - timedelta(microseconds=1))
+    missing_heartbeats.enqueue_overdue(due_moment - timedelta(microseconds=1))
     assert enqueued == []
 
-    heartbeats.enqueue_overdue(due_moment)
+    missing_heartbeats.enqueue_overdue(due_moment)
     assert (enqueued, Receipt.select().count()) == ([1], 0)
 
 
@@ -234,8 +238,8 @@ def test_it_is_late_by_no_more_than_the_look(expecting_world, now):
     due_moment = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
 
-    assert heartbeats.report_missing(due_moment - timedelta(microseconds=1)) == 0
-    assert heartbeats.report_missing(due_moment) == 1
+    assert missing_heartbeats.report_missing(due_moment - timedelta(microseconds=1)) == 0
+    assert missing_heartbeats.report_missing(due_moment) == 1
     assert Receipt.get().received_at == due_moment
 
 
@@ -244,7 +248,7 @@ def check_while_web_runs(moments, web="web:1", started_at=None):
     alerts_raised = 0
     for moment in moments:
         backlog.record_liveness(ProcessLiveness("web", web, started_at or moment - timedelta(days=1)), moment)
-        alerts_raised += heartbeats.report_missing(moment)
+        alerts_raised += missing_heartbeats.report_missing(moment)
     return alerts_raised
 
 
@@ -257,7 +261,7 @@ def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting
     minutes = timedelta(minutes=1)
     ahead = now + 60 * minutes
     backlog.record_liveness(ProcessLiveness("web", "web:killed", now), ahead)
-    presence.check_availability(ahead)
+    outages.check_availability(ahead)
     Integration.update(expected_at=now + 15 * minutes).execute()
 
     assert check_while_web_runs(list_moments(now, 10 * minutes)) == 0
@@ -270,19 +274,19 @@ def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting
 
 def test_of_two_who_see_that_the_clock_was_set_back_one_notes_it(expecting_world, now):
     check_while_web_runs([now + timedelta(hours=1)])
-    row = Liveness.get(Liveness.process == presence.PROCESS)
+    row = Liveness.get(Liveness.process == outages.PROCESS)
 
-    assert [presence._save(row, Observation(now, now)), presence._save(row, Observation(now, now))] == [
+    assert [outages._save(row, Observation(now, now)), outages._save(row, Observation(now, now))] == [
         True,
         False,
     ]
-    assert Liveness.get(Liveness.process == presence.PROCESS).at == now
+    assert Liveness.get(Liveness.process == outages.PROCESS).at == now
 
 
 @pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "absences": []}])
 def test_a_note_in_other_words_tells_when_somebody_looked(expecting_world, now, detail):
     late = now + EVERY + GRACE
-    Liveness.create(process=presence.PROCESS, at=now, detail=detail)
+    Liveness.create(process=outages.PROCESS, at=now, detail=detail)
 
     assert check_while_web_runs([late]) == 0
     assert expected_at() == late + EVERY + GRACE

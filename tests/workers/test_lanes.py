@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from workers.lanes import LaneTurns, Linger, TurnResult, run_batches
+from workers.lane_turns import LaneTurns, Linger, TurnResult, run_batches
 
 
 def test_what_is_asked_for_meanwhile_is_told_to_the_one_who_works():
@@ -63,7 +63,7 @@ def test_a_lane_that_is_busy_with_small_batches_rests_and_one_that_was_quiet_doe
 
 def test_a_lane_rests_only_as_long_as_it_was_told_to(monkeypatch):
     clock = [100.0]
-    monkeypatch.setattr("workers.lanes.monotonic", lambda: clock[0])
+    monkeypatch.setattr("workers.lane_turns.monotonic", lambda: clock[0])
     linger = Linger()
     linger.record_turn("lane", 1)
     assert not linger.is_lingering("lane")

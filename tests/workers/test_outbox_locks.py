@@ -11,8 +11,8 @@ from models.tables.notifications import Notification
 from tests.alerts import accept
 from tests.stores import get_url
 from tests.waiting import wait_until
-from workers import road
-from workers.outbox import Claimed, DeliveryAttempt, DeliveryOutcome, record_attempt
+from workers.alerts import process_lane
+from workers.delivery.outbox import Claimed, DeliveryAttempt, DeliveryOutcome, record_attempt
 
 WAITING_LOCKS = """
 select count(*) from pg_stat_activity
@@ -27,7 +27,7 @@ def test_a_delivery_takes_its_notices_in_the_order_in_which_a_lane_takes_them_ba
         pytest.skip("SQLite has one writer at a time")
     for name in ("db1", "db2", "db3"):
         accept(world, now, message=name, alert_type="critical", entity_id=name, exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     first, second, third = Notification.select().order_by(Notification.id)
     assert first.message_id == third.message_id
     sent = DeliveryAttempt(

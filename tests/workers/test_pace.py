@@ -8,8 +8,8 @@ import pytest
 from models.store.base import STORE_ERRORS
 from models.tables.events import Event, Receipt
 from tests.alerts import accept
-from workers import road, waiting
-from workers.pace import INITIAL_SIZE, MIN_SIZE, BatchSize
+from workers.alerts import pending, process_lane
+from workers.alerts.batch_size import INITIAL_SIZE, MIN_SIZE, BatchSize
 
 
 def test_batches_grow_to_what_the_store_takes_and_shrink_to_what_fits_the_time(store):
@@ -35,33 +35,33 @@ def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(wor
     """As a server does whose limit for a transaction they exceed."""
     for number in range(40):
         accept(world, now, message="m", alert_type="critical", entity_id=f"e{number}")
-    walk = road.run_stages
+    walk = process_lane.run_stages
 
     def fail_when_large(batch, *arguments):
         if len(batch) > MIN_SIZE:
             raise peewee.OperationalError("terminating connection due to idle-in-transaction timeout")
         return walk(batch, *arguments)
 
-    monkeypatch.setattr(road, "run_stages", fail_when_large)
+    monkeypatch.setattr(process_lane, "run_stages", fail_when_large)
     # So slow a machine that nothing fits.
-    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=0.0))
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=0.0))
     for _ in range(10):
         with suppress(*STORE_ERRORS):
-            road.run(world.service.id)
+            process_lane.run(world.service.id)
 
     assert Event.select().count() == 40
 
 
 def test_a_batch_holds_no_more_of_bodies_than_memory_bears(world, now, monkeypatch):
-    monkeypatch.setattr(waiting, "MAX_BYTES", 100)
+    monkeypatch.setattr(pending, "MAX_BYTES", 100)
     for _ in range(3):
         accept(world, now, message="x" * 60, alert_type="critical")
 
-    assert len(waiting.load_pending_receipts(world.service.id, 300)) == 1
-    road.run(world.service.id)
+    assert len(pending.load_pending_receipts(world.service.id, 300)) == 1
+    process_lane.run(world.service.id)
     assert not Receipt.select().where(Receipt.state == 0).exists()
 
 
 @pytest.fixture(autouse=True)
 def _new_batch_size(monkeypatch):
-    monkeypatch.setattr(road, "_batch_size", BatchSize())
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize())

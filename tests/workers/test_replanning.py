@@ -16,7 +16,8 @@ from models.tables.timers import Timer
 from tests.scenarios.test_sla_nights import sla
 from tests.web.conftest import app, ask
 from tests.workers.test_timers import MINUTE, open_incidents, set_policy
-from workers import bell, replanning
+from workers import queue as bell
+from workers.timers import on_config_change
 
 __all__ = ["app", "ask"]
 
@@ -60,7 +61,7 @@ def run_enqueued(enqueued):
     """What a worker does about the bells."""
     for queue, *row in enqueued:
         if queue == bell.RECONCILE:
-            replanning.reconcile_after_change(*row)
+            on_config_change.reconcile_after_change(*row)
 
 
 def test_a_step_that_is_brought_forward_is_taken_in_time(opened_incident, world, ask, paths, enqueued):
@@ -148,8 +149,8 @@ def test_only_incidents_that_follow_what_was_changed_are_looked_at(opened_incide
     other = sla(world, acknowledge=10, name="Other")
     Timer.delete().execute()
 
-    assert replanning.reconcile_after_change("sla", other.id) == 0
-    assert replanning.reconcile_after_change("sla", opened_incident.sla_id) > 0
+    assert on_config_change.reconcile_after_change("sla", other.id) == 0
+    assert on_config_change.reconcile_after_change("sla", opened_incident.sla_id) > 0
 
 
 def test_one_whom_a_change_leaves_nobody_to_hear_is_told_to_the_managers(world, now, ask, paths, enqueued):

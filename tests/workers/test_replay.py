@@ -17,7 +17,7 @@ from pipeline.topology import build_segments
 from tests.alerts import accept
 from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.test_timers import set_policy
-from workers import road
+from workers.alerts import process_lane
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def poisoned():
         )
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(topology, "STAGES", stages)
-            patched.setattr(road, "_segments", build_segments())
+            patched.setattr(process_lane, "_segments", build_segments())
             yield patched
 
     return poisoned
@@ -53,7 +53,7 @@ def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
     add_dead_letter_body(world, now, message="late")
     before = store.now()
     dead_letters.replay(dead_letters.list_keys(), "Bob")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_titles() == ["late"]
     assert Receipt.get().state == WorkState.DONE
@@ -64,10 +64,10 @@ def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
 @pytest.mark.parametrize("queue_splits", [(), ("normalize",), ("rules",)], ids=str)
 @pytest.mark.parametrize("stage", ["normalize", "route", "dedupe"])
 def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, queue_splits, stage):
-    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     alert = add_dead_letter_alert(world, now, message="late", stage=stage)
     dead_letters.replay(dead_letters.list_keys(), "Bob")
-    while road.sweep():
+    while process_lane.sweep():
         pass
 
     assert list_titles() == ["late"]
@@ -80,13 +80,13 @@ def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatc
 def test_what_fails_again_is_set_aside_again(world, now, poisoned):
     accept(world, now, message="poison", alert_type="critical")
     with poisoned():
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
         dead_letters.replay(dead_letters.list_keys(), "Bob")
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
 
         assert dead_letters.count() == 1
     dead_letters.replay(dead_letters.list_keys(), "Bob")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_titles() == ["Tocsin could not read an alert from Probe", "poison"]
     assert dead_letters.count() == 0
@@ -95,9 +95,9 @@ def test_what_fails_again_is_set_aside_again(world, now, poisoned):
 def test_one_alert_of_a_group_is_taken_up_without_the_others(world, now, poisoned):
     receipt = accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned():
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
     dead_letters.replay(dead_letters.list_keys(), "Bob")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
     assert Event.select().count() == 3
@@ -116,15 +116,15 @@ def test_a_body_of_which_some_alerts_were_made_brings_only_the_others(world, now
     """Its poison could not even be set aside by itself, so the whole body was."""
     accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned() as patched:
-        patched.setattr(road, "_insert_dead_letter", fail)
-        road.run(world.service.id)
+        patched.setattr(process_lane, "_insert_dead_letter", fail)
+        process_lane.run(world.service.id)
     assert dead_letters.load_all(dead_letters.list_keys())[0].position is None
     message_expected = "Tocsin could not read an alert from Probe"
     assert list_titles() == [message_expected, "first", "last"]
     Incident.update(status=3).where(Incident.title == message_expected).execute()
 
     dead_letters.replay(dead_letters.list_keys(), "Bob")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_titles() == [message_expected, "first", "last", "poison"]
     assert Event.select().count() == 3

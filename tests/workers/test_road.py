@@ -22,12 +22,12 @@ from pipeline.stages import dead_letter as unreadable
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.alerts import accept, list_rows
-from workers import road
-from workers.pace import BatchSize
+from workers.alerts import process_lane
+from workers.alerts.batch_size import BatchSize
 
 
 def run_lane(world):
-    return road.run(world.service.id)
+    return process_lane.run(world.service.id)
 
 
 def test_a_critical_alert_opens_an_incident_and_owes_its_first_person_a_notice(world, now):
@@ -119,11 +119,11 @@ def outcomes() -> dict[object, object]:
 def test_batches_of_1_7_and_all_give_the_same_rows_however_the_road_is_cut(
     world, now, size, queue_splits, outcomes, monkeypatch
 ):
-    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
-    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=size))
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
     for number, (kind, entity) in enumerate(SEQUENCE):
         accept(world, now, message=f"m{number}", alert_type=kind, entity_id=entity, trace=number)
-    while road.sweep():
+    while process_lane.sweep():
         pass
 
     found = list_rows(Event, Incident, Entity, Notification, Timer, IncidentLog)
@@ -138,7 +138,7 @@ def test_an_alert_that_cannot_be_decided_is_set_aside_and_told_and_stops_nobody(
         return dedupe_decide(alert, state, at)
 
     dedupe_decide = dedupe.decide
-    monkeypatch.setattr(road, "_segments", build_segments_with(fail_on_poison))
+    monkeypatch.setattr(process_lane, "_segments", build_segments_with(fail_on_poison))
     for message in ("first", "poison", "last"):
         accept(world, now, message=message, alert_type="critical", entity_id=message)
     run_lane(world)
@@ -160,9 +160,9 @@ def build_segments_with(decide):
 def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkeypatch, broken):
     real = {
         "report_dead_letter": unreadable.report_dead_letter,
-        "build_segment_event": road.build_segment_event,
+        "build_segment_event": process_lane.build_segment_event,
     }[broken]
-    owner = {"report_dead_letter": unreadable, "build_segment_event": road}[broken]
+    owner = {"report_dead_letter": unreadable, "build_segment_event": process_lane}[broken]
 
     def fail_on_poison(what, *rest):
         if (what.message if hasattr(what, "message") else what.alert.message) != "good":
@@ -175,7 +175,7 @@ def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkey
         return dedupe_decide(alert, state, at)
 
     dedupe_decide = dedupe.decide
-    monkeypatch.setattr(road, "_segments", build_segments_with(decide))
+    monkeypatch.setattr(process_lane, "_segments", build_segments_with(decide))
     monkeypatch.setattr(owner, broken, fail_on_poison)
     for message in ("poison", "good"):
         accept(world, now, message=message, alert_type="critical", entity_id=message)
@@ -191,7 +191,7 @@ def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
     second_integration = provisioning.create_integration(first, "Door", GENERIC, world.alice, now)
     for where in (replace(world, service=first, integration=second_integration), world):
         accept(where, now, message=where.service.name, alert_type="critical")
-    load_pending_receipts, failed = road.load_pending_receipts, []
+    load_pending_receipts, failed = process_lane.load_pending_receipts, []
 
     def fail_on_first(row, limit):
         if not failed or failed == [row]:
@@ -199,8 +199,8 @@ def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
             raise peewee.OperationalError("a lane's own trouble")
         return load_pending_receipts(row, limit)
 
-    monkeypatch.setattr(road, "load_pending_receipts", fail_on_first)
-    road.sweep()
+    monkeypatch.setattr(process_lane, "load_pending_receipts", fail_on_first)
+    process_lane.sweep()
 
     assert Incident.select().count() == 1
 
@@ -208,7 +208,7 @@ def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
 def test_a_store_that_fails_counts_against_no_alert(world, now, monkeypatch):
     accept(world, now, message="Disk full", alert_type="critical")
     with monkeypatch.context() as patched:
-        patched.setattr(road, "run_stages", build_failing(peewee.OperationalError("disk I/O error")))
+        patched.setattr(process_lane, "run_stages", build_failing(peewee.OperationalError("disk I/O error")))
         with pytest.raises(peewee.OperationalError):
             run_lane(world)
     run_lane(world)
@@ -229,7 +229,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements):
         for number in range(alerts):
             accept(world, now, message="m", alert_type="critical", entity_id=f"{alerts}-{number}")
         with statements() as seen:
-            road._run_transaction(world.service.id, road.get_segment("normalize"), 1000)
+            process_lane._run_transaction(world.service.id, process_lane.get_segment("normalize"), 1000)
         return len(seen)
 
     first = count(2)
@@ -239,7 +239,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements):
 def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
     accept(world, now, message="late", alert_type="critical")
     world.service.delete_instance()
-    road.sweep()
+    process_lane.sweep()
 
     assert Receipt.get().error == "its service or router was deleted"
 
@@ -248,14 +248,14 @@ def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
 def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_another(
     world, now, queue_splits, monkeypatch
 ):
-    monkeypatch.setattr(road, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     accept(world, now, message="late", alert_type="critical")
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     if queue_splits:
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
     accept(replace(world, integration=other), now, message="good", alert_type="critical")
     world.integration.delete_instance()
-    while road.sweep():
+    while process_lane.sweep():
         pass
 
     titles = sorted(incident.title for incident in Incident.select())
@@ -303,8 +303,8 @@ def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world,
     size = 33_000
     group = json.dumps({"alerts": [{"fingerprint": f"{n}", "status": "resolved"} for n in range(size)]})
     accept(world, now, source="prometheus", body=group.encode())
-    if road.store().name == "sqlite":
-        road.db.connection().setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+    if process_lane.store().name == "sqlite":
+        process_lane.db.connection().setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
     run_lane(world)
 
     assert Event.select().count() == size
@@ -312,12 +312,12 @@ def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world,
 
 
 def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
-    monkeypatch.setattr(road, "_batch_size", BatchSize(target_s=1e9, limit=3))
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=3))
     for number in range(3):
         body = json.dumps({"alerts": [{"fingerprint": f"{number}-{n}"} for n in range(2)]}).encode()
         accept(world, now, source="prometheus", body=body)
 
-    assert road._process_batch(world.service.id, road.get_segment("normalize")) == 1
+    assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 1
 
 
 def test_the_pace_counts_alerts_and_the_time_that_the_store_was_held(world, now, monkeypatch):
@@ -332,7 +332,7 @@ def test_the_pace_counts_alerts_and_the_time_that_the_store_was_held(world, now,
             yield
 
     monkeypatch.setattr(SqliteStore, "write_transaction", wait_for_others)
-    monkeypatch.setattr(road, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(process_lane, "thread_time", lambda: clock[0])
     monkeypatch.setattr(BatchSize, "adjust", lambda _, count, seconds: measured.append((count, seconds)))
     body = json.dumps({"alerts": [{"fingerprint": f"{number}"} for number in range(3)]}).encode()
     accept(world, now, source="prometheus", body=body)

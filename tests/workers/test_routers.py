@@ -15,8 +15,8 @@ from models.tables.services import Integration
 from pipeline.router import CompiledRouter
 from tests.models.test_indexes import list_scans
 from tests.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals
-from workers import road, routing
-from workers.pace import BatchSize
+from workers.alerts import process_lane, process_router
+from workers.alerts.batch_size import BatchSize
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def send(router, now, entity="db1", level="critical", **more):
 
 
 def run_lanes():
-    while routing.sweep() or road.sweep():
+    while process_router.sweep() or process_lane.sweep():
         pass
 
 
@@ -93,7 +93,7 @@ def test_what_matches_nothing_is_done_with_and_told(world, now, router):
 def test_alerts_of_a_router_take_effect_in_their_order_at_each_target(
     world, now, router, far_integration, monkeypatch
 ):
-    monkeypatch.setattr(routing, "_batch_size", BatchSize(target_s=1e9, limit=3))
+    monkeypatch.setattr(process_router, "_batch_size", BatchSize(target_s=1e9, limit=3))
     add_router_rule(router, world.integration, far_integration)
     levels = ["critical", "resolved", "critical", "acknowledged", "resolved", "critical", "resolved"]
     for level in levels:
@@ -110,8 +110,8 @@ def test_an_alert_of_a_router_overtakes_none_that_was_sent_before_it(world, now,
     add_router_rule(router, world.integration)
     for level in ("critical", "resolved", "critical"):
         send(router, now, level=level)
-        routing.run(router.id)
-    road.run(world.service.id, "rules")
+        process_router.run(router.id)
+    process_lane.run(world.service.id, "rules")
 
     assert [i.status for i in Incident.select().order_by(Incident.id)] == [3, 1]
 
@@ -158,7 +158,7 @@ def test_a_target_that_is_deleted_between_routing_and_its_service_is_set_aside(
 ):
     add_router_rule(router, far_integration, world.integration)
     send(router, now)
-    routing.run(router.id)
+    process_router.run(router.id)
     (far_integration if deleted_kind == "integration" else far_integration.service).delete_instance()
     run_lanes()
 
@@ -255,13 +255,13 @@ def test_what_would_become_too_many_alerts_is_set_aside_and_told(
 def test_a_batch_ends_when_it_has_much_to_write_and_loses_nothing(
     world, now, router, far_integration, monkeypatch
 ):
-    monkeypatch.setattr(routing, "MAX_EVENTS", 4)
+    monkeypatch.setattr(process_router, "MAX_EVENTS", 4)
     add_router_rule(router, far_integration, world.integration)
     for number in range(5):
         send(router, now, f"db{number}")
     batches = []
-    monkeypatch.setattr(routing, "_write", build_counter(routing._write, batches))
-    routing.run(router.id)
+    monkeypatch.setattr(process_router, "_write", build_counter(process_router._write, batches))
+    process_router.run(router.id)
 
     assert batches == [4, 4, 2]
     assert len(events()) == 10
@@ -283,9 +283,9 @@ def test_statements_do_not_grow_with_the_batch(world, now, router, far_integrati
         for number in range(alerts):
             send(router, now, f"{alerts}-{number}")
         with statements() as routed:
-            routing._run_transaction(router.id, 300)
+            process_router._run_transaction(router.id, 300)
         with statements() as worked:
-            road._run_transaction(world.service.id, road.get_segment("rules"), 1000)
+            process_lane._run_transaction(world.service.id, process_lane.get_segment("rules"), 1000)
         return len(routed), len(worked)
 
     count(2)
@@ -297,8 +297,8 @@ def test_a_routers_lane_scans_no_large_table(world, now, router, far_integration
     for _ in range(3):
         send(router, now)
     with statements() as seen:
-        routing.run(router.id)
-        road.run(world.service.id, "rules")
+        process_router.run(router.id)
+        process_lane.run(world.service.id, "rules")
 
     assert list_scans(seen) == []
 
@@ -308,10 +308,10 @@ def test_routing_touches_no_service(world, now, router, far_integration, stateme
     add_router_rule(router, world.integration, far_integration)
     send(router, now)
     send(router, now)
-    routing._run_transaction(router.id, 300)
+    process_router._run_transaction(router.id, 300)
     send(router, now)
     with statements() as seen:
-        routing._run_transaction(router.id, 300)
+        process_router._run_transaction(router.id, 300)
 
     assert not [text for text, _ in seen if '"service" ' in text and "SELECT" in text]
 
@@ -327,7 +327,7 @@ def test_a_store_that_fails_counts_against_no_alert(world, now, router, monkeypa
 
         patched.setattr(CompiledRouter, "route", fail_store)
         with pytest.raises(peewee.OperationalError):
-            routing.run(router.id)
+            process_router.run(router.id)
     run_lanes()
 
     assert Receipt.get().state == WorkState.DONE

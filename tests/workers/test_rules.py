@@ -32,7 +32,8 @@ from tests.alerts import accept
 from tests.models.test_indexes import list_scans
 from tests.rules import action, add_rule, equals, var
 from tests.workers.test_timers import set_policy
-from workers import lane_state, road, timers
+from workers.alerts import lane_state, process_lane
+from workers.timers import fire
 
 A = RuleAction
 MINUTE = timedelta(minutes=1)
@@ -58,7 +59,7 @@ def create_role(world, title="Scribe"):
 def process_alert(world, at, entity="db1", level="critical", **more):
     """One alert, worked on."""
     accept(world, at, message=more.pop("message", "Disk full"), alert_type=level, entity_id=entity, **more)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return Event.select().order_by(Event.id.desc()).get()
 
 
@@ -228,7 +229,7 @@ def test_nobody_is_asked_to_help_with_what_the_alert_resolves(world, now):
 def test_who_is_asked_to_help_is_told_when_the_delay_is_over_like_all_others(world, now):
     add_rule(world, action(A.ADD_RESPONDER, world.bob.username), action(A.DELAY_NOTIFICATIONS, "90"))
     process_alert(world, now)
-    timers.fire_due(now + timedelta(seconds=90))
+    fire.fire_due(now + timedelta(seconds=90))
 
     assert sorted(list_notified()) == [(name, now + timedelta(seconds=90)) for name in ("Alice", "Bob")]
 
@@ -382,7 +383,7 @@ def test_a_resolve_that_came_first_counts_by_the_sources_own_time(world, now):
         one = {"status": status, "labels": {"alertname": "A"}, "fingerprint": status, "startsAt": moment}
         body = f'{{"alerts": [{json.dumps({**one, "endsAt": moment})}]}}'.encode()
         accept(world, now, source="prometheus", body=body)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert not Incident.select().exists()
     list_reasons = Event.select().order_by(Event.id.desc()).get().reasons[-1][1]
@@ -417,11 +418,11 @@ def test_nobody_is_told_before_the_delay_is_over(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
     process_alert(world, now)
-    timers.fire_due(now + timedelta(seconds=89))
+    fire.fire_due(now + timedelta(seconds=89))
     assert list_notified() == []
 
-    timers.fire_due(now + timedelta(seconds=90))
-    timers.fire_due(now + timedelta(seconds=390))
+    fire.fire_due(now + timedelta(seconds=90))
+    fire.fire_due(now + timedelta(seconds=390))
 
     assert list_notified() == [("Alice", now + timedelta(seconds=90)), ("Bob", now + timedelta(seconds=390))]
 
@@ -432,7 +433,7 @@ def test_nobody_is_told_of_what_was_resolved_before_the_delay_was_over(world, no
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"), action(A.ASSIGN_USER, world.bob.username))
     process_alert(world, now)
     process_alert(world, now + MINUTE, level="resolved")
-    timers.fire_due(now + 60 * MINUTE)
+    fire.fire_due(now + 60 * MINUTE)
 
     assert {notification.state for notification in Notification.select()} <= {2}
     assert not Timer.select().where(Timer.done_at.is_null()).exists()
@@ -451,11 +452,11 @@ def test_the_last_resort_is_told_once_when_the_delay_is_over(world, now, reaches
     shorten_policy(world, reaches)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
     process_alert(world, now)
-    timers.fire_due(now + timedelta(seconds=89))
+    fire.fire_due(now + timedelta(seconds=89))
     assert [message.next_attempt_at for message in Message.select()] in ([], [now + timedelta(seconds=90)])
 
     for seconds in (90, 120, 600, 3600):
-        timers.fire_due(now + timedelta(seconds=seconds))
+        fire.fire_due(now + timedelta(seconds=seconds))
 
     assert list_notified() == [("Alice", now + timedelta(seconds=90))]
     assert len(list(Incident.get().incidentlog_set)) <= 5
@@ -466,8 +467,8 @@ def test_a_delay_puts_off_no_time_out(world, now):
     update_row(world, world.service, auto_resolve_timeout=600)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "3600"))
     process_alert(world, now)
-    timers.fire_due(now + 10 * MINUTE)
-    timers.fire_due(now + 100 * MINUTE)
+    fire.fire_due(now + 10 * MINUTE)
+    fire.fire_due(now + 100 * MINUTE)
 
     assert Incident.get().status == 3
     assert list_notified() == []
@@ -485,7 +486,7 @@ def test_an_assigned_person_is_told_once_at_the_beginning(world, now, delay, ste
     add_rule(world, action(A.ASSIGN_USER, world.bob.username), action(A.DELAY_NOTIFICATIONS, delay))
     process_alert(world, now)
     begin = now + timedelta(seconds=int(delay))
-    timers.fire_due(begin)
+    fire.fire_due(begin)
 
     assert [at for name, at in list_notified() if name == "Bob"] == [begin]
     assert Incident.get().assigned_to == world.bob
@@ -600,7 +601,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, world_with_rules, sta
             body = {"payload": {"to": f"{alerts}-{number}"}, "entity_id": f"e{number}"}
             accept(world, now, message="m", alert_type="critical", **body)
         with statements() as seen:
-            road._run_transaction(world.service.id, road.get_segment("normalize"), 1000)
+            process_lane._run_transaction(world.service.id, process_lane.get_segment("normalize"), 1000)
         return len(seen)
 
     count(2)
@@ -612,7 +613,7 @@ def test_a_lane_with_rules_scans_no_large_table(world, now, world_with_rules, st
     for level in ("critical", "critical", "resolved", "critical"):
         accept(world, now, message="m", alert_type=level, payload={"to": "x"})
     with statements() as seen:
-        road.run(world.service.id)
+        process_lane.run(world.service.id)
 
     assert list_scans(seen) == []
 
@@ -627,7 +628,7 @@ def test_rules_of_a_deleted_integration_go_with_it(world, now):
 def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_no_incident(
     world, now, monkeypatch
 ):
-    monkeypatch.setattr(road, "_segments", build_segments(["rules"]))
+    monkeypatch.setattr(process_lane, "_segments", build_segments(["rules"]))
     sla, priority, tag, other = (create_named(world, table, "x") for table in (Sla, Priority, Tag, Tag))
     scribe, leader, outage = (
         create_role(world),
@@ -653,7 +654,7 @@ def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_n
     for row in (sla, priority, tag, policy, scribe, outage):
         row.delete_instance()
     bump_version(world.account.id)
-    road.run(world.service.id, "dedupe")
+    process_lane.run(world.service.id, "dedupe")
 
     incident = Incident.get()
     assert (incident.sla, incident.team_priority, incident.escalation_policy) == (None, None, world.policy)

@@ -14,8 +14,8 @@ from models.tables.timers import Timer
 from tests import stores
 from tests.waiting import wait_until
 from tests.workers.test_timers import MINUTE, open_incidents, other_service, set_policy
-from workers import due_timers, timers
-from workers.pace import BatchSize
+from workers.alerts.batch_size import BatchSize
+from workers.timers import due, fire
 
 __all__ = ["other_service"]
 
@@ -23,10 +23,10 @@ __all__ = ["other_service"]
 @pytest.fixture
 def one_batch_per_scan(monkeypatch):
     """By a clock that hastens. A batch is one incident, and a look sees the three oldest timers."""
-    monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
-    monkeypatch.setattr(timers, "_batch_size", BatchSize(limit=1))
+    monkeypatch.setattr(due, "MAX_TIMERS", 3)
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(limit=1))
     monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
-    monkeypatch.setattr(timers, "monotonic", count(0, 0.6).__next__)
+    monkeypatch.setattr(fire, "monotonic", count(0, 0.6).__next__)
 
 
 def list_taken(world):
@@ -50,7 +50,7 @@ def test_a_service_with_many_due_timers_keeps_no_other_waiting(
         gone = world.service if deleted == "the first" else other_service.service
         Incident.update(service=None).where(Incident.service == gone).execute()
 
-    assert timers.fire_due(now + 6 * MINUTE) == 10
+    assert fire.fire_due(now + 6 * MINUTE) == 10
     services = ["second" if incident > 8 else "first" for incident in list_taken(world)]
     assert services == ["first", "second", "first", "second"] + 6 * ["first"]
 
@@ -59,7 +59,7 @@ def test_what_is_due_for_longest_is_first_in_its_service(world, now, one_batch_p
     set_policy(world, (0, world.alice), (5, world.bob))
     for minute, entity in enumerate("abc"):
         open_incidents(world, now + minute * MINUTE, entity)
-    timers.fire_due(now + 60 * MINUTE)
+    fire.fire_due(now + 60 * MINUTE)
 
     assert list_taken(world) == [1, 2, 3]
 
@@ -69,7 +69,7 @@ def test_few_that_are_due_are_found_by_one_query(world, other_service, now, stat
     open_incidents(world, now, "a")
     open_incidents(other_service, now, "b")
     with statements() as seen:
-        due_timers.list_due_lanes(now + 6 * MINUTE, frozenset(), {})
+        due.list_due_lanes(now + 6 * MINUTE, frozenset(), {})
 
     assert len(seen) == 1
 
@@ -78,30 +78,30 @@ def run_passes(first_pass, at=None):
     """As a worker's, one after the other, until so many timers are fired; returns how many are."""
     fired = 0
     while fired < first_pass:
-        fired += timers.fire_due(at)
+        fired += fire.fire_due(at)
     return fired
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, monkeypatch):
-    monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
     with ThreadPoolExecutor(1) as pool, store().write_transaction():
         lock_services([world.service.id])
-        assert pool.submit(timers.fire_due, now + 5 * MINUTE).result(timeout=10) == 0
-    assert timers.fire_due(now + 5 * MINUTE) == 1
+        assert pool.submit(fire.fire_due, now + 5 * MINUTE).result(timeout=10) == 0
+    assert fire.fire_due(now + 5 * MINUTE) == 1
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
     world, other_service, now, monkeypatch
 ):
-    monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "held")
     open_incidents(other_service, now + MINUTE, "busy")
-    passes_over = timers.lock_with_children
+    passes_over = fire.lock_with_children
 
     def lock_incidents(incidents, *, blocking):
         """Only who waits for it gets the second one."""
@@ -109,7 +109,7 @@ def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
             raise Busy
         return passes_over(incidents, blocking=blocking)
 
-    monkeypatch.setattr(timers, "lock_with_children", lock_incidents)
+    monkeypatch.setattr(fire, "lock_with_children", lock_incidents)
     with ThreadPoolExecutor(1) as pool, store().write_transaction():
         lock_services([world.service.id])
         first_pass = pool.submit(run_passes, 1, now + 7 * MINUTE)
@@ -121,7 +121,7 @@ def test_a_service_that_is_held_for_long_keeps_no_other_waiting(world, other_ser
     """Another falls due while it is waited for."""
     clock, conflicts = [now + 5 * MINUTE], []
     monkeypatch.setattr(type(store()), "now", lambda _: clock[0])
-    monkeypatch.setattr(timers, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
     lock_timeout = type(store()).lock_timeout
 
     @contextmanager

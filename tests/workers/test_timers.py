@@ -23,8 +23,11 @@ from pipeline.incidents import timers as due
 from tests import stores
 from tests.alerts import accept
 from tests.waiting import wait_until
-from workers import due_timers, retention, road, timers
-from workers.pace import BatchSize
+from workers.alerts import process_lane
+from workers.alerts.batch_size import BatchSize
+from workers.periodic import retention
+from workers.timers import due as due_timers
+from workers.timers import fire
 
 MINUTE = timedelta(minutes=1)
 
@@ -52,7 +55,7 @@ def build_target(target, place):
 
 def open_incident(world, now, entity="db1"):
     accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, trace=0)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     return Incident.get()
 
 
@@ -63,10 +66,10 @@ def list_notified():
 def test_the_next_step_is_taken_when_it_is_due_and_not_before(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
-    timers.fire_due(now + 4 * MINUTE)
+    fire.fire_due(now + 4 * MINUTE)
     assert [name for name, _ in list_notified()] == ["Alice"]
 
-    timers.fire_due(now + 5 * MINUTE)
+    fire.fire_due(now + 5 * MINUTE)
 
     assert list_notified() == [("Alice", now), ("Bob", now + 5 * MINUTE)]
 
@@ -75,8 +78,8 @@ def test_acknowledging_stops_the_chain(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1")
-    road.run(world.service.id)
-    timers.fire_due(now + 60 * MINUTE)
+    process_lane.run(world.service.id)
+    fire.fire_due(now + 60 * MINUTE)
 
     assert [name for name, _ in list_notified()] == ["Alice"]
     assert Timer.get().outcome == "acknowledged by alert acknowledged"
@@ -85,7 +88,7 @@ def test_acknowledging_stops_the_chain(world, now):
 def test_after_a_stop_all_overdue_steps_are_taken_in_order_one_notice_a_person(world, now):
     set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob, world.charlie), repeat_policy=1)
     open_incident(world, now)
-    timers.fire_due(now + 24 * 60 * MINUTE)
+    fire.fire_due(now + 24 * 60 * MINUTE)
 
     names = [name for name, _ in list_notified()]
     assert names == ["Alice", "Bob", "Charlie", "Alice"]
@@ -96,7 +99,7 @@ def test_the_chain_is_repeated_as_often_as_the_policy_says(world, now):
     set_policy(world, (0, world.alice), (5, world.bob), repeat_policy=1)
     open_incident(world, now)
     for minute in range(1, 60):
-        timers.fire_due(now + minute * MINUTE)
+        fire.fire_due(now + minute * MINUTE)
 
     assert [(name, at - now) for name, at in list_notified()] == [
         ("Alice", 0 * MINUTE), ("Bob", 5 * MINUTE), ("Alice", 10 * MINUTE), ("Bob", 15 * MINUTE),
@@ -115,7 +118,7 @@ def test_a_step_with_nobody_in_it_waits_when_the_policy_does_not_move_on(world, 
     open_incident(world, now)
     assert list_notified() == []
 
-    timers.fire_due(now + 30 * MINUTE)
+    fire.fire_due(now + 30 * MINUTE)
 
     assert list_notified() == [("Bob", now + 30 * MINUTE)]
 
@@ -133,11 +136,11 @@ def test_an_acknowledgement_runs_out_only_where_the_service_says_so(world, now, 
     Service.update(acknowledgement_timeout_enabled=enabled, acknowledgement_timeout=900).execute()
     open_incident(world, now)
     accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1", trace=1)
-    road.run(world.service.id)
-    timers.fire_due(now + 14 * MINUTE)
+    process_lane.run(world.service.id)
+    fire.fire_due(now + 14 * MINUTE)
     assert Incident.get().status == 2
 
-    timers.fire_due(now + 16 * MINUTE)
+    fire.fire_due(now + 16 * MINUTE)
 
     assert Incident.get().status == status
     assert Notification.select().count() == (2 if enabled else 1)
@@ -146,7 +149,7 @@ def test_an_acknowledgement_runs_out_only_where_the_service_says_so(world, now, 
 def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
     Service.update(auto_resolve_timeout=600).execute()
     open_incident(world, now)
-    timers.fire_due(now + 11 * MINUTE)
+    fire.fire_due(now + 11 * MINUTE)
 
     assert Incident.get().status == 3
     assert IncidentLog.select().order_by(IncidentLog.id.desc()).get().reason == "open for 600 s"
@@ -156,7 +159,7 @@ def test_firing_twice_tells_once(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     for _ in range(3):
-        timers.fire_due(now + 6 * MINUTE)
+        fire.fire_due(now + 6 * MINUTE)
 
     assert len(list_notified()) == 2
 
@@ -165,10 +168,10 @@ def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     accept(world, now, message="other", alert_type="critical", entity_id="db2")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     first = Incident.select().order_by(Incident.id).get()
-    monkeypatch.setattr(timers.due, "decide", failing_for(first.id))
-    timers.fire_due(now + 6 * MINUTE)
+    monkeypatch.setattr(fire.due, "decide", failing_for(first.id))
+    fire.fire_due(now + 6 * MINUTE)
 
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob"]
 
@@ -176,7 +179,7 @@ def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
 def open_incidents(world, now, *entities):
     for entity in entities:
         accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, exactly=True)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
 
 def outcomes():
@@ -193,7 +196,7 @@ def other_service(world, now):
 
 
 def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypatch):
-    monkeypatch.setattr(timers, "_batch_size", BatchSize(target_s=1e9, limit=1000))
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=1000))
     set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob))
 
     def count(incidents):
@@ -202,7 +205,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypat
         Incident.update(run_started_at=at).where(Incident.next_step == 1).execute()
         Timer.update(due_at=at + 5 * MINUTE).where(Timer.done_at.is_null()).execute()
         with statements() as seen:
-            assert timers.fire_due(at + 5 * MINUTE) == incidents
+            assert fire.fire_due(at + 5 * MINUTE) == incidents
         Incident.update(status=3).execute()
         Timer.update(done_at=at).execute()
         return len(seen)
@@ -214,7 +217,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypat
 def test_what_is_due_for_one_service_is_told_in_one_message(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "db1", "db2", "db3")
-    timers.fire_due(now + 5 * MINUTE)
+    fire.fire_due(now + 5 * MINUTE)
 
     bob_notified = Notification.select(Notification.message).where(Notification.user == world.bob)
     assert [bob_notified.count(), bob_notified.distinct().count()] == [3, 1]
@@ -224,7 +227,7 @@ def test_a_timer_sees_what_an_earlier_one_of_its_incident_did(world, now):
     Service.update(auto_resolve_timeout=240).execute()
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
-    timers.fire_due(now + 6 * MINUTE)
+    fire.fire_due(now + 6 * MINUTE)
 
     assert sorted(outcomes()) == ["incident is resolved (60000 ms late)", "resolved (120000 ms late)"]
     assert [name for name, _ in list_notified()] == ["Alice"]
@@ -234,7 +237,7 @@ def test_timers_of_a_deleted_service_fire(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "db1", "db2")
     Incident.update(service=None).execute()
-    timers.fire_due(now + 5 * MINUTE)
+    fire.fire_due(now + 5 * MINUTE)
 
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
 
@@ -244,21 +247,21 @@ def test_more_than_is_looked_at_once_is_fired_all_the_same(
     world, other_service, now, monkeypatch, scan_limit
 ):
     monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
-    monkeypatch.setattr(timers, "_batch_size", BatchSize(target_s=1e9, limit=scan_limit))
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=scan_limit))
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *"abcdefg")
     open_incidents(other_service, now, *"hijk")
 
-    assert timers.fire_due(now + 5 * MINUTE) == 11
+    assert fire.fire_due(now + 5 * MINUTE) == 11
     assert [name for name, _ in list_notified()].count("Bob") == 11
 
 
 def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, other_service, now, monkeypatch):
-    monkeypatch.setattr(timers, "_batch_size", BatchSize(target_s=1e9, limit=3))
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=3))
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *(f"a{number}" for number in range(20)))
     open_incidents(other_service, now, *(f"b{number}" for number in range(20)))
-    counts = run_together(*[lambda: timers.fire_due(now + 5 * MINUTE)] * 3)
+    counts = run_together(*[lambda: fire.fire_due(now + 5 * MINUTE)] * 3)
 
     assert sum(counts) == 40
     assert IncidentLog.select().where(IncidentLog.what == "escalated").count() == 80
@@ -279,7 +282,7 @@ def test_a_lane_at_work_is_passed_over_and_only_then_waited_for(world, other_ser
     with ThreadPoolExecutor(1) as pool:
         with store().write_transaction():
             lock_services([world.service.id])
-            fired = pool.submit(timers.fire_due, now + 6 * MINUTE)
+            fired = pool.submit(fire.fire_due, now + 6 * MINUTE)
             wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).count() == 1)
             assert not fired.done()
         assert fired.result(timeout=10) == 2
@@ -290,10 +293,10 @@ def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
     open_incidents(world, now, "db1", "db2")
     first = Incident.select().order_by(Incident.id).get()
     with monkeypatch.context() as broken:
-        broken.setattr(timers.due, "decide", failing_for(first.id))
-        assert timers.fire_due(now + 6 * MINUTE) == 1
+        broken.setattr(fire.due, "decide", failing_for(first.id))
+        assert fire.fire_due(now + 6 * MINUTE) == 1
 
-    assert timers.fire_due(now + 7 * MINUTE) == 1
+    assert fire.fire_due(now + 7 * MINUTE) == 1
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
 
 
@@ -310,7 +313,7 @@ def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(
     for kind in ("critical", "info", "critical", "resolved"):
         entity = "open" if kind == "critical" and not Receipt.select().exists() else "closed"
         accept(world, now, message="m", alert_type=kind, entity_id=entity)
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     accept(world, now + timedelta(days=20), message="young", alert_type="info")
     accept(world, now, message="waiting", alert_type="info")
 
@@ -322,7 +325,7 @@ def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(
 
 def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
     accept(world, now, message="m", alert_type="info")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     Event.update(state=WorkState.DEAD_LETTER).execute()
 
     assert retention.clean_up(now + timedelta(days=31)) == 0

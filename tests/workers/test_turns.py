@@ -17,7 +17,7 @@ from tests import layers
 from tests.alerts import accept
 from tests.rules import action, add_rule
 from tests.workers.test_timers import set_policy
-from workers import road
+from workers.alerts import process_lane
 
 
 @pytest.fixture
@@ -39,9 +39,9 @@ def list_assignees():
 
 def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, round_robin_policy):
     process_alerts(world, now, "db1", "db2")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
     process_alerts(world, now, "db3", "db1", "db4")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_assignees() == ["Alice", "Bob", "Charlie", "Alice"]
 
@@ -60,7 +60,7 @@ def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, round_rob
     add_rule(world, route, when={"==": [{"var": "entity_id"}, "db2"]})
 
     process_alerts(world, now, "db1", "db2", "db3")
-    road.run(world.service.id)
+    process_lane.run(world.service.id)
 
     assert list_assignees() == ["Alice", "Charlie", "Bob"]
     assert [EscalationPolicy.get_by_id(row.id).next_target for row in (round_robin_policy, other)] == [2, 0]
@@ -117,7 +117,7 @@ def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(worl
 def _run(service_row, errors):
     try:
         with connection():
-            road.run(service_row)
+            process_lane.run(service_row)
     except Exception as error:
         errors.append(error)
 
@@ -129,7 +129,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, round_robin_policy, s
     def count(alerts):
         process_alerts(world, now, *(f"{alerts}-{number}" for number in range(alerts)))
         with statements() as seen:
-            road._run_transaction(world.service.id, road.get_segment("normalize"), 1000)
+            process_lane._run_transaction(world.service.id, process_lane.get_segment("normalize"), 1000)
         return len(seen)
 
     first = count(2)

@@ -6,8 +6,12 @@ import peewee
 import pytest
 
 from tests.waiting import wait_until
-from workers import deliver, maintenance, road, timers, watch
-from workers.watch import Poller
+from workers import poller
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.periodic import release_maintenance
+from workers.poller import Poller
+from workers.timers import fire
 
 
 @pytest.fixture
@@ -19,11 +23,11 @@ def scans_seen(monkeypatch):
         scans_seen.append("pipeline")
         raise peewee.OperationalError("away") if len(scans_seen) == 1 else ZeroDivisionError
 
-    monkeypatch.setattr(road, "sweep", sweep)
-    monkeypatch.setattr(timers, "fire_due", lambda: scans_seen.append("timers"))
-    monkeypatch.setattr(maintenance, "release_deferred", lambda: scans_seen.append("maintenance"))
+    monkeypatch.setattr(process_lane, "sweep", sweep)
+    monkeypatch.setattr(fire, "fire_due", lambda: scans_seen.append("timers"))
+    monkeypatch.setattr(release_maintenance, "release_deferred", lambda: scans_seen.append("maintenance"))
     monkeypatch.setattr(deliver, "send_due", lambda channel: scans_seen.append(channel))
-    monkeypatch.setattr(watch, "INTERVAL_S", 0.01)
+    monkeypatch.setattr(poller, "INTERVAL_S", 0.01)
     return scans_seen
 
 

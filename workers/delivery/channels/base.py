@@ -1,6 +1,6 @@
 """What every channel is: something that carries a letter to an address, or says why it did not.
 
-The three errors are all that a channel may say; whoever sends decides by them (workers/deliver.py).
+The three errors are all that a channel may say; whoever sends decides by them (workers/delivery/deliver.py).
 Their texts are shown to users and kept, so they hold no secret and no address.
 """
 

@@ -12,9 +12,9 @@ from email.utils import parseaddr
 
 from pipeline.sources.cleaning import clean_line
 from runtime.settings import Settings
-from workers.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
-from workers.channels.smtp import SmtpSession, describe_error, open_session
-from workers.channels.watchdog import Watchdog
+from workers.delivery.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
+from workers.delivery.channels.smtp import SmtpSession, describe_error, open_session
+from workers.delivery.channels.watchdog import Watchdog
 
 # What a relay that hangs may cost a thread for one letter: connecting, TLS and everything.
 DEADLINE_S = 10.0

@@ -23,8 +23,11 @@ from models.tables.timers import Timer
 from models.write.apply import apply
 from pipeline.incidents import timers as due
 from tocsin import metrics
-from workers import bell, configuration
-from workers.due_timers import (
+from workers import queue as bell
+from workers.alerts import config_cache
+from workers.alerts.batch_size import BatchSize
+from workers.timers.backoff import Failures
+from workers.timers.due import (
     DueLane,
     DueTimer,
     TimerLane,
@@ -33,8 +36,6 @@ from workers.due_timers import (
     load_due_timers,
     reload_due_timers,
 )
-from workers.failures import Failures
-from workers.pace import BatchSize
 
 log = structlog.get_logger()
 
@@ -303,7 +304,7 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
     for row, incident in found.incidents.items():
         if incident.parent is not None:
             children.setdefault(incident.parent, []).append(row)
-    configs = configuration.get_oncall_configs([found.incidents[timer.incident] for timer in taken], now)
+    configs = config_cache.get_oncall_configs([found.incidents[timer.incident] for timer in taken], now)
     for timer in taken:
         incident = decisions.incidents[timer.incident]
         merged = (decisions.incidents[row] for row in children.get(timer.incident, ()))

@@ -17,11 +17,10 @@ from models.store.base import STORE_ERRORS, connection, store
 from models.tables.notifications import Message
 from runtime.settings import Settings
 from tocsin import metrics
-from workers.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError
-from workers.channels.email import Email
-from workers.channels.relay import Relay
-from workers.letters import RenderedMessage, render_message
-from workers.outbox import (
+from workers.delivery.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError
+from workers.delivery.channels.email import Email
+from workers.delivery.channels.relay import Relay
+from workers.delivery.outbox import (
     RECORDED_OUTCOMES,
     Claimed,
     DeliveryAttempt,
@@ -31,6 +30,7 @@ from workers.outbox import (
     is_due,
     record_attempt,
 )
+from workers.delivery.render import RenderedMessage, render_message
 
 log = structlog.get_logger()
 

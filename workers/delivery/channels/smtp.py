@@ -7,7 +7,7 @@ import ssl
 from typing import Any
 
 from runtime.settings import Settings
-from workers.channels.watchdog import Watchdog
+from workers.delivery.channels.watchdog import Watchdog
 
 
 class SmtpSession(smtplib.SMTP):

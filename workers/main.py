@@ -7,9 +7,11 @@ import structlog
 
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
-from workers import actors, bell, deliver, road
+from workers import actors, queue
+from workers.alerts import process_lane
 from workers.broker import Broker
-from workers.watch import Poller
+from workers.delivery import deliver
+from workers.poller import Poller
 
 log = structlog.get_logger()
 
@@ -22,9 +24,9 @@ STOP_TIMEOUT_S = 11.0
 def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     """Work until the process is asked to stop. `queues` are the only ones to listen to; empty: all."""
     signals = Signals()
-    road.configure(settings.pipeline_queues)
+    process_lane.configure(settings.pipeline_queues)
     deliver.configure(settings)
-    bell.connect(redis_url, settings.pipeline_queues)
+    queue.connect(redis_url, settings.pipeline_queues)
     broker = Broker(redis_url)
     dramatiq.set_broker(broker)
     actors.declare_actors(broker, settings)

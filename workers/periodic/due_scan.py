@@ -7,7 +7,7 @@ from models.store.base import connection, store
 from models.tables.events import Event, Receipt
 from models.tables.notifications import Message
 from models.tables.timers import Timer
-from workers import bell
+from workers import queue
 
 # Waiting longer than this means that a bell was lost (design, section 6).
 STALE = timedelta(seconds=3)
@@ -25,8 +25,8 @@ def enqueue_due() -> None:
         )
         due_channels = [channel for (channel,) in channels.tuples()]
     if timers:
-        bell.enqueue_timers()
-    bell.enqueue_deliveries(due_channels)
+        queue.enqueue_timers()
+    queue.enqueue_deliveries(due_channels)
 
 
 def enqueue_stale() -> None:
@@ -56,7 +56,7 @@ def enqueue_stale() -> None:
         )
         pending_routers = [row for (row,) in routers.tuples()]
     for router_row in pending_routers:
-        bell.enqueue_router(router_row)
+        queue.enqueue_router(router_row)
     for service_row, stage in lanes:
         if service_row is not None:
-            bell.enqueue_lane(service_row, stage)
+            queue.enqueue_lane(service_row, stage)

@@ -27,16 +27,17 @@ from pipeline.run_stages import AlertInProgress, build_segment_event, list_entit
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
 from tocsin import metrics
-from workers import anew, bell, configuration, lane_state, orphans, telling
-from workers.lanes import TurnResult, run_batches
-from workers.pace import RELEASED_FACTOR, BatchSize
-from workers.waiting import (
+from workers import queue
+from workers.alerts import config_cache, dead_letter_incidents, dead_letters, lane_state, retry
+from workers.alerts.batch_size import RELEASED_FACTOR, BatchSize
+from workers.alerts.pending import (
     PendingWork,
     list_pending_lanes,
     load_pending_events,
     load_pending_receipts,
     merge_in_order,
 )
+from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
 
@@ -71,7 +72,7 @@ def run(
     with connection():
         ran = run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_enough)
     if ran.taken and segment.next_segment:
-        bell.enqueue_lane(service_row, segment.next_segment)
+        queue.enqueue_lane(service_row, segment.next_segment)
     return ran
 
 
@@ -83,7 +84,7 @@ def sweep() -> int:
     taken = 0
     with connection():
         lanes = list_pending_lanes(_segments[0].name)
-        orphans.collect_dead_letters()
+        dead_letters.collect_dead_letters()
     for service_row, name in sorted({(row, get_segment(stage).name) for row, stage in lanes}):
         try:
             taken += run(service_row, name).taken
@@ -98,7 +99,7 @@ _batch_size = BatchSize()
 def _process_batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
     """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
     try:
-        return anew.run_with_locks(
+        return retry.run_with_locks(
             partial(_run_transaction, service_row, segment, _batch_size.get_limit(), now)
         )
     except STORE_ERRORS:
@@ -111,7 +112,7 @@ def _process_batch(service_row: int, segment: Segment, now: datetime | None = No
 
 def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: datetime | None) -> int:
     processed = 0
-    while processed < limit and anew.run_with_locks(partial(_process_next, service_row, segment, now)):
+    while processed < limit and retry.run_with_locks(partial(_process_next, service_row, segment, now)):
         processed += 1
     return processed
 
@@ -128,7 +129,7 @@ def _process_next(
             return False
         tally = metrics.Tally()
         channels = _process_alone(service, segment, pending[0], tally, locked, now)
-    bell.enqueue_deliveries(channels)
+    queue.enqueue_deliveries(channels)
     _count_batch(tally, segment)
     return True
 
@@ -155,10 +156,10 @@ def _process_alone(
         if item.alert.event_id in written:
             continue
         try:
-            channels |= anew.run_in_savepoint(
+            channels |= retry.run_in_savepoint(
                 partial(_run_stages, service, segment, [item], tally, locked, now)
             )
-        except (*STORE_ERRORS, *anew.RETRY_ERRORS):
+        except (*STORE_ERRORS, *retry.RETRY_ERRORS):
             raise
         except Exception as error:
             _store_dead_letter(item, service, segment, work, error)
@@ -187,18 +188,20 @@ def _store_dead_letter(
 
 
 def _mark_receipt(work: PendingWork, segment: Segment, error: Exception) -> None:
-    receipt = Receipt.update(state=WorkState.DEAD_LETTER, error=telling.describe_error(error, segment.name))
+    receipt = Receipt.update(
+        state=WorkState.DEAD_LETTER, error=dead_letter_incidents.describe_error(error, segment.name)
+    )
     receipt.where(Receipt.id == work.receipt).execute()
 
 
 def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segment, error: Exception) -> None:
-    state = LaneState(configuration.get_lane_config(service).facts)
+    state = LaneState(config_cache.get_lane_config(service).facts)
     event = build_segment_event(item, segment, state)
     event = replace(
         event,
         state=WorkState.DEAD_LETTER,
         stage=segment.name,
-        error=telling.describe_error(error, segment.name),
+        error=dead_letter_incidents.describe_error(error, segment.name),
     )
     apply(ChangeSet(events=[replace(event, incident=None, incident_created=False)]))
 
@@ -206,8 +209,8 @@ def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segmen
 def _report(
     service: Service, work: PendingWork, error: Exception, segment: Segment, now: datetime | None
 ) -> frozenset[int]:
-    description = telling.describe_error(error, segment.name)
-    return telling.report_dead_letter(
+    description = dead_letter_incidents.describe_error(error, segment.name)
+    return dead_letter_incidents.report_dead_letter(
         service, work.integration, work.trace_id, work.receipt, work.accepted_at, description, now
     )
 
@@ -232,7 +235,7 @@ def _run_transaction(
         tally = metrics.Tally()
         channels = _run_stages(service, segment, items, tally, locked, now)
     _batch_size.adjust(len(items), thread_time() - started)
-    bell.enqueue_deliveries(channels)
+    queue.enqueue_deliveries(channels)
     _count_batch(tally, segment)
     return len(pending)
 
@@ -290,7 +293,7 @@ def _run_chunk(
         state = lane_state.load(service, keys, locked, accepted_at=accepted_at, now=now)
         outcome = run_stages(chunk, segment, state)
         if state.locks_missing:
-            raise anew.LocksMissing(state.locks_missing)
+            raise retry.LocksMissing(state.locks_missing)
         if not state.missing:
             channels = apply(outcome, lane_state.get_rows(state)).channels
             tally.add_events(outcome.events)

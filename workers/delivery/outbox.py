@@ -12,7 +12,7 @@ from models.store.base import store
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.notifications import Attempt, Message, Notification
 from schedules.timers.retries import get_next_attempt
-from workers.fallback import notify_account
+from workers.delivery.fallback import notify_account
 
 # Longer than a letter can take (channels/email.py), so that nobody sends what is being sent. A
 # message whose worker was killed is sent again after this time.

@@ -29,7 +29,8 @@ from models.store.base import Busy, store
 from models.write.apply import apply
 from schedules.escalation import escalation
 from schedules.timers.expected import get_expected_timers
-from workers import bell, configuration
+from workers import queue
+from workers.alerts import config_cache
 
 log = structlog.get_logger()
 
@@ -124,7 +125,7 @@ def _find_differences(
     incidents: Collection[IncidentState], services: Mapping[int, ServiceFacts], now: datetime | None
 ) -> list[Difference]:
     """Those of these that are wrong, in a constant number of queries."""
-    configs = configuration.get_oncall_configs(incidents, now)
+    configs = config_cache.get_oncall_configs(incidents, now)
     expected_timers = [
         (incident, get_expected_timers(incident, services.get(incident.service or 0), configs[incident.team]))
         for incident in incidents
@@ -205,7 +206,7 @@ def _reconcile_locked(
         effects = [effect for difference in differ for effect in _build_effects(difference, cause, at)]
         known = {incident.unique_id: row for row, incident in found.incidents.items()}
         channels = apply(ChangeSet(effects=effects), known).channels
-    bell.enqueue_deliveries(channels)
+    queue.enqueue_deliveries(channels)
     return differ
 
 

@@ -14,7 +14,8 @@ from models.domain.enums import WorkState
 from models.load.lane import lock_service
 from models.store.base import store
 from models.tables.events import Event, Receipt
-from workers import bell, telling
+from workers import queue
+from workers.alerts import dead_letter_incidents
 
 log = structlog.get_logger()
 
@@ -78,5 +79,5 @@ def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: Any) -
         if service is None or not count:
             return
         name = f"{owner_lost.table._meta.table_name} {first}"
-        channels = telling.report_deleted_integration(service, name, count, store().now())
-    bell.enqueue_deliveries(channels)
+        channels = dead_letter_incidents.report_deleted_integration(service, name, count, store().now())
+    queue.enqueue_deliveries(channels)

@@ -19,10 +19,11 @@ from models.write.apply import apply
 from pipeline.router import CompiledRouter, RouterRequest
 from pipeline.topology import AFTER_ROUTING
 from tocsin import metrics
-from workers import anew, bell, configuration, telling
-from workers.lanes import TurnResult, run_batches
-from workers.pace import BatchSize
-from workers.waiting import list_pending_routers, load_pending_for_router
+from workers import queue
+from workers.alerts import config_cache, dead_letter_incidents, retry
+from workers.alerts.batch_size import BatchSize
+from workers.alerts.pending import list_pending_routers, load_pending_for_router
+from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
 
@@ -69,7 +70,7 @@ def _run_transaction(router_row: int, limit: int) -> int:
         pending = load_pending_for_router(router_row, limit) if router else []
         if router is None or not pending:
             return 0
-        taken, events = _route_batch(configuration.get_routing(router), pending)
+        taken, events = _route_batch(config_cache.get_routing(router), pending)
         _write(taken, events)
     _batch_size.adjust(len(taken), thread_time() - started)
     _report_written(events)
@@ -100,7 +101,7 @@ def _report_written(events: Sequence[EventState]) -> None:
     if ended:
         metrics.count_outcome("route", "ended", ended)
     for service in dict.fromkeys(event.service for event in events if event.service is not None):
-        bell.enqueue_lane(service, AFTER_ROUTING)
+        queue.enqueue_lane(service, AFTER_ROUTING)
 
 
 def _process_one_by_one(router_row: int) -> int:
@@ -113,7 +114,7 @@ def _process_one_by_one(router_row: int) -> int:
                 break
             events, channels = _process_alone(router, pending[0])
         _report_written(events)
-        bell.enqueue_deliveries(channels)
+        queue.enqueue_deliveries(channels)
         processed += 1
     return processed
 
@@ -121,18 +122,18 @@ def _process_one_by_one(router_row: int) -> int:
 def _process_alone(router: GlobalRouter, incoming: RouterRequest) -> tuple[list[EventState], frozenset[int]]:
     """One body by itself; when it fails it is set aside, and told."""
     try:
-        return anew.run_in_savepoint(lambda: _route_one(router, incoming)), frozenset()
+        return retry.run_in_savepoint(lambda: _route_one(router, incoming)), frozenset()
     except STORE_ERRORS:
         raise
     except Exception as error:
-        description = telling.describe_error(error, "route")
+        description = dead_letter_incidents.describe_error(error, "route")
         query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
         query.where(Receipt.id == incoming.receipt).execute()
-        return [], _report(configuration.get_routing(router), incoming, description)
+        return [], _report(config_cache.get_routing(router), incoming, description)
 
 
 def _route_one(router: GlobalRouter, incoming: RouterRequest) -> list[EventState]:
-    events = configuration.get_routing(router).route(incoming)
+    events = config_cache.get_routing(router).route(incoming)
     _write([incoming], events)
     return events
 
@@ -144,7 +145,7 @@ def _report(routing: CompiledRouter, incoming: RouterRequest, description: str) 
     for target in (facts.targets[unique_id] for unique_id in names if unique_id in facts.targets):
         service = lock_service(target.service)
         if service is not None:
-            return telling.report_dead_letter(
+            return dead_letter_incidents.report_dead_letter(
                 service,
                 target.integration,
                 incoming.trace_id,

@@ -11,7 +11,7 @@ from models.tables.services import Service
 from models.write.apply import apply
 from pipeline.lane_state import EntityKey, LaneState
 from pipeline.stages import dead_letter
-from workers import anew, lane_state
+from workers.alerts import lane_state, retry
 
 log = structlog.get_logger()
 
@@ -57,7 +57,7 @@ def _open_incident(
         with db.atomic():
             state = lane_state.load(service, keys, accepted_at=at, now=now)
             return apply(decide(state), lane_state.get_rows(state)).channels
-    except (*STORE_ERRORS, *anew.RETRY_ERRORS):
+    except (*STORE_ERRORS, *retry.RETRY_ERRORS):
         raise
     except Exception:
         # What broke the alert may break this as well; the alerts behind it must go on all the same.

@@ -13,7 +13,7 @@ from models.domain.effects import Actor
 from models.domain.enums import ActorKind
 from models.load.incidents import list_open_incidents_with
 from models.store.base import connection
-from workers.planning import Cause, count_timers, load_pages, reconcile
+from workers.timers.reconcile import Cause, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()
 

@@ -24,7 +24,7 @@ from models.tables.teams import Team
 from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE
 from schedules.maintenance import find_in_force
-from workers import bell
+from workers import queue
 
 log = structlog.get_logger()
 
@@ -39,7 +39,7 @@ def enqueue_ended() -> None:
     with connection():
         any_ended = bool(_list_ended_services(store().now()))
     if any_ended:
-        bell.enqueue_maintenance()
+        queue.enqueue_maintenance()
 
 
 def release_deferred(now: datetime | None = None) -> int:
@@ -92,7 +92,7 @@ def _release_service(service_row: int, now: datetime | None) -> int:
     finally:
         # Not before all of it waits: what is taken together is told together.
         if released:
-            bell.enqueue_lane(service_row, AFTER_MAINTENANCE)
+            queue.enqueue_lane(service_row, AFTER_MAINTENANCE)
     return released
 
 

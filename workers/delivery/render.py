@@ -38,7 +38,7 @@ from pipeline.messages import (
     build_test_text,
 )
 from schedules.escalation.notifications import get_cancel_reason
-from workers.channels.base import OutgoingMessage
+from workers.delivery.channels.base import OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)

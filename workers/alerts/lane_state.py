@@ -18,7 +18,7 @@ from models.store.base import store
 from models.tables.services import Service
 from pipeline.lane_state import EntityKey, LaneState, PastIncident
 from schedules.escalation.notifications import LATE_AFTER
-from workers import configuration
+from workers.alerts import config_cache
 
 
 def load(
@@ -34,7 +34,7 @@ def load(
     `accepted_at` is the earliest moment that is decided about, None for now; `now` is the store's clock,
     unless it is given.
     """
-    config = configuration.get_lane_config(service, accepted_at)
+    config = config_cache.get_lane_config(service, accepted_at)
     facts = config.facts
     processed_at = None if accepted_at is None else _get_work_time(accepted_at, now)
     if processed_at is not None:

@@ -23,7 +23,8 @@ from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.sources import heartbeat
 from schedules.outages import Expectation, Observation, extend_deadline
-from workers import bell, presence
+from workers import queue
+from workers.periodic import outages
 
 log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ def enqueue_overdue(now: datetime | None = None) -> None:
     with connection():
         found = _find_overdue(now)
     if found is not None and found[2]:
-        bell.enqueue_heartbeats()
+        queue.enqueue_heartbeats()
 
 
 def report_missing(now: datetime | None = None) -> int:
@@ -58,10 +59,10 @@ def _find_overdue(now: datetime | None) -> tuple[datetime, Observation, list[int
     """The moment, what is known of pings by then, and the services with some that are overdue. None where
     none is expected, or may be missed."""
     if not Integration.select().where(Integration.expected_at.is_null(False)).exists():
-        presence.stop_watching()
+        outages.stop_watching()
         return None
     at = now or store().now()
-    seen = presence.check_availability(at)
+    seen = outages.check_availability(at)
     return None if seen is None else (at, seen, _list_overdue_services(at))
 
 
@@ -129,7 +130,7 @@ def _report_locked(services: Collection[int], seen: Observation, now: datetime) 
             "pings are missing", services=len({row.service_id for row, _ in missing}), count=len(missing)
         )
     for service in sorted({row.service_id for row, _ in missing}):
-        bell.enqueue_lane(service)
+        queue.enqueue_lane(service)
     return len(missing)
 
 

@@ -11,7 +11,11 @@ import structlog
 
 from models.domain.enums import DELIVERABLE
 from models.store.base import STORE_ERRORS
-from workers import bell, deliver, heartbeats, maintenance, road, routing, timers
+from workers import queue
+from workers.alerts import process_lane, process_router
+from workers.delivery import deliver
+from workers.periodic import missing_heartbeats, release_maintenance
+from workers.timers import fire
 
 log = structlog.get_logger()
 
@@ -51,12 +55,12 @@ class Poller:
             thread.join()
 
     def _poll(self) -> None:
-        while not self._stopping.wait(INTERVAL_S if bell.redis_status.up else INTERVAL_WITHOUT_REDIS_S):
-            run_safely("routers", routing.sweep)
-            run_safely("pipeline", road.sweep)
-            run_safely("timers", timers.fire_due)
-            run_safely("maintenance", maintenance.release_deferred)
-            run_safely("heartbeats", heartbeats.report_missing)
+        while not self._stopping.wait(INTERVAL_S if queue.redis_status.up else INTERVAL_WITHOUT_REDIS_S):
+            run_safely("routers", process_router.sweep)
+            run_safely("pipeline", process_lane.sweep)
+            run_safely("timers", fire.fire_due)
+            run_safely("maintenance", release_maintenance.release_deferred)
+            run_safely("heartbeats", missing_heartbeats.report_missing)
             for requested in self._requested.values():
                 requested.set()
 

@@ -1,0 +1,1 @@
+"""Process the pending alerts of services and routers."""

@@ -1,0 +1,1 @@
+"""Send outgoing messages and record each attempt."""

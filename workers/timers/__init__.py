@@ -1,0 +1,1 @@
+"""Fire due timers, and keep stored timers equal to expected timers."""
