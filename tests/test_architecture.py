@@ -44,7 +44,7 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "workers": ({"workers", "models", "pipeline", "schedules", "runtime", "tocsin.metrics"}, {"*"}),
     "web": (
         {"web", "models", "pipeline", "schedules", "workers.queue", "runtime"}
-        | {"tocsin.metrics", "tocsin.simulation"},
+        | {"tocsin.metrics", "web.operations.run_simulation"},
         {"*"},
     ),
     "runtime": ({"runtime"}, {"structlog"}),

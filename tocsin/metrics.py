@@ -2,7 +2,7 @@
 
 Counting costs a few microseconds and is done once per batch, never per alert. Every few seconds, and when
 the process ends, what was counted since is added to the store; while the store fails, it waits for the next
-time. /metrics (web/metrics.py) tells the sum over all processes of all hosts.
+time. /metrics (web/operations/metrics.py) tells the sum over all processes of all hosts.
 """
 
 import json

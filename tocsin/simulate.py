@@ -22,12 +22,12 @@ from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from schedules.oncall import shifts
 from schedules.oncall.local_time import from_local, get_zone
-from tocsin import simulation
 from tocsin.oncall import NOBODY
 from tocsin.people import as_json_option
 from tocsin.reading import PROBLEMS_FOUND, TRUNCATED, BadRequest, open_read_only
 from tocsin.table import format_table, shorten, to_json, to_printable
 from tocsin.why import format_rule
+from web.operations import run_simulation
 
 JsonDict = dict[str, Any]
 
@@ -135,18 +135,18 @@ def simulate(
         expected_users = _find_users(expected, integration)
         now = store().now()
         at = _parse_time(at_text, zone) if at_text and at_text.strip() != "now" else now
-        if with_open and (at := simulation.adjust_to_now(at, now)) < now:
+        if with_open and (at := run_simulation.adjust_to_now(at, now)) < now:
             raise BadRequest("what is open now was not open then: ask without --with-open")
         try:
-            form = form or simulation.get_source(integration)
-            result = simulation.run_simulation(
-                simulation.SimulationRequest(integration, form, body, at, duration, with_open)
+            form = form or run_simulation.get_source(integration)
+            result = run_simulation.run_simulation(
+                run_simulation.SimulationRequest(integration, form, body, at, duration, with_open)
             )
         except BadBody as error:
             raise BadRequest(f"the alert would be refused: {error}") from None
     missed = _list_missed(expected_users, result)
     result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
-    result["warnings"] = simulation.list_warnings(settings)
+    result["warnings"] = run_simulation.list_warnings(settings)
     if as_json:
         click.echo(to_json(result))
     else:
@@ -210,7 +210,7 @@ def _find_integration(
         candidates = {
             row.id
             for service_row in {row.service for row in found}
-            for row in simulation.find_integrations(service_row, source)
+            for row in run_simulation.find_integrations(service_row, source)
         }
         found = [row for row in found if row.id in candidates]
     if not found:

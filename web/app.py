@@ -10,10 +10,12 @@ from werkzeug.exceptions import MethodNotAllowed
 
 from models.store.base import connection
 from runtime.settings import Settings
-from web import auth, events, failures, health, metrics, openapi, wire
-from web.front import FastPath
+from web.http import auth, error_handlers, openapi, serialization
+from web.http.drain_body import DrainBody
+from web.ingest import events
+from web.ingest.fast_path import FastPath
+from web.operations import health, metrics
 from web.routes import ROUTES, Route
-from web.unread import DrainBody
 
 # Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
@@ -26,14 +28,14 @@ METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 def create_app(settings: Settings) -> Flask:
     """The application for these settings; open_store() must have been called before it serves."""
-    app = Flask("web", static_folder=None)
+    app = Flask("web", static_folder=None, template_folder="pages/templates")
     app.config["SETTINGS"] = settings
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
     app.config["MAX_FORM_MEMORY_SIZE"] = BODY_LIMIT
     # A path without its last slash is answered, not redirected (contract 1.1).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
-    failures.register(app)
+    error_handlers.register(app)
     app.config["ROUTES"] = ROUTES
     app.register_blueprint(health.blueprint)
     app.register_blueprint(openapi.build_docs())
@@ -76,7 +78,7 @@ def serve(route: Route, ids: dict[str, str]) -> Response:
         result = route.view(**ids)
         if isinstance(result, Response | tuple):
             return current_app.make_response(result)
-        return wire.build_response(serialize(route, result), route.status)
+        return serialization.build_response(serialize(route, result), route.status)
 
 
 def serialize(route: Route, result: Any) -> Any:

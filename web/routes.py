@@ -12,59 +12,43 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from web import (
-    accounts,
-    alert_rules,
-    aside,
-    assignments,
-    calendars,
-    contact_test,
-    custom_roles,
-    elements,
-    events,
-    grouping_policies,
-    heartbeats,
-    incident_alerts,
-    incident_lists,
-    incident_moves,
-    incident_notes,
-    incident_roles,
-    incident_tags,
-    incident_tasks,
+from web.account import contact_test, custom_roles, invitations, members, notification_preferences, profile
+from web.http import openapi
+from web.http.concurrency_limit import ConcurrencyLimit
+from web.http.fields import Schema
+from web.http.permissions import ADMIN, MANAGER, MEMBER, OWN
+from web.http.rate_limit import Limits
+from web.http.resource import Resource
+from web.incidents import (
+    actions,
+    alerts,
+    alerts_of_integration,
+    filters,
     incidents,
-    integration_alerts,
-    integrations,
-    invitations,
-    join,
+    notes,
+    responders,
+    role_assignments,
+    tags,
+    tasks,
+    timeline,
+)
+from web.ingest import events
+from web.oncall import calendars, escalation_policies, oncall, overrides, schedule_overview, schedules
+from web.operations import dead_letters, metrics, simulate
+from web.pages import incident as page
+from web.pages import join
+from web.rules import alert_rules, dry_run, routers
+from web.services import grouping_policies, heartbeats, integrations, outgoing_rules, services
+from web.teams import (
+    incident_roles,
+    labels,
     maintenance,
-    metrics,
-    oncall,
-    openapi,
-    outgoing_rules,
-    overrides,
-    page,
-    policies,
+    permissions,
     post_incident_tasks,
     postmortems,
-    responders,
-    rotas,
-    routers,
-    rules_try,
-    schedules,
-    services,
-    simulate,
     task_templates,
-    team_permissions,
     teams,
-    timeline,
-    user_profile,
-    users,
 )
-from web.at_once import ConcurrencyLimit
-from web.permissions import ADMIN, MANAGER, MEMBER, OWN
-from web.rate_limit import Limits
-from web.resource import Resource
-from web.shapes import Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +74,7 @@ class Route:
     rate_limits: Limits = ()
     # How much of it a web process does at a time.
     concurrency_limit: ConcurrencyLimit | None = None
-    # What it takes to be allowed: web/permissions.py. Nothing where nobody is asked for a token.
+    # What it takes to be allowed: web/http/permissions.py. Nothing where nobody is asked for a token.
     permission: str = ""
     auth: str | None = "token"
     needs_store: bool = True
@@ -157,46 +141,46 @@ OWN_SCHEDULE = "/api/tocsin/schedules/<schedule_id>"
 ROUTES: tuple[Route, ...] = (
     # --- account (contract 2.1) ----------------------------------------------------------------------
     route("POST", "/api/account/api_invite/", invitations.invite, permission="member_write", status=201, body=invitations.INVITATION, response=teams.MEMBER),
-    *crud("/api/account/members/", accounts.MEMBERS, exclude=("create", "destroy")),
-    route("POST", "/api/account/deleteuser/", accounts.remove_member, permission="member_write", status=204, body=accounts.REMOVE_MEMBER),
+    *crud("/api/account/members/", members.MEMBERS, exclude=("create", "destroy")),
+    route("POST", "/api/account/deleteuser/", members.remove_member, permission="member_write", status=204, body=members.REMOVE_MEMBER),
     *crud("/api/account/customroles/", custom_roles.CUSTOM_ROLES),
     route("POST", f"{USER}/customroles/", custom_roles.assign, permission=ADMIN, status=201, body=custom_roles.USER_ROLE, response=custom_roles.USER_ROLE),
     route("GET", f"{USER}/customroles/", custom_roles.get_user_role, permission=OWN, response=custom_roles.USER_ROLE),
     # --- things of a user (contract 2.2) -------------------------------------------------------------
-    *crud(f"{USER}/notification_rules/", users.NOTIFICATION_RULES),
-    *crud(f"{USER}/forwarding_rules/", users.FORWARDING_RULES),
-    *crud(f"{USER}/contacts/", users.CONTACTS),
+    *crud(f"{USER}/notification_rules/", notification_preferences.NOTIFICATION_RULES),
+    *crud(f"{USER}/forwarding_rules/", notification_preferences.FORWARDING_RULES),
+    *crud(f"{USER}/contacts/", notification_preferences.CONTACTS),
     # --- teams (contract 2.3) ------------------------------------------------------------------------
     *crud("/api/account/teams/", teams.TEAMS),
     *crud(f"{TEAM}/members/", teams.MEMBERS),
-    route("GET", f"{TEAM}/permissions/", team_permissions.retrieve, permission="team_read", response=team_permissions.PERMISSION),
-    route("PUT", f"{TEAM}/permissions/", team_permissions.update, permission=MANAGER, body=team_permissions.PERMISSION, response=team_permissions.PERMISSION),
-    route("PATCH", f"{TEAM}/permissions/", team_permissions.update, permission=MANAGER, body=team_permissions.PERMISSION, response=team_permissions.PERMISSION, name="team_permissions_change"),
+    route("GET", f"{TEAM}/permissions/", permissions.retrieve, permission="team_read", response=permissions.PERMISSION),
+    route("PUT", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION),
+    route("PATCH", f"{TEAM}/permissions/", permissions.update, permission=MANAGER, body=permissions.PERMISSION, response=permissions.PERMISSION, name="team_permissions_change"),
     # --- schedules, policies, services, integrations (contract 2.4) -----------------------------------
     *crud(f"{TEAM}/schedules/", schedules.SCHEDULES),
     *crud(f"{TEAM}/schedule/", schedules.SCHEDULES, alias="schedule by its other path"),
     *crud(f"{TEAM_V2}/schedules/<schedule_id>/overrides/", overrides.OVERRIDES, exclude=("retrieve", "update", "change", "destroy")),
-    *crud(f"{TEAM}/escalation_policies/", policies.POLICIES),
+    *crud(f"{TEAM}/escalation_policies/", escalation_policies.POLICIES),
     *crud(f"{TEAM}/services/", services.SERVICES),
     *crud(f"{TEAM}/services/<service_id>/integrations/", integrations.INTEGRATIONS),
     route("POST", "/api/account/regenerate_integration_key/", integrations.regenerate_key, permission="regenerate_integration_key", body=integrations.KEY_OWNER, response=integrations.INTEGRATIONS.schema),
     # --- incidents (contract 2.5) --------------------------------------------------------------------
-    route("POST", "/api/incidents/filter/", incident_lists.filter_incidents, permission="incident_read", body=incident_lists.FILTER, response=incident_lists.PAGE),
+    route("POST", "/api/incidents/filter/", filters.filter_incidents, permission="incident_read", body=filters.FILTER, response=filters.PAGE),
     route("POST", "/api/incidents/", incidents.create, permission="incident_write", status=201, body=incidents.NEW, response=incidents.INCIDENT),
     route("GET", f"{INCIDENT}/", incidents.retrieve, permission="incident_read", response=incidents.INCIDENT),
     route("PUT", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT),
     route("PATCH", f"{INCIDENT}/", incidents.update, permission="incident_write", body=incidents.CHANGE, response=incidents.INCIDENT, name="incidents_change"),
-    *crud(f"{INCIDENT}/note/", incident_notes.INCIDENT_NOTES),
-    *crud(f"{INCIDENT}/tags/", incident_tags.INCIDENT_TAGS),
+    *crud(f"{INCIDENT}/note/", notes.INCIDENT_NOTES),
+    *crud(f"{INCIDENT}/tags/", tags.INCIDENT_TAGS),
     *crud(f"{INCIDENT_V2}/responders/", responders.RESPONDERS),
     *crud(f"{INCIDENT}/responders/", responders.RESPONDERS, alias="responder"),
-    route("GET", f"{INCIDENT}/alerts/", incident_alerts.index, permission="incident_read", doc_response=incident_alerts.ALERT, many=True, paged=True),
+    route("GET", f"{INCIDENT}/alerts/", alerts.index, permission="incident_read", doc_response=alerts.ALERT, many=True, paged=True),
     # --- elements of a team (contract 2.6) -----------------------------------------------------------
     *crud(f"{TEAM}/roles/", incident_roles.INCIDENT_ROLES),
-    *crud(f"{TEAM}/tags/", elements.TAGS),
-    *crud(f"{TEAM}/priority/", elements.PRIORITIES),
+    *crud(f"{TEAM}/tags/", labels.TAGS),
+    *crud(f"{TEAM}/priority/", labels.PRIORITIES),
     *crud(f"{TEAM}/task_templates/", task_templates.TASK_TEMPLATES),
-    *crud(f"{TEAM}/sla/", elements.SLAS),
+    *crud(f"{TEAM}/sla/", labels.SLAS),
     *crud(f"{TEAM}/maintenance/", maintenance.MAINTENANCES),
     *crud(f"{TEAM}/postmortem/", postmortems.POSTMORTEMS),
     # --- who is on call (contract 2.7) ---------------------------------------------------------------
@@ -210,12 +194,12 @@ ROUTES: tuple[Route, ...] = (
     *crud("/api/v2/account/events/router/<router_id>/rulesets/", routers.RULES),
     route("PUT", "/api/v2/account/events/router/<router_id>/rulesets/", routers.move, permission=ADMIN, body=routers.MOVE, response=routers.RULES.schema, many=True),
     # --- extras (contract 2.8) -----------------------------------------------------------------------
-    route("GET", "/api/user/profile/", user_profile.show, permission=OWN, response=user_profile.PROFILE),
-    *crud("/api/account/users/", accounts.USERS, exclude=("create", "destroy")),
+    route("GET", "/api/user/profile/", profile.show, permission=OWN, response=profile.PROFILE),
+    *crud("/api/account/users/", members.USERS, exclude=("create", "destroy")),
     route("POST", "/api/account/invite/", invitations.invite_many, permission="member_write", status=201, body=invitations.INVITATIONS, response=teams.MEMBER, many=True),
-    route("GET", "/api/account/integration-metadata/<integration_key>/", integration_alerts.get_metadata, permission="integration_read", response=integration_alerts.METADATA),
-    route("GET", f"{TEAM}/services/<service_id>/integrations/<integration_id>/alerts/", integration_alerts.index, permission="incident_read", doc_response=incident_alerts.ALERT, many=True, paged=True),
-    route("GET", "/api/incidents/", incident_lists.index, permission="incident_read", response=incident_lists.PLAIN_PAGE),
+    route("GET", "/api/account/integration-metadata/<integration_key>/", alerts_of_integration.get_metadata, permission="integration_read", response=alerts_of_integration.METADATA),
+    route("GET", f"{TEAM}/services/<service_id>/integrations/<integration_id>/alerts/", alerts_of_integration.index, permission="incident_read", doc_response=alerts.ALERT, many=True, paged=True),
+    route("GET", "/api/incidents/", filters.index, permission="incident_read", response=filters.PLAIN_PAGE),
     route("GET", "/api/account/applications/", integrations.list_applications, permission=MEMBER, response=integrations.APPLICATION, many=True),
     *crud(f"{TEAM_V2}/services/<service_id>/integrations/<integration_id>/outgoingrules/", outgoing_rules.OUTGOING_RULES),
     *crud(f"{TEAM}/post_incident_tasks/", post_incident_tasks.POST_INCIDENT_TASKS),
@@ -236,27 +220,27 @@ ROUTES: tuple[Route, ...] = (
     route("POST", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.start, permission=OWN, response=contact_test.SEND_STARTED),
     route("GET", "/api/tocsin/users/<username>/contacts/<contact_id>/test/", contact_test.index, permission=OWN, response=contact_test.TEST_MESSAGE, many=True),
     route("POST", "/api/tocsin/users/<username>/invitation/", invitations.resend, permission="member_write", response=contact_test.SEND_STARTED),
-    route("POST", "/api/tocsin/rules/try/", rules_try.run, permission="integration_read", body=rules_try.DRY_RUN, response=rules_try.DRY_RUN_RESULT),
+    route("POST", "/api/tocsin/rules/try/", dry_run.run, permission="integration_read", body=dry_run.DRY_RUN, response=dry_run.DRY_RUN_RESULT),
     route("POST", "/api/tocsin/simulate/", simulate.run, permission="incident_read", body=simulate.SIMULATE, response=simulate.SIMULATION, concurrency_limit=simulate.CONCURRENCY),
-    *crud(f"{OWN_INCIDENT}/roles/", assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
-    *crud(f"{OWN_INCIDENT}/tasks/", incident_tasks.INCIDENT_TASKS),
-    route("POST", f"{OWN_INCIDENT}/reassign/", incident_moves.reassign, permission="incident_write", body=incident_moves.REASSIGN, response=incidents.INCIDENT),
-    route("POST", f"{OWN_INCIDENT}/snooze/", incident_moves.snooze, permission="incident_write", body=incident_moves.SNOOZE, response=incidents.INCIDENT),
-    route("DELETE", f"{OWN_INCIDENT}/snooze/", incident_moves.unsnooze, permission="incident_write", status=204),
-    route("POST", f"{OWN_INCIDENT}/merge/", incident_moves.merge, permission="incident_write", body=incident_moves.INCIDENT_REFS, response=incidents.INCIDENT),
-    route("POST", f"{OWN_INCIDENT}/unmerge/", incident_moves.unmerge, permission="incident_write", body=incident_moves.INCIDENT_REFS, response=incidents.INCIDENT),
+    *crud(f"{OWN_INCIDENT}/roles/", role_assignments.ASSIGNMENTS, exclude=("retrieve", "update", "change")),
+    *crud(f"{OWN_INCIDENT}/tasks/", tasks.INCIDENT_TASKS),
+    route("POST", f"{OWN_INCIDENT}/reassign/", actions.reassign, permission="incident_write", body=actions.REASSIGN, response=incidents.INCIDENT),
+    route("POST", f"{OWN_INCIDENT}/snooze/", actions.snooze, permission="incident_write", body=actions.SNOOZE, response=incidents.INCIDENT),
+    route("DELETE", f"{OWN_INCIDENT}/snooze/", actions.unsnooze, permission="incident_write", status=204),
+    route("POST", f"{OWN_INCIDENT}/merge/", actions.merge, permission="incident_write", body=actions.INCIDENT_REFS, response=incidents.INCIDENT),
+    route("POST", f"{OWN_INCIDENT}/unmerge/", actions.unmerge, permission="incident_write", body=actions.INCIDENT_REFS, response=incidents.INCIDENT),
     route("GET", f"{OWN_INCIDENT}/timeline/", timeline.index, permission="incident_read", response=timeline.TIMELINE),
     route("GET", "/api/tocsin/calendar/", calendars.get_own_address, permission=MEMBER, query=calendars.MONTHS_QUERY, response=calendars.ADDRESS),
     route("DELETE", "/api/tocsin/calendar/", calendars.renew, permission=MEMBER, status=204),
     route("DELETE", "/api/tocsin/users/<username>/calendar/", calendars.renew_for_user, permission=OWN, status=204),
-    route("GET", f"{OWN_SCHEDULE}/timeline/", rotas.get_timeline, permission="schedule_read", query=rotas.PERIOD_QUERY, response=rotas.TIMELINE),
-    route("GET", f"{OWN_SCHEDULE}/oncall/", rotas.get_on_call, permission="schedule_read", query=rotas.MOMENT_QUERY, response=rotas.ON_CALL),
+    route("GET", f"{OWN_SCHEDULE}/timeline/", schedule_overview.get_timeline, permission="schedule_read", query=schedule_overview.PERIOD_QUERY, response=schedule_overview.TIMELINE),
+    route("GET", f"{OWN_SCHEDULE}/oncall/", schedule_overview.get_on_call, permission="schedule_read", query=schedule_overview.MOMENT_QUERY, response=schedule_overview.ON_CALL),
     route("GET", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.retrieve, permission="integration_read", response=heartbeats.HEARTBEAT),
     route("PUT", "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", heartbeats.update, permission="integration_write", body=heartbeats.HEARTBEAT, response=heartbeats.HEARTBEAT),
-    route("GET", "/api/tocsin/dead-letters/", aside.index, permission="incident_read", response=aside.PAGE),
-    route("GET", "/api/tocsin/dead-letters/<dead_letter_id>/", aside.retrieve, permission="incident_read", response=aside.DEAD_LETTER),
-    route("POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", aside.replay, permission="incident_write", response=aside.REPLAYED),
-    route("DELETE", "/api/tocsin/dead-letters/<dead_letter_id>/", aside.destroy, permission="incident_write", status=204),
+    route("GET", "/api/tocsin/dead-letters/", dead_letters.index, permission="incident_read", response=dead_letters.PAGE),
+    route("GET", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.retrieve, permission="incident_read", response=dead_letters.DEAD_LETTER),
+    route("POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", dead_letters.replay, permission="incident_write", response=dead_letters.REPLAYED),
+    route("DELETE", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.destroy, permission="incident_write", status=204),
     # --- the interface about itself ------------------------------------------------------------------
     route("GET", openapi.PATH, openapi.show, auth=None, needs_store=False, documented=False),
     # --- for whoever runs the installation ------------------------------------------------------------

@@ -37,7 +37,7 @@ def bump_version(account_row: int) -> None:
 
 
 class CustomRole(Table):
-    """What a user may do in all teams of the account, by the names of web/permissions.py."""
+    """What a user may do in all teams of the account, by the names of web/http/permissions.py."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)

@@ -54,8 +54,8 @@ class Incident(Table):
         indexes = ((("account", "incident_number"), True),)
 
 
-# All that a list may be limited by, in its order (web/incident_lists.py): whatever is asked for, in whatever
-# combination, is found here without reading rows, in at most one walk over the account's part.
+# All that a list may be limited by, in its order (web/incidents/filters.py): whatever is asked for, in
+# whatever combination, is found here without reading rows, in at most one walk over the account's part.
 Incident.add_index(
     Incident.index(
         Incident.account,

@@ -10,8 +10,8 @@ import pytest
 
 from models.domain.enums import AccountRole, TeamRole
 from tests.parts import skip_or_fail
-from web import permissions
-from web.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed
+from web.http import permissions
+from web.http.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed
 
 DOCS = Path(__file__).parents[2] / "docs"
 TEXT = (DOCS / "api.md").read_text()

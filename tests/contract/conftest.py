@@ -5,7 +5,7 @@ import pytest
 from tests.contract.described import described
 from tests.contract.stock import samples
 from tests.web.conftest import app, ask
-from web import overrides, rotas
+from web.oncall import overrides, schedule_overview
 
 __all__ = ["app", "ask", "described", "samples"]
 
@@ -19,4 +19,4 @@ def _often(monkeypatch):
 @pytest.fixture(autouse=True)
 def _at_the_same_moment(monkeypatch, now):
     """What is answered about this moment is the same when it is asked for again."""
-    monkeypatch.setattr(rotas, "now", lambda: now)
+    monkeypatch.setattr(schedule_overview, "now", lambda: now)

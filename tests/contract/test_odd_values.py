@@ -10,7 +10,7 @@ from tests import stores
 from tests.contract.operations import OPERATIONS, Row
 from tests.contract.test_isolation import dump_all_rows
 from tests.contract.test_operations import build_body, get_path
-from web.errors import BadRequest
+from web.http.errors import BadRequest
 from web.routes import ROUTES
 
 

@@ -13,8 +13,8 @@ from models.tables.teams import Team, TeamMember
 from tests import stores
 from tests.contract.matrix import name, tried
 from tests.contract.test_isolation import BODIES
-from web import permissions
-from web.permissions import Grants, is_allowed
+from web.http import permissions
+from web.http.permissions import Grants, is_allowed
 from web.routes import ROUTES
 
 ADMINS = {"owner", "admin"}

@@ -27,7 +27,7 @@ from tests.people import create_world
 from tests.rules import action, add_rule, equals
 from tests.scenarios.conftest import Timeline
 from tests.workers.test_timers import set_policy
-from tocsin.simulation import SimulationRequest, run_simulation
+from web.operations.run_simulation import SimulationRequest, run_simulation
 from workers.alerts import config_cache
 
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)

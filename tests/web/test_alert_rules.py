@@ -13,7 +13,7 @@ from models.tables.rules import AlertRule
 from models.tables.schedules import Schedule
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
-from web import alert_rules
+from web.rules import alert_rules
 
 TYPED = ("escalation_policy", "assign_to", "schedule", "sla", "team_priority", "task_template")
 NOTHING = dict.fromkeys(TYPED) | dict.fromkeys(

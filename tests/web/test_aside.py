@@ -15,7 +15,7 @@ from models.tables.routers import GlobalRouter
 from models.tables.teams import Team
 from tests.contract.described import described
 from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
-from web import aside as shell
+from web.operations import dead_letters as shell
 
 __all__ = ["described"]
 

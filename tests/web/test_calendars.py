@@ -19,7 +19,7 @@ from models.tables.teams import Team, TeamMember
 from runtime.logs import hide_secrets
 from schedules.oncall.oncall import list_on_call
 from tests import layers
-from web import calendar_text, calendars
+from web.oncall import calendars, ical
 
 MINE = "/api/tocsin/calendar/"
 DAY, HOUR, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(seconds=1)
@@ -584,7 +584,7 @@ def test_no_address_stands_in_a_log(ask, address, schedule, monkeypatch, caplog)
     def fail(*_):
         raise RuntimeError(path)
 
-    monkeypatch.setattr(calendar_text, "render", fail)
+    monkeypatch.setattr(ical, "render", fail)
     with caplog.at_level(logging.DEBUG, "tocsin"):
         failed = ask("GET", path, who=None)
 
@@ -640,7 +640,7 @@ def test_head_says_what_get_would(ask, address, schedule):
 
 def test_head_writes_no_text(ask, address, schedule, monkeypatch):
     path = address(schedule)
-    monkeypatch.setattr(calendar_text, "render", None)
+    monkeypatch.setattr(ical, "render", None)
 
     assert ask("HEAD", path, who=None).status_code == 200
 

@@ -13,7 +13,7 @@ from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
 from tests.waiting import wait_until
-from web import accept, events
+from web.ingest import events, group_commit
 from workers.alerts import process_lane
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
@@ -129,7 +129,7 @@ def test_a_body_over_its_limit_is_too_large(ask, world, form, limit):
 def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
     """While one commit is held, the others wait; the next commit carries all of them."""
     may_commit, groups = threading.Event(), []
-    real = accept._store_group
+    real = group_commit._store_group
 
     def commit_slowly(group):
         groups.append(len(group))
@@ -137,7 +137,7 @@ def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
             may_commit.wait(10)
         real(group)
 
-    monkeypatch.setattr(accept, "_store_group", commit_slowly)
+    monkeypatch.setattr(group_commit, "_store_group", commit_slowly)
     codes = []
     lock = threading.Lock()
 
@@ -163,14 +163,14 @@ def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
 
 def test_who_is_kept_is_answered_though_the_next_commit_hangs(app, world, monkeypatch):
     started, may_end = threading.Semaphore(0), threading.Semaphore(0)
-    real = accept._store_group
+    real = group_commit._store_group
 
     def commit_in_steps(group):
         started.release()
         assert may_end.acquire(timeout=10)
         real(group)
 
-    monkeypatch.setattr(accept, "_store_group", commit_in_steps)
+    monkeypatch.setattr(group_commit, "_store_group", commit_in_steps)
     codes = []
 
     def send():
@@ -193,7 +193,7 @@ def test_who_is_kept_is_answered_though_the_next_commit_hangs(app, world, monkey
 
 
 def test_more_requests_than_a_commit_carries_are_kept_by_several(app, world, monkeypatch):
-    monkeypatch.setattr(accept, "MAX_GROUP", 3)
+    monkeypatch.setattr(group_commit, "MAX_GROUP", 3)
     codes = []
 
     def send():
@@ -211,7 +211,7 @@ def test_more_requests_than_a_commit_carries_are_kept_by_several(app, world, mon
 
 def test_one_bad_row_of_a_group_fails_alone(world):
     good, twin = (
-        accept.Submission(world.integration.integration_key, None, "generic", b"{}", 1, trace)
+        group_commit.Submission(world.integration.integration_key, None, "generic", b"{}", 1, trace)
         for trace in ("a" * 36, "b" * 36)
     )
     Receipt.insert(
@@ -221,7 +221,7 @@ def test_one_bad_row_of_a_group_fails_alone(world):
         body=b"",
         received_at=world.team.creation_date,
     ).execute()
-    commits = accept.GroupCommit()
+    commits = group_commit.GroupCommit()
     commits._pending = [good, twin]
     commits._commit_group()
 
@@ -233,7 +233,7 @@ def test_an_unknown_outcome_of_the_commit_is_a_503(ask, world, monkeypatch):
     def fail(_):
         raise peewee.OperationalError("disk I/O error")
 
-    monkeypatch.setattr(accept, "_store_group", fail)
+    monkeypatch.setattr(group_commit, "_store_group", fail)
     answer = ask("POST", get_path("generic", world), CRITICAL, who=None)
 
     assert answer.status_code == 503
@@ -254,7 +254,7 @@ def send_alert(ask, world):
 
 def test_the_moment_of_acceptance_is_the_stores(ask, world, now, monkeypatch):
     """A host whose clock goes before would have every page wait for the others to catch up."""
-    monkeypatch.setattr(type(accept.store()), "now", lambda _: now)
+    monkeypatch.setattr(type(group_commit.store()), "now", lambda _: now)
     ask("POST", get_path("event", world), CRITICAL)
 
     assert Receipt.get().received_at == now
@@ -268,7 +268,7 @@ def test_a_store_that_cannot_even_be_opened_is_a_503(ask, world, monkeypatch):
         raise OSError(errno.EMFILE, "Too many open files")
         yield
 
-    monkeypatch.setattr(accept, "connection", fail_to_open)
+    monkeypatch.setattr(group_commit, "connection", fail_to_open)
     answer = ask("POST", get_path("event", world), CRITICAL)
 
     assert answer.status_code == 503

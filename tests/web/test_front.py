@@ -6,7 +6,7 @@ import json
 import pytest
 
 from models.tables.events import Receipt
-from web import accept, events, front
+from web.ingest import events, fast_path, group_commit
 
 ALERT = json.dumps({"message": "Disk full", "alert_type": "critical"}).encode()
 GROUP = json.dumps({"alerts": [{"fingerprint": "a"}, {"fingerprint": "b"}]}).encode()
@@ -30,7 +30,7 @@ def fast_path_client(app, monkeypatch):
         start("599 FLASK", [("Content-Type", "text/plain")])
         return [environ["wsgi.input"].read()]
 
-    monkeypatch.setattr(app, "wsgi_app", front.FastPath(other, events.commits))
+    monkeypatch.setattr(app, "wsgi_app", fast_path.FastPath(other, events.commits))
     return app.test_client()
 
 
@@ -82,8 +82,8 @@ def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, fast
 
 def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, world, monkeypatch):
     client, groups = app.test_client(), []
-    keep = accept._store_group
-    monkeypatch.setattr(accept, "_store_group", lambda group: (groups.append(len(group)), keep(group)))
+    keep = group_commit._store_group
+    monkeypatch.setattr(group_commit, "_store_group", lambda group: (groups.append(len(group)), keep(group)))
     for key in ("00000000-0000-4000-8000-000000000000", world.integration.integration_key):
         answer = client.post(f"/integration/zzzzz/generic/{key}/", data=ALERT)
         assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
@@ -93,7 +93,7 @@ def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, 
 
 def test_a_store_that_does_not_take_it_is_a_503_in_the_shape_of_the_contract(app, world, monkeypatch):
     def fail(_):
-        raise accept.NotStoredError
+        raise group_commit.NotStoredError
 
     monkeypatch.setattr(events.commits, "submit", fail)
     answer = app.test_client().post(list_forms(world)["application"][0], data=ALERT)

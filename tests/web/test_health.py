@@ -12,8 +12,8 @@ from models.tables.accounts import Liveness
 from runtime.settings import load
 from tests.set_aside import add_dead_letter_body
 from tests.stores import get_url
-from web import health
 from web.app import create_app
+from web.operations import health
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from models.tables.incidents import Incident, IncidentTask
 from models.tables.services import Service
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole
-from web import incident_tasks
-from web.shapes import parse_moment
+from web.http.fields import parse_moment
+from web.incidents import tasks as incident_tasks
 
 TASKS = "/api/tocsin/incidents/1/tasks/"
 NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"

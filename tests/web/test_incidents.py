@@ -14,7 +14,7 @@ from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Sla
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod, NotificationRule
-from web import incidents
+from web.incidents import incidents
 
 INCIDENTS = "/api/incidents/"
 

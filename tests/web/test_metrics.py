@@ -17,7 +17,7 @@ from tests.set_aside import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.test_timers import open_incident, set_policy
 from tocsin import metrics as counting
 from tocsin.metrics import METRICS, Counters
-from web import metrics
+from web.operations import metrics
 
 
 @pytest.fixture

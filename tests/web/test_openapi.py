@@ -7,7 +7,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from web import examples, openapi, permissions, xml
+from web.http import openapi, openapi_examples, permissions, xml
 from web.routes import ROUTES
 
 DOCUMENTED = [route for route in ROUTES if route.documented]
@@ -160,7 +160,7 @@ TAKING = {type(route.body): route.body for route in DOCUMENTED if route.body is 
 
 @pytest.mark.parametrize("shape", TAKING.values(), ids=lambda shape: type(shape).__name__)
 def test_the_example_of_a_body_can_be_sent(shape):
-    assert shape.load(examples.build_example(shape, for_request=True))
+    assert shape.load(openapi_examples.build_example(shape, for_request=True))
 
 
 def test_every_value_says_what_it_is(described):

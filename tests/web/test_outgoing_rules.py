@@ -3,7 +3,7 @@
 import pytest
 
 from models.tables.rules import OutgoingRule
-from web.outgoing_rules import OUTGOING_RULES
+from web.services.outgoing_rules import OUTGOING_RULES
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from models.tables.schedules import Schedule, ScheduleOverride
 from tests import layers
-from web import overrides
+from web.oncall import overrides
 
 START, END = "2026-03-06T09:00:00Z", "2026-03-06T11:00:00Z"
 

@@ -8,8 +8,9 @@ from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
 from runtime.settings import load
 from tests.processes import find_free_port
-from web import overrides, rate_limit
 from web.app import create_app
+from web.http import rate_limit
+from web.oncall import overrides
 
 LIMITS = overrides.OVERRIDES.rate_limits
 LOWER_LIMITS = 100

@@ -9,7 +9,7 @@ from models.tables.schedules import ScheduleOverride
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ForwardingRule
 from tests import layers
-from web import rotas
+from web.oncall import schedule_overview
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -17,7 +17,7 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 @pytest.fixture(autouse=True)
 def _now(monkeypatch, now):
     """It is noon of Wednesday, 2026-03-04."""
-    monkeypatch.setattr(rotas, "now", lambda: now)
+    monkeypatch.setattr(schedule_overview, "now", lambda: now)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from models.tables.accounts import ConfigVersion
 from models.tables.routers import RouterRule
 from models.tables.services import Integration
-from web import routers
+from web.rules import routers
 
 ROUTERS = "/api/v2/account/events/router/"
 # Written out: processes that share the tests must name each by the same words.

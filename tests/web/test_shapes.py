@@ -3,7 +3,7 @@
 import pytest
 from marshmallow import ValidationError
 
-from web.shapes import InputMoment, OptionalMoment, Schema, TimeZone
+from web.http.fields import InputMoment, OptionalMoment, Schema, TimeZone
 
 
 class Sample(Schema):

@@ -25,8 +25,8 @@ from tests.contract.described import described
 from tests.rules import add_rule, equals
 from tests.web.test_services import NO_SUCH_ID
 from tests.workers.test_timers import set_policy
-from tocsin import simulation
-from web import simulate as web_simulate
+from web.operations import run_simulation
+from web.operations import simulate as web_simulate
 from workers import queue
 from workers.alerts import process_lane
 from workers.timers import fire
@@ -333,7 +333,7 @@ def test_settings_by_which_nobody_can_be_told_are_warned_of(simulate, app):
 
 def test_too_many_alerts_are_refused(ask, world):
     alert = {"labels": {"alertname": "x"}, "status": "firing"}
-    body = {"alerts": [{**alert, "fingerprint": str(n)} for n in range(simulation.MAX_ALERTS + 1)]}
+    body = {"alerts": [{**alert, "fingerprint": str(n)} for n in range(run_simulation.MAX_ALERTS + 1)]}
 
     answer = ask(
         "POST",

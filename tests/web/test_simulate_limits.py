@@ -8,7 +8,7 @@ from models.tables.accounts import Account, bump_version
 from tests.rules import action, add_rule
 from tests.web.test_simulate import DISK, SIMULATE, simulate
 from tests.workers.test_timers import set_policy
-from web import simulate as simulate_web
+from web.operations import simulate as simulate_web
 
 __all__ = ["simulate"]
 

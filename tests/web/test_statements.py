@@ -18,7 +18,7 @@ from models.tables.rules import AlertRule
 from models.tables.services import Service
 from models.tables.teams import IncidentRole, Priority, Sla, Tag, TeamMember
 from models.tables.users import ForwardingRule, NotificationRule
-from web import rule_actions
+from web.rules import rule_actions
 
 TEAM = "/api/account/teams/{team}/"
 

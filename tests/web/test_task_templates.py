@@ -5,7 +5,7 @@ import pytest
 from models.tables.services import Service
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole
-from web.task_templates import MAX_TASKS
+from web.teams.task_templates import MAX_TASKS
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from models.tables.accounts import ConfigVersion
-from web.permissions import TEAM_PERMISSIONS
+from web.http.permissions import TEAM_PERMISSIONS
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.relays import relay
 from tests.rules import action, add_rule
 from tests.workers.test_deliver import deliver_to
 from tests.workers.test_rules import process_alert
-from web.shapes import parse_moment
+from web.http.fields import parse_moment
 from workers.delivery import deliver
 from workers.timers import fire
 

@@ -183,7 +183,7 @@ def test_fields_are_named_only_to_who_wants_to_know(ask):
 
 
 def test_an_unexpected_failure_says_nothing_and_logs_no_data(ask, app, caplog, monkeypatch):
-    from web import teams
+    from web.teams import teams
 
     def fail(self, parent):
         raise RuntimeError("secret text of a user")

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from marshmallow import fields, validate
 
-from web import shapes, xml
+from web.http import fields as shapes
+from web.http import xml
 from web.routes import ROUTES
 
 TEAMS = "/api/account/teams/"

@@ -1,0 +1,1 @@
+"""An account, its members and what belongs to one person."""

@@ -1,0 +1,93 @@
+"""Test messages: whether a contact can be reached, tried on request (under /api/tocsin/)."""
+
+from datetime import timedelta
+from typing import Any
+
+from marshmallow import fields
+
+from models.domain.enums import DELIVERABLE, MessageStatus
+from models.lifecycle.test_messages import create_test_message
+from models.store.base import store
+from models.tables.accounts import get_display_name
+from models.tables.notifications import Attempt, Message
+from models.tables.users import ContactMethod
+from web.account.notification_preferences import CONTACTS
+from web.http.auth import now, viewer
+from web.http.errors import ApiError, reject
+from web.http.fields import Moment, Schema, Text
+from workers import queue
+
+# A contact can be anybody's address: nobody is to be flooded by it.
+MIN_INTERVAL = timedelta(seconds=30)
+MAX_SHOWN = 10
+
+
+class TooSoon(ApiError):
+    status = 429
+    detail = "A test message was sent to this contact a moment ago."
+    headers = {"Retry-After": str(int(MIN_INTERVAL.total_seconds()))}
+
+
+class AttemptSchema(Schema):
+    at = Moment()
+    outcome = Text()
+    detail = Text()
+    milliseconds = fields.Integer()
+
+
+class SendStartedSchema(Schema):
+    message = Text()
+    message_id = Text()
+
+
+class TestMessageSchema(Schema):
+    message_id = Text()
+    reason = Text()
+    created_at = Moment()
+    state = Text()
+    outcome = Text(allow_none=True)
+    done_at = Moment()
+    attempts = fields.List(fields.Nested(AttemptSchema()))
+
+
+SEND_STARTED = SendStartedSchema()
+TEST_MESSAGE = TestMessageSchema()
+
+
+def start(**ids: str) -> dict[str, str]:
+    """Send a test message to a contact; how it went is told by a GET of the same path."""
+    contact = CONTACTS.find_row(**ids)[1]
+    if contact.contact_type not in DELIVERABLE:
+        reject("contact", "Nothing can be sent to contacts of this type yet.")
+    with store().write_transaction():
+        if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
+            raise TooSoon
+        message = create_test_message(contact, f"asked for by {get_display_name(viewer().user)}", now())
+    queue.enqueue_delivery(message.channel)
+    return {"message": "A test message is on its way.", "message_id": message.message_id}
+
+
+def index(**ids: str) -> list[dict[str, Any]]:
+    """List the last test messages to a contact, newest first, each with its attempts."""
+    contact = CONTACTS.find_row(**ids)[1]
+    messages = list(_select_messages(contact).order_by(Message.id.desc()).limit(MAX_SHOWN))
+    attempts: dict[int, list[Attempt]] = {}
+    for attempt in Attempt.select().where(Attempt.message.in_(messages)).order_by(Attempt.id):
+        attempts.setdefault(attempt.message_id, []).append(attempt)
+    return [_show(message, attempts.get(message.id, [])) for message in messages]
+
+
+def _select_messages(contact: ContactMethod) -> Any:
+    return Message.select().where(Message.contact == contact, Message.reason.is_null(False))
+
+
+def _show(message: Message, attempts: list[Attempt]) -> dict[str, Any]:
+    return {
+        "message_id": message.message_id,
+        "reason": message.reason,
+        "created_at": message.created_at,
+        "state": MessageStatus(message.state).name.lower(),
+        "outcome": message.outcome,
+        "done_at": message.done_at,
+        "attempts": attempts,
+    }

@@ -1,0 +1,100 @@
+"""Custom roles of an account, and who has which: contract section 3.1."""
+
+from typing import Any, NoReturn
+
+import peewee
+from marshmallow import fields, validate
+
+from models.store.base import store
+from models.tables.accounts import Account, CustomRole, User
+from web.http import access, serialization
+from web.http.auth import viewer
+from web.http.errors import reject
+from web.http.fields import LONG_TEXT, List, Reference, Schema, Text
+from web.http.permissions import ACCOUNT_PERMISSIONS, ADMIN, ReadWrite
+from web.http.resource import Resource, config_transaction
+
+
+class BasicRoleSchema(Schema):
+    """A role as writing it is answered."""
+
+    unique_id = Text(dump_only=True)
+    name = Text()
+    description = Text(limit=LONG_TEXT)
+
+
+class CustomRoleSchema(BasicRoleSchema):
+    """A role; its permissions are kept as they came."""
+
+    permissions = List(Text(validate=validate.OneOf(ACCOUNT_PERMISSIONS)), required=True)
+
+
+class UserRoleSchema(Schema):
+    user = Text(attribute="username", dump_only=True)
+    custom_role = Reference(required=True)
+    custom_role_details = fields.Function(
+        lambda user: {"name": user.custom_role.name} if user.custom_role else {}
+    )
+
+
+class CustomRoles(Resource):
+    """What plain members may do in all teams of the account; no two roles have the same name."""
+
+    model = CustomRole
+    noun = "custom role"
+    schema = CustomRoleSchema()
+    write_response = BasicRoleSchema()
+    parent_field = CustomRole.account
+    id_arg = "custom_role_id"
+    permissions = ReadWrite("member_read", ADMIN)
+    defaults = {"name": ""}
+
+    def get_parent(self, **ids: str) -> Account:
+        return access.access_account(viewer())
+
+    def insert(self, parent: Account, values: dict[str, Any]) -> CustomRole:
+        try:
+            return super().insert(parent, values)
+        except peewee.IntegrityError:
+            _refuse_name()
+
+    def change(self, row: CustomRole, values: dict[str, Any]) -> None:
+        try:
+            super().change(row, values)
+        except peewee.IntegrityError:
+            _refuse_name()
+
+
+def _refuse_name() -> NoReturn:
+    reject("name", "Another role of the account has this name.")
+
+
+CUSTOM_ROLES = CustomRoles()
+USER_ROLE = UserRoleSchema()
+
+
+def get_user_role(username: str) -> User:
+    """Retrieve the custom role of a member."""
+    return access.access_user(viewer(), username)
+
+
+def assign(username: str) -> User:
+    """Give a member a custom role, or none; it counts while the member is a plain user."""
+    user = access.access_user(viewer(), username)
+    access.require_rank(viewer(), user.role)
+    role_id = serialization.read_body()["custom_role"]
+    with config_transaction():
+        user.custom_role = _find_role(role_id) if role_id else None
+        User.update(custom_role=user.custom_role).where(User.id == user.id).execute()
+    return user
+
+
+def _find_role(unique_id: str) -> CustomRole:
+    """The role that a body names, which nobody deletes before it is given."""
+    query = CustomRole.select().where(
+        CustomRole.account == viewer().account, CustomRole.unique_id == unique_id
+    )
+    role: CustomRole | None = store().for_update(query).first()
+    if role is None:
+        reject("custom_role", "The account has no such role.")
+    return role

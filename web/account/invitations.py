@@ -1,0 +1,99 @@
+"""Inviting people to an account: contract section 3.1. A message with a link lets them join
+(web/pages/join.py)."""
+
+from typing import Any
+
+from models.domain.enums import AccountRole, ContactType, TeamRole
+from models.lifecycle import provisioning
+from models.lifecycle.invitations import create_invitation, find_last_invitation
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, get_display_name
+from models.tables.teams import Team, TeamMember
+from web.account.contact_test import MIN_INTERVAL, TooSoon
+from web.account.members import require_grantable, require_unused
+from web.http import access, serialization
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import Choice, Email, List, Nested, Reference, Schema, Text
+from web.http.resource import config_transaction, lock_row
+from workers import queue
+
+
+class InviteeSchema(Schema):
+    """Somebody to invite."""
+
+    first_name = Text()
+    last_name = Text()
+    email = Email(required=True, limit=254)
+    role = Choice(AccountRole)
+
+
+class InvitationSchema(Schema):
+    team = Reference(required=True, blank=False)
+    user_detail = Nested(InviteeSchema, required=True)
+
+
+class InvitationsSchema(Schema):
+    team = Reference(required=True, blank=False)
+    email_accounts = List(Nested(InviteeSchema), required=True)
+
+
+INVITATION = InvitationSchema()
+INVITATIONS = InvitationsSchema()
+
+
+def invite() -> TeamMember:
+    """Invite a person to the account and into a team."""
+    account = access.access_account(viewer())
+    values = serialization.read_body()
+    with config_transaction():
+        invited = _invite(lock_row(account), _find_team(account, values["team"]), values["user_detail"])
+    queue.enqueue_delivery(ContactType.EMAIL)
+    return invited
+
+
+def invite_many() -> list[TeamMember]:
+    """Invite several persons to the account and into a team; all of them, or nobody."""
+    account = access.access_account(viewer())
+    values = serialization.read_body()
+    with config_transaction():
+        account, team = lock_row(account), _find_team(account, values["team"])
+        invited = [_invite(account, team, person) for person in values["email_accounts"]]
+    queue.enqueue_delivery(ContactType.EMAIL)
+    return invited
+
+
+def resend(username: str) -> dict[str, str]:
+    """Send an invitation again, to somebody who has not joined yet."""
+    access.access_account(viewer())
+    user = access.access_member(viewer(), username)
+    access.require_rank(viewer(), user.role)
+    with store().write_transaction():
+        if lock_row(user).is_verified:
+            reject("username", "This person has joined already.")
+        last = find_last_invitation(user)
+        if last is not None and last > now() - MIN_INTERVAL:
+            raise TooSoon(detail="An invitation was sent to this person a moment ago.")
+        message = create_invitation(user, get_display_name(viewer().user), now())
+    queue.enqueue_delivery(ContactType.EMAIL)
+    return {"message": "The invitation is on its way.", "message_id": message.message_id}
+
+
+def _find_team(account: Account, team_id: str) -> Team:
+    team: Team | None = Team.select().where(Team.account == account, Team.unique_id == team_id).first()
+    if team is None:
+        reject("team", "No such team.")
+    return team
+
+
+def _invite(account: Account, team: Team, person: dict[str, Any]) -> TeamMember:
+    role = AccountRole(person.pop("role", AccountRole.USER))
+    require_grantable(role)
+    email = person.pop("email")
+    require_unused(account, email)
+    user = provisioning.create_user(account, email, role, now(), **person)
+    create_invitation(user, get_display_name(viewer().user), now())
+    return TeamMember.create(
+        unique_id=new_uuid(), team=team, user=user, role=TeamRole.USER, joining_date=now()
+    )

@@ -1,0 +1,160 @@
+"""The members of an account, and their removal: contract section 3.1."""
+
+from typing import Any
+
+from models.domain.effects import Actor
+from models.domain.enums import AccountRole, ActorKind, TeamRole
+from models.lifecycle import offboarding, provisioning
+from models.tables.accounts import Account, User, get_display_name
+from models.tables.services import Service
+from models.tables.teams import Team, TeamMember
+from models.tables.users import ContactMethod
+from web.http import access, serialization
+from web.http.auth import now, viewer
+from web.http.errors import Forbidden, NotFound, reject
+from web.http.fields import Boolean, Choice, Email, Moment, NestedSelf, Schema, Text, TimeZone, UserSchema
+from web.http.permissions import MANAGER, MEMBER, ReadWrite
+from web.http.resource import Resource, config_transaction, lock_row, lock_services
+from web.teams.teams import get_account_member
+from workers import queue
+
+
+class MemberNameSchema(UserSchema):
+    """The person inside a member; the e-mail address is not changed here."""
+
+    username = Text()
+    first_name = Text()
+    last_name = Text()
+
+
+class AccountMemberSchema(Schema):
+    unique_id = Text(dump_only=True)
+    time_zone = TimeZone()
+    user = NestedSelf(MemberNameSchema, required=True)
+    joining_date = Moment(dump_only=True)
+    role = Choice(AccountRole)
+    is_verified = Boolean(dump_only=True)
+
+
+class FlatMemberSchema(AccountMemberSchema):
+    """A member as the Go client writes it: with the person's fields beside the others."""
+
+    user = NestedSelf(UserSchema, dump_only=True)
+    email = Email(limit=254, load_only=True)
+    first_name = Text(load_only=True)
+    last_name = Text(load_only=True)
+
+
+class RemoveMemberSchema(Schema):
+    username = Text(required=True)
+
+
+class Members(Resource):
+    """The members of an account. Each changes their own; others need the permission, and the rank."""
+
+    model = User
+    noun = "account member"
+    schema = AccountMemberSchema()
+    parent_field = User.account
+    id_arg = "username"
+    permissions = ReadWrite(MEMBER, "member_write")
+    order = ("joining_date", "id")
+
+    def get_parent(self, **ids: str) -> Account:
+        return viewer().account
+
+    def select_rows(self, parent: Account) -> Any:
+        return User.select().where(User.account == parent, User.removed_at.is_null())
+
+    def find_row(self, **ids: str) -> tuple[Account, User]:
+        user = access.access_member(viewer(), ids["username"])
+        if user.id != viewer().user.id:
+            access.access_account(viewer())
+        return viewer().account, user
+
+    def check_values(self, values: dict[str, Any], parent: Account, row: User) -> dict[str, Any]:
+        if row.removed_at is not None:
+            raise NotFound
+        access.require_rank(viewer(), row.role)
+        values |= values.pop("user", {})
+        if values.pop("username", row.username) != row.username:
+            reject("user.username", "A username is for ever.")
+        _check_role(row, values.get("role", row.role))
+        _check_email(row, values.get("email", row.email))
+        return values
+
+    def change(self, row: User, values: dict[str, Any]) -> None:
+        """Who has not joined yet was invited by the wrong address, and is not to be told there."""
+        super().change(row, values)
+        if "email" in values and not row.is_verified:
+            old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
+            ContactMethod.update(value=values["email"]).where(old_contact).execute()
+
+
+class Users(Members):
+    """The same members, as the Go client writes them."""
+
+    noun = "user"
+    schema = FlatMemberSchema()
+
+
+def _check_role(row: User, role: int) -> None:
+    if role == row.role:
+        return
+    if row.role == AccountRole.OWNER:
+        reject("role", "An account has an owner: hand it over first (tocsin account hand-over).")
+    require_grantable(role)
+
+
+def require_grantable(role: int) -> None:
+    """BadRequest or Forbidden when this viewer makes nobody what this role says."""
+    if role == AccountRole.OWNER:
+        reject("role", "An account has one owner.")
+    access.require_rank(viewer(), role)
+
+
+def _check_email(row: User, email: str) -> None:
+    if email == row.email:
+        return
+    if not viewer().is_admin and row.id != viewer().user.id:
+        raise Forbidden
+    require_unused(lock_row(viewer().account), email, row)
+
+
+def require_unused(account: Account, email: str, user: User | None = None) -> None:
+    """BadRequest for an address that another member has. The account is locked, or two could get one."""
+    if provisioning.find_member(account, email) not in (None, user):
+        reject("email", "This address is in the account already.")
+
+
+def remove_member() -> None:
+    """Remove a member from the account, and from everything that would act on them."""
+    account = access.access_account(viewer())
+    user = get_account_member(account, serialization.read_body()["username"], "username")
+    actor = Actor(ActorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
+    with config_transaction():
+        # Lanes that were at work are done, and later ones see what comes of this.
+        lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
+        offboarding.remove(_check_removable(lock_row(user)), actor, now())
+    queue.enqueue_timers()
+
+
+def _check_removable(user: User) -> User:
+    if user.removed_at is not None:
+        reject("username", "Nobody in this account has that username.")
+    if user.id == viewer().user.id:
+        reject("username", "Nobody removes themselves.")
+    if user.role == AccountRole.OWNER:
+        reject("username", "An account has an owner: hand it over first (tocsin account hand-over).")
+    access.require_rank(viewer(), user.role)
+    managed = TeamMember.select(TeamMember.team).where(
+        TeamMember.user == user, TeamMember.role == TeamRole.MANAGER
+    )
+    if managed.where(TeamMember.team.not_in(access.select_permitted_teams(viewer(), MANAGER))).exists():
+        raise Forbidden
+    return user
+
+
+MEMBERS = Members()
+USERS = Users()
+REMOVE_MEMBER = RemoveMemberSchema()

@@ -1,0 +1,165 @@
+"""How a person wants to be told: contact methods, notification and forwarding rules, contract section 3.2.
+
+A member edits his own; owners and admins edit everybody's.
+"""
+
+from typing import Any
+
+from flask import request
+from marshmallow import fields
+
+from models.domain.enums import ContactType, Urgency
+from models.lifecycle import provisioning
+from models.tables.accounts import User
+from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import (
+    MINUTES_LIMIT,
+    Choice,
+    Date,
+    Email,
+    InputMoment,
+    Moment,
+    Number,
+    Reference,
+    Schema,
+    Text,
+    TimeZone,
+    Username,
+)
+from web.http.permissions import OWN, ReadWrite
+from web.http.resource import Resource
+from web.teams.teams import get_account_member
+
+
+class ContactSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(required=True)
+    creation_date = Date(dump_only=True)
+    contact_type = Choice(ContactType, required=True)
+    value = Email(required=True, limit=254)
+
+
+class NotificationRuleSchema(Schema):
+    unique_id = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    start_delay = Number(min_value=0, max_value=MINUTES_LIMIT)
+    type = fields.Function(lambda rule: "")
+    contact = Reference(required=True, blank=False)
+    urgency = Choice(Urgency)
+
+
+class ForwardingRuleSchema(Schema):
+    unique_id = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    time_zone = TimeZone()
+    from_date = InputMoment(required=True)
+    to_date = InputMoment(required=True)
+    to_user = Username(required=True, blank=False)
+    created_by = Username(dump_only=True)
+    user = Username(dump_only=True)
+
+
+class UserResource(Resource):
+    """What belongs to a person."""
+
+    def get_parent(self, **ids: str) -> User:
+        user = access.access_user(viewer(), ids["username"])
+        if request.method != "GET":
+            # How the owner is told is for the owner to say.
+            access.require_rank(viewer(), user.role)
+        return user
+
+
+class Contacts(UserResource):
+    """Where a person can be reached. The first e-mail contact comes with its notification rules."""
+
+    model = ContactMethod
+    noun = "contact method"
+    schema = ContactSchema()
+    parent_field = ContactMethod.user
+    id_arg = "contact_id"
+    permissions = ReadWrite(OWN, OWN)
+
+    def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+        if values.get("contact_type", ContactType.EMAIL) != ContactType.EMAIL:
+            reject("contact_type", "Only e-mail contacts can be made through the interface.")
+        return values
+
+    def insert(self, parent: User, values: dict[str, Any]) -> ContactMethod:
+        return provisioning.create_contact(parent, values["name"], ContactType.EMAIL, values["value"], now())
+
+
+class NotificationRules(UserResource):
+    """By which contact a person is told, and how long after being named."""
+
+    model = NotificationRule
+    noun = "notification rule"
+    schema = NotificationRuleSchema()
+    parent_field = NotificationRule.user
+    id_arg = "notification_rule_id"
+    permissions = ReadWrite(OWN, OWN)
+
+    def select_rows(self, parent: User) -> Any:
+        rules = NotificationRule.select(NotificationRule, ContactMethod).join(ContactMethod)
+        return rules.where(NotificationRule.user == parent)
+
+    def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
+        if "contact" in values:
+            values["contact"] = _find_contact(parent, values["contact"])
+        if row is None:
+            values.setdefault("urgency", Urgency.HIGH)
+        return values
+
+
+def _find_contact(user: User, contact_id: str) -> ContactMethod:
+    contact: ContactMethod | None = (
+        ContactMethod.select()
+        .where(ContactMethod.user == user, ContactMethod.unique_id == contact_id)
+        .first()
+    )
+    if contact is None:
+        reject("contact", "This person has no such contact method.")
+    return contact
+
+
+class ForwardingRules(UserResource):
+    """Who is told instead of this person, from when until when (contract 4.4)."""
+
+    model = ForwardingRule
+    noun = "forwarding rule"
+    schema = ForwardingRuleSchema()
+    parent_field = ForwardingRule.user
+    id_arg = "forwarding_rule_id"
+    permissions = ReadWrite(OWN, OWN)
+
+    def select_rows(self, parent: User) -> Any:
+        to, by = User.alias(), User.alias()
+        rules = (
+            ForwardingRule.select(ForwardingRule, to, by)
+            .join(to, on=ForwardingRule.to_user == to.id)
+            .join_from(ForwardingRule, by, on=ForwardingRule.created_by == by.id)
+        )
+        return rules.where(ForwardingRule.user == parent)
+
+    def check_values(
+        self, values: dict[str, Any], parent: User, row: ForwardingRule | None
+    ) -> dict[str, Any]:
+        if "to_user" in values:
+            values["to_user"] = get_account_member(viewer().account, values["to_user"], "to_user")
+            if values["to_user"] == parent:
+                reject("to_user", "This is the person whose messages are to be forwarded.")
+        begins, ends = (values.get(name) or getattr(row, name) for name in ("from_date", "to_date"))
+        if ends <= begins:
+            reject("to_date", "Must be later than from_date.")
+        return values
+
+    def insert(self, parent: User, values: dict[str, Any]) -> ForwardingRule:
+        return super().insert(parent, {"created_by": viewer().user, **values})
+
+
+CONTACTS = Contacts()
+NOTIFICATION_RULES = NotificationRules()
+FORWARDING_RULES = ForwardingRules()

@@ -1,0 +1,69 @@
+"""Oneself in one answer: the profile of contract section 3.2."""
+
+from typing import Any
+
+from marshmallow import fields
+
+from models.domain.enums import AccountRole
+from models.tables.teams import Team
+from web.account.notification_preferences import (
+    CONTACTS,
+    FORWARDING_RULES,
+    NOTIFICATION_RULES,
+    ContactSchema,
+    ForwardingRuleSchema,
+    NotificationRuleSchema,
+)
+from web.http import access
+from web.http.auth import viewer
+from web.http.fields import Choice, Schema, Text, Username
+from web.http.permissions import ACCOUNT_PERMISSIONS
+
+
+class OwnRuleSchema(NotificationRuleSchema):
+    """A notification rule as the profile gives it: it says what it is, and whose."""
+
+    type = fields.Function(lambda rule: "notification_rule")
+    user = Username(dump_only=True)
+
+
+class OwnTeamSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    private = fields.Function(lambda team: not team.account_permissions)
+    # Who else is in it is told by the team itself.
+    members = fields.Function(lambda team: [])
+
+
+class ProfileSchema(Schema):
+    username = Text()
+    email = Text()
+    first_name = Text()
+    last_name = Text()
+    role = Choice(AccountRole)
+    contacts = fields.List(fields.Nested(ContactSchema()))
+    notification_rules = fields.List(fields.Nested(OwnRuleSchema()))
+    forwarding_rules = fields.List(fields.Nested(ForwardingRuleSchema()))
+    permissions = fields.List(Text())
+    teams = fields.List(fields.Nested(OwnTeamSchema()))
+
+
+PROFILE = ProfileSchema()
+
+
+def show() -> dict[str, Any]:
+    """Retrieve oneself: how one is told, what one may do in all teams, and one's own teams."""
+    user = viewer().user
+    return {
+        **{name: getattr(user, name) for name in ("username", "email", "first_name", "last_name", "role")},
+        "contacts": CONTACTS.index(username=user.username),
+        "notification_rules": NOTIFICATION_RULES.index(username=user.username),
+        "forwarding_rules": FORWARDING_RULES.index(username=user.username),
+        "permissions": ACCOUNT_PERMISSIONS if viewer().is_admin else sorted(viewer().role_permissions),
+        "teams": _list_teams(),
+    }
+
+
+def _list_teams() -> list[Team]:
+    own = Team.select().where(Team.id.in_(access.select_own_teams(viewer())))
+    return list(own.order_by(Team.creation_date, Team.id))

@@ -1,0 +1,1 @@
+"""What every operation shares: resources, fields, errors, access, paging, limits, documentation."""

@@ -1,0 +1,90 @@
+"""Whatever a request failed of, as an answer: the one place where errors become responses."""
+
+import logging
+import traceback
+from typing import Any
+
+import peewee
+from flask import Flask, Response, request
+from werkzeug.exceptions import HTTPException
+
+from models.store.base import STORE_ERRORS
+from web.http import client_profile, serialization
+from web.http.errors import ApiError, BadRequest, NotFound, TooLarge, Unavailable
+
+log = logging.getLogger("tocsin.web")
+
+# Texts for what Flask itself refuses; every other status speaks with its standard phrase.
+DETAILS = {
+    400: BadRequest.detail,
+    404: NotFound.detail,
+    405: "Method not allowed.",
+    413: TooLarge.detail,
+}
+
+
+def answer_error(error: ApiError) -> Response:
+    body: dict[str, Any] = {"detail": error.detail}
+    if error.fields and _shows_fields():
+        body["errors"] = dict(error.fields)
+    response = serialization.build_response(body, error.status)
+    response.headers.update(error.headers)
+    return response
+
+
+def _shows_fields() -> bool:
+    preferred = {word.strip().lower() for word in request.headers.get("Prefer", "").split(",")}
+    return (
+        client_profile.current().shows_error_fields
+        or request.path.startswith("/api/tocsin/")
+        or "errors" in preferred
+    )
+
+
+def _answer_http(error: HTTPException) -> Response:
+    """What Flask and Werkzeug refuse by themselves: unknown paths, methods, bodies too large."""
+    status = error.code or 500
+    response = serialization.build_response({"detail": DETAILS.get(status, f"{error.name}.")}, status)
+    for name, value in error.get_headers():
+        if name.lower() not in ("content-type", "content-length"):
+            response.headers[name] = value
+    return response
+
+
+def _answer_conflict(error: peewee.IntegrityError) -> Response:
+    """Something this request refers to was changed or removed by another one in the meantime."""
+    _log_error(error)
+    return answer_error(BadRequest())
+
+
+def _answer_gone(_: peewee.DoesNotExist) -> Response:
+    """What this request was about was there when it began."""
+    return answer_error(NotFound())
+
+
+def _answer_unavailable(error: Exception) -> Response:
+    _log_error(error)
+    return answer_error(Unavailable())
+
+
+def _answer_unexpected(error: Exception) -> Response:
+    _log_error(error)
+    return answer_error(ApiError())
+
+
+def _log_error(error: Exception) -> None:
+    """Log where it happened, not what was said: messages of errors can carry users' data."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames[-8:]))
+    rule = request.url_rule.rule if request.url_rule else "?"
+    log.error("%s in %s %s: %s", type(error).__name__, request.method, rule, where)
+
+
+def register(app: Flask) -> None:
+    app.register_error_handler(ApiError, answer_error)
+    app.register_error_handler(HTTPException, _answer_http)
+    app.register_error_handler(peewee.IntegrityError, _answer_conflict)
+    app.register_error_handler(peewee.DoesNotExist, _answer_gone)
+    for kind in STORE_ERRORS:
+        app.register_error_handler(kind, _answer_unavailable)
+    app.register_error_handler(Exception, _answer_unexpected)

@@ -1,0 +1,347 @@
+"""The kinds of fields that the interface's objects are made of, with its tolerance for input.
+
+Contract sections 1.4 (dates), 1.6 (null, never "", for an absent reference) and 1.8 (numbers and
+booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored).
+No field has a default: what a create leaves out is the table's default, what an update leaves out stays.
+"""
+
+import re
+from datetime import UTC, datetime
+from enum import IntEnum
+from functools import lru_cache
+from typing import Any
+from zoneinfo import available_timezones
+
+import marshmallow
+from marshmallow import EXCLUDE, ValidationError, fields, missing, validate
+
+from pipeline.rules.conditions import BadRule, compile_rule
+from schedules.oncall.shifts import EARLIEST, LATEST
+from web.http import client_profile
+
+UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+@[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
+
+# The largest number of a column on both stores.
+MAX_INTEGER = 2**31 - 1
+# A year in minutes and ten years in seconds: moments counted from today stay moments.
+MINUTES_LIMIT = 365 * 24 * 60
+SECONDS_LIMIT = 10 * 365 * 24 * 3600
+LONG_TEXT = 16 * 1024
+
+
+class Schema(marshmallow.Schema):
+    """An object of the interface; its schema is its table of fields."""
+
+    class Meta:
+        unknown = EXCLUDE
+
+
+class Text(fields.String):
+    """Text without NUL, at most `limit` characters; null counts as empty unless the field is required."""
+
+    def __init__(self, *, limit: int = 255, **options: Any) -> None:
+        min_length = 1 if options.get("required") else None
+        # What is only given may be longer, and the description must not deny it.
+        if not options.get("dump_only"):
+            options.setdefault("validate", validate.Length(min=min_length, max=limit))
+        super().__init__(**options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        if value is None and not self.required and not self.allow_none:
+            value = ""
+        return super().deserialize(value, attr, data, **kwargs)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        text = text.replace("\x00", "")
+        return text.strip() if self.required else text
+
+
+class TextOrNumber(Text):
+    """Text that is kept as it came; a number counts as its digits."""
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        return super()._deserialize(value, attr, data, **kwargs)
+
+
+class RuleJson(Text):
+    """A condition in either syntax of contract 3.10, refused when it cannot be evaluated; kept as it came."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(validate=None, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        try:
+            compile_rule(text)
+        except BadRule as error:
+            raise ValidationError(error.problem) from None
+        return text
+
+
+class Email(Text):
+    """A plausible address on one line; "localhost" and other short domains are as good as any."""
+
+    default_error_messages = {"email": "Not an e-mail address."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if not _EMAIL.fullmatch(text):
+            raise self.make_error("email")
+        return text
+
+
+class Number(fields.Integer):
+    """A whole number, also as text or as an integral float; always a JSON integer in answers."""
+
+    def __init__(
+        self, *, min_value: int = -MAX_INTEGER, max_value: int = MAX_INTEGER, **options: Any
+    ) -> None:
+        options.setdefault("validate", validate.Range(min=min_value, max=max_value))
+        super().__init__(**options)
+
+    def _validated(self, value: Any) -> int:
+        if isinstance(value, str) and _INTEGER.fullmatch(value.strip()):
+            return int(value)
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise self.make_error("invalid", input=value)
+
+
+class Choice(Number):
+    """One of the numbers of an enumeration."""
+
+    def __init__(self, members: type[IntEnum], **options: Any) -> None:
+        super().__init__(validate=validate.OneOf([int(member) for member in members]), **options)
+
+
+def _blank_to_none(value: Any) -> Any:
+    """Blank text is nothing where a reference or a number may be absent."""
+    return None if isinstance(value, str) and not value.strip() else value
+
+
+class OptionalNumber(Number):
+    """A number or nothing; "" is nothing."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
+
+
+class Boolean(fields.Boolean):
+    """true or false, also as a number or as text."""
+
+
+class Moment(fields.Field[datetime]):
+    """An aware moment: UTC with a literal Z and six digits of fraction."""
+
+    default_error_messages = {"invalid": "Not a date and time."}
+
+    def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        # What a table keeps as JSON holds the text itself.
+        return value if value is None or isinstance(value, str) else format_moment(value)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+        if not isinstance(value, str):
+            raise self.make_error("invalid")
+        try:
+            return parse_moment(value)
+        except (ValueError, OverflowError):
+            raise self.make_error("invalid") from None
+
+
+class InputMoment(Moment):
+    """A moment that somebody gave: with a fraction only where it was given with one (contract 1.4)."""
+
+    def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        if not isinstance(value, datetime) or value.microsecond:
+            return super()._serialize(value, attr, obj, **kwargs)
+        return value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+class OptionalMoment(InputMoment):
+    """The same, or nothing; "" is nothing."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
+
+
+# A plus sign that stood in an address as it is, and so was read as a blank.
+_BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
+
+
+class QueryMoment(OptionalMoment):
+    """A moment of a question, in the years of which there is something to be told; "" is none."""
+
+    default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
+        text = _BLANK_OFFSET.sub(r"\1+\2", value) if isinstance(value, str) else value
+        found = super()._deserialize(text, attr, data, **kwargs)
+        if not EARLIEST <= found < LATEST:
+            raise self.make_error("year")
+        return found
+
+
+@lru_cache
+def _load_time_zones() -> frozenset[str]:
+    return frozenset(available_timezones() - {"localtime", "Factory"})
+
+
+class TimeZone(Text):
+    """The name of a time zone as IANA has it, aliases included; "" and null are UTC."""
+
+    default_error_messages = {"unknown": "Not the name of a time zone."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        name = super()._deserialize(value, attr, data, **kwargs).strip() or "UTC"
+        if name not in _load_time_zones():
+            raise self.make_error("unknown")
+        return name
+
+
+class Date(fields.Field[datetime]):
+    """The plain date of a moment, as some creation dates are given."""
+
+    def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        return None if value is None else value.date().isoformat()
+
+
+def format_moment(value: datetime) -> str:
+    return value.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def parse_moment(text: str) -> datetime:
+    """RFC 3339, ISO without a zone (UTC), or a plain date (its start, UTC)."""
+    value = datetime.fromisoformat(text.strip())
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+class Reference(fields.Field[Any]):
+    """Another object by its id: the row's `unique_id` in answers, the id as text from requests.
+
+    "" and null are nothing (and allowed unless `blank` is False); answers say `absent` for it. Whether the
+    object exists, and may be referred to, is for the resource to find out.
+    """
+
+    default_error_messages = {"invalid": "Not an id.", "blank": "This may not be blank."}
+
+    def __init__(
+        self, *, key: str = "unique_id", blank: bool = True, absent: str | None = None, **options: Any
+    ) -> None:
+        super().__init__(allow_none=True, **options)
+        self.key = key
+        self.blank = blank
+        self.absent = absent
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        value = _blank_to_none(value)
+        if value is None and not self.blank:
+            raise self.make_error("blank")
+        return super().deserialize(value, attr, data, **kwargs)
+
+    def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> str | None:
+        if value is None:
+            return self.absent
+        # What a table keeps as JSON holds the id itself.
+        return value if isinstance(value, str) else getattr(value, self.key)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        if isinstance(value, dict):
+            value = value.get(self.key)
+        if not isinstance(value, str) or len(value) > 64 or "\x00" in value:
+            raise self.make_error("invalid")
+        # UUIDs are the same in either case, short ids are not.
+        text = value.strip()
+        return text.lower() if UUID.fullmatch(text.lower()) else text
+
+
+class Username(Reference):
+    """A person by username."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(key="username", **options)
+
+
+class Uuid(fields.Field[str]):
+    """An id that is kept as given; "" is nothing."""
+
+    default_error_messages = {"invalid": "Not an id."}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_none=True, **options)
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        if not isinstance(value, str) or not UUID.fullmatch(value.strip().lower()):
+            raise self.make_error("invalid")
+        return value.strip().lower()
+
+
+class List(fields.List):
+    """A list; null and "" are the empty one. Of a request it has at most `most` elements.
+
+    Who decides on what is listed may hold the store's lock meanwhile, so that no list may be endless.
+    """
+
+    default_error_messages = {"long": "No more than {max_items}."}
+
+    def __init__(self, *args: Any, max_items: int = 100, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.max_items = max_items
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        if value is not missing and value in (None, ""):
+            value = []
+        if isinstance(value, list) and len(value) > self.max_items:
+            raise self.make_error("long", max_items=self.max_items)
+        return super().deserialize(value, attr, data, **kwargs)
+
+
+class Nested(fields.Nested):
+    """An object inside another; it is given whole, even where the other may be given in part.
+
+    Where there may be none, "" is none.
+    """
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
+
+    def _load(self, value: Any, partial: Any = None) -> Any:
+        return super()._load(value, partial=False)
+
+
+class TeamLabel(fields.Field[Any]):
+    """The team of a tag or priority: a number or an id, see profile.team_label."""
+
+    def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> int | str:
+        return client_profile.get_team_label(value)
+
+
+class NestedSelf(fields.Nested):
+    """A part of the answer made from the same row as the whole."""
+
+    def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
+        return obj
+
+
+class UserSchema(Schema):
+    """A person inside another object."""
+
+    username = Text(dump_only=True)
+    first_name = Text(dump_only=True)
+    last_name = Text(dump_only=True)
+    email = Text(dump_only=True)

@@ -1,0 +1,384 @@
+"""The interface's description of itself, made from the list of routes that serves it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+import orjson
+from apispec import APISpec
+from apispec.ext.marshmallow import MarshmallowPlugin
+from flask import Blueprint, Response, current_app
+from flask_swagger_ui import get_swaggerui_blueprint
+from marshmallow import fields
+
+from web.http import errors, openapi_examples, paging, permissions, serialization, xml
+from web.http import fields as shapes
+
+# The version of the interface that is served, not of the program (interface, section Versioning).
+VERSION = "1.1.0"
+
+PATH = "/api/openapi.json"
+DOCS = "/api/docs"
+
+DESCRIPTION = f"""\
+Every operation that says so needs a token: `Authorization: Bearer KEY`. `Authorization: Token KEY` is served,
+too, with the shapes that published clients read. The word makes these differences:
+
+* notes and alerts of an incident, and alerts of an integration, come as an array with `Bearer`, and as a page
+  with `Token`;
+* tags and priorities name their team by a number with `Bearer`, by its id in answers to GET with `Token`;
+* the answer to an event holds its payload with `Bearer` only;
+* a refusal says in `errors` which fields it is about with `Token`, and after `Prefer: errors`; PUT may leave
+  out required fields with `Token`, as PATCH may in any case.
+
+Answers are JSON, or XML for who accepts that (`application/xml`, `text/xml`). So are bodies, but those of
+alerts, which are JSON. Lists that come page by page take `page` and `page_size`, of which the largest is
+`{paging.MAX_SIZE}`.
+"""
+
+# What is said of an operation's needs (web/http/permissions.py); any other is the name of a permission.
+PERMISSION_TEXTS: Mapping[str, str] = {
+    "": "Needs no token: whoever knows the key in the path may send alerts by it.",
+    permissions.MEMBER: "For all members of the account.",
+    permissions.OWN: "For the person whom it is about, owners and admins.",
+    permissions.MANAGER: "For managers of the team, owners and admins.",
+    permissions.ADMIN: "For owners and admins.",
+}
+
+# Under which heading an operation stands: the first of these pieces that its path has decides.
+PATH_TAGS: tuple[tuple[str, str], ...] = (
+    ("/customroles/", "Custom roles"),
+    ("/notification_rules/", "Notification rules"),
+    ("/forwarding_rules/", "Forwarding rules"),
+    ("/contacts/", "Contact methods"),
+    ("<team_id>/members/", "Team members"),
+    ("<team_id>/permissions/", "Teams"),
+    ("/oncall/", "On call"),
+    ("/overrides/", "Schedules"),
+    ("/schedule", "Schedules"),
+    ("/calendar/", "Schedules"),
+    ("/escalation_policies/", "Escalation policies"),
+    ("/transformers/", "Alert rules"),
+    ("/outgoingrules/", "Outgoing rules"),
+    ("/alert-grouping-policies/", "Grouping policies"),
+    ("/analytics/", "Analytics"),
+    ("/account/events/router/", "Global routers"),
+    ("<integration_id>/alerts/", "Integrations"),
+    ("/integrations/", "Integrations"),
+    ("/regenerate_integration_key/", "Integrations"),
+    ("/integration-metadata/", "Integrations"),
+    ("/applications/", "Integrations"),
+    ("/services/", "Services"),
+    ("<incident>/note/", "Incident notes"),
+    ("<incident>/tags/", "Incident tags"),
+    ("<incident>/responders/", "Incident responders"),
+    ("/post_incident_tasks/", "Post-incident tasks"),
+    ("/task_templates/", "Task templates"),
+    ("/incidents/", "Incidents"),
+    ("<team_id>/roles/", "Incident roles"),
+    ("<team_id>/tags/", "Tags"),
+    ("/priority/", "Priorities"),
+    ("/sla/", "SLAs"),
+    ("/maintenance/", "Maintenance"),
+    ("/postmortem/", "Postmortems"),
+    ("/account/teams/", "Teams"),
+    ("/api/events/", "Alerts"),
+    ("/integration/", "Alerts"),
+    ("/alert/status/", "Alerts"),
+    ("/tocsin/alerts/", "Alerts"),
+    ("/dead-letters/", "Alerts"),
+    ("/simulate/", "Alerts"),
+    ("/rules/try/", "Alert rules"),
+    ("/", "Members"),
+)
+
+# What names in paths stand for, where it is not the unique_id of what they are called after.
+PATH_PARAMETERS: Mapping[str, str] = {
+    "account_id": "The account's identifier of five characters.",
+    "extension": "What the application is called in addresses. The body is its own; this one is `generic`.",
+    "incident": "The incident's number, or its unique_id.",
+    "integration_key": "The key of an integration or of a global router.",
+    "trace_id": "What the sender of the alert got in answer.",
+    "username": "The person's username.",
+}
+
+PAGE_PARAMETERS = (
+    ("page", "Which page, from 1.", {"type": "integer", "minimum": 1, "default": 1}),
+    (
+        "page_size",
+        "How many on a page.",
+        {"type": "integer", "minimum": 1, "maximum": paging.MAX_SIZE, "default": paging.DEFAULT_SIZE},
+    ),
+)
+
+ERROR_TYPES: tuple[type[errors.ApiError], ...] = (
+    errors.BadRequest,
+    errors.NotAuthenticated,
+    errors.Forbidden,
+    errors.NotFound,
+    errors.TooLarge,
+    errors.Throttled,
+    errors.Unavailable,
+)
+
+_ARGUMENT = re.compile("<([a-z_]+)>")
+_TYPES = {str: "string", bool: "boolean", int: "integer", dict: "object", list: "array", type(None): "null"}
+
+
+def show() -> Response:
+    """This description."""
+    config = current_app.config
+    return Response(
+        orjson.dumps(document(config["ROUTES"], config["SETTINGS"].public_url)), mimetype=serialization.JSON
+    )
+
+
+def build_docs() -> Blueprint:
+    """The page that shows the description; everything it loads comes from here."""
+    # Said here, since it would else be made from the Host header, which anybody can choose. Without a list of
+    # operations and models unfolded, the page is there at once.
+    config = {
+        "app_name": "Tocsin",
+        "oauth2RedirectUrl": f"{DOCS}/oauth2-redirect.html",
+        "docExpansion": "none",
+        "defaultModelsExpandDepth": -1,
+        "validatorUrl": "none",
+    }
+    page: Blueprint = get_swaggerui_blueprint(DOCS, PATH, config=config)
+    return page
+
+
+@lru_cache
+def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
+    """OpenAPI 3.1 of these routes."""
+    plugin = MarshmallowPlugin(schema_name_resolver=_get_name)
+    served = [route for route in routes if route.documented]
+    tag_names = sorted({_get_tag(route) for route in served})
+    spec = APISpec(
+        "Tocsin",
+        VERSION,
+        "3.1.0",
+        [plugin],
+        info={"description": DESCRIPTION, "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"}},
+        servers=[{"url": public_url}],
+        tags=[{"name": tag} for tag in tag_names],
+    )
+    for field, format_ in ((shapes.Moment, "date-time"), (shapes.Date, "date"), (shapes.Uuid, "uuid")):
+        plugin.map_to_openapi_type(field, "string", format_)
+    plugin.map_to_openapi_type(shapes.Reference, "string", None)
+    assert plugin.converter is not None
+    plugin.converter.add_attribute_function(_describe_type)
+    spec.components.security_scheme("bearerAuth", {"type": "http", "scheme": "bearer"})
+    spec.components.schema("Error", ERROR)
+    for error_type in ERROR_TYPES:
+        spec.components.response(error_type.__name__, _describe_error(error_type))
+    describer = _Describer(spec)
+    for path, operations in _group_by_path(served):
+        described = {route.method.lower(): describer.describe(route) for route in operations}
+        spec.path(_ARGUMENT.sub(r"{\1}", path), operations=described)
+    description: dict[str, Any] = spec.to_dict()
+    return description
+
+
+ERROR = {
+    "type": "object",
+    "required": ["detail"],
+    "properties": {
+        "detail": {"type": "string"},
+        "errors": {
+            "type": "object",
+            "description": "What is wrong, by field: see above for who is told.",
+            "additionalProperties": {"type": "array", "items": {"type": "string"}},
+        },
+    },
+}
+
+
+def _get_name(schema: Any) -> str:
+    """Schemas go by their class; those of which any field may be missing are changes."""
+    name = (schema if isinstance(schema, type) else type(schema)).__name__.removesuffix("Schema")
+    if getattr(schema, "exclude", None):
+        name = f"{name}Plain"
+    return f"{name}Changes" if getattr(schema, "partial", None) else name
+
+
+def _describe_type(_: Any, field: fields.Field[Any], **__: Any) -> dict[str, Any]:
+    """What the kind of a field does not say: of labels, and of what is computed."""
+    if isinstance(field, shapes.TeamLabel):
+        return {"oneOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}
+    known = openapi_examples.find_example(field) if isinstance(field, fields.Function) else None
+    if known is None:
+        return {}
+    kind = _TYPES[type(known[0])]
+    return {"type": ["string", "null"] if kind in ("string", "null") else kind}
+
+
+def _describe_error(error_type: type[errors.ApiError]) -> dict[str, Any]:
+    body = {"detail": error_type.detail}
+    bodies = {serialization.JSON: body, serialization.XML: xml.render(body).decode()}
+    answer: dict[str, Any] = {
+        "description": error_type.detail,
+        "content": {kind: {"schema": "Error", "example": example} for kind, example in bodies.items()},
+    }
+    headers = {
+        errors.NotAuthenticated: ("WWW-Authenticate", {"type": "string"}),
+        errors.Throttled: ("Retry-After", {"type": "integer"}),
+    }
+    if error_type in headers:
+        name, schema = headers[error_type]
+        answer["headers"] = {name: {"schema": schema}}
+    return answer
+
+
+def _group_by_path(served: Iterable[Any]) -> Iterable[tuple[str, list[Any]]]:
+    paths: dict[str, list[Any]] = {}
+    for route in served:
+        paths.setdefault(route.path, []).append(route)
+    return paths.items()
+
+
+def _get_tag(route: Any) -> str:
+    return next(tag for piece, tag in PATH_TAGS if piece in route.path)
+
+
+class _Describer:
+    """Describes operations, and keeps what they refer to in the components of `spec`."""
+
+    def __init__(self, spec: APISpec) -> None:
+        self._components = spec.components
+
+    def describe(self, route: Any) -> dict[str, Any]:
+        described: dict[str, Any] = {
+            "operationId": route.name,
+            "summary": route.summary.rstrip("."),
+            "description": " ".join(_list_sentences(route)),
+            "tags": [_get_tag(route)],
+            "parameters": _list_parameters(route),
+            "responses": {
+                str(route.status): self._describe_response(route),
+                **{str(error_type.status): error_type.__name__ for error_type in _list_errors(route)},
+            },
+            "security": [{"bearerAuth": []}] if route.auth else [],
+            "x-needs": route.permission,
+        }
+        if route.body is not None:
+            schema = type(route.body)(partial=True) if route.method == "PATCH" else route.body
+            content = self._describe_content(
+                schema, ("Body", openapi_examples.build_example(schema, for_request=True))
+            )
+            described["requestBody"] = {"required": True, "content": content}
+        if route.doc_body is not None:
+            content = self._describe_content(
+                route.doc_body, ("Body", openapi_examples.build_example(route.doc_body, for_request=True))
+            )
+            described["requestBody"] = {
+                "required": True,
+                "content": {serialization.JSON: content[serialization.JSON]},
+            }
+        if route.deprecated:
+            described["deprecated"] = True
+        return described
+
+    def _describe_response(self, route: Any) -> dict[str, Any]:
+        schema = route.response or route.doc_response
+        if schema is None:
+            return {"description": "Done."}
+        example = openapi_examples.build_example(schema, for_request=False)
+        if not route.many:
+            return {"description": "Done.", "content": self._describe_content(schema, ("", example))}
+        array = {"type": "array", "items": schema}
+        if not route.paged:
+            return {
+                "description": "Done.",
+                "content": self._describe_content(array, ("List", [example]), of=schema),
+            }
+        pages = ("Page", {"count": 1, "next": None, "previous": None, "results": [example]})
+        content = self._describe_content(
+            {"oneOf": [array, _describe_page(array)]}, ("List", [example]), pages, of=schema
+        )
+        return {"description": "With `Bearer` the array, with `Token` a page of it.", "content": content}
+
+    def _describe_content(self, schema: Any, *samples: tuple[str, Any], of: Any = None) -> dict[str, Any]:
+        """The schema in both forms. Each example is kept once, by its shape and what it is."""
+        content: dict[str, Any] = {
+            kind: {"schema": schema, "examples": {}} for kind in (serialization.JSON, serialization.XML)
+        }
+        for what, example in samples:
+            name = f"{_get_name(of or schema)}{what}"
+            self._add_example(name, example)
+            self._add_example(f"{name}.xml", xml.render(example).decode())
+            content[serialization.JSON]["examples"][what or "Answer"] = name
+            content[serialization.XML]["examples"][what or "Answer"] = f"{name}.xml"
+        return content
+
+    def _add_example(self, name: str, example: Any) -> None:
+        if name not in self._components.examples:
+            self._components.example(name, {"value": example})
+
+
+def _describe_page(array: dict[str, Any]) -> dict[str, Any]:
+    link = {"type": ["string", "null"]}
+    parts = {"count": {"type": ["integer", "null"]}, "next": link, "previous": link, "results": array}
+    return {"type": "object", "properties": parts, "required": list(parts), "additionalProperties": False}
+
+
+def _list_sentences(route: Any) -> Iterable[str]:
+    if route.permission not in PERMISSION_TEXTS:
+        need = f"Needs `{route.permission}` in the team that it is about"
+        yield f"{need}; owners and admins have it everywhere."
+    else:
+        yield PERMISSION_TEXTS[route.permission]
+    if route.rate_limits:
+        rates = " and ".join(f"{count} in {seconds:g} s" for count, seconds in route.rate_limits)
+        yield f"An account may ask for it {rates}."
+    if route.concurrency_limit:
+        count = route.concurrency_limit.max_requests
+        yield f"A web process does {count} of these at a time, and one of each account."
+
+
+def _list_parameters(route: Any) -> list[dict[str, Any]]:
+    in_path = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "description": PATH_PARAMETERS.get(
+                name, f"The unique_id of the {name.removesuffix('_id').replace('_', ' ')}."
+            ),
+            "schema": {"type": "string"},
+        }
+        for name in _ARGUMENT.findall(route.path)
+    ]
+    parameters = PAGE_PARAMETERS if _is_paged(route) else ()
+    in_query = [
+        {"name": name, "in": "query", "description": says, "schema": kind} for name, says, kind in parameters
+    ]
+    return in_path + in_query + list(_list_query_parameters(route.query))
+
+
+def _list_query_parameters(schema: shapes.Schema | None) -> Iterable[dict[str, Any]]:
+    """What may be said in the query: texts, as all of it is."""
+    for name, field in schema.load_fields.items() if schema else ():
+        says = field.metadata["description"]
+        yield {
+            "name": field.data_key or name, "in": "query", "description": says, "schema": {"type": "string"},
+        }  # fmt: skip
+
+
+def _is_paged(route: Any) -> bool:
+    return route.paged or (route.response is not None and {"next", "results"} <= set(route.response.fields))
+
+
+def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
+    """What the operation can be refused with."""
+    yield errors.BadRequest
+    if route.auth:
+        yield errors.NotAuthenticated
+        yield errors.Forbidden
+    yield errors.NotFound
+    if route.body is not None or route.doc_body is not None:
+        yield errors.TooLarge
+    if route.rate_limits or route.concurrency_limit:
+        yield errors.Throttled
+    yield errors.Unavailable

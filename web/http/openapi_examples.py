@@ -1,0 +1,184 @@
+"""What each field of the interface could hold, for its description: plausible, and always allowed there."""
+
+from typing import Any
+
+from marshmallow import Schema, fields, validate
+
+from web.http import fields as shapes
+
+UUID = "8c3f5a9e-2d41-4b6e-9a57-1f0c6d2b7e34"
+SHORT_ID = "uJVWfdAeoPDm3pk2gG2URn"
+USERNAME = "39569d4b-6540-4b64-a086-6"
+ADDRESS = "alice@example.org"
+MOMENT = "2026-03-04T12:00:00.000000Z"
+LATER = "2026-03-04T20:00:00Z"
+RULE = '{"==": [{"var": "payload.kind"}, "database"]}'
+LINK = {"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}
+
+# By the name of the field, or by shape and field where the same name means something else there.
+EXAMPLES: dict[str, Any] = {
+    "account_identifier": "k7x2q",
+    "acknowledge_time": 300,
+    "acknowledgement_timeout": 900,
+    "alert_type": "3",
+    "amazon_link": None,
+    "application": "0d2b8f3e-6a5c-4c7e-9f61-2f0f7c1f5a10",
+    "assigned_to_name": "Alice Doe",
+    "author_name": "Alice Doe",
+    "availability_plan_id": 1,
+    "categories": "Monitoring",
+    "channel": "email",
+    "collation_time": 5,
+    "color": "red",
+    "conditions": "{}",
+    "contact": UUID,
+    "count": 1,
+    "create_incidents_for": 1,
+    "custom_role_details": {"name": "Auditor"},
+    "delay": 5,
+    "description": "What there is to know about it",
+    "documentation_link": "",
+    "due_in": 60,
+    "duration": 28_800,
+    "end_time": LATER,
+    "entity_id": "db1-disk",
+    "ep_rule": UUID,
+    "every": 86_400,
+    "extension": "generic",
+    "first_name": "Alice",
+    "icon_url": "",
+    "images": {"image_src": "https://graphs.example.org/1.png", "image_url": "", "image_text": "Disk"},
+    "incident": 1,
+    "incident_key": SHORT_ID,
+    "incident_number": 1,
+    "integration_key": UUID,
+    "is_child_incident": False,
+    "last_name": "Doe",
+    "logic": RULE,
+    "members": [],
+    "message": "Disk full on db1",
+    "minutes": 60,
+    "name": "Databases",
+    "next": "https://tocsin.example.org/api/incidents/?page=2&page_size=10",
+    "note": "Looking at it",
+    "notes": {"note_title": "Runbook", "note_text": "Delete what is old"},
+    "overridden_details": {USERNAME: [{"start_time": 1_772_625_600, "end_time": 1_772_629_200}]},
+    "pattern": "critical",
+    "payload": {"host": "db1", "kind": "database"},
+    "postmortem_assignee": None,
+    "postmortem_data": "<p>The disk was full.</p>",
+    "previous": None,
+    "private": False,
+    "reason": "asked for by Alice",
+    "repeat_interval": 7,
+    "resolve_time": 3_600,
+    "rotation_end_time": LATER,
+    "setup_instructions": "",
+    "shift_length": 86_400,
+    "start_delay": 5,
+    "start_time_of_day": "09:00:00",
+    "summary": "97 % of /var is used",
+    "team": UUID,
+    "team_name": "Payments",
+    "time": -60,
+    "to_date": LATER,
+    "title": "Disk full on db1",
+    "trace_id": UUID,
+    "type": "",
+    "unique_id": UUID,
+    "urls": LINK,
+    "user_name": "Alice Doe",
+    "username": USERNAME,
+    "value": "{{payload.host}}: {{message}}",
+    "webhook_url": f"https://tocsin.example.org/api/integration/generic/{UUID}/",
+    "AlertBodySchema.alert_type": "critical",
+    "AlertBodySchema.urls": LINK["link_url"],
+    "AlertSchema.unique_id": SHORT_ID,
+    "ContactSchema.value": ADDRESS,
+    "SlaEscalationSchema.type": 1,
+    "EventSchema.unique_id": SHORT_ID,
+    "IncidentSchema.unique_id": SHORT_ID,
+    "IncidentNoteSchema.unique_id": SHORT_ID,
+    "ListedIncidentSchema.unique_id": SHORT_ID,
+    "OpenedIncidentSchema.unique_id": SHORT_ID,
+    "PostmortemSchema.status": "Draft",
+    "ShownPostmortemSchema.status": "Draft",
+    "ResponderSchema.unique_id": SHORT_ID,
+    "SlaSchema.team": 1,
+    "StatusSchema.status": "completed",
+    "TargetSchema.target_id": USERNAME,
+    "TargetSchema.target_type": 2,
+}
+
+# By the kind of the field, the narrower kinds first.
+KIND_EXAMPLES: tuple[tuple[type[fields.Field], Any], ...] = (
+    (shapes.Username, USERNAME),
+    (shapes.Reference, UUID),
+    (shapes.Uuid, UUID),
+    (shapes.Moment, MOMENT),
+    (shapes.Date, "2026-03-04"),
+    (shapes.TeamLabel, UUID),
+    (shapes.TimeZone, "Europe/Berlin"),
+    (shapes.RuleJson, RULE),
+    (shapes.Email, ADDRESS),
+    (shapes.Boolean, True),
+    (fields.Float, 1.5),
+    (fields.Dict, {"host": "db1"}),
+)
+
+
+def build_example(schema: Schema, *, for_request: bool) -> dict[str, Any]:
+    """An object of this shape as a request would hold it, or an answer."""
+    members = schema.load_fields if for_request else schema.dump_fields
+    return {
+        field.data_key or name: build_field_example(field, for_request=for_request)
+        for name, field in members.items()
+    }
+
+
+def build_field_example(field: fields.Field[Any], *, for_request: bool) -> Any:
+    if isinstance(field, fields.List):
+        return [build_field_example(field.inner, for_request=for_request)]
+    if isinstance(field, fields.Nested):
+        nested = build_example(field.schema, for_request=for_request)
+        return [nested] if field.many else nested
+    known = find_example(field)
+    if known is not None and _is_allowed(field, known[0]):
+        return known[0]
+    for kind, example in KIND_EXAMPLES:
+        if isinstance(field, kind):
+            return example
+    return _find_allowed(field)
+
+
+def find_example(field: fields.Field[Any]) -> tuple[Any] | None:
+    """The example for this name, in a tuple of its own, as it may be None. What stands in a list has the
+    list's name.
+    """
+    while isinstance(field.parent, fields.Field):
+        field = field.parent
+    for key in (f"{type(field.parent).__name__}.{field.name}", field.name):
+        if key in EXAMPLES:
+            return (EXAMPLES[key],)
+    return None
+
+
+def _is_allowed(field: fields.Field[Any], value: Any) -> bool:
+    """Whether it is the kind of thing that the field holds: the same name can stand for a number or an id."""
+    if isinstance(field, fields.Integer):
+        return isinstance(value, int)
+    if isinstance(field, shapes.Moment):
+        return value == LATER
+    if isinstance(field, shapes.Username | shapes.Date | shapes.Boolean):
+        return False
+    return isinstance(value, str) or not isinstance(field, fields.String | shapes.Reference)
+
+
+def _find_allowed(field: fields.Field[Any]) -> Any:
+    """Something of its kind that its rules allow."""
+    for rule in field.validators:
+        if isinstance(rule, validate.OneOf):
+            return next(iter(rule.choices))
+        if isinstance(rule, validate.Range):
+            return min(max(1, rule.min), rule.max)
+    return 1 if isinstance(field, fields.Integer) else (field.name or "").replace("_", " ").capitalize()

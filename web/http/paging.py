@@ -1,0 +1,69 @@
+"""Pages of long lists: {count, next, previous, results}, contract section 1.7."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flask import request
+
+from web.http import serialization
+from web.http.errors import NotFound
+from web.http.fields import OptionalNumber, Schema, Text
+
+DEFAULT_SIZE = 10
+# Contract section 6: more than this is never given at once, whatever is asked for.
+MAX_SIZE = 100
+
+_NUMBER = re.compile(r"[1-9][0-9]{0,6}")
+
+
+class PageSchema(Schema):
+    """A page of a list, but for its `results`."""
+
+    count = OptionalNumber(dump_only=True)
+    next = Text(dump_only=True, allow_none=True)
+    previous = Text(dump_only=True, allow_none=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Which part of a list: page numbers begin at 1."""
+
+    number: int
+    size: int
+
+    @property
+    def start(self) -> int:
+        return (self.number - 1) * self.size
+
+
+def read_page(body: Mapping[str, Any] | None = None) -> Page:
+    """The page that the query asks for, or the body. NotFound for a page that cannot be."""
+    parameters = {**(body or {}), **request.args.to_dict()}
+    number = str(parameters.get("page") or 1)
+    if not _NUMBER.fullmatch(number):
+        raise NotFound
+    size = str(parameters.get("page_size") or DEFAULT_SIZE)
+    size_asked = int(size) if _NUMBER.fullmatch(size) else DEFAULT_SIZE
+    return Page(int(number), min(size_asked, MAX_SIZE))
+
+
+def build_page(
+    query: Any, page: Page, show: Callable[[list[Any]], list[Any]], count: int | None = None
+) -> dict[str, Any]:
+    """This page of an ordered query; one row more than shown tells whether there is another page."""
+    rows = list(query.limit(page.size + 1).offset(page.start))
+    if not rows and page.number > 1:
+        raise NotFound
+    return {
+        "count": count,
+        "next": _build_url(page, 1) if len(rows) > page.size else None,
+        "previous": _build_url(page, -1) if page.number > 1 else None,
+        "results": show(rows[: page.size]),
+    }
+
+
+def _build_url(page: Page, by: int) -> str:
+    path = request.path if request.path.endswith("/") else f"{request.path}/"
+    return serialization.build_url(f"{path}?page={page.number + by}&page_size={page.size}")

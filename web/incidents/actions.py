@@ -1,0 +1,182 @@
+"""Incidents handed on, put to sleep, and merged into each other: our own operations, contract section 4.3.
+
+What each means is decided by pipeline.moves, under the locks of all incidents that it moves.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from marshmallow import validate
+
+from models.domain.effects import ChangeSet, Effect, IncidentState
+from models.domain.facts import IncidentContext
+from models.load.lane import LockedIncidents, list_slas, lock_incident, lock_with_children
+from models.load.oncall_config import load_slas, lock_next_target
+from models.store.base import store
+from models.tables.incidents import Incident
+from models.write.apply import apply
+from pipeline import incidents as moves
+from web.http import access, serialization
+from web.http.auth import now, viewer
+from web.http.errors import NotFound, reject
+from web.http.fields import List, OptionalMoment, OptionalNumber, Reference, Schema, TextOrNumber, Username
+from web.incidents.incidents import get_policy_ids, load_assignee, resolve_references
+from web.incidents.schemas import Reason, fill
+from web.incidents.sub_resource import get_actor
+from workers import queue
+
+MAX_SNOOZE = timedelta(days=30)
+# Of one incident, in all: they are moved with it, in one transaction.
+MAX_CHILDREN = 1_000
+
+
+class ReassignSchema(Schema):
+    """A person or a policy, one of the two; and why."""
+
+    assigned_to = Username()
+    escalation_policy = Reference()
+    reason = Reason()
+
+
+class SnoozeSchema(Schema):
+    """Until when, or for how long, one of the two."""
+
+    until = OptionalMoment()
+    minutes = OptionalNumber(min_value=1, max_value=MAX_SNOOZE // timedelta(minutes=1))
+
+
+class IncidentRefsSchema(Schema):
+    """Other incidents, each by number or unique_id."""
+
+    incidents = List(TextOrNumber(limit=64), required=True, validate=validate.Length(min=1))
+
+
+REASSIGN = ReassignSchema()
+SNOOZE = SnoozeSchema()
+INCIDENT_REFS = IncidentRefsSchema()
+
+
+def reassign(incident: str) -> Incident:
+    """Hand an incident to a person, or to another escalation policy."""
+    row = access.access_incident(viewer(), incident)
+    values = serialization.read_as(REASSIGN)
+    _require_one(values, "assigned_to", "escalation_policy")
+    requested = resolve_references(values, row.team)
+    reason = requested.get("reason", "")
+    with store().write_transaction():
+        found = _lock(row, get_policy_ids(requested))
+        config = lock_next_target(found.config, requested.get("escalation_policy"))
+        args = (found.service, config, get_actor(), now(), reason)
+        if requested.get("assigned_to"):
+            effects = moves.assign(found.incident, load_assignee(requested)["assigned_to"], *args)
+        else:
+            effects = moves.change_policy(found.incident, requested["escalation_policy"], *args)
+        channels = _write(row, effects)
+    queue.enqueue_deliveries(channels)
+    return _reload(row)
+
+
+def snooze(incident: str) -> Incident:
+    """Put an acknowledged incident to sleep; it is triggered again when that is over."""
+    row = access.access_incident(viewer(), incident)
+    until = _get_until(serialization.read_as(SNOOZE))
+    with store().write_transaction():
+        found = _lock(row)
+        obstacle = moves.check_snooze(found.incident)
+        if obstacle:
+            reject("incident", obstacle)
+        _write(row, moves.snooze(found.incident, until, found.service, found.config, get_actor(), now()))
+    return _reload(row)
+
+
+def unsnooze(incident: str) -> None:
+    """Wake an incident before its time; it stays acknowledged."""
+    row = access.access_incident(viewer(), incident)
+    with store().write_transaction():
+        found = _lock(row)
+        _write(row, moves.unsnooze(found.incident, found.service, found.config, get_actor(), now()))
+
+
+def merge(incident: str) -> Incident:
+    """Merge other incidents into one, which is their parent: they fall silent and are resolved with it."""
+    row = access.access_incident(viewer(), incident)
+    children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
+    with store().write_transaction():
+        found, parent, children = _lock_for_merge(row, children_rows)
+        obstacle = moves.check_merge(parent, children)
+        if obstacle:
+            reject("incidents", obstacle)
+        grandchildren = [grandchild for child in children for grandchild in found.get_children(child)]
+        if len(found.get_children(parent)) + len(children) + len(grandchildren) > MAX_CHILDREN:
+            reject("incidents", f"No more than {MAX_CHILDREN:,} may be merged into one.")
+        _write(row, moves.merge(parent, children, grandchildren, get_actor(), now()))
+    return _reload(row)
+
+
+def unmerge(incident: str) -> Incident:
+    """Let incidents that were merged into this one stand alone again; they stay acknowledged."""
+    row = access.access_incident(viewer(), incident)
+    children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
+    with store().write_transaction():
+        found, parent, children = _lock_for_merge(row, children_rows)
+        not_merged = ", ".join(f"#{child.number}" for child in children if child.parent != parent.row)
+        if not_merged:
+            reject("incidents", f"Not merged into this one: {not_merged}.")
+        actor, at, slas = get_actor(), now(), load_slas(list_slas(children))
+        unmerged = [
+            moves.unmerge(child, parent, found.services.get(child.service or 0), slas, actor, at)
+            for child in children
+        ]
+        _write(row, (effect for effects in unmerged for effect in effects))
+    return _reload(row)
+
+
+def _require_one(values: dict[str, Any], first: str, second: str) -> None:
+    if bool(values.get(first)) == bool(values.get(second)):
+        reject(first, f"Give either {first} or {second}.")
+
+
+def _get_until(values: dict[str, Any]) -> datetime:
+    _require_one(values, "until", "minutes")
+    until: datetime = values.get("until") or now() + timedelta(minutes=values["minutes"])
+    if not now() < until <= now() + MAX_SNOOZE:
+        reject("until", f"Must be later than now, by at most {MAX_SNOOZE.days} days.")
+    return until
+
+
+def _find_incidents(references: list[str]) -> list[Incident]:
+    """The incidents that a body names; BadRequest for what is not there, or not for the viewer to move."""
+    found = access.find_incidents(viewer(), references)
+    missing = [reference for reference in references if reference not in found]
+    if missing:
+        reject("incidents", f"No such incidents: {', '.join(missing)}.")
+    if len({row.id for row in found.values()}) < len(references):
+        reject("incidents", "Name each of them once.")
+    return [found[reference] for reference in references]
+
+
+def _lock(row: Incident, policies: Iterable[int] = ()) -> IncidentContext:
+    found = lock_incident(row.id, policies)
+    if found is None:
+        raise NotFound
+    return found
+
+
+def _lock_for_merge(
+    row: Incident, children_rows: list[Incident]
+) -> tuple[LockedIncidents, IncidentState, list[IncidentState]]:
+    """The families under their locks; of them the incident of the path, and those that were named."""
+    found = lock_with_children([row.id, *(incident.id for incident in children_rows)])
+    if any(incident.id not in found.incidents for incident in (row, *children_rows)):
+        raise NotFound
+    return found, found.incidents[row.id], [found.incidents[incident.id] for incident in children_rows]
+
+
+def _write(row: Incident, effects: Iterable[Effect]) -> frozenset[int]:
+    """Write what was decided of an incident and its family; the channels that may have something to send."""
+    return apply(ChangeSet(effects=list(effects)), {row.unique_id: row.id}).channels
+
+
+def _reload(row: Incident) -> Incident:
+    return fill([Incident.get_by_id(row.id)])[0]

@@ -1,0 +1,104 @@
+"""The alerts of an incident: contract section 3.9."""
+
+from collections.abc import Collection
+from typing import Any
+
+import peewee
+from marshmallow import fields
+
+from models.store.prepared import in_list
+from models.tables.events import Event
+from models.tables.incidents import Incident
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from web.http import access, client_profile, paging
+from web.http.auth import viewer
+from web.http.fields import Boolean, List, Moment, Number, Reference, Schema, Text
+from web.incidents import attachments
+
+# How many alerts of an incident are given to who cannot ask for a page: the latest ones.
+MAX_ALERTS = 5_000
+
+
+class IntegrationObject(Schema):
+    """An integration inside an alert."""
+
+    name = Text(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    summary = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    team = Reference(attribute="service.team", dump_only=True)
+    # None for who may not read the integration itself.
+    integration_key = Text(dump_only=True, allow_none=True)
+    is_enabled = Boolean(dump_only=True)
+    integration_type = Number(dump_only=True)
+
+
+class AlertSchema(Schema):
+    """`incident` is the number of the incident that it belongs to, if any; alert_type is a digit, as text."""
+
+    integration_object = fields.Nested(
+        IntegrationObject, attribute="integration", dump_only=True, allow_none=True
+    )
+    summary = Text(dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True, dump_default=None)
+    creation_date = Moment(dump_only=True)
+    message = Text(dump_only=True)
+    integration = Reference(dump_only=True)
+    suppressed = Boolean(dump_only=True)
+    entity_id = Text(dump_only=True)
+    alert_type = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+    urls = List(fields.Dict(), dump_only=True)
+    images = List(fields.Dict(), dump_only=True)
+    notes = List(fields.Dict(), dump_only=True)
+
+
+ALERT = AlertSchema()
+
+
+def index(incident: str) -> Any:
+    """List the alerts of an incident, oldest first."""
+    row = access.access_incident(viewer(), incident)
+    found = Event.select(Event.id).where(Event.incident == row).tuples()
+    if client_profile.current().has_paged_lists:
+        return paging.build_page(
+            found.order_by(Event.id), paging.read_page(), load_alerts, count=found.count()
+        )
+    latest = list(found.order_by(Event.id.desc()).limit(MAX_ALERTS))
+    return load_alerts(latest[::-1])
+
+
+def load_alerts(page: list[tuple[int]]) -> list[dict[str, Any]]:
+    """The alerts with these row numbers, in this order, as answers give them."""
+    numbers = [number for (number,) in page]
+    rows = {event.id: event for event in _select_alerts().where(in_list(Event.id, numbers))}
+    events = [rows[number] for number in numbers if number in rows]
+    _hide_keys(events)
+    for event in events:
+        parts = [event.alert.get(kind, ()) for kind in ("urls", "images", "notes")]
+        for kind, items in attachments.build_attachments(event.unique_id, *parts).items():
+            setattr(event, kind, items)
+    dumped: list[dict[str, Any]] = ALERT.dump(events, many=True)
+    return dumped
+
+
+def _hide_keys(events: Collection[Event]) -> None:
+    """Who may see an incident may not thereby send alerts to it: keys are for who may read integrations."""
+    open_teams = {row for (row,) in access.select_permitted_teams(viewer(), "integration_read").tuples()}
+    for event in events:
+        integration: Any = event.integration
+        if integration is not None and integration.service.team_id not in open_teams:
+            integration.integration_key = None
+
+
+def _select_alerts() -> Any:
+    """Alerts with all that their answers name."""
+    return (
+        Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)
+        .join(Integration, peewee.JOIN.LEFT_OUTER)
+        .join(Service, peewee.JOIN.LEFT_OUTER)
+        .join(Team, peewee.JOIN.LEFT_OUTER)
+        .join_from(Event, Incident, peewee.JOIN.LEFT_OUTER)
+    )

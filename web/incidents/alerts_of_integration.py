@@ -1,0 +1,59 @@
+"""The alerts that came in by an integration (contract 2.8, X9), and whose a key is (X8)."""
+
+from typing import Any
+
+from flask import request
+from marshmallow import fields
+
+from models.domain.applications import APPLICATIONS
+from models.tables.events import Event
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from web.http import access, client_profile, paging
+from web.http.auth import viewer
+from web.http.fields import Schema, Text
+from web.incidents import alerts
+
+
+class ParentSchema(Schema):
+    name = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+
+
+class KeyedIntegrationSchema(ParentSchema):
+    extension = Text(dump_only=True)
+
+
+class IntegrationMetadataSchema(Schema):
+    """An integration and what it belongs to."""
+
+    team = fields.Nested(ParentSchema, attribute="service.team", dump_only=True)
+    service = fields.Nested(ParentSchema, dump_only=True)
+    integration = fields.Nested(KeyedIntegrationSchema, dump_only=True)
+
+
+METADATA = IntegrationMetadataSchema()
+
+
+def index(team_id: str, service_id: str, integration_id: str) -> Any:
+    """List the alerts of an integration, newest first: a page, or the latest of them."""
+    integration = access.access_integration(viewer(), team_id, service_id, integration_id)
+    found = Event.select(Event.id).where(Event.integration == integration)
+    latest = found.order_by(Event.id.desc()).tuples()
+    if client_profile.current().has_paged_lists or "page" in request.args:
+        return paging.build_page(latest, paging.read_page(), alerts.load_alerts)
+    return alerts.load_alerts(list(latest.limit(alerts.MAX_ALERTS)))
+
+
+def get_metadata(integration_key: str) -> dict[str, Any]:
+    """Retrieve the names of an integration, its service and its team, by the integration's key."""
+    rows = (
+        Integration.select(Integration, Service, Team)
+        .join(Service)
+        .join(Team)
+        .where(Team.account == viewer().account)
+    )
+    integration = access.find(rows, Integration.integration_key, integration_key)
+    access.require(viewer(), integration.service.team_id)
+    integration.extension = APPLICATIONS[integration.application].extension
+    return {"service": integration.service, "integration": integration}

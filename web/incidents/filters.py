@@ -1,0 +1,217 @@
+"""Lists of incidents, page by page: contract sections 1.7, 2.5 and 4.10.
+
+What a question may limit stands in one index (`incident_listed`), in the order of the list. Which incidents
+it is about, and the page of them, are found there, and only those of the page are read.
+"""
+
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import peewee
+from flask import request
+from marshmallow import ValidationError, validate
+
+from models.domain.enums import IncidentStatus
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.postmortems import PostmortemIncident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
+from web.http import access, paging, serialization
+from web.http.auth import viewer
+from web.http.errors import BadRequest
+from web.http.fields import List, Moment, Number, Schema, Text
+from web.incidents.schemas import IncidentPageSchema, PlainPageSchema, fill
+
+# The status -1 stands for what is open, 0 for all.
+OPEN, ALL = -1, 0
+
+# What may be asked of postmortems (contract section 4.10).
+ANY, WITHOUT, WITH = -1, 0, 1
+
+# Of each kind, together well within the number of values that a statement may have.
+MAX_IDS = 1_000
+
+PAGE = IncidentPageSchema()
+PLAIN_PAGE = PlainPageSchema()
+
+
+class FilterMoment(Moment):
+    """A limit of time; [] and "" set none."""
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        value = None if value in ("", []) else value
+        return super().deserialize(value, attr, data, **kwargs)
+
+
+def id_list() -> List:
+    return List(Text(limit=64), max_items=MAX_IDS)
+
+
+class FilterSchema(Schema):
+    """Which incidents; what is left out limits nothing, but `status` is 1 unless it is said."""
+
+    all_teams = Number(validate=validate.OneOf([0, 1]))
+    status = Number(validate=validate.OneOf([OPEN, ALL, *map(int, IncidentStatus)]))
+    team_ids = id_list()
+    service_ids = id_list()
+    user_ids = id_list()
+    priority_ids = id_list()
+    priority_name = Text(allow_none=True)
+    tag_ids = id_list()
+    sla_ids = id_list()
+    escalation_policy_ids = id_list()
+    from_date = FilterMoment(allow_none=True)
+    to_date = FilterMoment(allow_none=True)
+    postmortem_filter = Number(validate=validate.OneOf([ANY, WITHOUT, WITH]))
+
+
+FILTER = FilterSchema()
+
+
+def filter_incidents() -> dict[str, Any]:
+    """List incidents by a filter, oldest first, page by page."""
+    body = serialization.parse_body()
+    filters = serialization.load(FILTER, body)
+    return paging.build_page(_select_incidents(filters), paging.read_page(body), _load_incidents)
+
+
+def index() -> dict[str, Any]:
+    """List all incidents that the viewer may see, oldest first, page by page.
+
+    Published clients ask for some of them in the query, or in a body; what cannot be understood there sets
+    no limit.
+    """
+    parameters = _read_parameters()
+    found = _select_incidents({"status": ALL, **_load_valid(parameters)})
+    return paging.build_page(found, paging.read_page(parameters), _load_incidents, count=found.count())
+
+
+def _read_parameters() -> dict[str, Any]:
+    """What the body and the query of a GET ask for, by the filter's names."""
+    try:
+        body = serialization.parse_body()
+    except BadRequest:
+        body = {}
+    parameters = dict(body) if isinstance(body, dict) else {}
+    for name, values in request.args.lists():
+        parameters[name] = (
+            values if isinstance(FILTER.fields.get(OLD_NAMES.get(name, name)), List) else values[-1]
+        )
+    return {OLD_NAMES.get(name, name): value for name, value in parameters.items()}
+
+
+# What older clients call the fields of the filter.
+OLD_NAMES = {"team_id": "team_ids", "service_id": "service_ids", "user_id": "user_ids"}
+
+
+def _load_valid(parameters: Mapping[str, Any]) -> Any:
+    try:
+        return FILTER.load(parameters)
+    except ValidationError as error:
+        return error.valid_data
+
+
+def _load_incidents(page: list[tuple[int]]) -> list[Incident]:
+    """The incidents with these row numbers, in this order."""
+    numbers = [number for (number,) in page]
+    if not numbers:
+        return []
+    rows = {row.id: row for row in Incident.select().where(Incident.id.in_(numbers))}
+    return fill([rows[number] for number in numbers if number in rows])
+
+
+def _select_incidents(filters: Mapping[str, Any]) -> Any:
+    """A query for the row numbers of the incidents that are asked for, oldest first."""
+    incidents = Incident.select(Incident.id).where(Incident.account == viewer().account)
+    if not viewer().is_admin:
+        incidents = incidents.where(
+            _without_index(Incident.team).in_(access.select_permitted_teams(viewer()))
+        )
+    for name, value in {"status": IncidentStatus.TRIGGERED, **filters}.items():
+        condition = CONDITIONS[name](value)
+        if condition is not None:
+            incidents = incidents.where(condition)
+    return incidents.order_by(Incident.creation_date, Incident.id).tuples()
+
+
+def _without_index(field: peewee.Field) -> Any:
+    """A column to compare and not to look up: an index of it alone would leave all that it finds to be
+    read and put in order.
+    """
+    return field + 0
+
+
+def _match_team(value: int) -> Any:
+    return None if value == 1 else _without_index(Incident.team).in_(access.select_own_teams(viewer()))
+
+
+def _match_status(value: int) -> Any:
+    if value == OPEN:
+        return _without_index(Incident.status) < int(IncidentStatus.RESOLVED)
+    return None if value == ALL else _without_index(Incident.status) == int(value)
+
+
+def _match_ids(
+    field: peewee.ForeignKeyField, table: Any, key: str = "unique_id"
+) -> Callable[[list[str]], Any]:
+    """Incidents that refer to one of these ids; ids of nothing find nothing, an empty list sets no limit."""
+
+    def condition(values: list[str]) -> Any:
+        if not values:
+            return None
+        return _without_index(field).in_(table.select(table.id).where(getattr(table, key).in_(values)))
+
+    return condition
+
+
+def _match_priority(value: str | None) -> Any:
+    if not value:
+        return None
+    same_name = peewee.fn.LOWER(Priority.name) == value.lower()
+    in_account = Priority.team.in_(Team.select(Team.id).where(Team.account == viewer().account))
+    return _without_index(Incident.team_priority).in_(
+        Priority.select(Priority.id).where(in_account, same_name)
+    )
+
+
+def _match_date(compare: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+    return lambda value: None if value is None else compare(Incident.creation_date, value)
+
+
+def _match_tags(values: list[str]) -> Any:
+    """Incidents that have at least one of these tags."""
+    if not values:
+        return None
+    tagged = IncidentTag.select(IncidentTag.incident).join(Tag).where(Tag.unique_id.in_(values))
+    return _without_index(Incident.id).in_(tagged)
+
+
+def _match_postmortem(value: int) -> Any:
+    """Incidents that have a postmortem, or have none."""
+    if value == ANY:
+        return None
+    with_postmortem = PostmortemIncident.select(PostmortemIncident.incident)
+    return (
+        _without_index(Incident.id).in_(with_postmortem)
+        if value
+        else _without_index(Incident.id).not_in(with_postmortem)
+    )
+
+
+CONDITIONS: dict[str, Callable[[Any], Any]] = {
+    "all_teams": _match_team,
+    "status": _match_status,
+    "team_ids": _match_ids(Incident.team, Team),
+    "service_ids": _match_ids(Incident.service, Service),
+    "user_ids": _match_ids(Incident.assigned_to, User, "username"),
+    "priority_ids": _match_ids(Incident.team_priority, Priority),
+    "priority_name": _match_priority,
+    "tag_ids": _match_tags,
+    "sla_ids": _match_ids(Incident.sla, Sla),
+    "escalation_policy_ids": _match_ids(Incident.escalation_policy, EscalationPolicy),
+    "from_date": _match_date(operator.gt),
+    "to_date": _match_date(operator.lt),
+    "postmortem_filter": _match_postmortem,
+}

@@ -1,0 +1,99 @@
+"""What people, and rules, have to say about an incident: contract section 3.8."""
+
+from typing import Any
+
+import peewee
+from marshmallow import fields
+
+from models.store.ids import new_short_id
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentNote
+from web.http import access, client_profile, paging, serialization
+from web.http.auth import now, viewer
+from web.http.fields import Moment, Number, Schema, Text, Username
+from web.http.permissions import MANAGER
+from web.incidents.schemas import Summary
+from web.incidents.sub_resource import IncidentResource, log_change
+
+# Who wrote a note that no person wrote.
+RULE_AUTHOR = "Alert rule"
+
+
+class NoteText(Summary):
+    """Text of several lines that says something."""
+
+    default_error_messages = {"blank": "This may not be blank."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = super()._deserialize(value, attr, data, **kwargs)
+        if not text:
+            raise self.make_error("blank")
+        return text
+
+
+class IncidentNoteSchema(Schema):
+    """`incident` is the number of the incident; a rule's note has no user."""
+
+    unique_id = Text(dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True)
+    user = Username(dump_only=True)
+    note = NoteText(required=True)
+    user_name = fields.Function(lambda row: get_display_name(row.user) if row.user else RULE_AUTHOR)
+    creation_date = Moment(dump_only=True)
+
+
+class IncidentNotes(IncidentResource):
+    """The notes on an incident, oldest first. A plain member changes only what is their own."""
+
+    model = IncidentNote
+    noun = "incident note"
+    put_may_omit = ("note",)
+    schema = IncidentNoteSchema()
+    parent_field = IncidentNote.incident
+    id_arg = "note_id"
+    paged = True
+
+    def select_rows(self, parent: Incident) -> Any:
+        notes = IncidentNote.select(IncidentNote, User).join(User, peewee.JOIN.LEFT_OUTER)
+        return notes.where(IncidentNote.incident == parent)
+
+    def index(self, **ids: str) -> Any:
+        """An array, or a page of it for a published client (contract 1.6)."""
+        if not client_profile.current().has_paged_lists:
+            return super().index(**ids)
+        parent = self.get_parent(**ids)
+        rows = self.select_rows(parent).order_by(IncidentNote.creation_date, IncidentNote.id)
+
+        def show(page: list[IncidentNote]) -> list[Any]:
+            dumped: list[Any] = self.schema.dump([self._set_parent(parent, row) for row in page], many=True)
+            return dumped
+
+        return serialization.build_response(
+            paging.build_page(rows, paging.read_page(), show, count=rows.count())
+        )
+
+    def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentNote:
+        made = IncidentNote.create(
+            unique_id=new_short_id(), incident=parent, user=viewer().user, creation_date=now(), **values
+        )
+        log_change(parent, "noted", "note written")
+        return made
+
+    def change(self, row: IncidentNote, values: dict[str, Any]) -> None:
+        _require_author(row)
+        super().change(row, values)
+        log_change(row.incident, "noted", "note changed")
+
+    def remove(self, row: IncidentNote) -> None:
+        _require_author(row)
+        super().remove(row)
+        log_change(row.incident, "noted", "note deleted")
+
+
+def _require_author(row: IncidentNote) -> None:
+    """Forbidden for a plain member when somebody else wrote it."""
+    if row.user_id != viewer().user.id and IncidentNotes.permissions.write not in viewer().role_permissions:
+        access.require(viewer(), row.incident.team_id, MANAGER)
+
+
+INCIDENT_NOTES = IncidentNotes()

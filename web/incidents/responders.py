@@ -1,0 +1,145 @@
+"""Who was asked to help with an incident: contract sections 3.8 and 4.4, row 7."""
+
+from typing import Any
+
+import peewee
+from marshmallow import fields
+
+from models.domain.effects import ChangeSet
+from models.domain.enums import ResponseStatus
+from models.load.lane import lock_incident
+from models.load.oncall_config import load_people
+from models.store.ids import new_short_id
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentResponder
+from models.tables.teams import EscalationPolicy
+from models.write.apply import apply
+from models.write.notifications import cancel_by_key
+from schedules.escalation.responders import ResponderRequest, build_key_prefix, request_responders
+from web.http import serialization
+from web.http.auth import now, viewer
+from web.http.errors import NotFound, reject
+from web.http.fields import Choice, Moment, Number, Reference, Schema, Text, Username
+from web.incidents.schemas import Summary
+from web.incidents.sub_resource import IncidentResource, get_actor, log_change
+from web.services.services import get_usable_policy
+from web.teams.teams import get_account_member
+from workers import queue
+
+
+class ResponderSchema(Schema):
+    """A person, or an escalation policy whose people are asked; a request names one of the two."""
+
+    unique_id = Text(dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True)
+    user = Username()
+    user_name = fields.Function(lambda row: get_display_name(row.user) if row.user else None)
+    subject = Summary(allow_none=True)
+    message = Summary(allow_none=True)
+    escalation_policy = Reference()
+    escalation_policy_name = Text(
+        attribute="escalation_policy.name", dump_only=True, dump_default=None, allow_none=True
+    )
+    response_status = Choice(ResponseStatus)
+    creation_date = Moment(dump_only=True)
+
+
+STATUS_TEXTS = {
+    ResponseStatus.ACCEPTED: "accepted",
+    ResponseStatus.DECLINED: "declined",
+    ResponseStatus.PENDING: "is asked still",
+}
+
+
+class Responders(IncidentResource):
+    """Those who were asked to help with an incident, each once. What they answer is all that changes."""
+
+    model = IncidentResponder
+    noun = "incident responder"
+    schema = ResponderSchema()
+    parent_field = IncidentResponder.incident
+    id_arg = "responder_id"
+
+    def select_rows(self, parent: Incident) -> Any:
+        return (
+            IncidentResponder.select(IncidentResponder, User, EscalationPolicy)
+            .join(User, peewee.JOIN.LEFT_OUTER)
+            .join_from(IncidentResponder, EscalationPolicy, peewee.JOIN.LEFT_OUTER)
+            .where(IncidentResponder.incident == parent)
+        )
+
+    def create(self, **ids: str) -> IncidentResponder:
+        """Ask somebody to help, and tell them of it."""
+        incident = self.get_parent(**ids)
+        values = self.check_values(serialization.read_as(self.schema), incident, None)
+        user, policy = values["user"], values["escalation_policy"]
+        with self.transaction():
+            found = lock_incident(incident.id, [policy.id] if policy else [])
+            if found is None:
+                raise NotFound
+            self._require_new(incident, values)
+            call = ResponderRequest(
+                new_short_id(),
+                next(iter(load_people([user.username]).values()), None) if user else None,
+                found.config.policies.get(policy.id) if policy else None,
+                values.get("subject"),
+                values.get("message"),
+            )
+            if not (call.person or call.policy):
+                reject("user", "Nobody is left of whom to ask.")
+            effects = request_responders(found.incident, [call], found.config, get_actor(), now())
+            written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
+        queue.enqueue_deliveries(written.channels)
+        return self.find_by_id(incident, call.unique_id)
+
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        if row is not None:
+            return {name: values[name] for name in values if name == "response_status"}
+        given_fields = [name for name in ("user", "escalation_policy") if values.get(name)]
+        if len(given_fields) != 1:
+            reject("user", "Name a user or an escalation policy, one of the two.")
+        if given_fields == ["user"]:
+            target: Any = get_account_member(viewer().account, values["user"], "user")
+        else:
+            target = get_usable_policy(parent.team, values["escalation_policy"], "escalation_policy")
+        return {**values, "user": None, "escalation_policy": None, given_fields[0]: target}
+
+    def _require_new(self, incident: Incident, values: dict[str, Any]) -> None:
+        """BadRequest where the same was asked already; to be called under the incident's lock."""
+        for name in ("user", "escalation_policy"):
+            same_target = getattr(IncidentResponder, name) == values[name]
+            if values[name] and self.select_rows(incident).where(same_target).exists():
+                reject(name, "Was asked to help already.")
+
+    def _lock_row(self, row: IncidentResponder) -> Any:
+        """First the incident, as everybody locks them."""
+        if lock_incident(row.incident_id) is None:
+            raise NotFound
+        return super()._lock_row(row)
+
+    def change(self, row: IncidentResponder, values: dict[str, Any]) -> None:
+        """Who has answered is not asked again."""
+        status = ResponseStatus(values.get("response_status", row.response_status))
+        if status == row.response_status:
+            return
+        super().change(row, values)
+        self._cancel_pending(row, f"{_get_name(row)} {STATUS_TEXTS[status]}")
+
+    def remove(self, row: IncidentResponder) -> None:
+        self._lock_row(row)
+        super().remove(row)
+        self._cancel_pending(row, f"{_get_name(row)} not asked to help any more")
+
+    def _cancel_pending(self, row: IncidentResponder, reason: str) -> None:
+        """What was still to be said to them is not said any more."""
+        cancel_by_key(row.incident_id, build_key_prefix(row.incident.unique_id, row.unique_id), now(), reason)
+        log_change(row.incident, "called", reason)
+
+
+def _get_name(row: IncidentResponder) -> str:
+    if row.user:
+        return get_display_name(row.user)
+    return f"policy {row.escalation_policy.name if row.escalation_policy else '(deleted)'}"
+
+
+RESPONDERS = Responders()

@@ -1,0 +1,73 @@
+"""Who has which role of the team's in an incident (under /api/tocsin/)."""
+
+from typing import Any
+
+from marshmallow import fields
+
+from models.domain import facts
+from models.domain.effects import ChangeSet
+from models.store.ids import new_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentAssignment
+from models.tables.teams import IncidentRole
+from models.write.apply import apply
+from pipeline import incidents
+from web.http.auth import now, viewer
+from web.http.fields import Moment, Reference, Schema, Text, Username
+from web.incidents.sub_resource import IncidentResource, get_actor, log_change
+from web.services.services import get_team_row
+from web.teams.teams import get_account_member
+
+
+class RoleAssignmentSchema(Schema):
+    unique_id = Text(dump_only=True)
+    role = Reference(required=True, blank=False)
+    role_title = Text(attribute="role.title", dump_only=True)
+    user = Username(required=True, blank=False)
+    user_name = fields.Function(lambda row: get_display_name(row.user))
+    creation_date = Moment(dump_only=True)
+
+
+class Assignments(IncidentResource):
+    """The roles that people have in an incident: one person for each, a second in the place of the first."""
+
+    model = IncidentAssignment
+    noun = "role in an incident"
+    schema = RoleAssignmentSchema()
+    parent_field = IncidentAssignment.incident
+    id_arg = "assignment_id"
+
+    def select_rows(self, parent: Incident) -> Any:
+        return (
+            IncidentAssignment.select(IncidentAssignment, IncidentRole, User)
+            .join(IncidentRole)
+            .join_from(IncidentAssignment, User)
+            .where(IncidentAssignment.incident == parent)
+        )
+
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        return {
+            "role": get_team_row(IncidentRole, parent.team_id, values["role"], "role"),
+            "user": get_account_member(viewer().account, values["user"], "user"),
+        }
+
+    def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentAssignment:
+        role, user = values["role"], values["user"]
+        of_role = self.select_rows(parent).where(IncidentAssignment.role == role)
+        existing: IncidentAssignment | None = of_role.first()
+        if existing is not None and existing.user_id == user.id:
+            return existing
+        assignee = facts.Reference(user.id, get_display_name(user))
+        effects = incidents.assign_role(
+            parent.unique_id, new_uuid(), facts.Reference(role.id, role.title), assignee, get_actor(), now()
+        )
+        apply(ChangeSet(effects=list(effects)), {parent.unique_id: parent.id})
+        made: IncidentAssignment = of_role.get()
+        return made
+
+    def remove(self, row: IncidentAssignment) -> None:
+        super().remove(row)
+        log_change(row.incident, "role_taken", f"{row.role.title} is no longer {get_display_name(row.user)}")
+
+
+ASSIGNMENTS = Assignments()

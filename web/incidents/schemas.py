@@ -1,0 +1,260 @@
+"""How an incident looks: contract section 3.7. Its neighbours are loaded for a whole list at once."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from marshmallow import fields, missing
+
+from models.domain.enums import IncidentStatus, Urgency
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, Priority, Sla, Tag, Team
+from pipeline.sources.cleaning import MESSAGE_LIMIT, SUMMARY_LIMIT, clean_line, clean_text
+from web.http import client_profile
+from web.http.fields import (
+    Boolean,
+    Choice,
+    InputMoment,
+    List,
+    Moment,
+    Number,
+    OptionalNumber,
+    Reference,
+    Schema,
+    Text,
+    Username,
+)
+from web.http.paging import PageSchema
+from web.services.services import SERVICE_COLUMNS, ServiceSchema, apply_maintenance, join_references
+
+
+class Title(fields.String):
+    """A line made fit to be shown and sent: like an alert's, it is cleaned, not refused, for its looks."""
+
+    default_error_messages = {"blank": "This may not be blank."}
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        text = clean_line(super()._deserialize(value, attr, data, **kwargs), MESSAGE_LIMIT)
+        if not text:
+            raise self.make_error("blank")
+        return text
+
+
+class Reason(Text):
+    """Why somebody does something, in a line that is cleaned like a title; there may be none."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(validate=None, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        return clean_line(super()._deserialize(value, attr, data, **kwargs), MESSAGE_LIMIT)
+
+
+class Summary(Text):
+    """Text of several lines, cleaned in the same way."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(validate=None, **options)
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        return clean_text(super()._deserialize(value, attr, data, **kwargs), SUMMARY_LIMIT)
+
+
+class ServiceObject(ServiceSchema):
+    team_name = Text(attribute="team.name", dump_only=True)
+
+
+class PolicyObject(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    team = Reference(dump_only=True)
+
+
+class SlaObject(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    is_active = Boolean(dump_only=True)
+    acknowledge_time = OptionalNumber(dump_only=True)
+    resolve_time = OptionalNumber(dump_only=True)
+    creation_date = Moment(dump_only=True)
+
+
+class PriorityObject(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+    description = Text(dump_only=True)
+    color = Text(dump_only=True)
+
+
+class IncidentTagSchema(Schema):
+    """A team's tag on an incident, which it names by number; the tag has two names (contract 3.8)."""
+
+    unique_id = Text(dump_only=True)
+    incident = Number(attribute="incident.incident_number", dump_only=True)
+    team_tag = Reference(dump_only=True)
+    name = Text(attribute="team_tag.name", dump_only=True)
+    color = Text(attribute="team_tag.color", dump_only=True)
+    tag_id = Reference(attribute="team_tag", dump_only=True)
+    creation_date = Moment(dump_only=True)
+
+
+class PostmortemObject(Schema):
+    unique_id = Text(dump_only=True)
+    title = Text(dump_only=True)
+
+
+class NestedPriority(fields.Nested):
+    """Nothing for a client that cannot read an object there."""
+
+    def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
+        if client_profile.hides_priority():
+            return None
+        return super().get_value(obj, attr, accessor, default)
+
+
+class IncidentChangeSchema(Schema):
+    """What an update may hold. 0 as a status changes nothing (contract 5, row 56)."""
+
+    title = Title()
+    summary = Summary()
+    status = Number(min_value=0, max_value=max(IncidentStatus))
+    urgency = Choice(Urgency)
+    assigned_to = Username()
+    escalation_policy = Reference()
+    sla = Reference()
+    team_priority = Reference()
+
+
+class NewIncidentSchema(IncidentChangeSchema):
+    """What a create may hold."""
+
+    title = Title(required=True)
+    service = Reference(required=True, blank=False)
+    status = Choice(IncidentStatus)
+
+
+class IncidentSchema(Schema):
+    summary = Text(dump_only=True)
+    incident_number = Number(dump_only=True)
+    creation_date = Moment(dump_only=True)
+    status = Number(dump_only=True)
+    unique_id = Text(dump_only=True)
+    service_object = fields.Nested(ServiceObject, attribute="service", dump_only=True, allow_none=True)
+    title = Text(dump_only=True)
+    incident_key = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    urgency = Number(dump_only=True)
+    merged_with = Reference(attribute="parent", dump_only=True)
+    assigned_to = Username(dump_only=True)
+    escalation_policy = Reference(dump_only=True)
+    escalation_policy_object = fields.Nested(
+        PolicyObject, attribute="escalation_policy", dump_only=True, allow_none=True
+    )
+    assigned_to_name = fields.Function(lambda incident: _get_name(incident.assigned_to))
+    resolved_date = Moment(dump_only=True, allow_none=True)
+    acknowledged_date = Moment(dump_only=True, allow_none=True)
+    context_window_start = Moment(dump_only=True, allow_none=True)
+    context_window_end = Moment(dump_only=True, allow_none=True)
+    tags = List(fields.Nested(IncidentTagSchema), attribute="incidenttag_set", dump_only=True)
+    sla = Reference(dump_only=True)
+    sla_object = fields.Nested(SlaObject, attribute="sla", dump_only=True, allow_none=True)
+    team_priority = Reference(dump_only=True)
+    team_priority_object = NestedPriority(
+        PriorityObject, attribute="team_priority", dump_only=True, allow_none=True
+    )
+    parent_incident = Reference(attribute="parent", dump_only=True)
+    is_parent_incident = Boolean(dump_only=True)
+    snooze_time = Moment(attribute="snoozed_at", dump_only=True, allow_none=True)
+    snoozed_till = InputMoment(dump_only=True, allow_none=True)
+    postmortems = List(fields.Nested(PostmortemObject), dump_only=True)
+    postmortem_assignee = fields.Function(lambda incident: None)
+
+
+class ListedIncidentSchema(IncidentSchema):
+    """An incident in a list."""
+
+    is_child_incident = fields.Function(lambda incident: incident.parent_id is not None)
+
+
+class IncidentPageSchema(PageSchema):
+    """A page of a list."""
+
+    results = List(fields.Nested(ListedIncidentSchema), dump_only=True)
+
+
+class PlainPageSchema(IncidentPageSchema):
+    """A page for the Go client, which declares team_priority_object a string in lists (contract 2.8, X10)."""
+
+    results = List(fields.Nested(ListedIncidentSchema(exclude=("team_priority_object",))), dump_only=True)
+
+
+def _get_name(user: User | None) -> str:
+    return get_display_name(user) if user else ""
+
+
+def fill(incidents: list[Incident]) -> list[Incident]:
+    """The incidents with all that they refer to: a query a kind, however many they are."""
+    for name, load in _REFERENCES:
+        ids = {getattr(incident, f"{name}_id") for incident in incidents} - {None}
+        found = {row.id: row for row in load(ids)} if ids else {}
+        for incident in incidents:
+            setattr(incident, name, found.get(getattr(incident, f"{name}_id")))
+    rows = {incident.id: incident for incident in incidents}
+    _attach_tags(rows)
+    _attach_postmortems(rows)
+    parents = Incident.select(Incident.parent).where(
+        Incident.parent.is_null(False), Incident.parent.in_(list(rows))
+    )
+    parent_ids = {parent for (parent,) in parents.distinct().tuples()}
+    for incident in incidents:
+        incident.is_parent_incident = incident.id in parent_ids
+    return incidents
+
+
+def _attach_tags(by_row: dict[int, Incident]) -> None:
+    """Give each incident its tags, oldest first."""
+    for incident in by_row.values():
+        incident.incidenttag_set = []
+    tags = IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident.in_(list(by_row)))
+    for tag in tags.order_by(IncidentTag.creation_date, IncidentTag.id):
+        tag.incident = by_row[tag.incident_id]
+        tag.incident.incidenttag_set.append(tag)
+
+
+def _attach_postmortems(by_row: dict[int, Incident]) -> None:
+    """Give each incident the postmortems that are about it, oldest first."""
+    for incident in by_row.values():
+        incident.postmortems = []
+    links = (
+        PostmortemIncident.select(PostmortemIncident.incident, Postmortem.unique_id, Postmortem.title)
+        .join(Postmortem)
+        .where(PostmortemIncident.incident.in_(list(by_row)))
+        .order_by(Postmortem.creation_date, Postmortem.id)
+    )
+    for row, unique_id, title in links.tuples():
+        by_row[row].postmortems.append({"unique_id": unique_id, "title": title})
+
+
+def _load_services(rows: Iterable[int]) -> Any:
+    found = join_references(Service.select(*SERVICE_COLUMNS, Team)).join_from(Service, Team)
+    return apply_maintenance(list(found.where(Service.id.in_(rows))))
+
+
+def _load_policies(rows: Iterable[int]) -> Any:
+    return (
+        EscalationPolicy.select(EscalationPolicy.id, EscalationPolicy.unique_id, EscalationPolicy.name, Team)
+        .join(Team)
+        .where(EscalationPolicy.id.in_(rows))
+    )
+
+
+_REFERENCES: tuple[tuple[str, Callable[[Iterable[int]], Any]], ...] = (
+    ("service", _load_services),
+    ("assigned_to", lambda rows: User.select().where(User.id.in_(rows))),
+    ("escalation_policy", _load_policies),
+    ("sla", lambda rows: Sla.select().where(Sla.id.in_(rows))),
+    ("team_priority", lambda rows: Priority.select().where(Priority.id.in_(rows))),
+    ("parent", lambda rows: Incident.select(Incident.id, Incident.unique_id).where(Incident.id.in_(rows))),
+)

@@ -1,0 +1,81 @@
+"""The tags on an incident: contract section 3.8."""
+
+from typing import Any
+
+from models.store.ids import new_uuid
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.teams import Tag
+from web.http import access
+from web.http.auth import now
+from web.http.errors import NotFound, reject
+from web.http.fields import Reference, Text
+from web.http.resource import lock_row
+from web.incidents.schemas import IncidentTagSchema
+from web.incidents.sub_resource import IncidentResource, log_change
+from web.services.services import get_team_row
+
+
+class IncidentTagWriteSchema(IncidentTagSchema):
+    """What a create holds: one of the tags of the incident's team."""
+
+    unique_id = Text(dump_only=True)
+    team_tag = Reference(required=True, blank=False)
+
+
+class IncidentTags(IncidentResource):
+    """Tags of its team that an incident has, each once."""
+
+    model = IncidentTag
+    noun = "incident tag"
+    schema = IncidentTagWriteSchema()
+    parent_field = IncidentTag.incident
+    id_arg = "incident_tag_id"
+
+    def select_rows(self, parent: Incident) -> Any:
+        return IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident == parent)
+
+    def find_by_id(self, parent: Incident, unique_id: str) -> IncidentTag:
+        """By its own id, or by that of the team's tag, which is there once."""
+        known = unique_id.lower()
+        if not access.is_uuid(known):
+            raise NotFound
+        by_id = (IncidentTag.unique_id == known) | (Tag.unique_id == known)
+        row = self.select_rows(parent).where(by_id).first()
+        if row is None:
+            raise NotFound
+        tag: IncidentTag = row
+        return tag
+
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        if "team_tag" not in values:
+            return {}
+        return {"team_tag": get_team_row(Tag, parent.team_id, values["team_tag"], "team_tag")}
+
+    def insert(self, parent: Incident, values: dict[str, Any]) -> IncidentTag:
+        tag = values["team_tag"]
+        query = IncidentTag.insert(
+            unique_id=new_uuid(), incident=parent, team_tag=tag, creation_date=now()
+        ).on_conflict(action="IGNORE", conflict_target=[IncidentTag.incident, IncidentTag.team_tag])
+        made = next(iter(query.returning(IncidentTag).execute()), None)
+        if made is None:
+            reject("team_tag", "The incident has this tag already.")
+        log_change(parent, "tagged", f"tag {tag.name} added")
+        return made
+
+    def change(self, row: IncidentTag, values: dict[str, Any]) -> None:
+        """Another tag in the place of this one; under the incident's lock, or two might become the same."""
+        tag = values.get("team_tag", row.team_tag)
+        if tag.id == row.team_tag_id:
+            return
+        lock_row(row.incident)
+        if self.select_rows(row.incident).where(IncidentTag.team_tag == tag).exists():
+            reject("team_tag", "The incident has this tag already.")
+        super().change(row, values)
+        log_change(row.incident, "tagged", f"tag {row.team_tag.name} replaced by {tag.name}")
+
+    def remove(self, row: IncidentTag) -> None:
+        super().remove(row)
+        log_change(row.incident, "tagged", f"tag {row.team_tag.name} removed")
+
+
+INCIDENT_TAGS = IncidentTags()

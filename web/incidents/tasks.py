@@ -1,0 +1,80 @@
+"""What is to be done about an incident (under /api/tocsin/)."""
+
+from typing import Any
+
+import peewee
+
+from models.domain.enums import TaskStatus
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentTask
+from models.tables.teams import IncidentRole
+from web.http.auth import viewer
+from web.http.fields import Choice, Moment, OptionalMoment, Reference, Schema, Text, Username
+from web.http.resource import LimitedResource
+from web.incidents.schemas import Summary, Title
+from web.incidents.sub_resource import IncidentResource, log_change
+from web.services.services import get_team_row
+from web.teams.teams import get_account_member
+
+
+class IncidentTaskSchema(Schema):
+    """`role` is the role of the team's whose bearer is to do it, `assigned_to` a person."""
+
+    unique_id = Text(dump_only=True)
+    title = Title(required=True)
+    description = Summary()
+    status = Choice(TaskStatus)
+    due_at = OptionalMoment()
+    assigned_to = Username()
+    role = Reference()
+    creation_date = Moment(dump_only=True)
+
+
+class IncidentTasks(IncidentResource, LimitedResource):
+    """The tasks of an incident: by hand, by alert rules, and those of the task template of its service."""
+
+    model = IncidentTask
+    noun = "incident task"
+    schema = IncidentTaskSchema()
+    parent_field = IncidentTask.incident
+    id_arg = "incident_task_id"
+    max_rows = 500
+
+    def select_rows(self, parent: Incident) -> Any:
+        return (
+            IncidentTask.select(IncidentTask, User, IncidentRole)
+            .join(User, peewee.JOIN.LEFT_OUTER)
+            .join_from(IncidentTask, IncidentRole, peewee.JOIN.LEFT_OUTER)
+            .where(IncidentTask.incident == parent)
+        )
+
+    def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
+        if values.get("assigned_to"):
+            values["assigned_to"] = get_account_member(viewer().account, values["assigned_to"], "assigned_to")
+        if values.get("role"):
+            values["role"] = get_team_row(IncidentRole, parent.team_id, values["role"], "role")
+        return {name: value for name, value in values.items() if row is None or value != getattr(row, name)}
+
+    def insert(self, parent: Incident, values: dict[str, Any]) -> Any:
+        made = super().insert(parent, values)
+        log_change(parent, "task_added", f"task {made.title} added")
+        return made
+
+    def change(self, row: IncidentTask, values: dict[str, Any]) -> None:
+        super().change(row, values)
+        if values:
+            log_change(row.incident, "task_changed", f"task {row.title}: {_describe(values)}")
+
+    def remove(self, row: IncidentTask) -> None:
+        super().remove(row)
+        log_change(row.incident, "task_removed", f"task {row.title} removed")
+
+
+def _describe(new: dict[str, Any]) -> str:
+    """What was changed; of the status, to what."""
+    status = f"status {TaskStatus(new['status']).name.lower().replace('_', ' ')}" if "status" in new else ""
+    words = [status if name == "status" else name for name in sorted(new)]
+    return f"{', '.join(words)} set"
+
+
+INCIDENT_TASKS = IncidentTasks()

@@ -1,0 +1,1 @@
+"""Accept alerts: commit first, then answer."""

@@ -1,0 +1,286 @@
+"""Taking alerts, and telling how far one has come: contract sections 2.7, 3.9, 4.1 and X36.
+
+The accepting path is the hot one: it reads the body once, typed, and touches the store only inside the
+group commit.
+"""
+
+import uuid
+from typing import Any
+
+from flask import Response, current_app, g, request
+from marshmallow import fields, validate
+
+from models.domain.enums import AlertType, WorkState
+from models.load.lane import get_team_of_service
+from models.reports import alert_trace
+from models.tables.events import Event, Receipt
+from models.tables.services import Service
+from pipeline import identity
+from pipeline.alert import ParsedAlert
+from pipeline.sources import SOURCES, Source, generic, heartbeat
+from pipeline.sources.body import BadBody
+from web.http import access, auth, client_profile, serialization
+from web.http.errors import BadRequest, Forbidden, NotFound, Unavailable
+from web.http.fields import Boolean, List, Number, Schema, Text
+from web.incidents import alerts, attachments
+from web.ingest import fast_path
+from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Submission
+
+commits = GroupCommit()
+
+
+# What requests and answers below hold, for the documentation alone: they are read and made without a schema.
+class AlertBodySchema(Schema):
+    """An alert. `entity_id` tells which ones are about the same thing; what cannot be found is ignored."""
+
+    message = Text(required=True)
+    summary = Text()
+    alert_type = Text(validate=validate.OneOf([level.name.lower() for level in AlertType]))
+    suppressed = Boolean()
+    entity_id = Text()
+    payload = fields.Dict()
+    urls = List(Text())
+    sla = Text()
+    escalation_policy = Text()
+    priority = Text()
+    tags = List(Text())
+    stakeholders = fields.Dict()
+    stakeholder_comms = fields.Dict()
+
+
+class EventSchema(alerts.AlertSchema):
+    incident = Number(allow_none=True, dump_only=True)
+    payload = fields.Dict(dump_only=True, metadata={"description": "With `Bearer` only."})
+    incident_created = Boolean(dump_only=True)
+
+
+class AcceptedSchema(Schema):
+    message = Text(dump_only=True)
+    trace_id = Text(dump_only=True)
+
+
+class IntegrationNameSchema(Schema):
+    name = Text(dump_only=True)
+
+
+class OpenedIncidentSchema(Schema):
+    incident_number = Number(dump_only=True)
+    unique_id = Text(dump_only=True)
+
+
+class StatusSchema(Schema):
+    """`error` is there only when the alert could not be processed."""
+
+    status = Text(dump_only=True)
+    alert = Text(allow_none=True, dump_only=True)
+    integration = fields.Nested(IntegrationNameSchema, allow_none=True, dump_only=True)
+    incident = fields.Nested(OpenedIncidentSchema, allow_none=True, dump_only=True)
+    suppressed = Boolean(dump_only=True)
+    is_incident_created = Boolean(dump_only=True)
+    error = Text(dump_only=True)
+
+
+ALERT_BODY = AlertBodySchema()
+EVENT = EventSchema()
+ACCEPTED = AcceptedSchema()
+ALERT_STATUS = StatusSchema()
+
+
+def create_by_key(integration_key: str) -> Response:
+    """Create an event, the deprecated way: by the integration key alone."""
+    submission, parsed = _ingest(generic.EXTENSION, integration_key, by_key_alone=True)
+    assert submission.target is not None
+    if submission.target.router is not None:
+        # Which integrations it reaches is not known yet (contract 4.1, row 15).
+        return serialization.build_response(_build_answer(submission), 201)
+    event = _build_event(submission, submission.target, parsed[0])
+    if not client_profile.current().shows_payload:
+        del event["payload"]
+    return serialization.build_response(event, 201)
+
+
+def create(account_id: str, extension: str, integration_key: str) -> dict[str, Any]:
+    """Create events, the current way: by account, application and integration key."""
+    return _build_answer(_ingest(extension, integration_key, account_id)[0])
+
+
+def create_by_application(extension: str, integration_key: str) -> dict[str, Any]:
+    """Take the webhook of a monitoring tool."""
+    return _build_answer(_ingest(extension, integration_key)[0])
+
+
+def ping(integration_key: str, account_id: str | None = None) -> Response:
+    """Take a ping: whatever is sent is one, nothing too. What failed says so: `?status=failed&message=...`"""
+    answer = serialization.build_response(
+        _build_answer(_ingest(heartbeat.EXTENSION, integration_key, account_id)[0])
+    )
+    # What somebody on the way answers by itself does not arrive here.
+    answer.headers["Cache-Control"] = "no-store"
+    return answer
+
+
+def _build_answer(submission: Submission) -> dict[str, Any]:
+    """The answer to alerts that are kept: contract section 3.9."""
+    return {"message": "success", "trace_id": submission.trace_id}
+
+
+def _ingest(
+    extension: str, key: str, account_id: str | None = None, *, by_key_alone: bool = False
+) -> tuple[Submission, list[ParsedAlert]]:
+    """Read, check and keep this request's alerts; returns once they are committed."""
+    error = request.environ.get(fast_path.REFUSED)
+    if error is not None:
+        raise error
+    source = SOURCES.get(extension)
+    if source is None or not access.is_uuid(key):
+        raise NotFound
+    body = _read_body(source, by_key_alone or extension == heartbeat.EXTENSION)
+    parsed, problem = _parse(source, body)
+    pings = _parse(SOURCES[heartbeat.EXTENSION], body)[0] if by_key_alone else []
+    submission = Submission(
+        key,
+        account_id,
+        extension,
+        body,
+        len(parsed) or 1,
+        str(uuid.uuid4()),
+        for_integrations=problem is None,
+        for_routers=problem is None or (extension == generic.EXTENSION and _is_object(body)),
+        for_heartbeats=bool(pings),
+    )
+    if problem is not None and not (submission.for_routers or submission.for_heartbeats):
+        raise BadRequest(problem.errors)
+    try:
+        commits.submit(submission)
+    except NotStoredError:
+        raise Unavailable from None
+    if submission.target is None:
+        raise NotFound
+    if problem is not None and not submission.is_stored:
+        raise BadRequest(problem.errors)
+    return submission, parsed if submission.source == extension else pings
+
+
+def _read_body(source: Source, may_be_ping: bool) -> bytes:
+    """The body as it came; of a ping without one, what its address says."""
+    request.max_content_length = source.max_bytes
+    body = serialization.read_bytes()
+    return body or (request.query_string if may_be_ping else b"")
+
+
+def _parse(source: Source, body: bytes) -> tuple[list[ParsedAlert], BadBody | None]:
+    """The body's alerts, or what is wrong with it."""
+    try:
+        return source.parse(body), None
+    except BadBody as error:
+        return [], error
+
+
+def _is_object(body: bytes) -> bool:
+    """Whether a router's key takes a generic form, whatever is wrong with it (contract 4.1, row 11)."""
+    try:
+        generic.decode_object(body)
+    except BadBody:
+        return False
+    return True
+
+
+def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert) -> dict[str, Any]:
+    """The event as it stands right after acceptance: no incident yet, but its names are final."""
+    assert target.integration is not None
+    event_id = identity.make_event_id(submission.trace_id, 0, target.integration)
+    entity_id = parsed.entity_id or identity.make_entity_id(submission.trace_id, 0)
+    return {
+        "integration_object": target.details,
+        "summary": parsed.summary,
+        "incident": None,
+        "creation_date": submission.received_at,
+        "message": parsed.message,
+        "integration": target.details["unique_id"],
+        "suppressed": parsed.suppressed,
+        "entity_id": identity.limit_entity_id(entity_id),
+        "payload": parsed.payload,
+        "alert_type": str(int(parsed.alert_type)),
+        "unique_id": event_id,
+        **attachments.build_attachments(event_id, parsed.urls, parsed.images, parsed.notes),
+        "incident_created": False,
+    }
+
+
+def get_status(trace_id: str) -> Response:
+    """Get the status of an alert: of the first one, where the trace_id stands for several.
+
+    Needs a token, unless the operator set TOCSIN_OPEN_ALERT_STATUS; then a request without one is told
+    only what gives nothing away.
+    """
+    anonymous = "Authorization" not in request.headers
+    if anonymous and current_app.config["SETTINGS"].open_alert_status:
+        answer = _build_status(_find_receipt(trace_id), None)
+        return serialization.build_response(
+            {name: answer[name] for name in ("status", "suppressed", "is_incident_created")}
+        )
+    g.viewer = auth.authenticate(auth.now(), g.route.permission)
+    receipt = _access_receipt(trace_id)
+    return serialization.build_response(_build_status(receipt, _select_visible_services(receipt)))
+
+
+def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
+    event = alert_trace.find_first_event(receipt, services)
+    integration = event.integration if event else receipt.integration
+    answer: dict[str, Any] = {
+        "status": alert_trace.get_status(receipt, [event] if event else []),
+        # What a router sent nowhere is no alert of anybody's (contract 4.7).
+        "alert": event.unique_id if event and integration else None,
+        "integration": {"name": integration.name} if integration else None,
+        "incident": _build_incident(event),
+        "suppressed": bool(event and event.suppressed),
+        "is_incident_created": bool(event and event.incident_created),
+    }
+    if answer["status"] == alert_trace.STATE_NAMES[WorkState.DEAD_LETTER]:
+        answer["error"] = receipt.error or (event and event.error) or "set aside"
+    return answer
+
+
+def _build_incident(event: Event | None) -> dict[str, Any] | None:
+    if event is None or event.incident is None:
+        return None
+    incident = event.incident
+    return {"incident_number": incident.incident_number, "unique_id": incident.unique_id}
+
+
+def _find_receipt(trace_id: str) -> Receipt:
+    receipt = alert_trace.find_receipt(trace_id.lower()) if access.is_uuid(trace_id.lower()) else None
+    if receipt is None:
+        raise NotFound
+    return receipt
+
+
+def _access_receipt(trace_id: str) -> Receipt:
+    """The receipt, if the viewer's teams may see it: NotFound for another account's, Forbidden within."""
+    viewer = auth.viewer()
+    receipt = _find_receipt(trace_id)
+    if receipt.account_id != viewer.account.id:
+        raise NotFound
+    if receipt.service_id is not None:
+        access.require(viewer, get_team_of_service(receipt.service_id))
+    elif (
+        not viewer.is_admin
+        and alert_trace.find_first_event(receipt, _select_visible_services(receipt)) is None
+    ):
+        raise Forbidden if receipt.router_id is not None else NotFound
+    return receipt
+
+
+def _select_visible_services(receipt: Receipt) -> Any:
+    """The services whose part in it the viewer may see; None for all. What came by a router's key, or to a
+    service or router that is gone, may belong to several teams, or to none any more."""
+    viewer = auth.viewer()
+    if receipt.service_id is not None or viewer.is_admin:
+        return None
+    return Service.select(Service.id).where(Service.team.in_(access.select_permitted_teams(viewer)))
+
+
+def get_trace(trace_id: str) -> dict[str, Any]:
+    """The road of an alert: each stage with its reason, incident, timers and deliveries."""
+    receipt = _access_receipt(trace_id)
+    return alert_trace.build_trace(receipt, _select_visible_services(receipt))

@@ -1,0 +1,1 @@
+"""Schedules, overrides, escalation policies, and who is on call."""

@@ -1,0 +1,231 @@
+"""Calendars that programs subscribe to: who is on call by a schedule, or when oneself is (contract 2.8, X35).
+
+The address is the secret: who has it sees what the person may see to whom it was given, for as long as that
+person may. It stays the same until they ask for a new key.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import peewee
+from flask import Response, request
+
+from models.lifecycle import signed_links
+from models.load.schedules import load_schedule_facts
+from models.store.base import store
+from models.store.ids import derive_uuid, new_uuid
+from models.store.prepared import in_list
+from models.tables.accounts import Account, CustomRole, User, get_display_name
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import Team
+from schedules.oncall.feed import CalendarShifts, get_overrides_since, list_calendar_shifts
+from schedules.oncall.oncall import Shift
+from web.http import access, serialization
+from web.http.auth import Viewer, now, viewer
+from web.http.errors import Forbidden
+from web.http.fields import OptionalNumber, Schema, Text
+from web.oncall import ical
+from web.oncall.ical import Calendar, Entry
+from web.pages.base import HEADERS
+
+DEFAULT_MONTHS = 3
+MAX_MONTHS = 12
+
+# How long a program may go on with what it has without asking: much less than it waits by itself.
+CACHE_S = 300
+
+
+class MonthsQuerySchema(Schema):
+    months = OptionalNumber(
+        min_value=1,
+        max_value=MAX_MONTHS,
+        metadata={"description": f"How far it looks ahead; {DEFAULT_MONTHS} unless said."},
+    )
+
+
+class CalendarQuerySchema(MonthsQuerySchema):
+    is_team_or_user = OptionalNumber(
+        metadata={"description": "1, or nothing: everybody's shifts. Any other number: one's own."}
+    )
+
+
+class CalendarAddressSchema(Schema):
+    """Where a program subscribes. Who knows the address needs no token."""
+
+    url = Text(dump_only=True)
+
+
+MONTHS_QUERY = MonthsQuerySchema()
+CALENDAR_QUERY = CalendarQuerySchema()
+ADDRESS = CalendarAddressSchema()
+
+
+def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
+    """Give the address of a schedule's calendar"""
+    team = access.access_team(viewer(), team_id)
+    schedule = access.find(Schedule.select().where(Schedule.team == team), Schedule.unique_id, schedule_id)
+    parameters = serialization.load(CALENDAR_QUERY, request.args.to_dict())
+    everybody = parameters.get("is_team_or_user") in (None, 1)
+    return _build_address(parameters, schedule=schedule.unique_id, own_only=not everybody)
+
+
+def get_own_address() -> dict[str, str]:
+    """Give the address of a calendar of one's own shifts, by all schedules"""
+    return _build_address(serialization.load(MONTHS_QUERY, request.args.to_dict()), own_only=True)
+
+
+def renew() -> None:
+    """End the addresses of all one's calendars: those that are given from now on are others"""
+    _renew(viewer().user)
+
+
+def renew_for_user(username: str) -> None:
+    """End the addresses of all of somebody's calendars, where one has leaked"""
+    user = access.access_user(viewer(), username)
+    access.require_rank(viewer(), user.role)
+    _renew(user)
+
+
+def _renew(user: User) -> None:
+    with store().write_transaction():
+        User.update(calendar_key=new_uuid()).where(User.id == user.id).execute()
+
+
+def show(token: str) -> Response:
+    """The calendar at an address; the same answer for all that is not there, or not any more."""
+    found = _find_calendar(token)
+    if found is None:
+        return Response("Not Found.\n", 404, HEADERS, "text/plain")
+    etag = found.digest()
+    if request.if_none_match.contains_weak(etag):
+        response = Response(status=304)
+    else:
+        # The text is the dear part, and HEAD need not say how long it is.
+        if request.method == "HEAD":
+            response = Response(iter([b""]), mimetype=ical.MIMETYPE)
+        else:
+            response = Response(ical.render(found, now()), mimetype=ical.MIMETYPE)
+        response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
+    response.headers.update(HEADERS)
+    response.headers["Cache-Control"] = f"private, max-age={CACHE_S}"
+    # Weak: each rendering says when it was made.
+    response.set_etag(etag, weak=True)
+    return response
+
+
+def _build_address(parameters: Mapping[str, Any], **scope: Any) -> dict[str, str]:
+    feed = signed_links.CalendarFeed.for_user(
+        _ensure_key(viewer().user), months=parameters.get("months") or DEFAULT_MONTHS, **scope
+    )
+    return {"url": serialization.build_url(f"/calendars/{signed_links.get_signer().sign_feed(feed)}.ics")}
+
+
+def _ensure_key(user: User) -> User:
+    if user.calendar_key is None:
+        with store().write_transaction():
+            # Two requests may make one at once; the first one's stays.
+            made = User.update(calendar_key=new_uuid()).where(User.id == user.id, User.calendar_key.is_null())
+            made.execute()
+            user.calendar_key = User.select(User.calendar_key).where(User.id == user.id).scalar()
+    return user
+
+
+def _find_calendar(token: str) -> Calendar | None:
+    try:
+        feed = signed_links.read_feed(token)
+    except signed_links.BadLink:
+        return None
+    user = _find_subscriber(feed)
+    if user is None:
+        return None
+    return _build_for_schedule(feed, user) if feed.schedule else _build_for_person(feed, user)
+
+
+def _find_subscriber(feed: signed_links.CalendarFeed) -> User | None:
+    """To whom the address was given, while it is good."""
+    query = User.select(User, Account, CustomRole).join(Account)
+    query = query.join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
+    user: User | None = query.where(User.id == feed.user, User.removed_at.is_null()).first()
+    return user if user is not None and feed.has_key_of(user) else None
+
+
+def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> Calendar | None:
+    schedule = _select_schedules(user).where(Schedule.unique_id == feed.schedule).first()
+    if schedule is None:
+        return None
+    try:
+        access.require(Viewer(user, user.account, "schedule_read"), schedule.team_id)
+    except Forbidden:
+        return None
+    by, own = f"the schedule {schedule.name} of the team {schedule.team.name}", get_display_name(user)
+    calendar = Calendar(schedule.name, f"Who is on call by {by}.", schedule.time_zone)
+    if feed.own_only:
+        calendar = Calendar(
+            f"{own} on call: {schedule.name}", f"When {own} is on call by {by}.", schedule.time_zone
+        )
+    return _fill(calendar, feed, user, [schedule])
+
+
+def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> Calendar:
+    """All shifts of theirs are theirs to see, since they are paged in them."""
+    overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
+    in_layers = Schedule.layers.cast("TEXT").contains(user.username)
+    schedules = _select_schedules(user).where(in_layers | Schedule.id.in_(overriding)).order_by(Schedule.id)
+    name = f"{get_display_name(user)} on call"
+    calendar = Calendar(name, f"When {get_display_name(user)} is on call.", user.time_zone)
+    return _fill(calendar, feed, user, list(schedules))
+
+
+def _select_schedules(user: User) -> Any:
+    return Schedule.select(Schedule, Team).join(Team).where(Team.account == user.account)
+
+
+def _fill(
+    calendar: Calendar, feed: signed_links.CalendarFeed, user: User, schedules: list[Schedule]
+) -> Calendar:
+    """The calendar with the shifts of these schedules."""
+    only = user.username if feed.own_only else None
+    found = list_calendar_shifts(
+        load_schedule_facts(schedules, get_overrides_since(now())), now(), feed.months, only
+    )
+    rows = {schedule.id: schedule for schedule in schedules}
+    entries = tuple(_build_entries(found, rows, _load_names(found, user)))
+    if found.truncated_at is None:
+        return replace(calendar, entries=entries)
+    warning = (
+        f"There is too much to show all of it: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
+    )
+    return replace(calendar, description=f"{calendar.description} {warning}", entries=entries)
+
+
+def _load_names(found: CalendarShifts, user: User) -> dict[str, str]:
+    """The people of these shifts by username, without those who left."""
+    usernames = {shift.username for _, shift in found.shifts}
+    people = User.select().where(
+        User.account == user.account, in_list(User.username, usernames), User.removed_at.is_null()
+    )
+    return {person.username: get_display_name(person) for person in people}
+
+
+def _build_entries(
+    found: CalendarShifts, rows: Mapping[int, Schedule], names: Mapping[str, str]
+) -> Iterable[Entry]:
+    for facts, shift in found.shifts:
+        if shift.username in names:
+            yield _build_entry(rows[facts.row], shift, names[shift.username])
+
+
+def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
+    source = shift.source
+    # Ids of layers are chosen by clients, each once within its schedule.
+    names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
+    kind = "override" if shift.is_override else "layer"
+    by = f"override: {source.name}" if shift.is_override else source.name
+    return Entry(
+        f"{derive_uuid(*names)}@tocsin",
+        shift.start,
+        shift.end,
+        f"{name} on call: {schedule.name} ({by})",
+        f"By the {kind} {source.name} of the schedule {schedule.name} of the team {schedule.team.name}.",
+    )

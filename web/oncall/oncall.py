@@ -1,0 +1,139 @@
+"""Who is on call: contract sections 2.7 and 3.14. Everything is answered in a constant number of queries, by
+the function that pages (schedules/escalation/targets.py)."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from marshmallow import fields
+
+from models.load.oncall_config import build_oncall_config
+from models.store.prepared import in_list
+from models.tables.accounts import User
+from models.tables.teams import EscalationPolicy, Team
+from schedules.escalation.targets import OnCallResolver
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.fields import Boolean, List, Number, Schema, Text, UserSchema
+
+
+class OnCallTeamSchema(Schema):
+    unique_id = Text()
+    name = Text()
+
+
+class PolicySummarySchema(Schema):
+    name = Text()
+    summary = Text()
+    description = Text()
+    unique_id = Text()
+    repeat_policy = Number()
+    move_to_next = Boolean()
+    global_ep = Boolean()
+
+
+class Serialized(fields.Nested):
+    """What is in its shape already: the same few people are named by many policies."""
+
+    def _serialize(self, *args: Any, **kwargs: Any) -> Any:
+        return args[0]
+
+
+class OnCallSchema(Schema):
+    """The first version: everybody whom a policy would tell by now, whatever the step."""
+
+    escalation_policy = fields.Nested(PolicySummarySchema)
+    team = fields.Nested(OnCallTeamSchema)
+    users = List(Serialized(UserSchema))
+
+
+class OnCallStepSchema(Schema):
+    ep_rule = Text()
+    position = Number()
+    delay = Number()
+    oncalls = List(Serialized(UserSchema))
+
+
+class OnCallPolicySchema(Schema):
+    """The second version: whom each step of a policy would tell; nobody is an empty list."""
+
+    unique_id = Text()
+    name = Text()
+    oncalls = List(fields.Nested(OnCallStepSchema))
+
+
+USER = UserSchema()
+BY_POLICY = OnCallSchema()
+BY_STEP = OnCallPolicySchema()
+
+
+def list_by_policy(team_id: str) -> list[dict[str, Any]]:
+    """List who is on call by each escalation policy of a team"""
+    team = access.access_team(viewer(), team_id)
+    return [
+        {
+            "escalation_policy": policy,
+            "team": team,
+            "users": list({user["username"]: user for users in by_step for user in users}.values()),
+        }
+        for policy, by_step in _find_on_call(team, _select_policies(team), now())
+    ]
+
+
+def list_by_step(team_id: str) -> list[dict[str, Any]]:
+    """List who is on call by each step of a team's escalation policies"""
+    team = access.access_team(viewer(), team_id)
+    return _build_steps(team, _select_policies(team))
+
+
+def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str, Any]]:
+    """Retrieve who is on call by each step of an escalation policy"""
+    team = access.access_team(viewer(), team_id)
+    return _build_steps(
+        team, [access.find(_select_policies(team), EscalationPolicy.unique_id, escalation_policy_id)]
+    )
+
+
+def get_service_on_call(team_id: str, service_id: str) -> list[dict[str, Any]]:
+    """Retrieve who is on call by each step of a service's escalation policy"""
+    service = access.access_service(viewer(), team_id, service_id)
+    return _build_steps(service.team, [service.escalation_policy] if service.escalation_policy else [])
+
+
+def _select_policies(team: Team) -> Any:
+    policies = EscalationPolicy.select().where(EscalationPolicy.team == team)
+    return policies.order_by(EscalationPolicy.creation_date, EscalationPolicy.id)
+
+
+def _build_steps(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[str, Any]]:
+    return [
+        {
+            "unique_id": policy.unique_id,
+            "name": policy.name,
+            "oncalls": [
+                {
+                    "ep_rule": rule["unique_id"],
+                    "position": rule["position"],
+                    "delay": rule["delay"],
+                    "oncalls": users,
+                }
+                for rule, users in zip(policy.rules, by_step, strict=True)
+            ],
+        }
+        for policy, by_step in _find_on_call(team, policies, now())
+    ]
+
+
+def _find_on_call(
+    team: Team, policies: Iterable[EscalationPolicy], at: datetime
+) -> list[tuple[EscalationPolicy, list[list[dict[str, Any]]]]]:
+    """Each policy with the people of its steps, in their shape, as they would be paged at this moment."""
+    rows = list(policies)
+    config = build_oncall_config(team, rows)
+    duty = OnCallResolver(config, at)
+    by_step = {
+        row: [duty.get_people(step) for step in policy.steps] for row, policy in config.policies.items()
+    }
+    found = {person.row for steps in by_step.values() for people in steps for person in people}
+    users = {user.id: USER.dump(user) for user in User.select().where(in_list(User.id, found))}
+    return [(row, [[users[person.row] for person in people] for people in by_step[row.id]]) for row in rows]

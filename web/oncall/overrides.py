@@ -1,0 +1,98 @@
+"""Overrides of a schedule, one at a time: contract sections 2.4 and 3.4."""
+
+from datetime import datetime
+from typing import Any
+
+from flask import g
+from marshmallow import fields
+
+from models.load.schedules import load_schedule_facts
+from models.tables.accounts import User
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import Team
+from schedules.oncall.shifts import EARLIEST, find_displaced
+from web.http import access, rate_limit
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.permissions import get_permissions
+from web.http.resource import Resource, lock_row
+from web.oncall.schedules import MAX_OVERRIDES, OverrideSchema
+from web.teams.teams import get_account_member
+
+
+class OverrideDetailsSchema(OverrideSchema):
+    """`overridden_details` are the spans within it in which somebody else would be on call and is not because
+    of it: by username, in seconds since 1970. At most 1,000 of each override are told, the first ones."""
+
+    overridden_details = fields.Function(lambda override: override.overridden)
+
+
+class Overrides(Resource):
+    """Who is on call instead of those whose turn it is."""
+
+    model = ScheduleOverride
+    noun = "schedule override"
+    schema = OverrideSchema()
+    response = OverrideDetailsSchema()
+    parent_field = ScheduleOverride.schedule
+    id_arg = "override_id"
+    permissions = get_permissions("schedule")
+    # For each of the two operations (interface, section Limits).
+    rate_limits = ((1, 1.0), (20, 60.0))
+    # As the schedule lists them.
+    order = ("id",)
+
+    def get_parent(self, **ids: str) -> Schedule:
+        team: Team = super().get_parent(team_id=ids["team_id"])
+        schedules = Schedule.select().where(Schedule.team == team)
+        schedule: Schedule = access.find(schedules, Schedule.unique_id, ids["schedule_id"])
+        schedule.team = team
+        rate_limit.enforce(self.rate_limits, viewer().account, g.route.name, now())
+        return schedule
+
+    def select_rows(self, parent: Schedule) -> Any:
+        overrides = ScheduleOverride.select(ScheduleOverride, User).join(User)
+        return overrides.where(ScheduleOverride.schedule == parent)
+
+    def index(self, **ids: str) -> list[ScheduleOverride]:
+        """Each with whom it displaces, which is worked out once for the schedule that they are all of."""
+        rows: list[ScheduleOverride] = super().index(**ids)
+        found = _compute_overridden(rows[0].schedule) if rows else {}
+        for row in rows:
+            row.overridden = found.get(row.unique_id, {})
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: Schedule, row: Any) -> dict[str, Any]:
+        values["user"] = get_account_member(viewer().account, values["user"], "user")
+        return values
+
+    def insert(self, parent: Schedule, values: dict[str, Any]) -> ScheduleOverride:
+        """Under the schedule's lock: whoever replaces the whole list must see this one."""
+        lock_row(parent)
+        existing_count = self.select_rows(parent).count()
+        if existing_count >= MAX_OVERRIDES:
+            reject("overrides", f"A schedule may have {MAX_OVERRIDES} of them.")
+        name = values.get("name") or f"Override-{existing_count + 1}"
+        override: ScheduleOverride = super().insert(parent, {**values, "name": name})
+        return override
+
+
+def _compute_overridden(schedule: Schedule) -> dict[str, dict[str, list[dict[str, int]]]]:
+    """By override and username, as the interface tells it."""
+    (facts,) = load_schedule_facts([schedule], EARLIEST)
+    return {
+        unique_id: {
+            username: [
+                {"start_time": _to_seconds(start), "end_time": _to_seconds(end)} for start, end in spans
+            ]
+            for username, spans in displaced.items()
+        }
+        for unique_id, displaced in find_displaced(facts).items()
+    }
+
+
+def _to_seconds(moment: datetime) -> int:
+    return int(moment.timestamp())
+
+
+OVERRIDES = Overrides()

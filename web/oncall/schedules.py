@@ -1,0 +1,306 @@
+"""Schedules: whose turn it is to be on call, layer by layer. Contract section 3.4.
+
+Layers are kept as answers show them. Layers and overrides are replaced as whole lists; what a client sends
+back as it received it stays as it was.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime, time
+from typing import Any
+
+from marshmallow import ValidationError, validates_schema
+
+from models.domain.enums import RestrictionType, TargetType
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, User
+from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.teams import EscalationPolicy, Team
+from web.http.auth import now, viewer
+from web.http.fields import (
+    LONG_TEXT,
+    Boolean,
+    Choice,
+    InputMoment,
+    List,
+    Moment,
+    Nested,
+    Number,
+    OptionalMoment,
+    OptionalNumber,
+    Reference,
+    Schema,
+    Text,
+    TimeZone,
+    Username,
+    format_moment,
+)
+from web.http.permissions import get_permissions
+from web.http.resource import Resource, attach
+from web.oncall.escalation_policies import sort_by_position
+from web.teams.teams import get_account_members
+
+# Seconds: from an hour to a year, and a week (contract 3.4).
+MIN_SHIFT_S, MAX_SHIFT_S = 3600, 31_536_000
+MAX_RESTRICTION_S = 604_800
+
+# All of them are read and written at once.
+MAX_LAYERS = 50
+MAX_OVERRIDES = 2000
+
+# The day of a restriction that names none, as daily ones need not: published answers show it there.
+NO_DAY = 7
+
+
+class ChosenId(Text):
+    """An id that a client may choose, a version 4 UUID; anything else is "", as if it had chosen none."""
+
+    _V4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        chosen = value.strip().lower() if isinstance(value, str) else ""
+        return chosen if self._V4.fullmatch(chosen) else ""
+
+
+class TimeOfDay(Text):
+    """A time by the clock on the wall, HH:MM:SS in answers; leading zeros and seconds may be left out."""
+
+    default_error_messages = {"time": "Not a time of day."}
+
+    _PARTS = re.compile("([0-9]{1,2}):([0-9]{1,2})(?::([0-9]{1,2}))?")
+
+    def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
+        parts = self._PARTS.fullmatch(super()._deserialize(value, attr, data, **kwargs))
+        if parts is None:
+            raise self.make_error("time")
+        hour, minute, second = (int(part or 0) for part in parts.groups())
+        try:
+            return time(hour, minute, second).isoformat()
+        except ValueError:
+            raise self.make_error("time") from None
+
+
+class TurnSchema(Schema):
+    """A place in a layer's rotation; somebody may have several."""
+
+    user = Username(required=True, blank=False)
+    position = OptionalNumber(min_value=0)
+    unique_id = ChosenId()
+
+
+class RestrictionSchema(Schema):
+    """When a layer counts: for `duration` seconds from a time of day on, every day or every week."""
+
+    duration = Number(min_value=1, max_value=MAX_RESTRICTION_S, required=True)
+    start_day_of_week = OptionalNumber(min_value=0, max_value=7)
+    start_time_of_day = TimeOfDay(required=True)
+    unique_id = ChosenId()
+
+
+class LayerSchema(Schema):
+    """A rotation: each of `users` in turn for `shift_length` seconds."""
+
+    shift_length = Number(min_value=MIN_SHIFT_S, max_value=MAX_SHIFT_S, required=True)
+    restrictions = List(Nested(RestrictionSchema))
+    name = Text()
+    users = List(Nested(TurnSchema))
+    rotation_start_time = InputMoment(required=True)
+    rotation_end_time = OptionalMoment()
+    unique_id = ChosenId()
+    last_edited = Moment(dump_only=True, allow_none=True)
+    restriction_type = Choice(RestrictionType)
+    is_active = Boolean()
+
+    @validates_schema
+    def _check_times(self, layer: dict[str, Any], **kwargs: Any) -> None:
+        end = layer.get("rotation_end_time")
+        if end is not None and end <= layer["rotation_start_time"]:
+            raise ValidationError("Must be after the start.", "rotation_end_time")
+        if layer.get("restriction_type") == RestrictionType.WEEKLY:
+            days = [restriction.get("start_day_of_week") for restriction in layer.get("restrictions", [])]
+            if not all(days):
+                raise ValidationError("Weekly ones need a day from 1 (Monday) to 7 (Sunday).", "restrictions")
+
+
+class OverrideSchema(Schema):
+    """One person on call from a moment until just before another, instead of whoever the layers name."""
+
+    name = Text()
+    user = Username(required=True, blank=False)
+    start_time = InputMoment(required=True)
+    end_time = InputMoment(required=True)
+    unique_id = Text(dump_only=True)
+
+    @validates_schema
+    def _check_times(self, override: dict[str, Any], **kwargs: Any) -> None:
+        if override["end_time"] <= override["start_time"]:
+            raise ValidationError("Must be after the start.", "end_time")
+
+
+class ListedOverrideSchema(OverrideSchema):
+    """An override within a schedule, which is sent back as it was received."""
+
+    unique_id = ChosenId()
+
+
+class ScheduleSchema(Schema):
+    name = Text(required=True)
+    summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
+    time_zone = TimeZone()
+    team = Reference(dump_only=True)
+    layers = List(Nested(LayerSchema), max_items=MAX_LAYERS)
+    overrides = List(Nested(ListedOverrideSchema), max_items=MAX_OVERRIDES)
+    unique_id = Text(dump_only=True)
+    connections = Number(dump_only=True)
+    shift_time_in_dst = Boolean()
+
+
+LAYER = LayerSchema()
+
+
+class Schedules(Resource):
+    """The schedules of a team. One that a policy names may be deleted: its step then finds nobody."""
+
+    model = Schedule
+    noun = "schedule"
+    schema = ScheduleSchema()
+    parent_field = Schedule.team
+    id_arg = "schedule_id"
+    permissions = get_permissions("schedule")
+
+    def fill(self, rows: list[Any]) -> list[Any]:
+        connections = _count_connections(viewer().account)
+        for row in rows:
+            row.connections = connections[row.unique_id]
+        # In the order in which they were given.
+        people = ScheduleOverride.select(ScheduleOverride, User).join(User)
+        attach(rows, "overrides", people, ScheduleOverride.schedule)
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: Schedule | None) -> dict[str, Any]:
+        if "layers" in values:
+            turns = (turn["user"] for layer in values["layers"] for turn in layer.get("users", []))
+            get_account_members(parent.account, turns, "layers")
+            values["layers"] = _build_layers(values["layers"], row.layers if row else [], now())
+        if "overrides" in values:
+            usernames = (override["user"] for override in values["overrides"])
+            people = get_account_members(parent.account, usernames, "overrides")
+            values["overrides"] = [{**each, "user": people[each["user"]]} for each in values["overrides"]]
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Schedule:
+        overrides = values.pop("overrides", [])
+        schedule: Schedule = super().insert(parent, values)
+        _replace_overrides(schedule, overrides, now())
+        return schedule
+
+    def change(self, row: Schedule, values: dict[str, Any]) -> None:
+        overrides = values.pop("overrides", None)
+        super().change(row, values)
+        if overrides is not None:
+            _replace_overrides(row, overrides, now())
+
+
+def _count_connections(account: Account) -> Counter[str]:
+    """By schedule, how many policies name it: those of any team of the account may."""
+    names_schedule = EscalationPolicy.rules.cast("TEXT").contains(f'"target_type":{TargetType.SCHEDULE:d}')
+    policies = EscalationPolicy.select(EscalationPolicy.rules).join(Team)
+    counts: Counter[str] = Counter()
+    for policy in policies.where(Team.account == account, names_schedule):
+        counts.update({target["target_id"] for rule in policy.rules for target in rule["targets"]})
+    return counts
+
+
+class IdAllocator:
+    """Ids for what stands inside a schedule: those that a client chose, each once, and new ones."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def allocate(self, new: Mapping[str, Any]) -> str:
+        chosen: str = new.get("unique_id", "")
+        found = new_uuid() if not chosen or chosen in self._taken else chosen
+        self._taken.add(found)
+        return found
+
+
+def _build_layers(new: list[dict[str, Any]], old: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
+    """The layers as they are kept; one that says what it said before is the one that it was."""
+    ids = IdAllocator()
+    before = {layer["unique_id"]: layer for layer in old}
+    layers = [_build_layer(place, layer, ids) for place, layer in enumerate(new, start=1)]
+    return [_mark_edited(layer, before.get(layer["unique_id"]), at) for layer in layers]
+
+
+def _build_layer(place: int, new: dict[str, Any], ids: IdAllocator) -> dict[str, Any]:
+    turns = sort_by_position(new.get("users", []))
+    dumped: dict[str, Any] = LAYER.dump(
+        {
+            "restriction_type": RestrictionType.NONE,
+            "is_active": True,
+            "rotation_end_time": None,
+            "last_edited": None,
+            **new,
+            "name": new.get("name") or f"Layer-{place}",
+            "unique_id": ids.allocate(new),
+            "users": [
+                {"user": turn["user"], "position": position, "unique_id": ids.allocate(turn)}
+                for position, turn in enumerate(turns, start=1)
+            ],
+            "restrictions": [
+                {
+                    **each,
+                    "start_day_of_week": NO_DAY if (day := each.get("start_day_of_week")) is None else day,
+                    "unique_id": ids.allocate(each),
+                }
+                for each in new.get("restrictions", [])
+            ],
+        }
+    )
+    return dumped
+
+
+def _mark_edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datetime) -> dict[str, Any]:
+    if before is None:
+        return layer
+    if _strip_ids(layer) == _strip_ids(before):
+        return before
+    return {**layer, "last_edited": format_moment(at)}
+
+
+def _strip_ids(layer: Any) -> Any:
+    """What a layer says, whatever the ids of its parts and when it came to say so."""
+    if isinstance(layer, list):
+        return [_strip_ids(part) for part in layer]
+    if isinstance(layer, dict):
+        return {
+            name: _strip_ids(part) for name, part in layer.items() if name not in ("unique_id", "last_edited")
+        }
+    return layer
+
+
+def _replace_overrides(schedule: Schedule, overrides: list[dict[str, Any]], at: datetime) -> None:
+    """These and no others, in this order; those known by their ids are as old as they were."""
+    existing = ScheduleOverride.select().where(ScheduleOverride.schedule == schedule)
+    since = {override.unique_id: override.creation_date for override in existing}
+    chosen = {override.get("unique_id", "") for override in overrides} - since.keys()
+    taken = ScheduleOverride.select(ScheduleOverride.unique_id).where(ScheduleOverride.unique_id.in_(chosen))
+    ids = IdAllocator(override.unique_id for override in taken)
+    rows = [
+        {
+            **override,
+            "schedule": schedule,
+            "name": override.get("name") or f"Override-{place}",
+            "unique_id": (unique_id := ids.allocate(override)),
+            "creation_date": since.get(unique_id, at),
+        }
+        for place, override in enumerate(overrides, start=1)
+    ]
+    ScheduleOverride.delete().where(ScheduleOverride.schedule == schedule).execute()
+    if rows:
+        ScheduleOverride.insert_many(rows).execute()
+
+
+SCHEDULES = Schedules()

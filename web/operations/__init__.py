@@ -1,0 +1,1 @@
+"""Health, metrics, dead letters and simulation."""

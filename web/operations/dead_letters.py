@@ -1,0 +1,135 @@
+"""What was set aside with its error (under /api/tocsin/dead-letters/): seen, taken up again, or dropped.
+
+Members do so for what is of their teams; what belongs to no service, as what a router could not read, is for
+owners and admins.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from flask import current_app
+from marshmallow import fields
+
+from models.domain.shortid import ALPHABET
+from models.reports import dead_letters
+from models.reports.dead_letters import ChangeResult, DeadLetter, Key, Scope
+from models.tables.accounts import get_display_name
+from pipeline.topology import build_segments, find_segment
+from web.http import access, paging
+from web.http.auth import viewer
+from web.http.errors import NotFound, reject
+from web.http.fields import Moment, Number, Schema, Text
+from web.http.permissions import ADMIN
+from workers import queue
+
+log = structlog.get_logger()
+
+_SHORT = re.compile(f"[{ALPHABET}]{{22}}")
+
+
+class OwnerSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(dump_only=True)
+
+
+class PipelineStepSchema(Schema):
+    stage = Text(dump_only=True)
+    reason = Text(dump_only=True)
+
+
+class DeadLetterSchema(Schema):
+    """`id` is the trace_id of a whole body, the unique_id of a single alert; `position` and `message` are an
+    alert's only. What was deleted since is null. `body_bytes` is how long the body is that it came in."""
+
+    id = Text(dump_only=True)
+    trace_id = Text(dump_only=True)
+    position = Number(allow_none=True, dump_only=True)
+    accepted_at = Moment(dump_only=True)
+    error = Text(dump_only=True)
+    source = Text(dump_only=True)
+    service = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
+    integration = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
+    router = fields.Nested(OwnerSchema, allow_none=True, dump_only=True)
+    message = Text(allow_none=True, dump_only=True)
+    stages = fields.List(fields.Nested(PipelineStepSchema), dump_only=True)
+    body_bytes = Number(attribute="size", dump_only=True)
+    alerts = Number(dump_only=True)
+
+
+class DeadLetterPageSchema(paging.PageSchema):
+    results = fields.List(fields.Nested(DeadLetterSchema), dump_only=True)
+
+
+class ReplayedSchema(Schema):
+    message = Text(dump_only=True)
+    trace_id = Text(dump_only=True)
+
+
+DEAD_LETTER = DeadLetterSchema()
+PAGE = DeadLetterPageSchema()
+REPLAYED = ReplayedSchema()
+
+
+def index() -> dict[str, Any]:
+    """List what was set aside, newest first, page by page."""
+    who = viewer()
+    scope = Scope(who.account.id, teams=None if who.is_admin else access.select_permitted_teams(who))
+    total = dead_letters.select_keys(scope).count()
+    return paging.build_page(
+        dead_letters.select_keys(scope, newest_first=True),
+        paging.read_page(),
+        lambda rows: dead_letters.load_all([Key(*row) for row in rows]),
+        count=total,
+    )
+
+
+def retrieve(dead_letter_id: str) -> DeadLetter:
+    """Retrieve one thing that was set aside."""
+    return _access(dead_letter_id)
+
+
+def replay(dead_letter_id: str) -> dict[str, str]:
+    """Take up again what was set aside, as if it had just come in."""
+    found = _access(dead_letter_id)
+    changed = dead_letters.replay([found.key], get_display_name(viewer().user))
+    if changed.ownerless:
+        reject("id", "What it came in by was deleted: it can only be dropped.")
+    _require_changed(changed)
+    _enqueue(changed, current_app.config["SETTINGS"].pipeline_queues)
+    log.info("taken up again", ids=changed.ids)
+    return {"message": "It is taken up again.", "trace_id": found.trace_id}
+
+
+def destroy(dead_letter_id: str) -> None:
+    """Drop what was set aside: nobody will work on it any more."""
+    changed = dead_letters.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
+    _require_changed(changed)
+    log.info("dropped", ids=changed.ids)
+
+
+def _access(dead_letter_id: str) -> DeadLetter:
+    """The one with this id: NotFound for another account's, Forbidden within."""
+    identity = dead_letter_id if _SHORT.fullmatch(dead_letter_id) else dead_letter_id.lower()
+    found = dead_letters.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
+    if found is None or found.account != viewer().account.id:
+        raise NotFound
+    if found.team is None:
+        access.access_account(viewer(), ADMIN)
+    else:
+        access.require(viewer(), found.team)
+    return found
+
+
+def _require_changed(changed: ChangeResult) -> None:
+    if not changed.ids:
+        reject("id", "Somebody else took it up, or dropped it, in the meantime.")
+
+
+def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
+    queues = build_segments(splits)
+    for service, stage in changed.lanes:
+        queue.enqueue_lane(service, find_segment(queues, stage).name if stage else queues[0].name)
+    for router in changed.routers:
+        queue.enqueue_router(router)

@@ -1,0 +1,158 @@
+"""The page behind a message's link: one incident, for the person it was sent to, without a login.
+
+GET shows and never changes anything, since mail scanners follow links; POST acts, as that person "by
+link", and then shows. Works without JavaScript and loads nothing from anywhere.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import peewee
+from flask import Response, current_app, make_response, redirect, request
+
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, AlertType, IncidentStatus, Urgency
+from models.lifecycle import signed_links
+from models.load.lane import lock_incident
+from models.store.base import store
+from models.tables.accounts import User, get_display_name
+from models.tables.events import Event
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.write.apply import apply
+from pipeline import incidents
+from pipeline.messages import format_time
+from pipeline.sources.cleaning import clean_url
+from web.http.auth import now
+from web.pages.base import HEADERS, render_page
+from workers import queue
+
+# A phone shows so much; the whole story is in the interface.
+MAX_ALERTS = 10
+MAX_URLS = 3
+MAX_LOG_ENTRIES = 50
+
+# What a button says -> the state it leads to, and the states in which it stands on the page.
+BUTTONS = {
+    "acknowledge": (IncidentStatus.ACKNOWLEDGED, {IncidentStatus.TRIGGERED}),
+    "resolve": (IncidentStatus.RESOLVED, {IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLink:
+    """A link that works: whose it is, and what it shows."""
+
+    user: User
+    incident: Incident
+
+    def moment(self, at: datetime) -> str:
+        return format_time(at, self.user.time_zone)
+
+
+def show(token: str) -> Response:
+    """Show the incident behind a link."""
+    found = _open_link(token)
+    return found if isinstance(found, Response) else _render_incident(found)
+
+
+def act(token: str) -> Response:
+    """Acknowledge or resolve the incident behind a link; nothing when it has moved on meanwhile."""
+    found = _open_link(token)
+    if isinstance(found, Response):
+        return found
+    button = BUTTONS.get(request.form.get("act", ""))
+    if button is not None:
+        _change_status(found, *button)
+    # A reload of what follows shows again, and does not act again.
+    prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
+    response: Any = redirect(f"{prefix}{request.path}", 303)
+    response.headers.update(HEADERS)
+    return make_response(response)
+
+
+def _open_link(token: str) -> OpenedLink | Response:
+    """What the link is for, or the page that says why it is no more."""
+    try:
+        link = signed_links.read(token, now())
+    except signed_links.ExpiredLink:
+        return render_page("gone.html", 410, expired=True)
+    except signed_links.BadLink:
+        return render_page("gone.html", 404, expired=False)
+    query = (
+        Notification.select(Notification, Incident, User, Service)
+        .join(Incident)
+        .join(Service, peewee.JOIN.LEFT_OUTER)
+        .switch(Notification)
+        .join(User)
+        .where(
+            Notification.id == link.notification,
+            Notification.incident == link.incident,
+            Notification.user == link.user,
+        )
+    )
+    notification = query.first()
+    if notification is None or notification.user.removed_at is not None:
+        return render_page("gone.html", 404, expired=False)
+    return OpenedLink(notification.user, notification.incident)
+
+
+def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[IncidentStatus]) -> None:
+    actor = Actor(ActorKind.LINK, f"{get_display_name(opened.user)} by link", user=opened.user.id)
+    with store().write_transaction():
+        found = lock_incident(opened.incident.id)
+        if found is None or found.incident.status not in allowed:
+            return
+        reason = f"asked for by {actor.name}"
+        effects = incidents.change_status(
+            found.incident, to, found.service, found.config, actor, now(), reason, found.children
+        )
+        written = apply(ChangeSet(effects=list(effects)))
+    queue.enqueue_deliveries(written.channels)
+
+
+def _render_incident(opened: OpenedLink) -> Response:
+    incident = opened.incident
+    status = IncidentStatus(incident.status)
+    assignee = User.get_or_none(User.id == incident.assigned_to_id)
+    return render_page(
+        "incident.html",
+        200,
+        incident=incident,
+        service=incident.service.name if incident.service else None,
+        status=status.name.lower(),
+        urgency=Urgency(incident.urgency).name.lower(),
+        since=opened.moment(incident.creation_date),
+        assignee=get_display_name(assignee) if assignee else None,
+        reader=get_display_name(opened.user),
+        buttons=[word for word, (_, states) in BUTTONS.items() if status in states],
+        alerts=[_build_alert(opened, row) for row in _list_alerts(incident)],
+        log=[_build_entry(opened, row) for row in _list_log(incident)],
+    )
+
+
+def _list_alerts(incident: Incident) -> Any:
+    return Event.select().where(Event.incident == incident).order_by(Event.id.desc()).limit(MAX_ALERTS)
+
+
+def _build_alert(opened: OpenedLink, event: Event) -> dict[str, Any]:
+    urls = [clean_url(str(url.get("link_url", ""))) for url in event.alert.get("urls") or ()]
+    return {
+        "message": event.message,
+        "summary": event.summary,
+        "level": AlertType(event.alert_type).name.lower(),
+        "at": opened.moment(event.creation_date),
+        "urls": [url for url in urls if url][:MAX_URLS],
+    }
+
+
+def _list_log(incident: Incident) -> Any:
+    query = IncidentLog.select().where(IncidentLog.incident == incident)
+    return query.order_by(IncidentLog.id.desc()).limit(MAX_LOG_ENTRIES)
+
+
+def _build_entry(opened: OpenedLink, row: IncidentLog) -> dict[str, str]:
+    return {"at": opened.moment(row.at), "what": row.what, "reason": row.reason}

@@ -1,0 +1,71 @@
+"""The page behind an invitation: for who was invited, without a login.
+
+GET shows and never changes anything, since mail scanners follow links; POST joins, once, and shows the token
+that the person speaks with from now on. Works without JavaScript and loads nothing from anywhere.
+"""
+
+from flask import Response
+
+from models.lifecycle import provisioning, signed_links
+from models.store.base import store
+from models.tables.accounts import Account, User, get_display_name
+from models.tables.teams import Team, TeamMember
+from web.http import openapi, serialization
+from web.http.auth import now
+from web.pages.base import render_page
+
+# What the page says of a link that leads nowhere -> its status.
+ERROR_STATUSES = {"unknown": 404, "expired": 410, "used": 410}
+
+
+def show(token: str) -> Response:
+    """Show to what a link invites."""
+    found = _find_invited(token)
+    return found if isinstance(found, Response) else _render("invited", 200, found)
+
+
+def join(token: str) -> Response:
+    """Join the account, and get a token of one's own; nothing for a link that was used."""
+    found = _find_invited(token)
+    if isinstance(found, Response):
+        return found
+    with store().write_transaction():
+        joined = User.update(is_verified=True).where(
+            User.id == found.id, ~User.is_verified, User.email == found.email, User.removed_at.is_null()
+        )
+        if not joined.execute():
+            return _render_error("used")
+        made = provisioning.issue_token(found, "joined", now())
+    addresses = {
+        "profile": serialization.build_url("/api/user/profile/"),
+        "docs": serialization.build_url(f"{openapi.DOCS}/"),
+    }
+    return _render("joined", 200, found, token=made, **addresses)
+
+
+def _find_invited(token: str) -> User | Response:
+    """Whom the link invites, or the page that says why it does no more."""
+    try:
+        invitation = signed_links.read_invitation(token, now())
+    except signed_links.ExpiredLink:
+        return _render_error("expired")
+    except signed_links.BadLink:
+        return _render_error("unknown")
+    query = User.select(User, Account).join(Account).where(User.id == invitation.user)
+    user: User | None = query.where(User.removed_at.is_null()).first()
+    if user is None or signed_links.Invitation.for_user(user) != invitation:
+        return _render_error("unknown")
+    return _render_error("used") if user.is_verified else user
+
+
+def _render_error(state: str) -> Response:
+    return render_page("join.html", ERROR_STATUSES[state], state=state)
+
+
+def _render(state: str, code: int, user: User, **values: str) -> Response:
+    teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
+    names = [team.name for team in teams]
+    return render_page(
+        "join.html", code, state=state, user=user, name=get_display_name(user), account=user.account.name,
+        teams=names, **values,
+    )  # fmt: skip

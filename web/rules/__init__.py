@@ -1,0 +1,1 @@
+"""Global routers and alert rules."""

@@ -1,0 +1,152 @@
+"""The alert rules of an integration: contract sections 3.10 and 4.2."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from marshmallow import ValidationError, pre_load, validates_schema
+
+from models.domain.enums import AlertConditionType, RuleType
+from models.store.ids import new_uuid
+from models.tables.rules import AlertRule
+from models.tables.services import Integration
+from models.tables.teams import Team
+from pipeline.rules import paths, rulesets
+from pipeline.rules.conditions import BadRule, CompiledCondition, compile_rule, patterns
+from pipeline.rules.conditions.literals import ALERT_TYPES, build_code_reader
+from web.http import access
+from web.http.auth import viewer
+from web.http.errors import reject
+from web.http.fields import (
+    LONG_TEXT,
+    Boolean,
+    Choice,
+    List,
+    Nested,
+    OptionalNumber,
+    RuleJson,
+    Schema,
+    Text,
+    TextOrNumber,
+)
+from web.http.permissions import get_permissions
+from web.http.resource import OrderedResource
+from web.rules import rule_actions
+from web.rules.rule_actions import ActionSchema
+
+MAX_RULES = 1_000
+MAX_CONDITIONS = 100
+# Of a rule. With all its rules, an integration then names no more than one statement can look up.
+MAX_ACTIONS = 30
+
+
+class ConditionSchema(Schema):
+    """Alert type: `pattern` names it. Payload: `pattern` is searched for in what is at `alert_field`."""
+
+    unique_id = Text(dump_only=True)
+    alert_condition_type = Choice(AlertConditionType, required=True)
+    alert_field = Text(limit=paths.MAX_PATH_LENGTH)
+    pattern = TextOrNumber(limit=patterns.MAX_PATTERN_LENGTH)
+    position = OptionalNumber(min_value=0)
+
+    @validates_schema
+    def _check_fields(self, data: dict[str, Any], **kwargs: Any) -> None:
+        for field, check in _CONDITIONS[AlertConditionType(data["alert_condition_type"])].items():
+            try:
+                check(data.get(field, ""))
+            except ValueError as error:
+                raise ValidationError(str(error), field) from None
+
+
+def _check_path(text: str) -> None:
+    if not text.strip():
+        raise ValueError("Say where in the payload to look.")
+    paths.parse(text)
+
+
+# What the fields of each kind of condition must be.
+_CONDITIONS: dict[AlertConditionType, dict[str, Callable[[str], Any]]] = {
+    AlertConditionType.ALERT_TYPE: {"pattern": build_code_reader(ALERT_TYPES)},
+    AlertConditionType.PAYLOAD: {"alert_field": _check_path, "pattern": patterns.compile_pattern},
+}
+
+
+class AlertRuleSchema(Schema):
+    unique_id = Text(dump_only=True)
+    rule_type = Choice(RuleType)
+    description = Text(limit=LONG_TEXT)
+    stop = Boolean()
+    position = OptionalNumber(min_value=0)
+    conditions = List(Nested(ConditionSchema), max_items=MAX_CONDITIONS)
+    actions = List(Nested(ActionSchema), max_items=MAX_ACTIONS)
+    rule_json = RuleJson()
+    is_enabled = Boolean()
+
+    @pre_load
+    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, dict) and "ruleType" in data and "rule_type" not in data:
+            return {**data, "rule_type": data["ruleType"]}
+        return data
+
+
+class AlertRules(OrderedResource):
+    """What an integration does to its alerts, in order; several rules may stand at one position."""
+
+    model = AlertRule
+    noun = "alert rule"
+    schema = AlertRuleSchema()
+    parent_field = AlertRule.integration
+    id_arg = "transformers_id"
+    permissions = get_permissions("integration")
+    max_rows = MAX_RULES
+
+    def get_parent(self, **ids: str) -> Integration:
+        return access.access_integration(viewer(), **ids)
+
+    def fill(self, rows: list[AlertRule]) -> list[AlertRule]:
+        actions = [action for row in rows for action in row.actions]
+        names = rule_actions.load_names(rows[0].integration.service.team, actions) if actions else {}
+        for row in rows:
+            row.actions = [rule_actions.show_action(action, names) for action in row.actions]
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: Integration, row: Any) -> dict[str, Any]:
+        values = check_rule(super().check_values(values, parent, row), parent.service.team)
+        if values.keys() & set(_CONDITION_FIELDS):
+            current = row or AlertRule()
+            compile_conditions(*(values.get(name, getattr(current, name)) for name in _CONDITION_FIELDS))
+        return values
+
+
+_CONDITION_FIELDS = ("rule_json", "rule_type", "conditions")
+
+
+def check_rule(values: dict[str, Any], team: Team | None) -> dict[str, Any]:
+    """A rule's conditions and actions as they are kept. BadRequest for what this team may not refer to."""
+    if "conditions" in values:
+        values["conditions"] = [_build_condition(*item) for item in enumerate(values["conditions"], start=1)]
+    if "actions" in values:
+        values["actions"] = rule_actions.build_actions(values["actions"], team)
+    return values
+
+
+def compile_conditions(
+    rule_json: str, rule_type: int, conditions: Sequence[Mapping[str, Any]]
+) -> CompiledCondition:
+    """Both kinds of conditions together, or BadRequest if they cannot be evaluated."""
+    try:
+        return compile_rule(rule_json, rulesets.build_conditions_json(RuleType(rule_type), conditions))
+    except BadRule as error:
+        reject(error.field, error.problem)
+
+
+def _build_condition(place: int, new: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "unique_id": new_uuid(),
+        "alert_condition_type": new["alert_condition_type"],
+        "alert_field": new.get("alert_field", ""),
+        "pattern": new.get("pattern", ""),
+        "position": place if new.get("position") is None else new["position"],
+    }
+
+
+ALERT_RULES = AlertRules()

@@ -1,0 +1,255 @@
+"""Trying a draft of an alert rule on a pasted payload or on an alert of the past: nothing is written."""
+
+import time
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import peewee
+from marshmallow import fields, validate
+
+from models.domain.applications import APPLICATIONS
+from models.domain.enums import RuleType, Urgency
+from models.domain.facts import AlertRuleFacts, IntegrationFacts, LaneFacts, OnCallConfig, ServiceFacts
+from models.load.lane import load_lane
+from models.store.ids import new_uuid
+from models.tables.events import Event, Receipt
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from pipeline.alert import Alert, ParsedAlert
+from pipeline.router import parse_for_source
+from pipeline.rules import actions, requested_options
+from pipeline.rules.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
+from pipeline.rules.rulesets import RuleSet, format_value
+from pipeline.sources import SOURCES, generic
+from pipeline.sources.body import BadBody
+from pipeline.stages.normalize import build_alert
+from web.http import access, serialization
+from web.http.auth import now, viewer
+from web.http.errors import BadRequest, NotFound, reject
+from web.http.fields import (
+    Boolean,
+    Choice,
+    List,
+    Nested,
+    Number,
+    QueryMoment,
+    Reference,
+    RuleJson,
+    Schema,
+    Text,
+)
+from web.rules import alert_rules
+from web.rules.rule_actions import ActionSchema
+
+# A condition is looked at in so many steps, or for so long, whichever is less.
+MAX_STEPS = 200
+MAX_TRACE_S = 1.0
+# A step that reads everything shows so many of its values.
+MAX_VALUES = 50
+
+
+# Nothing said is no error.
+SOURCE = validate.OneOf([*SOURCES, ""], error=f"Must be one of: {', '.join(SOURCES)}.")
+
+
+class DryRunSchema(Schema):
+    """A draft, and what to try it on: either `payload`, which is read as a body for `source` (generic
+    unless it is said), or `alert`, an alert of the past as it came in. The draft may refer to what the team
+    of `integration` has, which is the alert's own unless it is said. `at` is when the alert is taken to
+    come, now if that is not said; `seconds_since_last` how long ago the last similar incident was over."""
+
+    rule_json = RuleJson()
+    rule_type = Choice(RuleType)
+    conditions = List(Nested(alert_rules.ConditionSchema), max_items=alert_rules.MAX_CONDITIONS)
+    actions = List(Nested(ActionSchema), max_items=alert_rules.MAX_ACTIONS)
+    payload = fields.Dict(allow_none=True)
+    source = Text(limit=64, validate=SOURCE)
+    alert = Text(limit=64)
+    integration = Reference()
+    at = QueryMoment()
+    seconds_since_last = fields.Float(
+        allow_none=True, allow_nan=False, validate=validate.Range(min=0, max=1e10)
+    )
+
+
+class ConditionStepSchema(Schema):
+    depth = Number(dump_only=True)
+    logic = Text(dump_only=True)
+    matches = Boolean(dump_only=True)
+    note = Text(dump_only=True, allow_none=True)
+    read = fields.Dict(dump_only=True)
+
+
+class ActionResultSchema(Schema):
+    action_type = Number(dump_only=True)
+    before = Text(dump_only=True, allow_none=True, data_key="from")
+    to = Text(dump_only=True, allow_none=True)
+    note = Text(dump_only=True, allow_none=True)
+
+
+class DryRunResultSchema(Schema):
+    """`logic` is the condition as JSON Logic; `read` are the values that it looked at, null for what the
+    alert does not have. `trace` has a step for each part of the condition; `actions` are what a match would
+    change."""
+
+    matches = Boolean(dump_only=True)
+    note = Text(dump_only=True, allow_none=True)
+    read = fields.Dict(dump_only=True)
+    logic = Text(dump_only=True)
+    trace = List(fields.Nested(ConditionStepSchema), dump_only=True)
+    trace_is_truncated = Boolean(dump_only=True)
+    actions = List(fields.Nested(ActionResultSchema), dump_only=True)
+
+
+DRY_RUN = DryRunSchema()
+DRY_RUN_RESULT = DryRunResultSchema()
+
+
+def run() -> dict[str, Any]:
+    """Try a draft of an alert rule on a payload or an alert; nothing is written and nobody is told."""
+    draft = serialization.read_body()
+    if bool(draft.get("alert")) == (draft.get("payload") is not None):
+        reject("payload", "Give either a payload or an alert.")
+    event = _find_event(draft["alert"]) if draft.get("alert") else None
+    integration_id = draft.get("integration")
+    integration = (
+        _find_integration(integration_id) if integration_id else event.integration if event else None
+    )
+    rule = _build_rule(draft, integration)
+    condition = alert_rules.compile_conditions(rule.rule_json, rule.rule_type, rule.conditions)
+    facts = load_lane(integration.service, draft.get("at"), rule) if integration else NO_INTEGRATION
+    at, since = draft.get("at") or now(), draft.get("seconds_since_last")
+    alert = _build_alert(draft, event, integration, at)
+    alert, _ = requested_options.apply_requested(alert, facts.references)
+    subject = build_subject(alert, actions.get_urgency(alert, facts), at, since)
+    verdict = evaluate(condition, subject)
+    steps, is_truncated = _trace_condition(condition, subject)
+    return {
+        **_show(verdict),
+        "logic": msgspec.json.encode(condition.logic).decode(),
+        "trace": steps,
+        "trace_is_truncated": is_truncated,
+        "actions": _apply_actions(rule, alert, facts, at, since) if verdict.matches else [],
+    }
+
+
+def _find_event(unique_id: str) -> Event:
+    """An alert that the viewer may see; what belongs to no service is for owners and admins."""
+    joined = Event.select(Event, Receipt, Integration, Service, Team).join(Receipt)
+    joined = joined.join_from(Event, Integration, peewee.JOIN.LEFT_OUTER)
+    joined = joined.join(Service, peewee.JOIN.LEFT_OUTER).join(Team, peewee.JOIN.LEFT_OUTER)
+    event: Event | None = joined.where(
+        Receipt.account == viewer().account, Event.unique_id == unique_id
+    ).first()
+    if event is None:
+        raise NotFound
+    if event.integration is not None:
+        access.require(viewer(), event.integration.service.team_id)
+    elif not viewer().is_admin:
+        raise NotFound
+    return event
+
+
+def _find_integration(unique_id: str) -> Integration:
+    joined = Integration.select(Integration, Service, Team).join(Service).join(Team)
+    found: Integration = access.find(
+        joined.where(Team.account == viewer().account), Integration.unique_id, unique_id
+    )
+    access.require(viewer(), found.service.team_id)
+    return found
+
+
+def _build_rule(draft: dict[str, Any], integration: Integration | None) -> AlertRuleFacts:
+    team = integration.service.team if integration else None
+    rule = alert_rules.check_rule({"conditions": [], "actions": [], **draft}, team)
+    return AlertRuleFacts(
+        unique_id="",
+        rule_json=rule.get("rule_json", ""),
+        rule_type=RuleType(rule.get("rule_type", RuleType.ALL)),
+        conditions=tuple(rule["conditions"]),
+        actions=tuple(rule["actions"]),
+    )
+
+
+# Stands for the place of an alert that comes to no integration.
+NO_INTEGRATION = LaneFacts(
+    ServiceFacts(row=0, unique_id="", name="", account=0, team=0),
+    {0: IntegrationFacts(0, "", "", 0, Urgency.HIGH)},
+    OnCallConfig(),
+)
+
+
+def _build_alert(
+    draft: dict[str, Any], event: Event | None, integration: Integration | None, at: datetime
+) -> Alert:
+    row = integration.id if integration else 0
+    if event is None:
+        return build_alert(new_uuid(), 0, 0, row, at, _parse_payload(draft))
+    receipt = event.receipt
+    return build_alert(receipt.trace_id, receipt.id, event.position, row, at, _parse_original(event))
+
+
+def _parse_payload(draft: dict[str, Any]) -> ParsedAlert:
+    """The first alert of what was pasted; a generic one may lack what an alert must have."""
+    source = draft.get("source") or generic.EXTENSION
+    try:
+        body = msgspec.json.encode(draft["payload"])
+    except RecursionError:
+        reject("payload", "is nested too deeply")
+    try:
+        return generic.parse_any(body) if source == generic.EXTENSION else SOURCES[source].parse(body)[0]
+    except BadBody as error:
+        raise BadRequest({_prefix(name): problem for name, problem in error.errors.items()}) from None
+
+
+def _prefix(name: str) -> str:
+    return "payload" if name == "body" else f"payload.{name}"
+
+
+def _parse_original(event: Event) -> ParsedAlert:
+    """An alert before any rule changed it: read again from the body that it came in."""
+    receipt, body = event.receipt, bytes(event.receipt.body)
+    try:
+        if receipt.router_id and receipt.source == generic.EXTENSION and event.integration:
+            target = APPLICATIONS[event.integration.application].extension
+            return parse_for_source(target, body)[event.position]
+        return SOURCES[receipt.source].parse(body)[event.position]
+    except (BadBody, KeyError, IndexError):
+        return generic.parse_any(body)
+
+
+def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[list[dict[str, Any]], bool]:
+    """The steps of a condition, and whether there are more than there was time for."""
+    steps: list[dict[str, Any]] = []
+    until = time.thread_time() + MAX_TRACE_S
+    for step in trace(condition, subject):
+        if len(steps) == MAX_STEPS or time.thread_time() > until:
+            return steps, True
+        steps.append({"depth": step.depth, "logic": step.logic, **_show(step.verdict)})
+    return steps, False
+
+
+def _show(verdict: Verdict) -> dict[str, Any]:
+    read = list(verdict.read.items())[:MAX_VALUES]
+    return {
+        "matches": verdict.matches,
+        "note": verdict.note,
+        "read": {name: format_value(name, value) for name, value in read},
+    }
+
+
+def _apply_actions(
+    rule: AlertRuleFacts, alert: Alert, facts: LaneFacts, at: datetime, since: float | None
+) -> list[dict[str, Any]]:
+    """What each action would change, one upon the other."""
+    (record,) = RuleSet([rule]).apply(alert, facts, at, lambda _: since).records
+    return [
+        {
+            "action_type": action["action_type"],
+            "before": done.get("from"),
+            "to": done.get("to"),
+            "note": done.get("note"),
+        }
+        for action, done in zip(rule.actions, record["actions"], strict=True)
+    ]

@@ -1,0 +1,219 @@
+"""Global routers, and the rules by which they send alerts on: contract sections 3.10 and 4.7.
+
+They are the account's: only its owner and admins see them.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from marshmallow import fields, pre_load
+
+from models.domain.enums import IntegrationType, RouterAction
+from models.store.ids import new_uuid
+from models.tables.accounts import Account
+from models.tables.routers import GlobalRouter, RouterRule
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from web.http import access, serialization
+from web.http.auth import viewer
+from web.http.errors import reject
+from web.http.fields import (
+    LONG_TEXT,
+    Boolean,
+    Choice,
+    List,
+    Moment,
+    Nested,
+    Number,
+    Reference,
+    RuleJson,
+    Schema,
+    Text,
+)
+from web.http.permissions import ADMIN, ReadWrite
+from web.http.resource import OrderedResource, Resource, config_transaction, lock_row
+
+MAX_RULES = 1_000
+# Of a rule. With all its rules, a router then names no more than one statement can look up.
+MAX_ACTIONS = 25
+
+
+class RouterSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text()
+    description = Text(limit=LONG_TEXT)
+    account = Reference(dump_only=True)
+    is_enabled = Boolean()
+    integration_key = Text(dump_only=True)
+    created_at = Moment(attribute="creation_date", dump_only=True)
+    account_identifier = Text(attribute="account.account_identifier", dump_only=True)
+
+
+class Routers(Resource):
+    """The doors of an account: each has a key, and rules that say where its alerts go."""
+
+    model = GlobalRouter
+    noun = "global router"
+    schema = RouterSchema()
+    parent_field = GlobalRouter.account
+    id_arg = "router_id"
+    permissions = ReadWrite(ADMIN, ADMIN)
+    defaults = {"name": ""}
+
+    def get_parent(self, **ids: str) -> Account:
+        return access.access_account(viewer())
+
+    def insert(self, parent: Account, values: dict[str, Any]) -> GlobalRouter:
+        router: GlobalRouter = super().insert(parent, {"integration_key": new_uuid(), **values})
+        return router
+
+
+ROUTERS = Routers()
+
+
+class TargetNameSchema(Schema):
+    name = Text(dump_only=True)
+    unique_id = Text(dump_only=True)
+
+
+class RouterActionSchema(Schema):
+    """What a rule does. The integration may be named by its id or its key, or as answers name it."""
+
+    unique_id = Text(dump_only=True)
+    action_type = Choice(RouterAction, required=True)
+    integration = Reference(load_only=True)
+    service = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
+    team = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
+    integration_obj = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
+
+    @pre_load
+    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, dict) and not data.get("integration"):
+            return {**data, "integration": data.get("integration_obj")}
+        return data
+
+
+class RouterRuleSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text()
+    position = Number(dump_only=True)
+    rule_json = RuleJson()
+    actions = List(Nested(RouterActionSchema), max_items=MAX_ACTIONS)
+    router = Reference(dump_only=True)
+
+
+class RouterRules(OrderedResource):
+    """The rules of a router; their positions are always 1 to their number."""
+
+    model = RouterRule
+    noun = "global router rule"
+    schema = RouterRuleSchema()
+    parent_field = RouterRule.router
+    id_arg = "ruleset_id"
+    permissions = ReadWrite(ADMIN, ADMIN)
+    defaults = {"name": ""}
+    max_rows = MAX_RULES
+
+    def get_parent(self, **ids: str) -> GlobalRouter:
+        router: GlobalRouter = ROUTERS.find_row(**ids)[1]
+        return router
+
+    def fill(self, rows: list[RouterRule]) -> list[RouterRule]:
+        target_ids = {action["integration"] for row in rows for action in row.actions} - {None}
+        found = _select_integrations(Integration.unique_id.in_(list(target_ids))) if target_ids else ()
+        targets = {target.unique_id: target for target in found}
+        for row in rows:
+            row.actions = [_show(action, targets) for action in row.actions]
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: GlobalRouter, row: Any) -> dict[str, Any]:
+        if "actions" in values:
+            values["actions"] = _build_actions(values["actions"])
+        return values
+
+    def remove(self, row: RouterRule) -> None:
+        """Those behind it move up."""
+        lock_row(row.router)
+        rule = lock_row(row)
+        super().remove(rule)
+        following = RouterRule.update(position=RouterRule.position - 1)
+        following.where(RouterRule.router == rule.router_id, RouterRule.position > rule.position).execute()
+
+
+class MoveSchema(Schema):
+    """A place beyond the end is the last one."""
+
+    rule = Reference(required=True, blank=False)
+    position = Number(required=True, min_value=1)
+
+
+def move(router_id: str) -> list[RouterRule]:
+    """Move a rule to another position; the rules between move over."""
+    router = RULES.get_parent(router_id=router_id)
+    values = serialization.read_body()
+    with config_transaction():
+        lock_row(router)
+        _move(router, values["rule"], values["position"])
+    return RULES.index(router_id=router_id)
+
+
+def _move(router: GlobalRouter, unique_id: str, position: int) -> None:
+    rules = RULES.select_rows(router)
+    moved = rules.where(RouterRule.unique_id == unique_id).first()
+    if moved is None:
+        reject("rule", "The router has no such rule.")
+    old, new = moved.position, min(position, rules.count())
+    step = 1 if new < old else -1
+    between = RouterRule.position.between(min(old, new), max(old, new))
+    RouterRule.update(position=RouterRule.position + step).where(
+        RouterRule.router == router, between
+    ).execute()
+    RouterRule.update(position=new).where(RouterRule.id == moved.id).execute()
+
+
+def _select_integrations(condition: Any) -> Iterable[Integration]:
+    """Those of this account's integrations, with their services and teams."""
+    found = Integration.select(Integration, Service, Team).join(Service).join(Team)
+    integrations: Iterable[Integration] = found.where(Team.account == viewer().account, condition)
+    return integrations
+
+
+def _build_actions(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The actions as they are kept: with ids of their own, targets by unique_id."""
+    target_refs = [action["integration"] for action in new if action.get("integration")]
+    is_target = Integration.unique_id.in_(target_refs) | Integration.integration_key.in_(target_refs)
+    takes_alerts = Integration.integration_type == IntegrationType.ALERT
+    targets: dict[str, str] = {}
+    for target in _select_integrations(is_target & takes_alerts) if target_refs else ():
+        targets |= {target.integration_key: target.unique_id, target.unique_id: target.unique_id}
+    return [
+        {
+            "unique_id": new_uuid(),
+            "action_type": action["action_type"],
+            "integration": _get_target(place, action, targets),
+        }
+        for place, action in enumerate(new)
+    ]
+
+
+def _get_target(place: int, action: dict[str, Any], targets: Mapping[str, str]) -> str | None:
+    if action["action_type"] != RouterAction.ROUTE:
+        return None
+    if action.get("integration") not in targets:
+        reject(f"actions.{place}.integration", "The account has no such integration for alerts.")
+    return targets[action["integration"]]
+
+
+def _show(action: dict[str, Any], targets: Mapping[str, Integration]) -> dict[str, Any]:
+    """An action as answers show it; what was deleted since is null."""
+    target = targets.get(action["integration"] or "")
+    return {
+        **action,
+        "integration_obj": target,
+        "service": target and target.service,
+        "team": target and target.service.team,
+    }
+
+
+RULES = RouterRules()
+MOVE = MoveSchema()

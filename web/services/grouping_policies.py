@@ -1,0 +1,75 @@
+"""By what a service puts alerts into one incident: contract sections 3.12 and 4.3."""
+
+from typing import Any
+
+from marshmallow import ValidationError, validate
+
+from models.tables.rules import AlertGroupingPolicy
+from models.tables.services import Service
+from pipeline.rules import paths
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import Boolean, List, Moment, Nested, Number, Reference, Schema, Text
+from web.http.permissions import get_permissions
+from web.http.resource import LimitedResource
+
+# What an incident has whatever its payload says.
+STATIC_FIELDS = ("incident_title", "incident_summary", "integration")
+
+
+def _check_path(path: str) -> None:
+    try:
+        if not paths.parse(path):
+            raise ValidationError("Say where in the payload to look.")
+    except paths.BadPath as error:
+        raise ValidationError(str(error)) from None
+
+
+class MatchFieldsSchema(Schema):
+    static_fields = List(Text(validate=validate.OneOf(STATIC_FIELDS)), max_items=len(STATIC_FIELDS))
+    custom_fields = List(Text(validate=_check_path), max_items=20)
+
+
+class GroupingPolicySchema(Schema):
+    """What is alike in any (1) or all (2) of the fields within so many minutes goes together."""
+
+    unique_id = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    match_mode = Number(validate=validate.OneOf([1, 2]))
+    match_fields = Nested(MatchFieldsSchema, required=True)
+    time_window = Number(min_value=1, max_value=20)
+    is_active = Boolean()
+    created_at = Moment(attribute="creation_date", dump_only=True)
+    updated_at = Moment(dump_only=True)
+
+
+class GroupingPolicies(LimitedResource):
+    """The grouping policies of a service."""
+
+    model = AlertGroupingPolicy
+    noun = "alert grouping policy"
+    schema = GroupingPolicySchema()
+    parent_field = AlertGroupingPolicy.service
+    id_arg = "grouping_policy_id"
+    permissions = get_permissions("service")
+    max_rows = 20
+
+    def get_parent(self, **ids: str) -> Service:
+        return access.access_service(viewer(), **ids)
+
+    def check_values(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
+        if "match_fields" in values:
+            values["match_fields"] = _clean_fields(values["match_fields"])
+        return {**values, "updated_at": now()}
+
+
+def _clean_fields(fields: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Both lists, each field once; by nothing, all alerts would be alike."""
+    result = {name: list(dict.fromkeys(fields.get(name, []))) for name in ("static_fields", "custom_fields")}
+    if not any(result.values()):
+        reject("match_fields", "Name at least one field.")
+    return result
+
+
+GROUPING_POLICIES = GroupingPolicies()

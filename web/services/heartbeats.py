@@ -1,0 +1,104 @@
+"""How often a monitored thing is to send a ping, and whether one is missing (under /api/tocsin/)."""
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from marshmallow import ValidationError, validates
+
+from models.domain.applications import HEARTBEAT as APPLICATION
+from models.domain.enums import IntegrationType
+from models.store.base import store
+from models.tables.events import Entity
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from pipeline.sources import heartbeat
+from web.http import access, serialization
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import Boolean, Moment, Number, Schema
+from web.http.resource import config_transaction, lock_row, lock_services
+
+# What a new integration of the application expects, in seconds.
+DEFAULT_EVERY_S, DEFAULT_GRACE_S = 300, 60
+MIN_S, MAX_S = 30, 31 * 24 * 3600
+
+
+class HeartbeatSchema(Schema):
+    """A ping is expected `every` so many seconds (0: never), and may be late by `grace`."""
+
+    every = Number(min_value=0, max_value=MAX_S)
+    grace = Number(min_value=0, max_value=MAX_S)
+    last_ping = Moment(allow_none=True, dump_only=True)
+    expected_at = Moment(allow_none=True, dump_only=True)
+    is_missing = Boolean(dump_only=True)
+
+    @validates("every")
+    def _require_length(self, seconds: int, **kwargs: Any) -> None:
+        if 0 < seconds < MIN_S:
+            raise ValidationError(f"Must be from {MIN_S} to {MAX_S} seconds, or 0 for never.")
+
+
+HEARTBEAT = HeartbeatSchema()
+
+
+def retrieve(heartbeat_id: str) -> dict[str, Any]:
+    """Show what pings an integration expects, when the last one came, and whether one is missing."""
+    return _show(_access_integration(heartbeat_id), store().now())
+
+
+def update(heartbeat_id: str) -> dict[str, Any]:
+    """Say how often an integration expects a ping; the first one is expected that long from now."""
+    found = _access_integration(heartbeat_id)
+    values = serialization.read_as(HEARTBEAT, partial=True)
+    with config_transaction():
+        # First the service's, as its lane does: no ping is worked on by what was said before.
+        lock_services(Service.id == found.service_id)
+        row = lock_row(found)
+        row.heartbeat_interval = values.get("every", row.heartbeat_interval)
+        row.heartbeat_grace = values.get("grace", row.heartbeat_grace)
+        changed = build_expectation(row, now())
+        row.__data__.update(changed)
+        row.save(only=["heartbeat_interval", "heartbeat_grace", *changed])
+    return _show(row, now())
+
+
+def build_expectation(row: Integration, moment: datetime) -> dict[str, Any]:
+    """The columns of an integration whose next ping is waited for from this moment on. When the last one came
+    stays true."""
+    expected = None
+    if row.heartbeat_interval and is_accepting(row):
+        expected = moment + timedelta(seconds=row.heartbeat_interval + row.heartbeat_grace)
+    return {
+        "expected_at": expected,
+        "last_ping_at": row.last_ping_at or moment,
+        "is_missing": False,
+        "is_extended": False,
+    }
+
+
+def is_accepting(row: Integration) -> bool:
+    """Whether it takes pings: from others none is missing."""
+    return bool(row.is_enabled and row.integration_type == IntegrationType.ALERT)
+
+
+def _access_integration(integration_id: str) -> Integration:
+    rows = Integration.select(Integration, Service).join(Service).join(Team)
+    rows = rows.where(Team.account == viewer().account)
+    row: Integration = access.find(rows, Integration.unique_id, integration_id)
+    access.require(viewer(), row.service.team_id)
+    if row.application != APPLICATION:
+        reject("integration", "Only those of the application Heartbeat expect pings.")
+    return row
+
+
+def _show(row: Integration, moment: datetime) -> dict[str, Any]:
+    """The last ping is the last that said that all is well."""
+    condition = (Entity.integration == row) & (Entity.entity_id == heartbeat.ENTITY)
+    late = row.expected_at is None or row.expected_at <= moment
+    return {
+        "every": row.heartbeat_interval,
+        "grace": row.heartbeat_grace,
+        "last_ping": Entity.select(Entity.resolved_at).where(condition).scalar(),
+        "expected_at": row.expected_at,
+        "is_missing": bool(row.heartbeat_interval and is_accepting(row) and (row.is_missing or late)),
+    }

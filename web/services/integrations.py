@@ -1,0 +1,161 @@
+"""Integrations, their keys, and the applications they can be of: contract section 3.6."""
+
+from typing import Any
+
+from marshmallow import fields, validate
+
+from models.domain.applications import APPLICATIONS, HEARTBEAT, Application
+from models.domain.enums import IntegrationType, Urgency
+from models.store.ids import new_uuid
+from models.tables.accounts import User
+from models.tables.services import Integration, Service
+from models.tables.teams import Team
+from web.http import access, serialization
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import LONG_TEXT, Boolean, Choice, Moment, Number, Reference, Schema, Text, Username
+from web.http.permissions import get_permissions
+from web.http.resource import Resource, config_transaction, lock_row, lock_services
+from web.services import heartbeats
+
+
+class ApplicationSchema(Schema):
+    """An entry of the catalogue; what ours have no words for is constant (contract section 6)."""
+
+    name = Text(dump_only=True)
+    icon_url = fields.Function(lambda application: "")
+    summary = Text(dump_only=True)
+    description = Text(attribute="summary", dump_only=True)
+    unique_id = Text(dump_only=True)
+    availability_plan_id = fields.Function(lambda application: 1)
+    setup_instructions = fields.Function(lambda application: "")
+    extension = Text(dump_only=True)
+    application_type = Number(dump_only=True)
+    categories = Text(dump_only=True)
+    documentation_link = fields.Function(lambda application: "")
+
+
+class IntegrationSchema(Schema):
+    name = Text()
+    creation_date = Moment(dump_only=True)
+    summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
+    unique_id = Text(dump_only=True)
+    service = Reference(dump_only=True)
+    application = Text(required=True, limit=36)
+    application_reference = fields.Nested(ApplicationSchema, dump_only=True)
+    integration_key = Text(dump_only=True)
+    created_by = Username(dump_only=True)
+    is_enabled = Boolean()
+    create_incidents_for = Number(validate=validate.OneOf([0, 1, 2, 3]))
+    integration_type = Choice(IntegrationType)
+    default_urgency = Choice(Urgency)
+    webhook_url = fields.Function(lambda integration: webhook_url(integration))
+
+
+def webhook_url(integration: Integration) -> str:
+    """Where the tool posts to; its extension picks the normaliser."""
+    extension = APPLICATIONS[integration.application].extension
+    return serialization.build_url(f"/api/integration/{extension}/{integration.integration_key}/")
+
+
+class Integrations(Resource):
+    """The doors of a service: each has a key, and the application that sends through it."""
+
+    model = Integration
+    noun = "integration"
+    schema = IntegrationSchema()
+    parent_field = Integration.service
+    id_arg = "integration_id"
+    permissions = get_permissions("integration")
+    put_may_omit = ("application",)
+
+    def get_parent(self, **ids: str) -> Service:
+        return access.access_service(viewer(), **ids)
+
+    def select_rows(self, parent: Service) -> Any:
+        return Integration.select(Integration, User).join(User).where(Integration.service == parent)
+
+    def fill(self, rows: list[Any]) -> list[Any]:
+        for row in rows:
+            row.application_reference = APPLICATIONS[row.application]
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: Service, row: Any) -> dict[str, Any]:
+        if "application" in values:
+            values["application"] = values["application"].lower()
+            if values["application"] not in APPLICATIONS:
+                reject("application", "No such application.")
+        return values
+
+    def insert(self, parent: Service, values: dict[str, Any]) -> Any:
+        made = {"name": "", "integration_key": new_uuid(), "created_by": viewer().user}
+        return super().insert(parent, {**made, **values, **_get_ping_changes(None, values)})
+
+    def change(self, row: Integration, values: dict[str, Any]) -> None:
+        super().change(row, {**values, **_get_ping_changes(row, values)})
+
+    def _lock_row(self, row: Integration) -> Any:
+        """First the service's lock, as its lane takes both, which writes when pings are expected."""
+        if row.application == HEARTBEAT:
+            lock_services(Service.id == row.service_id)
+        return super()._lock_row(row)
+
+    def remove(self, row: Integration) -> None:
+        lock_services(Service.id == row.service_id)
+        super().remove(row)
+
+
+def _get_ping_changes(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
+    """What these values change of the pings that an integration (None: a new one) expects. One that begins to
+    take them expects the first from now on."""
+    was_heartbeat = row is not None and row.application == HEARTBEAT
+    if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
+        cleared = {"heartbeat_interval": 0, "heartbeat_grace": 0, "expected_at": None, "last_ping_at": None}
+        return cleared if was_heartbeat else {}
+    before = lock_row(row) if row is not None else Integration()
+    after = Integration(**{**before.__data__, **values})
+    defaults = (
+        {}
+        if was_heartbeat
+        else {"heartbeat_interval": heartbeats.DEFAULT_EVERY_S, "heartbeat_grace": heartbeats.DEFAULT_GRACE_S}
+    )
+    for name, value in defaults.items():
+        setattr(after, name, value)
+    if was_heartbeat and heartbeats.is_accepting(before) == heartbeats.is_accepting(after):
+        return {}
+    return {**defaults, **heartbeats.build_expectation(after, now())}
+
+
+class KeyOwnerSchema(Schema):
+    integration_unique_id = Reference(required=True, blank=False)
+
+
+def regenerate_key() -> Integration:
+    """Give an integration a new key; the old one is refused from then on."""
+    unique_id = serialization.read_body()["integration_unique_id"]
+    names = (
+        Integration.select(Integration.id, Service.unique_id, Team.unique_id)
+        .join(Service)
+        .join(Team)
+        .where(Integration.unique_id == unique_id, Team.account == viewer().account)
+        .first()
+    )
+    if names is None:
+        reject("integration_unique_id", "No such integration.")
+    service = access.access_service(viewer(), names.service.team.unique_id, names.service.unique_id)
+    with config_transaction():
+        key = Integration.update(integration_key=new_uuid())
+        key.where(Integration.unique_id == unique_id).execute()
+    row = INTEGRATIONS.select_rows(service).where(Integration.unique_id == unique_id).get()
+    return INTEGRATIONS.fill([row])[0]
+
+
+def list_applications() -> list[Application]:
+    """List the applications that an integration can be of."""
+    return list(APPLICATIONS.values())
+
+
+INTEGRATIONS = Integrations()
+APPLICATION = ApplicationSchema()
+KEY_OWNER = KeyOwnerSchema()

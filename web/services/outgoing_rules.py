@@ -1,0 +1,33 @@
+"""Which incidents an outbound integration is told of: contract sections 3.12 and 4.8."""
+
+from models.tables.rules import OutgoingRule
+from models.tables.services import Integration
+from web.http import access
+from web.http.auth import viewer
+from web.http.fields import Boolean, RuleJson, Schema, Text
+from web.http.permissions import get_permissions
+from web.http.resource import LimitedResource
+
+
+class OutgoingRuleSchema(Schema):
+    unique_id = Text(dump_only=True)
+    is_enabled = Boolean()
+    rule_json = RuleJson()
+
+
+class OutgoingRules(LimitedResource):
+    """Conditions on incidents; each of them is looked at for every move of an incident."""
+
+    model = OutgoingRule
+    noun = "outgoing rule"
+    schema = OutgoingRuleSchema()
+    parent_field = OutgoingRule.integration
+    id_arg = "outgoing_rule_id"
+    permissions = get_permissions("integration")
+    max_rows = 100
+
+    def get_parent(self, **ids: str) -> Integration:
+        return access.access_integration(viewer(), **ids)
+
+
+OUTGOING_RULES = OutgoingRules()

@@ -1,0 +1,205 @@
+"""Services: what is watched. Contract section 3.6."""
+
+from collections.abc import Collection
+from datetime import timedelta
+from typing import Any
+
+import peewee
+from flask import request
+
+from models.domain.enums import Collation, ServiceStatus
+from models.load.maintenance import load_windows
+from models.tables.accounts import User
+from models.tables.services import Service
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, Priority, Sla, Team
+from schedules.maintenance import find_in_force, was_in_force
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import (
+    LONG_TEXT,
+    SECONDS_LIMIT,
+    Boolean,
+    Choice,
+    Moment,
+    Number,
+    Reference,
+    Schema,
+    Text,
+    Username,
+)
+from web.http.permissions import get_permissions
+from web.http.resource import Resource
+
+
+class ServiceSchema(Schema):
+    name = Text()
+    creation_date = Moment(dump_only=True)
+    summary = Text(limit=LONG_TEXT)
+    description = Text(limit=LONG_TEXT)
+    unique_id = Text(dump_only=True)
+    auto_resolve_timeout = Number(min_value=0, max_value=SECONDS_LIMIT)
+    created_by = Username(dump_only=True)
+    team_priority = Reference(required=True)
+    task_template = Reference()
+    acknowledgement_timeout_enabled = Boolean()
+    acknowledgement_timeout = Number(min_value=0, max_value=SECONDS_LIMIT)
+    status = Choice(ServiceStatus)
+    escalation_policy = Reference(required=True, blank=False)
+    team = Reference(dump_only=True)
+    sla = Reference(required=True)
+    under_maintenance = Boolean()
+    collation = Choice(Collation)
+    collation_time = Number(min_value=0)
+
+
+# What a service may refer to of its own team.
+REFERENCES = (("sla", Sla), ("team_priority", Priority), ("task_template", TaskTemplate))
+
+
+class Services(Resource):
+    """The services of a team. The three references must be named, though two of them may be blank."""
+
+    model = Service
+    noun = "service"
+    schema = ServiceSchema()
+    parent_field = Service.team
+    id_arg = "service_id"
+    permissions = get_permissions("service")
+    timer_column = "service"
+    put_is_strict = True
+
+    def select_rows(self, parent: Team) -> Any:
+        return join_references(Service.select(*SERVICE_COLUMNS)).where(Service.team == parent)
+
+    def fill(self, rows: list[Any]) -> list[Any]:
+        return apply_maintenance(rows)
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: Service | None) -> dict[str, Any]:
+        for name, model in REFERENCES:
+            if values.get(name):
+                values[name] = get_team_row(model, parent, values[name], name)
+        if "escalation_policy" in values:
+            values["escalation_policy"] = get_usable_policy(
+                parent, values["escalation_policy"], "escalation_policy"
+            )
+        _check_timeouts(values, row or Service())
+        return values if row is None else _drop_echo(values, row)
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+        return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
+
+
+# A service with the ids of what it refers to, in one query.
+SERVICE_COLUMNS = (
+    Service, User.id, User.username, EscalationPolicy.id, EscalationPolicy.unique_id,
+    Sla.id, Sla.unique_id, Priority.id, Priority.unique_id, TaskTemplate.id, TaskTemplate.unique_id,
+)  # fmt: skip
+
+
+def join_references(services: Any) -> Any:
+    return (
+        services.join_from(Service, User, on=Service.created_by)
+        .join_from(Service, EscalationPolicy, peewee.JOIN.LEFT_OUTER)
+        .join_from(Service, Sla, peewee.JOIN.LEFT_OUTER)
+        .join_from(Service, Priority, peewee.JOIN.LEFT_OUTER)
+        .join_from(Service, TaskTemplate, peewee.JOIN.LEFT_OUTER)
+    )
+
+
+def apply_maintenance(services: list[Service]) -> list[Service]:
+    """Services for an answer: inside a maintenance window they are under maintenance, whatever is stored of
+    them; disabled ones stay so. One query for all."""
+    inside = _find_in_maintenance([service.id for service in services])
+    for service in services:
+        if service.id in inside:
+            for name, value in _get_maintenance_values(service).items():
+                setattr(service, name, value)
+    return services
+
+
+def _get_maintenance_values(service: Service) -> dict[str, Any]:
+    is_disabled = service.status == ServiceStatus.DISABLED
+    status = service.status if is_disabled else ServiceStatus.UNDER_MAINTENANCE
+    return {"under_maintenance": True, "status": status}
+
+
+def _find_in_maintenance(services: Collection[int]) -> set[int]:
+    """Those of these services, by row, that are inside a maintenance window."""
+    windows = load_windows(services, now())
+    return {row for row, row_windows in windows.items() if find_in_force(row_windows, now()) is not None}
+
+
+# Who reads a service inside a window may write it back so much later.
+MAX_ECHO_AGE = timedelta(days=1)
+
+
+def _drop_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
+    """A PUT without what the service shows only because it is inside a window: who reads all of it, changes
+    something and writes it back does not mean the maintenance to go on for ever.
+
+    Nor does who read it inside and writes it back later, where both fields are as they were shown.
+    """
+    if request.method != "PUT":
+        return values
+    maintenance_values = _get_maintenance_values(row)
+    is_whole = all(values.get(name) == value for name, value in maintenance_values.items())
+    since = now() - MAX_ECHO_AGE if is_whole else now()
+    if not was_in_force(load_windows([row.id], since).get(row.id, ()), since, now()):
+        return values
+    return {
+        name: value
+        for name, value in values.items()
+        if name not in maintenance_values or maintenance_values[name] != value
+    }
+
+
+def _check_timeouts(values: dict[str, Any], row: Service) -> None:
+    """The rules between fields, on what the service would be after the change."""
+    after = {name: values.get(name, getattr(row, name)) for name in _CHECKED_FIELDS}
+    if after["acknowledgement_timeout_enabled"] and after["acknowledgement_timeout"] <= 600:
+        reject("acknowledgement_timeout", "Must be above 600 seconds while the timeout is enabled.")
+    if after["collation"] == Collation.TIME_BASED and not 1 < after["collation_time"] < 1440:
+        reject("collation_time", "Must be more than 1 and less than 1440 minutes while collation is on.")
+
+
+_CHECKED_FIELDS = (
+    "acknowledgement_timeout_enabled",
+    "acknowledgement_timeout",
+    "collation",
+    "collation_time",
+)
+
+
+def get_team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
+    """The row of this team that a body names, or BadRequest for the field."""
+    row = model.select().where(model.team == team, model.unique_id == unique_id).first()
+    if row is None:
+        reject(field, "The team has no such object.")
+    return row
+
+
+def get_usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
+    """A policy that this team may use: its own, a global one, or one whose team lets others attach it."""
+    found = find_usable_policies(team, [unique_id])
+    if not found:
+        reject(field, "The team has no such escalation policy.")
+    return found[0]
+
+
+def find_usable_policies(team: Team, unique_ids: Collection[str]) -> list[EscalationPolicy]:
+    """Those of these policies that this team may use."""
+    found = (
+        EscalationPolicy.select(EscalationPolicy, Team)
+        .join(Team)
+        .where(Team.account == team.account_id, EscalationPolicy.unique_id.in_(unique_ids))
+    )
+    return [policy for policy in found if _may_use(team, policy)]
+
+
+def _may_use(team: Team, policy: EscalationPolicy) -> bool:
+    shared = "escalation_policy_attach" in policy.team.account_permissions
+    return policy.team_id == team.id or policy.global_ep or shared
+
+
+SERVICES = Services()

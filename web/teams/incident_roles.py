@@ -1,0 +1,30 @@
+"""The parts that people play in an incident: contract section 3.11."""
+
+from models.tables.teams import IncidentRole
+from web.http.fields import LONG_TEXT, Moment, Number, Reference, Schema, Text
+from web.http.permissions import get_permissions
+from web.http.resource import TeamElement
+
+
+class IncidentRoleSchema(Schema):
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    title = Text(required=True)
+    description = Text(limit=LONG_TEXT)
+    creation_date = Moment(dump_only=True)
+    rank = Number(min_value=0, max_value=10)
+
+
+class IncidentRoles(TeamElement):
+    """The roles of a team. A write is answered without the team (contract 3.11)."""
+
+    model = IncidentRole
+    noun = "incident role"
+    schema = IncidentRoleSchema(exclude=("team",))
+    response = IncidentRoleSchema()
+    parent_field = IncidentRole.team
+    id_arg = "incident_role_id"
+    permissions = get_permissions("incident_role")
+
+
+INCIDENT_ROLES = IncidentRoles()

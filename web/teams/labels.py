@@ -1,0 +1,170 @@
+"""What a team labels its incidents with and promises for them: contract section 3.11. Tables of fields."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from marshmallow import fields, pre_load, validate
+
+from models.store.ids import new_uuid
+from models.tables.teams import Priority, Sla, Tag, Team
+from web.http.fields import (
+    LONG_TEXT,
+    Boolean,
+    List,
+    Moment,
+    Nested,
+    Number,
+    OptionalNumber,
+    Schema,
+    TeamLabel,
+    Text,
+    Username,
+    Uuid,
+)
+from web.http.permissions import get_permissions
+from web.http.resource import TeamElement
+from web.teams.teams import get_account_members
+
+# Five days in seconds, the longest promise that the published clients allow (contract 5, row 25).
+MAX_SLA_S = 432_000
+
+
+class PrioritySchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text()
+    description = Text(limit=LONG_TEXT)
+    creation_date = Moment(dump_only=True)
+    color = Text(limit=64)
+    team = TeamLabel(dump_only=True)
+
+
+class Priorities(TeamElement):
+    """How much an incident matters."""
+
+    model = Priority
+    noun = "priority"
+    schema = PrioritySchema()
+    parent_field = Priority.team
+    id_arg = "priority_id"
+    permissions = get_permissions("priority")
+    defaults = {"name": ""}
+
+
+class TagSchema(Schema):
+    unique_id = Text(dump_only=True)
+    team = TeamLabel(dump_only=True)
+    name = Text()
+    creation_date = Moment(dump_only=True)
+    color = Text(limit=64)
+
+
+class Tags(TeamElement):
+    """Words by which incidents are found again."""
+
+    model = Tag
+    noun = "tag"
+    schema = TagSchema()
+    parent_field = Tag.team
+    id_arg = "tag_id"
+    permissions = get_permissions("tag")
+    defaults = {"name": ""}
+
+
+class SlaResponderSchema(Schema):
+    user = Username(required=True, blank=False)
+    unique_id = Uuid()
+
+
+class SlaEscalationSchema(Schema):
+    """Whom to tell `time` seconds after (negative: before) a promise breaks; type 1 acknowledge, 2 resolve.
+
+    The published clients differ in the name of the list: both names are read, both are given.
+    """
+
+    unique_id = Uuid()
+    time = Number(min_value=-MAX_SLA_S, max_value=MAX_SLA_S, required=True)
+    type = Number(required=True, validate=validate.OneOf([1, 2]))
+    responders = List(Nested(SlaResponderSchema))
+    responder = List(Nested(SlaResponderSchema), attribute="responders", dump_only=True)
+
+    @pre_load
+    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
+        if isinstance(data, dict) and "responder" in data and not data.get("responders"):
+            return {**data, "responders": data["responder"]}
+        return data
+
+
+class SlaSeconds(OptionalNumber):
+    """Seconds, or nothing: 0 is what a client sends for nothing that has no word for it."""
+
+    def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
+        is_none = value in (0, "0") and value is not False
+        return super().deserialize(None if is_none else value, attr, data, **kwargs)
+
+
+class SlaSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text()
+    description = Text(limit=LONG_TEXT)
+    is_active = Boolean()
+    conditions = fields.Function(lambda sla: "{}")
+    acknowledge_time = SlaSeconds(min_value=1, max_value=MAX_SLA_S)
+    resolve_time = SlaSeconds(min_value=1, max_value=MAX_SLA_S)
+    escalations = List(Nested(SlaEscalationSchema), required=True)
+    team = Number(attribute="team_id", dump_only=True)
+    creation_date = Moment(dump_only=True)
+
+
+class Slas(TeamElement):
+    """Within what time an incident is to be acknowledged and resolved; times in seconds."""
+
+    model = Sla
+    noun = "SLA"
+    schema = SlaSchema()
+    parent_field = Sla.team
+    id_arg = "sla_id"
+    permissions = get_permissions("sla")
+    timer_column = "sla"
+    defaults = {"name": ""}
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+        if "escalations" in values:
+            get_account_members(parent.account, _list_usernames(values["escalations"]), "escalations")
+            values["escalations"] = _build_escalations(values["escalations"], row.escalations if row else [])
+        return values
+
+
+def _list_usernames(escalations: list[dict[str, Any]]) -> Iterator[str]:
+    return (responder["user"] for new in escalations for responder in new.get("responders", []))
+
+
+def _build_escalations(new: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As they are kept: ids that a client chose stay (contract 2.9), the others are made, each once.
+
+    One that comes without its id is the one of its type and time that was there before: what it has told
+    of an incident, it is not to tell again (decision 0015).
+    """
+    used_ids = {each.get("unique_id") for each in new}
+    unmatched = (each for each in before if each["unique_id"] not in used_ids)
+    reusable = {(each["type"], each["time"]): each["unique_id"] for each in unmatched}
+    used: set[str] = set()
+    result = []
+    for each in new:
+        preferred = each.get("unique_id") or reusable.pop((each["type"], each["time"]), None)
+        unique_id = preferred if preferred and preferred not in used else new_uuid()
+        used.add(unique_id)
+        result.append(_build_escalation(each, unique_id))
+    return result
+
+
+def _build_escalation(new: dict[str, Any], unique_id: str) -> dict[str, Any]:
+    responders = [
+        {"user": responder["user"], "unique_id": responder.get("unique_id") or new_uuid()}
+        for responder in new.get("responders", [])
+    ]
+    return {"unique_id": unique_id, "time": new["time"], "type": new["type"], "responders": responders}
+
+
+PRIORITIES = Priorities()
+TAGS = Tags()
+SLAS = Slas()

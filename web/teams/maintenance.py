@@ -1,0 +1,134 @@
+"""When services may be noisy without anybody being told: contract sections 3.11 and 4.6."""
+
+from typing import Any
+
+from marshmallow import fields, pre_load, validate
+
+from models.store.ids import new_uuid
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Service
+from models.tables.teams import Team
+from web.http.errors import reject
+from web.http.fields import (
+    InputMoment,
+    List,
+    Moment,
+    Nested,
+    Number,
+    OptionalMoment,
+    Reference,
+    Schema,
+    Text,
+    TimeZone,
+)
+from web.http.permissions import get_permissions
+from web.http.resource import Resource, attach
+
+# Days; ten years, as for all that is counted from today.
+MAX_INTERVAL_D = 3650
+
+MAX_SERVICES = 500
+
+
+class MaintenanceServiceSchema(Schema):
+    unique_id = Text(dump_only=True)
+    service = Reference(required=True, blank=False)
+
+    @pre_load
+    def _plain_id(self, data: Any, **kwargs: Any) -> Any:
+        return {"service": data} if isinstance(data, str) else data
+
+
+class MaintenanceSchema(Schema):
+    unique_id = Text(dump_only=True)
+    start_time = InputMoment(required=True)
+    end_time = InputMoment(required=True)
+    # Days.
+    repeat_interval = Number(min_value=0, max_value=MAX_INTERVAL_D)
+    services = List(
+        Nested(MaintenanceServiceSchema),
+        max_items=MAX_SERVICES,
+        required=True,
+        validate=validate.Length(min=1),
+    )
+    creation_date = Moment(dump_only=True)
+    name = Text()
+    time_zone = TimeZone()
+    repeat_until = OptionalMoment()
+    maintenance_template = fields.Constant(None, dump_only=True)
+
+
+class Maintenances(Resource):
+    """The maintenance windows of a team."""
+
+    model = Maintenance
+    noun = "maintenance"
+    schema = MaintenanceSchema()
+    parent_field = Maintenance.team
+    id_arg = "maintenance_id"
+    permissions = get_permissions("maintenance")
+
+    def fill(self, rows: list[Any]) -> list[Any]:
+        services = MaintenanceService.select(MaintenanceService, Service).join(Service)
+        attach(rows, "services", services, MaintenanceService.maintenance)
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: Maintenance | None) -> dict[str, Any]:
+        if "services" in values:
+            values["services"] = _find_services(parent, [each["service"] for each in values["services"]])
+        _check_times(values, row or Maintenance())
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Maintenance:
+        services = values.pop("services")
+        maintenance: Maintenance = super().insert(parent, values)
+        _replace_services(maintenance, services)
+        return maintenance
+
+    def change(self, row: Maintenance, values: dict[str, Any]) -> None:
+        services = values.pop("services", None)
+        super().change(row, values)
+        if services is not None:
+            _replace_services(row, services)
+
+
+def _find_services(team: Team, ids: list[str]) -> list[Service]:
+    """The services of the team with these ids, in this order."""
+    if len(set(ids)) != len(ids):
+        reject("services", "The same service twice.")
+    found = Service.select().where(Service.team == team, Service.unique_id.in_(ids))
+    by_id = {service.unique_id: service for service in found}
+    if len(by_id) != len(ids):
+        reject("services", "The team has no such service.")
+    return [by_id[unique_id] for unique_id in ids]
+
+
+def _check_times(values: dict[str, Any], row: Maintenance) -> None:
+    """The rules between fields, on what the window would be after the change."""
+    start, end, until = (
+        values.get(name, getattr(row, name)) for name in ("start_time", "end_time", "repeat_until")
+    )
+    if end <= start:
+        reject("end_time", "Must be after the start.")
+    if until is not None and until <= start:
+        reject("repeat_until", "Must be after the start.")
+
+
+def _replace_services(maintenance: Maintenance, services: list[Service]) -> None:
+    """These and no others, in this order; a service that stays keeps the id that it has here."""
+    existing = MaintenanceService.select().where(MaintenanceService.maintenance == maintenance)
+    ids = {each.service_id: each.unique_id for each in existing}
+    MaintenanceService.delete().where(MaintenanceService.maintenance == maintenance).execute()
+    MaintenanceService.insert_many(
+        [
+            {
+                "unique_id": ids.get(service.id) or new_uuid(),
+                "maintenance": maintenance,
+                "service": service,
+            }
+            for service in services
+        ]
+    ).execute()
+
+
+MAINTENANCES = Maintenances()

@@ -1,0 +1,67 @@
+"""What a team wants to do after its incidents: contract section 3.12."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+import peewee
+from marshmallow import fields
+
+from models.domain.enums import TaskStatus
+from models.store.base import store
+from models.tables.accounts import User
+from models.tables.tasks import PostIncidentTask
+from models.tables.teams import Team
+from web.http.fields import LONG_TEXT, Choice, List, Moment, OptionalMoment, Reference, Schema, Text, Username
+from web.http.paging import PageSchema
+from web.http.permissions import get_permissions
+from web.http.resource import Resource
+from web.teams.teams import get_account_member
+
+
+class AssigneeSchema(Schema):
+    first_name = Text(dump_only=True)
+    last_name = Text(dump_only=True)
+    username = Text(dump_only=True)
+
+
+class PostIncidentTaskSchema(Schema):
+    unique_id = Text(dump_only=True)
+    title = Text(required=True)
+    description = Text(limit=LONG_TEXT)
+    team = Reference(dump_only=True)
+    status = Choice(TaskStatus)
+    due_in_time = OptionalMoment()
+    creation_date = Moment(dump_only=True)
+    assigned_to = Username(absent="")
+    assigned_to_obj = fields.Nested(AssigneeSchema, attribute="assigned_to", dump_only=True, allow_none=True)
+
+
+class PostIncidentTaskPageSchema(PageSchema):
+    results = List(fields.Nested(PostIncidentTaskSchema), dump_only=True)
+
+
+class PostIncidentTasks(Resource):
+    """The tasks of a team, page by page."""
+
+    model = PostIncidentTask
+    noun = "post-incident task"
+    schema = PostIncidentTaskSchema()
+    page = PostIncidentTaskPageSchema()
+    parent_field = PostIncidentTask.team
+    id_arg = "post_incident_task_id"
+    permissions = get_permissions("post_incident_task")
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return store().write_transaction()
+
+    def select_rows(self, parent: Team) -> Any:
+        tasks = PostIncidentTask.select(PostIncidentTask, User).join(User, peewee.JOIN.LEFT_OUTER)
+        return tasks.where(PostIncidentTask.team == parent)
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+        if values.get("assigned_to"):
+            values["assigned_to"] = get_account_member(parent.account, values["assigned_to"], "assigned_to")
+        return values
+
+
+POST_INCIDENT_TASKS = PostIncidentTasks()

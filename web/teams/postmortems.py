@@ -1,0 +1,142 @@
+"""What a team writes about its incidents afterwards: contract sections 3.11 and 4.10."""
+
+from contextlib import AbstractContextManager
+from typing import Any
+
+from marshmallow import fields, pre_load
+
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import User, get_display_name
+from models.tables.incidents import Incident
+from models.tables.postmortems import Postmortem, PostmortemIncident
+from models.tables.teams import Team
+from web.http.auth import now
+from web.http.errors import reject
+from web.http.fields import List, Moment, Nested, Number, Reference, Schema, Text, Username
+from web.http.permissions import get_permissions
+from web.http.resource import Resource, attach
+from web.teams.teams import get_account_member
+
+# A long story in HTML. Lists hold those of all postmortems.
+MAX_HTML = 256 * 1024
+
+
+class PostmortemIncidentSchema(Schema):
+    """An incident that it is about: {"incident": id}, or in its place the id, or the incident itself."""
+
+    unique_id = Text(dump_only=True)
+    incident = Reference(required=True, blank=False)
+
+    @pre_load
+    def _normalize(self, data: Any, **kwargs: Any) -> Any:
+        return {"incident": data} if isinstance(data, str) else data
+
+
+class PostmortemSchema(Schema):
+    """A postmortem as it is written."""
+
+    unique_id = Text(dump_only=True)
+    author = Username(required=True, blank=False)
+    status = Text()
+    postmortem_data = Text(limit=MAX_HTML)
+    incidents = List(Nested(PostmortemIncidentSchema), attribute="postmortemincident_set", required=True)
+    author_name = fields.Function(lambda postmortem: get_display_name(postmortem.author))
+    title = Text()
+    download_status = Number(min_value=0, max_value=4)
+
+
+class IncidentNameSchema(Schema):
+    unique_id = Text(dump_only=True)
+    title = Text(dump_only=True)
+    incident_number = Number(dump_only=True)
+
+
+class ShownPostmortemIncidentSchema(Schema):
+    unique_id = Text(dump_only=True)
+    incident = fields.Nested(IncidentNameSchema, dump_only=True)
+
+
+class ShownPostmortemSchema(PostmortemSchema):
+    """A postmortem as it is read. There is no export, and so nowhere to fetch one."""
+
+    incidents = List(
+        fields.Nested(ShownPostmortemIncidentSchema), attribute="postmortemincident_set", dump_only=True
+    )
+    amazon_link = fields.Function(lambda postmortem: None)
+    creation_date = Moment(dump_only=True)
+    updated_at = Moment(dump_only=True)
+
+
+class Postmortems(Resource):
+    """The postmortems of a team, each about incidents of the team."""
+
+    model = Postmortem
+    noun = "postmortem"
+    schema = PostmortemSchema()
+    response = ShownPostmortemSchema()
+    parent_field = Postmortem.team
+    id_arg = "postmortem_id"
+    permissions = get_permissions("postmortem")
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return store().write_transaction()
+
+    def select_rows(self, parent: Team) -> Any:
+        return Postmortem.select(Postmortem, User).join(User).where(Postmortem.team == parent)
+
+    def fill(self, rows: list[Any]) -> list[Any]:
+        links = PostmortemIncident.select(PostmortemIncident, Incident).join(Incident)
+        attach(rows, "postmortemincident_set", links, PostmortemIncident.postmortem)
+        return rows
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: Any) -> dict[str, Any]:
+        if "author" in values:
+            values["author"] = get_account_member(parent.account, values["author"], "author")
+        if "postmortemincident_set" in values:
+            incident_ids = [link["incident"] for link in values["postmortemincident_set"]]
+            values["postmortemincident_set"] = _find_incidents(parent, incident_ids)
+        return {**values, "updated_at": now()}
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> Any:
+        incidents = values.pop("postmortemincident_set")
+        row = super().insert(parent, values)
+        _replace_incidents(row, incidents)
+        return row
+
+    def change(self, row: Any, values: dict[str, Any]) -> None:
+        incidents = values.pop("postmortemincident_set", None)
+        super().change(row, values)
+        if incidents is not None:
+            _replace_incidents(row, incidents)
+
+
+def _find_incidents(team: Team, incident_ids: list[str]) -> list[Incident]:
+    """The incidents of the team that a body names, each once, or BadRequest."""
+    found = (
+        Incident.select().where(Incident.team == team, Incident.unique_id.in_(incident_ids))
+        if incident_ids
+        else ()
+    )
+    known = {incident.unique_id: incident for incident in found}
+    if not known.keys() >= set(incident_ids):
+        reject("incidents", "The team has no such incident.")
+    return [known[unique_id] for unique_id in dict.fromkeys(incident_ids)]
+
+
+def _replace_incidents(postmortem: Postmortem, incidents: list[Incident]) -> None:
+    """What it is about from now on; what stays keeps its id."""
+    links = PostmortemIncident
+    of_it = links.postmortem == postmortem
+    links.delete().where(of_it, links.incident.not_in(incidents)).execute()
+    linked = {row.incident_id for row in links.select().where(of_it)}
+    new = [
+        {"unique_id": new_uuid(), "postmortem": postmortem, "incident": incident}
+        for incident in incidents
+        if incident.id not in linked
+    ]
+    if new:
+        links.insert_many(new).execute()
+
+
+POSTMORTEMS = Postmortems()

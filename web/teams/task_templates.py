@@ -1,0 +1,78 @@
+"""Lists of what is to be done about an incident: contract sections 3.11 and 3.12."""
+
+from typing import Any
+
+import peewee
+from marshmallow import validate
+
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import IncidentRole
+from web.http.fields import LONG_TEXT, Moment, Number, OptionalNumber, Reference, Schema, Text
+from web.http.permissions import get_permissions
+from web.http.resource import OrderedResource, TeamElement
+from web.services.services import get_team_row
+
+# A week, in minutes; -1 is never.
+MAX_MINUTES = 10_080
+MAX_TASKS = 100
+
+
+class TaskTemplateSchema(Schema):
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    name = Text(required=True)
+    creation_date = Moment(dump_only=True)
+    summary = Text(limit=LONG_TEXT)
+    due_immediately = Number(validate=validate.OneOf([0, 1]))
+
+
+class TaskTemplates(TeamElement):
+    """The templates of a team. A write is answered without the team (contract 3.11)."""
+
+    model = TaskTemplate
+    noun = "task template"
+    schema = TaskTemplateSchema(exclude=("team",))
+    response = TaskTemplateSchema()
+    parent_field = TaskTemplate.team
+    id_arg = "task_template_id"
+    permissions = get_permissions("task_template")
+
+
+class TemplateTaskSchema(Schema):
+    unique_id = Text(dump_only=True)
+    task_template = Reference(dump_only=True)
+    title = Text(required=True)
+    description = Text(limit=LONG_TEXT)
+    due_in = Number(min_value=-1, max_value=MAX_MINUTES)
+    creation_date = Moment(dump_only=True)
+    role = Reference(absent="")
+    position = OptionalNumber(min_value=0)
+
+
+class TemplateTasks(OrderedResource):
+    """The tasks of a template, in order; `role` is the role of the team whose bearer is to do it."""
+
+    model = TemplateTask
+    noun = "template task"
+    schema = TemplateTaskSchema()
+    parent_field = TemplateTask.task_template
+    id_arg = "task_id"
+    permissions = get_permissions("task_template")
+    max_rows = MAX_TASKS
+
+    def get_parent(self, **ids: str) -> TaskTemplate:
+        template: TaskTemplate = TASK_TEMPLATES.find_row(**ids)[1]
+        return template
+
+    def select_rows(self, parent: TaskTemplate) -> Any:
+        tasks = TemplateTask.select(TemplateTask, IncidentRole).join(IncidentRole, peewee.JOIN.LEFT_OUTER)
+        return tasks.where(TemplateTask.task_template == parent)
+
+    def check_values(self, values: dict[str, Any], parent: TaskTemplate, row: Any) -> dict[str, Any]:
+        if values.get("role"):
+            values["role"] = get_team_row(IncidentRole, parent.team, values["role"], "role")
+        return super().check_values(values, parent, row)
+
+
+TASK_TEMPLATES = TaskTemplates()
+TEMPLATE_TASKS = TemplateTasks()

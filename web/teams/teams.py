@@ -1,0 +1,168 @@
+"""Teams and their members: contract section 3.3."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from marshmallow import fields
+
+from models.domain.enums import IncidentStatus, TeamRole
+from models.lifecycle import provisioning
+from models.store.ids import new_uuid
+from models.tables.accounts import Account, User
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
+from web.http import access
+from web.http.auth import now, viewer
+from web.http.errors import reject
+from web.http.fields import Choice, Date, List, Moment, Reference, Schema, Text, Username, UserSchema
+from web.http.permissions import ADMIN, MANAGER, ReadWrite, get_permissions
+from web.http.resource import Resource, attach, is_in_account, lock_row, lock_services
+from web.teams.incident_roles import IncidentRoleSchema
+
+
+class MemberSchema(Schema):
+    """A member as lists, retrieval and invitation give it: with the person as an object."""
+
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    user = fields.Nested(UserSchema, dump_only=True)
+    joining_date = Moment(dump_only=True)
+    role = Choice(TeamRole, dump_only=True)
+
+
+class MembershipSchema(Schema):
+    """A member as it is written: the person by username."""
+
+    unique_id = Text(dump_only=True)
+    team = Reference(dump_only=True)
+    joining_date = Moment(dump_only=True)
+    user = Username(required=True, blank=False)
+    role = Choice(TeamRole)
+
+
+class TeamSchema(Schema):
+    unique_id = Text(dump_only=True)
+    name = Text(required=True)
+    account = Reference(dump_only=True)
+    creation_date = Date(dump_only=True)
+    members = List(fields.Nested(MemberSchema), attribute="teammember_set", dump_only=True)
+    owner = Username(dump_only=True)
+    roles = List(fields.Nested(IncidentRoleSchema), attribute="incidentrole_set", dump_only=True)
+    private = fields.Function(lambda team: not team.account_permissions)
+    account_permissions = List(Text(), dump_only=True)
+
+
+class Teams(Resource):
+    """The teams of an account; only owners and admins make and delete them."""
+
+    model = Team
+    noun = "team"
+    schema = TeamSchema()
+    parent_field = Team.account
+    id_arg = "team_id"
+    permissions = ReadWrite("team_read", MANAGER)
+
+    def get_permission(self, verb: str) -> str:
+        return ADMIN if verb in ("create", "destroy") else super().get_permission(verb)
+
+    def get_parent(self, **ids: str) -> Account:
+        return access.access_account(viewer()) if viewer().permission == ADMIN else viewer().account
+
+    def select_rows(self, parent: Account) -> Any:
+        is_visible = Team.id.in_(access.select_permitted_teams(viewer()))
+        return Team.select(Team, User).join(User, on=Team.owner).where(Team.account == parent, is_visible)
+
+    def fill(self, rows: list[Any]) -> list[Any]:
+        members = TeamMember.select(TeamMember, User).join(User)
+        roles = IncidentRole.select()
+        attach(rows, "teammember_set", members, TeamMember.team, TeamMember.joining_date)
+        attach(rows, "incidentrole_set", roles, IncidentRole.team, IncidentRole.creation_date)
+        return rows
+
+    def insert(self, parent: Account, values: dict[str, Any]) -> Team:
+        return provisioning.create_team(parent, values["name"], viewer().user, now())
+
+    def find_row(self, **ids: str) -> tuple[Account, Team]:
+        team = access.access_team(viewer(), ids["team_id"])
+        return viewer().account, self.fill([self._set_parent(viewer().account, team)])[0]
+
+    def remove(self, row: Team) -> None:
+        used = Service.select().join(EscalationPolicy).where(EscalationPolicy.team == row)
+        if used.where(Service.team != row).exists():
+            reject("team", "A service of another team uses an escalation policy of this team.")
+        # Other teams' incidents lose what they have of it, a shared policy.
+        lock_services(is_in_account(row.account_id))
+        parent = Incident.alias()
+        merged = Incident.select().join(parent, on=Incident.parent == parent.id).where(parent.team == row)
+        if merged.where(Incident.team != row, Incident.status < IncidentStatus.RESOLVED).exists():
+            reject("team", "Incidents of other teams are merged into some of this team: unmerge them first.")
+        super().remove(row)
+
+
+class Members(Resource):
+    """The members of a team."""
+
+    model = TeamMember
+    noun = "team member"
+    schema = MembershipSchema()
+    response = MemberSchema()
+    parent_field = TeamMember.team
+    id_arg = "member_id"
+    permissions = get_permissions("member")
+    order = ("joining_date", "id")
+
+    def select_rows(self, parent: Team) -> Any:
+        return TeamMember.select(TeamMember, User).join(User).where(TeamMember.team == parent)
+
+    def check_values(self, values: dict[str, Any], parent: Team, row: TeamMember | None) -> dict[str, Any]:
+        if "user" in values:
+            values["user"] = get_account_member(parent.account, values["user"], "user")
+        if row is not None and values.pop("user", row.user) != row.user:
+            reject("user", "A membership belongs to one person; add the other one to the team instead.")
+        if row is None and self.select_rows(parent).where(TeamMember.user == values["user"]).exists():
+            reject("user", "Already in the team.")
+        if row is None and values["user"].id == viewer().user.id:
+            # Or a right to write members would be one to everything that members may do.
+            access.require(viewer(), parent.id, MANAGER)
+        _require_rank(parent, values.get("role"), row.role if row else None)
+        return values
+
+    def insert(self, parent: Team, values: dict[str, Any]) -> TeamMember:
+        role = values.get("role", TeamRole.USER)
+        return TeamMember.create(
+            unique_id=new_uuid(), team=parent, user=values["user"], role=role, joining_date=now()
+        )
+
+    def remove(self, row: TeamMember) -> None:
+        _require_rank(row.team, lock_row(row).role)
+        super().remove(row)
+
+
+def _require_rank(team: Team, *roles: int | None) -> None:
+    """Who is made a manager, and what becomes of one, is for managers of that team and for admins."""
+    if TeamRole.MANAGER in roles:
+        access.require(viewer(), team.id, MANAGER)
+
+
+def get_account_member(account: Account, username: str, field: str) -> User:
+    """The member of the account that a body names, or BadRequest for the field."""
+    user = access.find_member(account, username)
+    if user is None:
+        reject(field, "Nobody in this account has that username.")
+    return user
+
+
+def get_account_members(account: Account, usernames: Iterable[str], field: str) -> dict[str, User]:
+    """The members of the account that a body names, by username, or BadRequest for the field."""
+    names = set(usernames)
+    members = User.select().where(User.account == account, User.removed_at.is_null())
+    found = {user.username: user for user in members.where(User.username.in_(names))} if names else {}
+    if found.keys() != names:
+        reject(field, "Somebody named here is nobody of this account.")
+    return found
+
+
+TEAMS = Teams()
+MEMBERS = Members()
+MEMBER = MemberSchema()
