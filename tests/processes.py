@@ -15,7 +15,7 @@ from typing import Any
 
 from tests.stores import get_settings
 from tests.waiting import wait_until
-from tocsin.embedded_redis import RedisKeeper
+from tocsin.server.embedded_redis import RedisKeeper
 
 
 def find_free_port() -> int:

@@ -8,22 +8,34 @@ import click
 
 # Name -> where its click command stands, and what `tocsin --help` says of it.
 COMMANDS: dict[str, tuple[str, str]] = {
-    "up": ("tocsin.processes:up", "Run everything: web, worker, clock, and Redis unless there is one."),
-    "web": ("tocsin.processes:web", "Run a web process."),
-    "worker": ("tocsin.processes:worker", "Run a worker process."),
-    "clock": ("tocsin.processes:clock", "Run a clock process."),
-    "migrate": ("tocsin.processes:migrate", "Bring the database up to date."),
-    "settings": ("tocsin.shown_settings:settings", "Show every setting, its value and its meaning."),
-    "account": ("tocsin.people:account", "Add accounts, and hand them over."),
-    "user": ("tocsin.people:user", "Add users to an account."),
-    "test-message": ("tocsin.test_message:test_message", "Send a test message to somebody's contacts."),
-    "token": ("tocsin.people:token", "Create, list and revoke API tokens."),
-    "oncall": ("tocsin.oncall:oncall", "Tell who is on call, and whom each escalation policy would tell."),
-    "check": ("tocsin.check:check", "Find gaps and conflicts of schedules, and who cannot be told."),
-    "simulate": ("tocsin.simulate:simulate", "Tell who would be told of an alert at any moment, and why."),
-    "why": ("tocsin.why:why", "Tell why an alert told somebody, or did not."),
+    "up": (
+        "tocsin.commands.processes:up",
+        "Run everything: web, worker, clock, and Redis unless there is one.",
+    ),
+    "web": ("tocsin.commands.processes:web", "Run a web process."),
+    "worker": ("tocsin.commands.processes:worker", "Run a worker process."),
+    "clock": ("tocsin.commands.processes:clock", "Run a clock process."),
+    "migrate": ("tocsin.commands.processes:migrate", "Bring the database up to date."),
+    "settings": ("tocsin.commands.settings:settings", "Show every setting, its value and its meaning."),
+    "account": ("tocsin.commands.accounts:account", "Add accounts, and hand them over."),
+    "user": ("tocsin.commands.accounts:user", "Add users to an account."),
+    "test-message": (
+        "tocsin.commands.test_message:test_message",
+        "Send a test message to somebody's contacts.",
+    ),
+    "token": ("tocsin.commands.accounts:token", "Create, list and revoke API tokens."),
+    "oncall": (
+        "tocsin.commands.oncall:oncall",
+        "Tell who is on call, and whom each escalation policy would tell.",
+    ),
+    "check": ("tocsin.commands.check:check", "Find gaps and conflicts of schedules, and who cannot be told."),
+    "simulate": (
+        "tocsin.commands.simulate:simulate",
+        "Tell who would be told of an alert at any moment, and why.",
+    ),
+    "why": ("tocsin.commands.why:why", "Tell why an alert told somebody, or did not."),
     "dead-letters": (
-        "tocsin.aside:dead_letters",
+        "tocsin.commands.dead_letters:dead_letters",
         "See what was set aside with its error; take it up again, or drop it.",
     ),
 }
@@ -55,7 +67,7 @@ def main() -> None:
     """Run a command. What an operator can mend is one line on standard error, never a traceback.
 
     Exit codes: 1 when something could not be done, 2 when the command or a setting cannot be used. Those
-    that only look have more of them (tocsin/reading.py).
+    that only look have more of them (tocsin/commands/read_only.py).
     """
     if any("\udc80" <= char <= "\udcff" for arg in sys.argv for char in arg):
         _exit_with_error("what stands on the command line is not UTF-8", 2)
@@ -78,8 +90,8 @@ KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),
     ("models.store.migrate", "SchemaOutdated"),
-    ("tocsin.embedded_redis", "NoServer"),
-    ("tocsin.supervisor", "AlreadyUp"),
+    ("tocsin.server.embedded_redis", "NoServer"),
+    ("tocsin.server.supervisor", "AlreadyUp"),
 )
 
 

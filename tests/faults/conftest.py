@@ -17,7 +17,7 @@ from tests.faults.host_clock import HostClock, find_library
 from tests.faults.installation import Installation
 from tests.faults.ledger import OWNER
 from tests.parts import skip_or_fail
-from tocsin.embedded_redis import get_socket_path
+from tocsin.server.embedded_redis import get_socket_path
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import redis
 from bench.instance import Instance
 from schedules.clock import PeriodicScheduler
 from tests.waiting import wait_until
-from tocsin.embedded_redis import get_socket_path
+from tocsin.server.embedded_redis import get_socket_path
 
 # What a clock moves to its next slot when it runs it, and only one of several clocks can.
 DUE_SCAN = "tocsin-due-scan"

@@ -11,7 +11,7 @@ from schedules import clock as clocks
 from schedules.clock import PERIODIC_JOBS, RETRY_S, PeriodicJob, PeriodicScheduler
 from tests.processes import find_free_port, start_redis
 from tests.waiting import wait_until
-from tocsin.embedded_redis import get_url
+from tocsin.server.embedded_redis import get_url
 from workers import queue
 
 

@@ -13,8 +13,8 @@ from models.tables.events import Event, Receipt
 from tests.processes import tocsin
 from tests.set_aside import ERROR, add_dead_letter_alert, add_dead_letter_body
 from tests.stores import get_settings
-from tocsin import aside as command
-from tocsin.aside import dead_letters
+from tocsin.commands import dead_letters as command
+from tocsin.commands.dead_letters import dead_letters
 
 UNKNOWN = "00000000-0000-4000-8000-999999999999"
 

@@ -17,9 +17,9 @@ from models.tables.users import NotificationRule
 from tests import layers
 from tests.processes import tocsin
 from tests.stores import get_settings
-from tocsin import check as command
-from tocsin import reading
-from tocsin.check import check, run_checks
+from tocsin.commands import check as command
+from tocsin.commands import read_only
+from tocsin.commands.check import check, run_checks
 
 DAY = timedelta(days=1)
 
@@ -189,7 +189,7 @@ def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
-    monkeypatch.setattr(reading, "open_store", lambda *_: None)
+    monkeypatch.setattr(read_only, "open_store", lambda *_: None)
     return lambda *words: CliRunner().invoke(check, words)
 
 

@@ -10,7 +10,8 @@ from click.testing import CliRunner
 from models.store.base import db
 from tests.processes import find_free_port, tocsin
 from tests.stores import get_settings
-from tocsin import cli, reading
+from tocsin import cli
+from tocsin.commands import read_only
 
 
 @pytest.fixture
@@ -183,12 +184,12 @@ def test_what_is_no_text_is_one_line(home):
 
 
 def test_a_mistake_of_our_own_is_no_answer(store, home, monkeypatch, capsys):
-    monkeypatch.setattr(reading, "open_store", lambda *_: None)
-    monkeypatch.setattr(reading, "require_schema", lambda: 1 / 0)
+    monkeypatch.setattr(read_only, "open_store", lambda *_: None)
+    monkeypatch.setattr(read_only, "require_schema", lambda: 1 / 0)
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
 
-    with pytest.raises(reading.Unavailable) as raised, reading.open_read_only():
+    with pytest.raises(read_only.Unavailable) as raised, read_only.open_read_only():
         pass
 
     assert raised.value.exit_code == 3

@@ -7,7 +7,7 @@ import pytest
 
 from tests.processes import start_redis, start_tocsin
 from tests.waiting import wait_until
-from tocsin.embedded_redis import MAX_PATH, find_program, get_socket_path, is_answering
+from tocsin.server.embedded_redis import MAX_PATH, find_program, get_socket_path, is_answering
 
 
 def test_the_next_process_takes_over_when_the_first_is_killed(home):

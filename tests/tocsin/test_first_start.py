@@ -18,7 +18,7 @@ from models.tables.services import Integration
 from runtime.settings import load
 from tests.processes import build_environment, find_free_port
 from tests.stores import get_settings, get_url
-from tocsin import first_start
+from tocsin.server import first_start
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import socket
 
 from runtime.settings import load
-from tocsin.listening import listen
+from tocsin.server.listening import listen
 
 
 def test_answers_do_not_wait_for_acknowledgements(home):

@@ -12,9 +12,9 @@ from models.tables.teams import EscalationPolicy, Team
 from models.tables.users import ForwardingRule
 from tests import layers
 from tests.stores import get_settings
-from tocsin import reading
 from tocsin.cli import COMMANDS
-from tocsin.oncall import oncall
+from tocsin.commands import read_only
+from tocsin.commands.oncall import oncall
 
 AT_NOON = ("--at", "2026-03-04 12:00")
 
@@ -23,7 +23,7 @@ AT_NOON = ("--at", "2026-03-04 12:00")
 def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(reading, "open_store", lambda *_: None)
+    monkeypatch.setattr(read_only, "open_store", lambda *_: None)
     return lambda *words: CliRunner().invoke(oncall, words)
 
 

@@ -21,9 +21,9 @@ from schedules.clock import PeriodicJob, PeriodicScheduler
 from tests.alerts import accept
 from tests.processes import find_free_port, start_redis
 from tests.waiting import wait_until
-from tocsin import outside
-from tocsin.embedded_redis import get_url
 from tocsin.metrics import counters
+from tocsin.server import dead_mans_switch
+from tocsin.server.embedded_redis import get_url
 from workers import queue
 from workers.alerts import process_lane
 
@@ -86,7 +86,7 @@ def healthy(store, world, home, monkeypatch):
 
 @pytest.fixture
 def pinger(receiver):
-    return outside.DeadMansSwitch(receiver.url)
+    return dead_mans_switch.DeadMansSwitch(receiver.url)
 
 
 def count_outcomes(outcome):
@@ -157,8 +157,8 @@ def test_a_store_that_cannot_be_written_to_withholds_it(healthy, receiver, pinge
     def fail(now):
         raise peewee.OperationalError("read-only")
 
-    monkeypatch.setattr(outside, "_test_write", fail)
-    assert outside.find_problems() == ["the database cannot be used"]
+    monkeypatch.setattr(dead_mans_switch, "_test_write", fail)
+    assert dead_mans_switch.find_problems() == ["the database cannot be used"]
     pinger.ping()
     assert receiver.asked == []
 
@@ -167,7 +167,7 @@ def test_what_waits_for_a_moment_is_well(healthy, world):
     open_incident(world, healthy)
     accept(world, healthy - timedelta(seconds=29), message="m", exactly=True)
 
-    assert outside.find_problems() == []
+    assert dead_mans_switch.find_problems() == []
 
 
 def test_a_change_is_told_once_and_never_the_url(healthy, receiver, pinger):
@@ -185,13 +185,13 @@ def test_a_change_is_told_once_and_never_the_url(healthy, receiver, pinger):
 
 def test_nobody_there_is_a_failure_that_names_no_url(healthy):
     with structlog.testing.capture_logs() as logs:
-        outside.DeadMansSwitch(f"http://127.0.0.1:{find_free_port()}{PATH}").ping()
+        dead_mans_switch.DeadMansSwitch(f"http://127.0.0.1:{find_free_port()}{PATH}").ping()
 
     assert [entry["why"] for entry in logs] == ["ConnectionRefusedError"]
 
 
 def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(healthy, receiver, pinger, monkeypatch):
-    monkeypatch.setattr(outside, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(dead_mans_switch, "TIMEOUT_S", 0.2)
     receiver.may_answer.clear()
     with structlog.testing.capture_logs() as logs:
         pinger._sending = threading.Thread(target=receiver.may_answer.wait, args=(20,), daemon=True)
@@ -208,9 +208,9 @@ def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(healthy, re
 
 
 def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
-    outside.configure(load({"TOCSIN_DEAD_MANS_SWITCH_URL": receiver.url}))
+    dead_mans_switch.configure(load({"TOCSIN_DEAD_MANS_SWITCH_URL": receiver.url}))
     client = queue.create_client(get_url(home))
-    job = PeriodicJob("dead_mans_switch", 60, outside.ping, slow=True)
+    job = PeriodicJob("dead_mans_switch", 60, dead_mans_switch.ping, slow=True)
     clocks = [PeriodicScheduler(client, (job,)) for _ in range(2)]
     for period in (1, 2):
         client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1})
@@ -224,7 +224,7 @@ def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
 
     assert len(receiver.asked) == 2
     assert b"hunter2" not in b"".join(client.hgetall(f"rq:job:{job.id}").values())
-    outside.configure(load({}))
+    dead_mans_switch.configure(load({}))
     client.close()
 
 

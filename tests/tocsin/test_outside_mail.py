@@ -13,7 +13,7 @@ from runtime.settings import load
 from tests.alerts import accept
 from tests.processes import find_free_port
 from tests.relays import relay
-from tocsin import outside
+from tocsin.server import dead_mans_switch
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.delivery.channels.relay import Relay
@@ -58,7 +58,7 @@ class MailDelivery:
         return self.get_problem()
 
     def get_problem(self):
-        return list(outside._find_backlogs(kept.measure_backlog(self.now), self.now))
+        return list(dead_mans_switch._find_backlogs(kept.measure_backlog(self.now), self.now))
 
 
 @pytest.mark.parametrize("pages", [1, 4])

@@ -18,9 +18,9 @@ from tests.processes import tocsin
 from tests.rules import action, add_rule
 from tests.stores import get_settings
 from tests.workers.test_timers import set_policy
-from tocsin import reading
 from tocsin.cli import COMMANDS
-from tocsin.simulate import simulate
+from tocsin.commands import read_only
+from tocsin.commands.simulate import simulate
 
 DISK = ("--message", "Disk full", "--entity-id", "db1", "--at", "2026-12-24 18:00")
 CHECKOUT = ("--service", "Checkout", *DISK)
@@ -32,7 +32,7 @@ def run(world, home, monkeypatch):
     for name, value in get_settings(home).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
-    monkeypatch.setattr(reading, "open_store", lambda *_: None)
+    monkeypatch.setattr(read_only, "open_store", lambda *_: None)
     return lambda *words, **more: CliRunner().invoke(simulate, words, **more)
 
 

@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from tests.waiting import wait_until
-from tocsin.stalled import close_stalled
+from tocsin.server.stalled import close_stalled
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import redis
 
 from tests.processes import find_free_port, is_running, list_descendants, start_tocsin, tocsin
 from tests.waiting import wait_until
-from tocsin.embedded_redis import get_socket_path
+from tocsin.server.embedded_redis import get_socket_path
 
 ALL = {"web", "worker", "clock", "redis"}
 

@@ -13,7 +13,7 @@ from models.tables.services import Service
 from tests.alerts import accept
 from tests.set_aside import add_dead_letter_body
 from tests.stores import get_settings
-from tocsin.why import format_lines, why
+from tocsin.commands.why import format_lines, why
 from workers.alerts import process_lane
 
 

@@ -11,7 +11,7 @@ import structlog
 from pipeline.topology import build_segments
 from tests.processes import find_free_port, start_redis
 from tests.waiting import wait_until
-from tocsin.embedded_redis import get_url
+from tocsin.server.embedded_redis import get_url
 from workers import queue as bell
 from workers.broker import Broker
 

@@ -25,10 +25,10 @@ from schedules.oncall import checks
 from schedules.oncall import shifts as coverage
 from schedules.oncall.checks import CoveredTime, Problem
 from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
-from tocsin.oncall import account_option, find_accounts
-from tocsin.people import as_json_option
-from tocsin.reading import PROBLEMS_FOUND, open_read_only
-from tocsin.table import to_json, to_printable
+from tocsin.commands.accounts import as_json_option
+from tocsin.commands.oncall import account_option, find_accounts
+from tocsin.commands.output import to_json, to_printable
+from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
 
 # Work that takes longer says how far it has come, that often.
 PROGRESS_EVERY_S = 2.0

@@ -14,7 +14,7 @@ from models.store.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
 from models.store.migrate import SchemaOutdated, require_schema
 from models.store.postgresql import BadUrl
 from runtime.settings import Settings, load
-from tocsin.table import to_printable
+from tocsin.commands.output import to_printable
 
 PROBLEMS_FOUND, BAD_REQUEST, UNAVAILABLE, TRUNCATED = 1, 2, 3, 4
 

@@ -20,9 +20,9 @@ from models.store.migrate import create_schema
 from pipeline.topology import build_segments, find_segment
 from runtime import logs
 from runtime.settings import Settings, load
-from tocsin.embedded_redis import get_url
-from tocsin.people import as_json_option
-from tocsin.table import format_table, to_printable
+from tocsin.commands.accounts import as_json_option
+from tocsin.commands.output import format_table, to_printable
+from tocsin.server.embedded_redis import get_url
 from workers import queue
 
 log = structlog.get_logger()

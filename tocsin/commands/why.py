@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from models.reports import alert_trace, dead_letters
-from tocsin.people import as_json_option
-from tocsin.reading import PROBLEMS_FOUND, open_read_only
-from tocsin.table import to_json, to_printable
+from tocsin.commands.accounts import as_json_option
+from tocsin.commands.output import to_json, to_printable
+from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
 
 JsonDict = dict[str, Any]
 

@@ -20,8 +20,8 @@ parent_option = click.option("--parent", type=int, hidden=True, help="The proces
 def up() -> None:
     """Run everything: web, worker, clock, and Redis unless there is one. Ctrl-C stops it."""
     from models.store.migrate import migrate as apply_migrations
-    from tocsin import listening, supervisor
-    from tocsin.first_start import build_welcome, prepare
+    from tocsin.server import listening, supervisor
+    from tocsin.server.first_start import build_welcome, prepare
 
     settings = load()
     logs.configure(settings.log_level, "up")
@@ -37,7 +37,7 @@ def up() -> None:
 def web(parent: int | None) -> None:
     """Run a web process."""
     with _process("web", parent) as (settings, redis_url):
-        from tocsin.serve import serve
+        from tocsin.server.serve import serve
         from web.app import create_app
         from workers import queue
 
@@ -64,10 +64,12 @@ def clock(parent: int | None) -> None:
     """Run a clock process."""
     with _process("clock", parent) as (settings, redis_url):
         from schedules.clock import PeriodicJob, run
-        from tocsin import outside
+        from tocsin.server import dead_mans_switch
 
-        outside.configure(settings)
-        switch_job = PeriodicJob("dead_mans_switch", settings.dead_mans_switch_every, outside.ping, slow=True)
+        dead_mans_switch.configure(settings)
+        switch_job = PeriodicJob(
+            "dead_mans_switch", settings.dead_mans_switch_every, dead_mans_switch.ping, slow=True
+        )
         run(redis_url, settings.pipeline_queues, (switch_job,) if settings.dead_mans_switch_url else ())
 
 
@@ -96,9 +98,9 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     """
     if parent is not None:
         liveness.end_with_parent(parent)
-    from tocsin.embedded_redis import RedisKeeper, get_url
-    from tocsin.first_start import build_welcome, prepare
     from tocsin.metrics import keep_metrics
+    from tocsin.server.embedded_redis import RedisKeeper, get_url
+    from tocsin.server.first_start import build_welcome, prepare
 
     settings = load()
     logs.configure(settings.log_level, kind)

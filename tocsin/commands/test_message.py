@@ -16,8 +16,8 @@ from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from runtime import logs
 from runtime.settings import load
-from tocsin.people import account_option, as_json_option
-from tocsin.table import to_printable
+from tocsin.commands.accounts import account_option, as_json_option
+from tocsin.commands.output import to_printable
 from workers.delivery import deliver
 from workers.delivery.outbox import CLAIM
 

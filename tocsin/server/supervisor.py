@@ -15,7 +15,7 @@ import structlog
 
 from runtime.settings import Settings
 from runtime.signals import STOP, Signals
-from tocsin.embedded_redis import RedisKeeper
+from tocsin.server.embedded_redis import RedisKeeper
 
 log = structlog.get_logger()
 

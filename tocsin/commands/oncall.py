@@ -16,9 +16,9 @@ from models.tables.teams import EscalationPolicy, Team
 from schedules.escalation.notifications import get_recipient
 from schedules.escalation.targets import OnCallResolver, get_people_on_call, is_round_robin
 from schedules.oncall import shifts
-from tocsin.people import as_json_option
-from tocsin.reading import BadRequest, Unavailable, open_read_only
-from tocsin.table import format_table, shorten, to_json, to_printable
+from tocsin.commands.accounts import as_json_option
+from tocsin.commands.output import format_table, shorten, to_json, to_printable
+from tocsin.commands.read_only import BadRequest, Unavailable, open_read_only
 
 LOOKAHEAD = timedelta(days=30)
 NOBODY = "NOBODY"

@@ -22,11 +22,11 @@ from pipeline.sources import SOURCES, generic
 from pipeline.sources.body import BadBody
 from schedules.oncall import shifts
 from schedules.oncall.local_time import from_local, get_zone
-from tocsin.oncall import NOBODY
-from tocsin.people import as_json_option
-from tocsin.reading import PROBLEMS_FOUND, TRUNCATED, BadRequest, open_read_only
-from tocsin.table import format_table, shorten, to_json, to_printable
-from tocsin.why import format_rule
+from tocsin.commands.accounts import as_json_option
+from tocsin.commands.oncall import NOBODY
+from tocsin.commands.output import format_table, shorten, to_json, to_printable
+from tocsin.commands.read_only import PROBLEMS_FOUND, TRUNCATED, BadRequest, open_read_only
+from tocsin.commands.why import format_rule
 from web.operations import run_simulation
 
 JsonDict = dict[str, Any]

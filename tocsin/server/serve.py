@@ -19,8 +19,8 @@ from granian.wsgi import _callback_wrapper
 
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
-from tocsin import stalled
-from tocsin.listening import BACKLOG, listen
+from tocsin.server import stalled
+from tocsin.server.listening import BACKLOG, listen
 
 log = structlog.get_logger()
 

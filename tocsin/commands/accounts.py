@@ -13,7 +13,7 @@ from models.store.base import connection, open_store, store
 from models.store.migrate import create_schema
 from models.tables.accounts import Account, Token, User
 from runtime.settings import load
-from tocsin.table import to_printable
+from tocsin.commands.output import to_printable
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
 account_option = click.option(

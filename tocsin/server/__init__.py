@@ -1,0 +1,1 @@
+"""Run and supervise the processes."""
