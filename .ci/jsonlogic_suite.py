@@ -1,4 +1,5 @@
-"""Fetch the shared JSON Logic test suite into build/jsonlogic/, for tests/pipeline/test_conditions_suite.py.
+"""Fetch the shared JSON Logic test suite into build/jsonlogic/, for
+tests/pipeline/rules/conditions/test_jsonlogic_suite.py.
 
 Nothing of the suite is kept in this repository. The source distribution of our engine carries it; pip
 downloads the very version that requirements.lock names, and checks it against the hash there.

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from bench.instance import Instance, NotReady, start_own_instance
-from bench.past import TEAMS, SampleData, write_sample_data
 from bench.postgres import ServerUnavailable, create_own_database
 from bench.report import describe_machine, format_machine
 from bench.run import percentile
+from bench.sample_data import TEAMS, SampleData, write_sample_data
 from models.store.base import connection, db, open_store, store
 
 # What is promised (design, section 8): the 95th percentile of each question.

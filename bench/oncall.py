@@ -12,7 +12,7 @@ import click
 from bench.instance import NotReady, start_own_instance
 from bench.postgres import ServerUnavailable, create_own_database
 from bench.report import describe_machine, format_machine
-from bench.rotas import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
+from bench.schedules import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
 from models.store.base import connection, db, open_store, store
 from schedules.oncall.oncall import list_shifts
 

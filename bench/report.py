@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.budgets import Verdict, list_verdicts
-from bench.calm import Idle, QuietKey
+from bench.idle import Idle, QuietKey
 from bench.run import Figures
 from bench.suite import Results
 

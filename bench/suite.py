@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
-from bench.calm import Flood, Idle, QuietKey, idle, measure_quiet_key
+from bench.idle import Flood, Idle, QuietKey, idle, measure_quiet_key
 from bench.instance import NotReady
 from bench.load import NoAnswer
 from bench.peers import PEERS, PeerUnavailable

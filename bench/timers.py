@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from bench import chains
+from bench import escalations
 from bench.instance import Instance, NotReady, wait_until
 from bench.postgres import Database, ServerUnavailable, create_own_database
 from bench.processes import Meter, OtherLoad, Process, list_tree
@@ -96,14 +96,14 @@ def measure(server: str, incidents: int) -> Measured:
         stack.callback(db.close_all)
         with connection():
             due_at = store().now() + timedelta(seconds=20 + incidents / 2_500)
-        written = chains.write_incidents(
+        written = escalations.write_incidents(
             instance.credentials()["account_id"], incidents, TEAMS, lambda number: due_at
         )
         return _measure_run(instance, database, written, due_at)
 
 
 def _measure_run(
-    instance: TwoWorkers, database: Database, written: chains.WrittenIncidents, due_at: datetime
+    instance: TwoWorkers, database: Database, written: escalations.WrittenIncidents, due_at: datetime
 ) -> Measured:
     with connection():
         wait_until(lambda: due_at - store().now() < timedelta(seconds=1), 600.0)
@@ -144,7 +144,7 @@ def _has_due_timers(due_at: datetime) -> bool:
     return found and store().now() < due_at + timedelta(seconds=TIMEOUT_S)
 
 
-def _reconcile(written: chains.WrittenIncidents, due_at: datetime) -> list[float]:
+def _reconcile(written: escalations.WrittenIncidents, due_at: datetime) -> list[float]:
     """How many seconds each was late, in order. Every step is taken once, told of once, and followed by
     the next."""
     done = Timer.select(Timer.done_at).where(Timer.due_at == due_at, Timer.done_at.is_null(False))

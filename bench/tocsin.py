@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench import books
+from bench import run_rows as books
 from bench.instance import Instance, start_own_instance
 from bench.load import Accepted, Sent, get_trace_id
 from bench.postgres import create_own_database

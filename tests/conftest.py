@@ -13,8 +13,8 @@ import pytest
 import structlog
 
 from models.store.base import connection, db, open_store
-from tests import stores
-from tests.people import World, create_world
+from tests.support import stores
+from tests.support.world import World, create_world
 from workers.alerts import config_cache, process_lane, process_router
 from workers.alerts.batch_size import BatchSize
 from workers.timers import fire

@@ -3,7 +3,7 @@
 import pytest
 
 from bench.lists import QUESTIONS
-from bench.past import ALERTS, NOTES, write_sample_data
+from bench.sample_data import ALERTS, NOTES, write_sample_data
 from models.tables.events import Event
 from models.tables.incidents import Incident, IncidentNote
 from runtime.settings import load

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from bench.processes import Meter, OtherLoad, Process, get_cpu_seconds, list_tree
-from tests.waiting import wait_until
+from tests.support.polling import wait_until
 
 # Works until it is killed.
 BUSY = [sys.executable, "-c", "while True: pass"]

@@ -8,10 +8,10 @@ import pytest
 from zenduty.apiV2.authentication.zenduty_credential import ZendutyCredential
 from zenduty.apiV2.client import ZendutyClient
 
-from tests import stores
-from tests.clients.scene import ClientTeam
-from tests.processes import Running, start_tocsin
-from tests.waiting import wait_until
+from tests.support import stores
+from tests.support.clients.team import ClientTeam
+from tests.support.polling import wait_until
+from tests.support.processes import Running, start_tocsin
 
 
 @pytest.fixture(scope="session")

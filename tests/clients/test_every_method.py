@@ -26,9 +26,9 @@ from zenduty.apiV2.teams.schedules.overrides import OverrideBuilder
 from zenduty.apiV2.teams.services.integrations.models import IntegrationAlert
 
 from models.domain.applications import GENERIC, PROMETHEUS
-from tests.clients.recording import list_classes, list_methods, record_calls
-from tests.clients.scene import ClientTeam, get_refusal
-from tests.waiting import wait_until
+from tests.support.clients.recording import list_classes, list_methods, record_calls
+from tests.support.clients.team import ClientTeam, get_refusal
+from tests.support.polling import wait_until
 
 NOT_FOUND = (404, "Not Found.")
 MONDAY = datetime(2026, 3, 2, 9)  # noqa: DTZ001 - as most users of the client have it: without a zone

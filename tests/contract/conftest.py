@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.contract.described import described
-from tests.contract.stock import samples
+from tests.support.contract.described import described
+from tests.support.contract.samples import samples
 from tests.web.conftest import app, ask
 from web.oncall import overrides, schedule_overview
 
@@ -12,7 +12,7 @@ __all__ = ["app", "ask", "described", "samples"]
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
-    """They ask for the same again and again; tests/web/test_rate_limit.py has the limits."""
+    """They ask for the same again and again; tests/web/http/test_rate_limit.py has the limits."""
     monkeypatch.setattr(overrides.Overrides, "rate_limits", ((1000, 1.0),))
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from models.store.base import db
 from models.tables.all import TABLES
-from tests.contract.matrix import name, tried
-from tests.contract.operations import OPERATIONS
-from tests.contract.stock import build_step
+from tests.support.contract.matrix import name, tried
+from tests.support.contract.operations import OPERATIONS
+from tests.support.contract.samples import build_step
 from web.routes import ROUTES
 
 # What is open to whoever knows the key in the path, or holds nothing of anybody's.
@@ -20,13 +20,13 @@ OPEN = {
     "/integration/<account_id>/heartbeat/<integration_key>/",
     "/api/integration/heartbeat/<integration_key>/",
     "/api/openapi.json",
-    # Of the whole installation, and names nobody: tests/web/test_metrics.py.
+    # Of the whole installation, and names nobody: tests/web/operations/test_metrics.py.
     "/metrics",
-    # Open to whoever holds the signed link, which names nobody: tests/web/test_page.py.
+    # Open to whoever holds the signed link, which names nobody: tests/web/pages/test_incident.py.
     "/i/<token>",
-    # Open to whoever holds the signed invitation: tests/web/test_join.py.
+    # Open to whoever holds the signed invitation: tests/web/pages/test_join.py.
     "/join/<token>",
-    # Open to whoever holds the signed address: tests/web/test_calendars.py.
+    # Open to whoever holds the signed address: tests/web/oncall/test_calendars.py.
     "/calendars/<token>.ics",
 }
 # Every member of an account may see every other.

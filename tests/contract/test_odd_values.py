@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests import stores
-from tests.contract.operations import OPERATIONS, Row
 from tests.contract.test_isolation import dump_all_rows
 from tests.contract.test_operations import build_body, get_path
+from tests.support import stores
+from tests.support.contract.operations import OPERATIONS, Row
 from web.http.errors import BadRequest
 from web.routes import ROUTES
 

@@ -10,8 +10,8 @@ from models.store.ids import new_short_id
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
-from tests.contract.matrix import name, together, tried
-from tests.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
+from tests.support.contract.matrix import name, together, tried
+from tests.support.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
 from web.routes import ROUTES
 
 WORDS = ("Bearer", "Token")

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from models.tables.rate_limits import RateLimit
-from tests.contract.matrix import name, together, tried
-from tests.contract.operations import OPERATIONS
 from tests.contract.test_operations import build_body, free_policy, get_path, with_alert
+from tests.support.contract.matrix import name, together, tried
+from tests.support.contract.operations import OPERATIONS
 from web.http import xml
 
 __all__ = ["with_alert"]

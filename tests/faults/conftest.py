@@ -12,11 +12,11 @@ import redis
 from bench.instance import Instance
 from bench.sink import Sink
 from models.store.base import db, open_store
-from tests import stores
-from tests.faults.host_clock import HostClock, find_library
-from tests.faults.installation import Installation
-from tests.faults.ledger import OWNER
-from tests.parts import skip_or_fail
+from tests.support import stores
+from tests.support.faults.host_clock import HostClock, find_library
+from tests.support.faults.installation import Installation
+from tests.support.faults.ledger import OWNER
+from tests.support.requirements import skip_or_fail
 from tocsin.server.embedded_redis import get_socket_path
 
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests import stores
+from tests.support import stores
 
 FULL = bool(os.environ.get("FAULTS_FULL"))
 

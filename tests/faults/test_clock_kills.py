@@ -15,7 +15,8 @@ from bench.sink import Sink
 from models.store.base import connection, store
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
-from tests.faults.escalations import (
+from tests.faults.lengths import length
+from tests.support.faults.escalations import (
     IN_TIME,
     answered,
     find_wrong_steps,
@@ -27,9 +28,8 @@ from tests.faults.escalations import (
     wait_for_steps,
     write_escalations,
 )
-from tests.faults.installation import Installation
-from tests.faults.lengths import length
-from tests.waiting import wait_until
+from tests.support.faults.installation import Installation
+from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 

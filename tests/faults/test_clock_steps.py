@@ -19,14 +19,21 @@ from models.domain.enums import IncidentStatus
 from models.store.base import connection, store
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
-from tests.faults import escalations
-from tests.faults.escalations import IN_TIME, answered, count_steps, find_wrong_steps, pause, wait_for_mails
-from tests.faults.host_clock import HostClock
-from tests.faults.installation import Installation
 from tests.faults.lengths import FOR_THE_HOSTS_CLOCK, length
-from tests.faults.senders import Connection
-from tests.faults.ticks import DueScans
-from tests.waiting import wait_until
+from tests.support.faults import escalations
+from tests.support.faults.due_scans import DueScans
+from tests.support.faults.escalations import (
+    IN_TIME,
+    answered,
+    count_steps,
+    find_wrong_steps,
+    pause,
+    wait_for_mails,
+)
+from tests.support.faults.host_clock import HostClock
+from tests.support.faults.installation import Installation
+from tests.support.faults.senders import Connection
+from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 

@@ -18,8 +18,8 @@ from models.tables.incidents import Incident
 from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
 from tests.faults.lengths import length
-from tests.faults.senders import Connection
-from tests.waiting import wait_until
+from tests.support.faults.senders import Connection
+from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 

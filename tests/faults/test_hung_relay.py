@@ -10,8 +10,8 @@ from bench.instance import Instance
 from models.store.base import connection
 from models.tables.events import Event
 from models.tables.notifications import Notification
-from tests.faults.senders import Connection
-from tests.waiting import wait_until
+from tests.support.faults.senders import Connection
+from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 

@@ -8,12 +8,12 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from tests.faults import fan_out
-from tests.faults.installation import Installation
-from tests.faults.ledger import Ledger, find_secrets_in_logs, is_done, merge_senders
 from tests.faults.lengths import length
-from tests.faults.senders import Sender
-from tests.waiting import wait_until
+from tests.support.faults import fan_out
+from tests.support.faults.installation import Installation
+from tests.support.faults.ledger import Ledger, find_secrets_in_logs, is_done, merge_senders
+from tests.support.faults.senders import Sender
+from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(240)]
 

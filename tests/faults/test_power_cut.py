@@ -9,9 +9,9 @@ import pytest
 
 from bench.instance import Instance
 from bench.sink import Sink
-from tests.faults.ledger import Ledger, is_done, merge_senders
-from tests.faults.senders import Sender
-from tests.waiting import wait_until
+from tests.support.faults.ledger import Ledger, is_done, merge_senders
+from tests.support.faults.senders import Sender
+from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.processes import build_environment, find_free_port
-from tests.waiting import wait_until
+from tests.support.polling import wait_until
+from tests.support.processes import build_environment, find_free_port
 
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("models", "pipeline", "runtime", "schedules", "tocsin", "web", "workers")

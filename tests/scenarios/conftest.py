@@ -23,9 +23,9 @@ from models.tables.timers import Timer
 from models.write.apply import apply
 from runtime.settings import load
 from schedules.maintenance import find_span
-from tests.alerts import accept
-from tests.mailbox import Mailbox, start_mailbox
-from tests.people import World
+from tests.support.alerts import accept
+from tests.support.mail_server import Mailbox, start_mailbox
+from tests.support.world import World
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.periodic import release_maintenance

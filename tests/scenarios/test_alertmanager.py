@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.mailbox import start_mailbox
-from tests.parts import skip_or_fail
-from tests.processes import find_free_port, start_tocsin
-from tests.waiting import wait_until
+from tests.support.mail_server import start_mailbox
+from tests.support.polling import wait_until
+from tests.support.processes import find_free_port, start_tocsin
+from tests.support.requirements import skip_or_fail
 
 CONFIGURATION = """
 route:

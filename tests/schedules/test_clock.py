@@ -9,8 +9,8 @@ import pytest
 from models.tables.accounts import Liveness
 from schedules import clock as clocks
 from schedules.clock import PERIODIC_JOBS, RETRY_S, PeriodicJob, PeriodicScheduler
-from tests.processes import find_free_port, start_redis
-from tests.waiting import wait_until
+from tests.support.polling import wait_until
+from tests.support.processes import find_free_port, start_redis
 from tocsin.server.embedded_redis import get_url
 from workers import queue
 

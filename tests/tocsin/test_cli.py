@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from models.store.base import db
-from tests.processes import find_free_port, tocsin
-from tests.stores import get_settings
+from tests.support.processes import find_free_port, tocsin
+from tests.support.stores import get_settings
 from tocsin import cli
 from tocsin.commands import read_only
 

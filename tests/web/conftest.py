@@ -10,7 +10,7 @@ from flask import Flask
 from werkzeug.test import TestResponse
 
 from runtime.settings import Settings, load
-from tests.people import World
+from tests.support.world import World
 from web.app import create_app
 
 Ask = Callable[..., TestResponse]

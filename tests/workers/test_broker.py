@@ -9,8 +9,8 @@ import pytest
 import structlog
 
 from pipeline.topology import build_segments
-from tests.processes import find_free_port, start_redis
-from tests.waiting import wait_until
+from tests.support.polling import wait_until
+from tests.support.processes import find_free_port, start_redis
 from tocsin.server.embedded_redis import get_url
 from workers import queue as bell
 from workers.broker import Broker

@@ -1,0 +1,56 @@
+"""docs/api.md is true: its commands work, and its tables are those of the code."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from models.domain.enums import AccountRole, TeamRole
+from tests.support.requirements import skip_or_fail
+from web.http import permissions
+from web.http.permissions import ACCOUNT_PERMISSIONS, TEAM_PERMISSIONS, Grants, is_allowed
+
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "api.md").read_text()
+
+
+def test_its_commands_work_one_after_another(instance, tmp_path):
+    if shutil.which("curl") is None:
+        skip_or_fail("curl is not installed")
+    (tmp_path / "var").symlink_to(instance.home)
+    script = "\n".join(re.findall("```sh\n(.*?)```", TEXT, re.DOTALL))
+    script = script.replace("http://127.0.0.1:8080", f"http://127.0.0.1:{instance.port}")
+
+    bash = ["bash", "-euo", "pipefail", "-c", script]
+    straight = {**os.environ, "NO_PROXY": "*"}
+    run = subprocess.run(bash, cwd=tmp_path, env=straight, capture_output=True, text=True, timeout=30)
+
+    assert run.returncode == 0, run.stderr
+    assert '"status":3' in run.stdout
+    assert "<root><list-item><unique_id>" in run.stdout
+    assert '"name":"Search"' in run.stdout
+
+
+def list_rights(name: str) -> tuple[bool, bool, bool]:
+    """Whether members of a team have it, all of the account by the team's leave, and by a custom role."""
+    member = Grants(AccountRole.USER, team=TeamRole.USER)
+    return is_allowed(member, name), name in TEAM_PERMISSIONS, name in ACCOUNT_PERMISSIONS
+
+
+def test_its_table_of_permissions_is_the_codes():
+    rows = re.findall(r"^\| `(\w+)` \| (yes)? ?\| (yes)? ?\| (yes)? ?\|$", TEXT, re.MULTILINE)
+
+    documented = {name: tuple(bool(mark) for mark in marks) for name, *marks in rows}
+    assert documented == {name: list_rights(name) for name in {*ACCOUNT_PERMISSIONS, *TEAM_PERMISSIONS}}
+
+
+@pytest.mark.parametrize("word", sorted(permissions.ROLE_NEEDS))
+def test_it_explains_what_else_an_operation_can_need(word):
+    assert f"`{word}`" in TEXT
+
+
+def test_its_links_lead_somewhere():
+    assert [link for link in re.findall(r"\]\((?!http)([^)#]+)", TEXT) if not (DOCS / link).exists()] == []

@@ -1,0 +1,139 @@
+"""Several processes may bring one database up to date at once, and none works on one that is behind."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from models.store import migrate
+from models.store.base import connection, db
+from models.store.migrate import list_pending
+from tests.support.polling import wait_until
+from tests.support.processes import build_environment, tocsin
+from tests.support.stores import get_url
+
+NAMES = sorted(path.stem for path in migrate.MIGRATIONS_DIR.glob("[0-9]*.py"))
+NEXT = "9999_next"
+
+# The program as it will be once it has another migration.
+NEXT_PROGRAM = """
+import sys
+from pathlib import Path
+from models import migrate
+migrate.MIGRATIONS_DIR = Path(sys.argv.pop(1))
+from tocsin.cli import main
+main()
+"""
+
+
+@pytest.fixture
+def next_migrations(tmp_path):
+    """The folder of migrations of a later version, which has one more."""
+    folder = tmp_path / "migrations"
+    shutil.copytree(migrate.MIGRATIONS_DIR, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    text = 'def up(migrator, db):\n    db.execute_sql("CREATE TABLE next (id INTEGER)")\n'
+    (folder / f"{NEXT}.py").write_text(text)
+    return folder
+
+
+def run_next(home: Path, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of the later version."""
+    command = [sys.executable, "-c", NEXT_PROGRAM, str(folder), *words]
+    return subprocess.run(command, env=build_environment(home), capture_output=True, text=True, timeout=30)
+
+
+def start_migrate(home: Path, folder: Path = migrate.MIGRATIONS_DIR) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", NEXT_PROGRAM, str(folder), "migrate", "--json"],
+        env=build_environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def list_applied(process: subprocess.Popen[str]) -> list[str]:
+    output, errors = process.communicate(timeout=30)
+    assert (process.returncode, errors) == (0, "")
+    return json.loads(output)["applied"]
+
+
+@pytest.fixture
+def migrated_store(empty_store, home):
+    """A database as this version makes it."""
+    home.mkdir(exist_ok=True)
+    migrate.migrate(home)
+
+
+def test_each_migration_is_applied_once_by_whoever_comes_first(empty_store, home):
+    racing = [start_migrate(home) for _ in range(5)]
+
+    done = [name for process in racing for name in list_applied(process)]
+
+    assert sorted(done) == NAMES
+    assert list_pending() == []
+
+
+def test_who_finds_the_schema_half_way_waits_for_the_other(
+    migrated_store, home, next_migrations, monkeypatch
+):
+    monkeypatch.setattr(migrate, "MIGRATIONS_DIR", next_migrations)
+    with connection(), migrate._lock_migrations(home):
+        late = [start_migrate(home, next_migrations) for _ in range(3)]
+        wait_until(lambda: is_waiting_for_lock(home) == 3)
+        migrate._open_runner().up()
+
+    assert [list_applied(process) for process in late] == [[], [], []]
+
+
+def is_waiting_for_lock(home: Path) -> int:
+    if not get_url(home):
+        file = (home / "migrate.lock").stat().st_ino
+        lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+        return sum(words[1] == "->" and words[6].endswith(f":{file}") for words in lines)
+    with psycopg.connect(get_url(home)) as server:
+        query = "select count(*) from pg_locks where locktype = 'advisory' and not granted"
+        (count,) = server.execute(
+            f"{query} and database = (select oid from pg_database where datname = current_database())"
+        ).fetchone()
+        return count
+
+
+READ_ONLY_COMMANDS = ["why x", "oncall", "check", "simulate --service x --message y"]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        *((name, 1) for name in ("web", "worker", "clock", "token list")),
+        *((name, 3) for name in READ_ONLY_COMMANDS),
+    ],
+)
+def test_on_a_database_that_is_behind_it_says_what_to_run(
+    migrated_store, home, next_migrations, command, code
+):
+    ended = run_next(home, next_migrations, *command.split())
+
+    assert ended.returncode == code
+    assert ended.stderr == f"tocsin: the database lacks {NEXT}: run `tocsin migrate` first\n"
+
+
+@pytest.mark.parametrize("command", READ_ONLY_COMMANDS)
+def test_who_only_looks_gives_an_empty_database_no_schema(empty_store, home, command):
+    with connection():
+        assert db.get_tables() == []
+
+    ended = tocsin(home, *command.split())
+
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == "tocsin: the database is empty: start Tocsin, or run `tocsin migrate`\n"
+    assert list_pending() == NAMES
+
+
+def test_then_migrate_is_all_it_takes(migrated_store, home, next_migrations):
+    assert run_next(home, next_migrations, "migrate").stdout == f"applied {NEXT}\n"
+    assert run_next(home, next_migrations, "token", "list").returncode == 0

@@ -1,0 +1,147 @@
+"""What runs for every alert, timer and message finds its rows by an index, however many there are."""
+
+import pytest
+
+from models.reports import backlog
+from models.reports.backlog import ProcessLiveness
+from models.store.base import db, store
+from models.tables.services import Integration, Service
+from tests.support.alerts import accept
+from tests.support.dead_letters import add_dead_letter_body
+from tests.support.rules import accept_from_router, add_router, add_router_rule
+from tests.workers.timers.test_fire import open_incident, set_policy
+from workers.alerts import process_lane, process_router
+from workers.periodic import due_scan, missing_heartbeats, release_maintenance
+from workers.timers import fire, on_config_change
+
+# Indexes that hold only what waits: reading one from end to end is reading what waits.
+PARTIAL_INDEXES = {
+    "receipt_pending", "receipt_to_route", "receipt_dead_letter", "event_pending", "event_dead_letter",
+    "message_due", "timer_due", "entity_deferred",
+}  # fmt: skip
+
+# Values that came with the statement, and no table.
+INDEXED_VALUES = {"SCAN CONSTANT ROW", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
+
+
+def list_scans(seen):
+    """The lines of the query plans that read a whole table, or an index of all its rows."""
+    found = []
+    for statement, values in seen:
+        if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
+            found += [f"{line}: {statement}" for line in PLANS[store().name](statement, values)]
+    return found
+
+
+def list_sqlite_scans(statement, values):
+    values = [0] * statement.count("?") if isinstance(values, int) else values
+    plan_lines = [row[3] for row in db.execute_sql(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()]
+    return [
+        line
+        for line in plan_lines
+        if line.startswith("SCAN") and line not in INDEXED_VALUES and line.split()[-1] not in PARTIAL_INDEXES
+    ]
+
+
+def list_postgresql_scans(statement, values):
+    """With sequential scans priced out, one is left only where there is no index."""
+    db.execute_sql("set enable_seqscan = off")
+    plan_lines = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
+    return [line for line in plan_lines if "Seq Scan" in line]
+
+
+PLANS = {"sqlite": list_sqlite_scans, "postgresql": list_postgresql_scans}
+
+
+def list_sorts(seen):
+    """The lines of the query plans that put rows in order after reading all of them."""
+    if store().name == "sqlite":
+        explained = [db.execute_sql(f"EXPLAIN QUERY PLAN {each}", values) for each, values in seen]
+        return [row[3] for cursor in explained for row in cursor.fetchall() if "B-TREE" in row[3]]
+    # With sorting priced out, it is left only where no index gives the order.
+    for way in ("seqscan", "sort", "incremental_sort", "bitmapscan"):
+        db.execute_sql(f"set enable_{way} = off")
+    explained = [db.execute_sql(f"EXPLAIN {each}", values) for each, values in seen]
+    return [row[0] for cursor in explained for row in cursor.fetchall() if "Sort" in row[0]]
+
+
+@pytest.fixture
+def many_rows(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incident(world, now)
+    for number in range(3):
+        accept(world, now, message="m", alert_type=("critical", "resolved", "info")[number], entity_id="db1")
+
+
+def test_the_lane_scans_no_large_table(world, many_rows, statements):
+    with statements() as seen:
+        process_lane.run(world.service.id)
+
+    assert list_scans(seen) == []
+
+
+def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world, now, statements):
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    accept_from_router(router, now, message="m", alert_type="critical")
+    process_router.run(router.id)
+    with statements() as seen:
+        process_lane.run(world.service.id)
+
+        takes = [each for each in seen if 'FROM "event"' in each[0] and "ORDER BY" in each[0]]
+        assert takes
+        assert list_sorts(takes) == []
+
+
+def test_due_timers_are_found_by_their_index(world, many_rows, now, statements):
+    with statements() as seen:
+        fire.fire_due(now.replace(hour=20))
+
+    assert list_scans(seen) == []
+
+
+@pytest.mark.parametrize("column", ["escalation_policy", "service", "sla"])
+def test_what_follows_from_what_was_changed_is_found_by_indexes(world, many_rows, statements, column):
+    with statements() as seen:
+        on_config_change.reconcile_after_change(column, 1)
+
+    assert list_scans(seen) == []
+
+
+def test_due_messages_are_found_by_their_index(world, many_rows, statements):
+    with statements() as seen:
+        due_scan.enqueue_due()
+        due_scan.enqueue_stale()
+
+    assert list_scans(seen) == []
+
+
+def test_what_maintenance_kept_back_is_found_by_its_index(world, many_rows, now, statements):
+    Service.update(under_maintenance=True).execute()
+    accept(world, now, message="m", alert_type="critical", entity_id="kept back")
+    process_lane.run(world.service.id)
+    Service.update(under_maintenance=False).execute()
+    with statements() as seen:
+        release_maintenance.enqueue_ended()
+        assert release_maintenance.release_deferred() == 1
+
+    assert list_scans(seen) == []
+
+
+def test_missing_pings_are_found_by_indexes(world, many_rows, now, statements):
+    Integration.update(heartbeat_interval=60, heartbeat_grace=30, expected_at=now).execute()
+    backlog.record_liveness(ProcessLiveness("web", "web:1", now), now)
+    with statements() as seen:
+        missing_heartbeats.enqueue_overdue(now)
+        assert missing_heartbeats.report_missing(now) == 1
+
+    # The signs of life of processes are a few rows.
+    assert [each for each in list_scans(seen) if 'FROM "liveness"' not in each] == []
+
+
+def test_what_waits_is_counted_by_indexes_of_it_alone(world, many_rows, now, statements):
+    add_dead_letter_body(world, now)
+    with statements() as seen:
+        backlog.measure_backlog(store().now())
+
+    assert list_scans(seen) == []

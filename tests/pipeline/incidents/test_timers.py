@@ -1,0 +1,213 @@
+"""Which timers an incident has, and what they do: after whatever moves, in whatever order."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.domain.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncident
+from models.domain.enums import ActorKind, IncidentStatus, TimerKind
+from models.domain.facts import IncidentContext
+from pipeline import incidents
+from pipeline.incidents import timers
+from schedules.timers.expected import get_expected_timers
+from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
+
+ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
+T, A, R = IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
+CONFIG = build_config((0, "alice"), (5, "bob"))
+SERVICE = service(auto_resolve_s=3600, acknowledgement_timeout_s=900)
+PARENT = incident(unique_id="parent", row=9, number=9)
+GOLD = sla((1, -5, "alice"), (1, 10, "bob"), (2, -15, "bob"), acknowledge=20, resolve=90)
+SILVER = sla((2, 0, "alice"), resolve=120, row=2, name="Silver")
+CONFIG_WITH_SLAS = replace(CONFIG, slas={1: GOLD, 2: SILVER})
+
+
+def list_kinds(state, watched_service=SERVICE):
+    return {timer.kind for timer in get_expected_timers(state, watched_service, CONFIG)}
+
+
+def build_snoozed(**changes):
+    return incident(
+        status=A, acknowledged_date=NOON, snoozed_at=NOON, snoozed_till=NOON + 30 * MINUTE, **changes
+    )
+
+
+def test_a_sleep_overrides_the_acknowledgement_time_out_and_nothing_else():
+    assert list_kinds(build_snoozed()) == {TimerKind.SNOOZE, TimerKind.AUTO_RESOLVE}
+    assert list_kinds(incident(status=A, acknowledged_date=NOON)) == {
+        TimerKind.ACKNOWLEDGEMENT_TIMEOUT,
+        TimerKind.AUTO_RESOLVE,
+    }
+
+
+def test_a_child_waits_for_nothing():
+    for state in (
+        incident(parent=9),
+        incident(status=A, acknowledged_date=NOON, parent=9),
+        build_snoozed(parent=9),
+    ):
+        assert list_kinds(state) == set()
+
+
+def test_the_next_sleep_is_another_wait():
+    first, second = build_snoozed(), build_snoozed().with_changes(snoozed_at=NOON + MINUTE)
+    keys = [timer.key for state in (first, second) for timer in get_expected_timers(state, service(), CONFIG)]
+
+    assert len(set(keys)) == 2
+
+
+def decide(kind, state, at, watched_service=SERVICE, key=""):
+    return timers.decide(kind, IncidentContext(state, watched_service, CONFIG), at, key)
+
+
+def test_when_the_sleep_is_over_it_is_triggered_again_and_people_are_told():
+    outcome, effects = decide(TimerKind.SNOOZE, build_snoozed(), NOON + 30 * MINUTE)
+
+    after = [effect.incident for effect in effects if isinstance(effect, SaveIncident)][-1]
+    assert outcome == "triggered again"
+    assert (after.status, after.snoozed_till, after.escalation_run) == (T, None, 2)
+    assert [notification.user for notification in list_notifications(effects)] == [ALICE.row]
+
+
+def list_notifications(effects):
+    return [effect.notification for effect in effects if hasattr(effect, "notification")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "state", "outcome"),
+    [
+        (TimerKind.SNOOZE, incident(status=A), "the incident is awake"),
+        (TimerKind.SNOOZE, build_snoozed(), "asleep until later"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(), "the incident is asleep"),
+        (TimerKind.AUTO_RESOLVE, incident(parent=9), "the incident is merged into another"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(parent=9), "the incident is merged into another"),
+    ],
+)
+def test_a_timer_that_comes_when_all_has_changed_does_nothing_and_says_why(kind, state, outcome):
+    outcome_text, effects = decide(kind, state, NOON + 20 * MINUTE)
+
+    assert outcome_text == outcome
+    assert list_notifications(effects) == []
+    assert {e.incident.status for e in effects if isinstance(e, SaveIncident)} <= {state.status}
+
+
+def test_an_incident_that_resolves_itself_takes_its_children_with_it():
+    child = incident(unique_id="child", row=2, parent=1, status=A)
+    _, effects = timers.decide(
+        TimerKind.AUTO_RESOLVE,
+        IncidentContext(incident(number=1), SERVICE, CONFIG, (child,)),
+        NOON + 60 * MINUTE,
+        "",
+    )
+
+    saved = {e.incident.unique_id: e.incident.status for e in effects if isinstance(e, SaveIncident)}
+    assert saved == {"incident-1": R, "child": R}
+
+
+def snooze(state, now):
+    if incidents.check_snooze(state):
+        return ()
+    return incidents.snooze(state, now + 20 * MINUTE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+
+
+def merge(state, now):
+    return () if incidents.check_merge(PARENT, [state]) else incidents.merge(PARENT, [state], [], ACTOR, now)
+
+
+def unmerge(state, now):
+    return (
+        ()
+        if state.parent is None
+        else incidents.unmerge(state, PARENT, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+    )
+
+
+def fire(pending, state, now):
+    """What is due by now, one after the other; the effects, and the keys of what was done for good."""
+    effects, done = (), set()
+    for timer in sorted(pending, key=lambda timer: timer.due_at):
+        if timer.due_at <= now:
+            found = IncidentContext(incidents.get_saved(state, effects), SERVICE, CONFIG_WITH_SLAS)
+            outcome, more = timers.decide(timer.kind, found, now, timer.key)
+            effects += more
+            done |= {timer.key} if outcome.startswith(FIRED_ONCE) else set()
+    return effects, done
+
+
+def change_sla_to(row):
+    return lambda state, now: incidents.change_sla(state, row, SERVICE, CONFIG_WITH_SLAS, now, "because")
+
+
+def move_to(to):
+    return lambda state, now: incidents.change_status(
+        state, to, SERVICE, CONFIG_WITH_SLAS, ACTOR, now, "because"
+    )
+
+
+ACTIONS = {
+    "trigger": move_to(T),
+    "acknowledge": move_to(A),
+    "resolve": move_to(R),
+    "to alice": lambda state, now: incidents.assign(state, ALICE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "to nobody": lambda state, now: incidents.assign(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "by the policy": lambda state, now: incidents.change_policy(
+        state, 1, SERVICE, CONFIG_WITH_SLAS, ACTOR, now
+    ),
+    "by none": lambda state, now: incidents.change_policy(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "snooze": snooze,
+    "wake": lambda state, now: incidents.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "merge": merge,
+    "unmerge": unmerge,
+    "to gold": change_sla_to(1),
+    "to silver": change_sla_to(2),
+    "to no SLA": change_sla_to(None),
+}
+ACTIONS_AND_TIMERS = sorted([*ACTIONS, "time passes"])
+ACTION_LISTS = st.lists(st.tuples(st.sampled_from(ACTIONS_AND_TIMERS), st.integers(0, 40)), max_size=25)
+
+
+@given(ACTION_LISTS)
+def test_after_any_moves_exactly_the_wanted_timers_wait(actions):
+    """Of those that do something once, those that have done it neither wait nor are done again."""
+    now, state, done = NOON, incident(number=1, sla_started_at=NOON, sla=1), set()
+    pending = set(get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS))
+    for name, minutes in actions:
+        now += timedelta(minutes=minutes)
+        if name == "time passes":
+            effects, fired = fire(pending, state, now)
+            assert not fired & done
+            done |= fired
+        else:
+            effects = ACTIONS[name](state, now)
+        state = incidents.get_saved(state, effects)
+        for reconcile in effects:
+            if isinstance(reconcile, ReconcileTimers) and reconcile.incident == state.unique_id:
+                pending = set(reconcile.expected)
+        pending = {timer for timer in pending if timer.key not in done}
+
+        expected = {
+            timer for timer in get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS) if timer.key not in done
+        }
+        assert pending == expected, name
+        assert state.snoozed_till is None or (state.status is A and state.parent is None)
+        assert state.parent is None or state.status is not T
+
+
+@given(ACTION_LISTS)
+def test_what_is_open_and_no_child_is_never_forgotten(actions):
+    """Where the service has its time-outs, something waits for it: somebody hears of it again."""
+    now, state = NOON, incident(number=1, sla_started_at=NOON, sla=1)
+    for name, minutes in actions:
+        now += timedelta(minutes=minutes)
+        move = ACTIONS.get(
+            name,
+            lambda state, now: fire(get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS), state, now)[0],
+        )
+        state = incidents.get_saved(state, move(state, now))
+        if state.is_open and state.parent is None:
+            assert list_kinds(state) >= {TimerKind.AUTO_RESOLVE}
+        if state.status is A and state.parent is None:
+            assert list_kinds(state) & {TimerKind.SNOOZE, TimerKind.ACKNOWLEDGEMENT_TIMEOUT}

@@ -1,0 +1,92 @@
+"""Whatever stands in a rule_json, it is compiled or refused, soon, and then gives a verdict."""
+
+import json
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.rules.conditions import BadRule, Index, compile_rule, evaluate, trace
+from pipeline.rules.conditions.engine import ITERATORS
+from tests.support.condition_trees import subject
+
+# Far above what any of them takes, far below what would hold up a worker.
+TIME_LIMIT_S = timedelta(seconds=2)
+
+ALERT = subject(payload={"list": [{"x": n, "text": "ab" * n} for n in range(200)], "a": {"b": "c"}})
+
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text(max_size=20),
+    st.sampled_from(["payload.list", "message", "accumulator", "current", "", "x", "alert", "($|a)*"]),
+)
+KNOWN = """
+and or ! !! if == === < <= in cat substr merge + - * / % max var val missing missing_some exists ??
+matches lower length switch type try throw now log sort
+"""
+OPERATORS = st.sampled_from([*KNOWN.split(), *sorted(ITERATORS)])
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4),
+        st.dictionaries(OPERATORS, inner, min_size=1, max_size=1),
+        st.builds(lambda name, inside: {name: inside}, OPERATORS, st.lists(inner, max_size=3)),
+    ),
+    max_leaves=20,
+)
+TREE_NODES = (
+    "type children1 properties id conjunction not field operator value valueSrc operatorOptions ploperator"
+)
+KEYS = st.sampled_from(TREE_NODES.split())
+FIELD_VALUES = """
+group rule rule_group AND OR value alert.message alert.payload alert.alert_time alert.alert_type
+equal payloadsearch key regex between select_any_in $.a[*]
+"""
+WORDS = st.sampled_from(FIELD_VALUES.split())
+TREE_LIKE = st.recursive(
+    st.one_of(SCALARS, WORDS),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=6)),
+    max_leaves=25,
+)
+
+
+def evaluate_or_refuse(rule_json):
+    try:
+        compiled = compile_rule(rule_json)
+    except BadRule:
+        return
+    assert compiled.rule_json == rule_json
+    first_verdict = evaluate(compiled, ALERT)
+    second_verdict, *_ = trace(compiled, ALERT)
+    assert second_verdict.verdict.matches is first_verdict.matches
+    if first_verdict.matches:
+        assert Index([compiled]).find_candidates(ALERT) == [0]
+
+
+@settings(max_examples=400, deadline=TIME_LIMIT_S)
+@given(JSON)
+def test_json_logic_of_any_shape(value):
+    evaluate_or_refuse(json.dumps(value))
+
+
+@settings(max_examples=400, deadline=TIME_LIMIT_S)
+@given(TREE_LIKE)
+def test_trees_of_any_shape(value):
+    evaluate_or_refuse(json.dumps({"type": "group", "children1": [value]}))
+    evaluate_or_refuse(json.dumps(value))
+
+
+@settings(max_examples=200, deadline=TIME_LIMIT_S)
+@given(st.one_of(st.text(), st.text(alphabet='[]{}":,var!0 \\', max_size=200)))
+def test_text_of_any_kind(text):
+    evaluate_or_refuse(text)
+
+
+@settings(max_examples=50, deadline=TIME_LIMIT_S)
+@given(st.sampled_from(['{"!":[', "[", '{"a":', '{"type":"group","children1":[']), st.integers(1, 10_000))
+def test_nesting_of_any_depth(opening, depth):
+    closing = opening.replace("[", "]").replace("{", "}")
+    evaluate_or_refuse(opening * depth + "1" + "".join(c for c in reversed(closing) if c in "]}") * depth)

@@ -1,0 +1,134 @@
+"""The index finds what the plain scan finds, in the same order, without looking at each."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.rules.conditions import Index, compile_rule, evaluate, find_required_equalities
+from tests.pipeline.rules.conditions.test_tree import PAYLOADS, SUBJECTS, TREES, VALUES
+from tests.support.condition_trees import group, rule, search, subject
+
+
+def list_by_scan(rules, alert):
+    return [position for position, each in enumerate(rules) if evaluate(each, alert).matches]
+
+
+def list_by_index(rules, alert):
+    return [each for each in Index(rules).find_candidates(alert) if evaluate(rules[each], alert).matches]
+
+
+VARIABLES = st.sampled_from(
+    [
+        {"var": "message"},
+        {"var": ["alert.entity_id"]},
+        {"var": "alert_type"},
+        {"val": ["payload", "a"]},
+        {"var": "payload.list.0.x"},
+        {"var": ["payload.a.b", "a"]},
+        {"var": "payload.none"},
+    ]
+)
+LITERALS = st.one_of(VALUES, st.sampled_from(["3", "info", "24h", "1d", "05", "2026-03-04"]))
+
+
+def build_comparison(operator, left, right):
+    return {operator: [left, right]}
+
+
+COMPARISONS = st.one_of(
+    st.builds(build_comparison, st.sampled_from(["==", "===", "!=", "!=="]), VARIABLES, LITERALS),
+    st.builds(build_comparison, st.sampled_from(["==", "==="]), LITERALS, VARIABLES),
+    st.builds(build_comparison, st.just("in"), VARIABLES, st.lists(LITERALS, max_size=3)),
+    st.builds(
+        build_comparison,
+        st.just("some"),
+        st.just({"var": "payload.list"}),
+        st.just({"==": [{"var": "x"}, "a"]}),
+    ),
+)
+LOGIC = st.recursive(
+    COMPARISONS,
+    lambda inner: st.one_of(
+        st.builds(lambda every: {"and": every}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda every: {"or": every}, st.lists(inner, min_size=1, max_size=3)),
+        st.builds(lambda one: {"!": [one]}, inner),
+        st.builds(lambda one: {"!!": [one]}, inner),
+    ),
+    max_leaves=5,
+)
+RULES = st.lists(st.one_of(TREES, LOGIC, st.just({})), max_size=12)
+
+
+@settings(max_examples=300, deadline=None)
+@given(RULES, SUBJECTS)
+def test_the_same_matches_in_the_same_order(rules, alert):
+    compiled = [compile_rule(json.dumps(each)) for each in rules]
+
+    assert list_by_scan(compiled, alert) == list_by_index(compiled, alert)
+
+
+@settings(max_examples=300, deadline=None)
+@given(LOGIC, SUBJECTS)
+def test_what_is_handed_to_the_engine_is_enough(logic, alert):
+    """Also with a variable whose name is computed, for which everything is handed over."""
+    everything = {"or": [logic, {"!==": [{"var": {"cat": ["mess", "age"]}}, alert["message"]]}]}
+
+    picked, full_rule = (compile_rule(json.dumps(each)) for each in (logic, everything))
+
+    assert evaluate(full_rule, alert).matches is evaluate(picked, alert).matches
+
+
+@given(PAYLOADS)
+def test_what_is_missing_stays_missing_and_null_stays_present(payload):
+    logic = {"!": [{"missing": ["payload.a", "payload.none"]}]}
+
+    verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload=payload))
+
+    assert verdict.matches is ({"a", "none"} <= set(payload))
+
+
+def test_of_many_rules_only_those_that_name_the_value_are_candidates():
+    names = [f"service-{number}" for number in range(2_000)]
+    rules = [
+        compile_rule(json.dumps(each))
+        for name in names
+        for each in (
+            {"and": [{"==": [{"var": "payload.name"}, name]}, {"==": [{"var": "alert_type"}, "critical"]}]},
+            group(rule("alert.alert_type", "equal", "3"), search("equal", "$.name", name)),
+        )
+    ]
+    anything = compile_rule("")
+
+    index = Index([*rules, anything])
+
+    assert index.find_candidates(subject(payload={"name": "service-700"})) == [1400, 1401, 4000]
+    assert index.find_candidates(subject(payload={"name": 7})) == [4000]
+    assert index.find_candidates(subject()) == [4000]
+
+
+@pytest.mark.parametrize(
+    ("logic", "demands"),
+    [
+        ({"===": [{"var": "message"}, "a"]}, {("message",): {"a"}}),
+        ({"==": ["a", {"var": "alert.message"}]}, {("message",): {"a"}}),
+        ({"==": [{"var": "alert_type"}, "critical"]}, {("alert_type",): {"3"}}),
+        ({"in": [{"var": "message"}, ["a", "b"]]}, {("message",): {"a", "b"}}),
+        (
+            {"or": [{"==": [{"var": "message"}, "a"]}, {"==": [{"var": "message"}, "b"]}]},
+            {("message",): {"a", "b"}},
+        ),
+        ({"or": [{"==": [{"var": "message"}, "a"]}, {"==": [{"var": "summary"}, "b"]}]}, {}),
+        # Either may be taken for a number, a span of time or nothing.
+        ({"==": [{"var": "message"}, "24h"]}, {}),
+        ({"in": [{"var": "message"}, ["a", "1d"]]}, {}),
+        ({"==": [{"var": "message"}, ""]}, {}),
+        ({"==": [{"var": ["payload.a", "x"]}, "x"]}, {}),
+        ({"!": [{"===": [{"var": "message"}, "a"]}]}, {}),
+    ],
+)
+def test_what_a_condition_demands(logic, demands):
+    found = find_required_equalities(compile_rule(json.dumps(logic)).logic)
+
+    assert demands == {each.variable: set(each.texts) for each in found}

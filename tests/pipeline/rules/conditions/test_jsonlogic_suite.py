@@ -1,0 +1,48 @@
+"""The shared JSON Logic test suite, through our module. `.ci/jsonlogic_suite.py` fetches it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pipeline.rules.conditions import BadRule, compile_rule, engine, evaluate
+from tests.support.requirements import skip_or_fail
+
+SUITE = Path(__file__).parents[4] / "build" / "jsonlogic" / "compatible.json"
+
+
+@pytest.fixture(scope="module")
+def suite():
+    if not SUITE.exists():
+        skip_or_fail("the shared suite is not here: run .ci/jsonlogic_suite.py")
+    return [case for case in json.loads(SUITE.read_text()) if isinstance(case, dict)]
+
+
+def test_every_case_has_its_value(suite):
+    found = [engine.run(engine.compile_logic(case["rule"]), json.dumps(case.get("data"))) for case in suite]
+
+    assert len(suite) == 278
+    assert [case["result"] for case in suite] == [json.loads(value) for value in found]
+
+
+def is_truthy(value):
+    """What JSON Logic takes for true: everything but 0, "", null, false and the empty array."""
+    return value != [] and (isinstance(value, dict) or bool(value))
+
+
+def test_every_case_that_is_a_condition_has_its_verdict(suite):
+    """The data stand in for an alert; the guards refuse what they are there to refuse, and little else."""
+    refused = []
+    for case in suite:
+        data = case.get("data")
+        if not isinstance(case["rule"], dict) or not isinstance(data, dict | None):
+            continue
+        try:
+            compiled = compile_rule(json.dumps(case["rule"]))
+        except BadRule as bad:
+            refused.append(bad.problem)
+            continue
+        verdict = evaluate(compiled, data or {})
+        assert verdict.matches is (compiled.matches_all or is_truthy(case["result"])), case["description"]
+
+    assert refused == []

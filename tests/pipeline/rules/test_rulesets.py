@@ -1,0 +1,262 @@
+"""Alert rules act in their order, each on what those before it left, and say what they looked at."""
+
+import json
+from dataclasses import replace
+from unittest import mock
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.domain.enums import AlertType, RuleAction, RuleType, Urgency
+from pipeline.rules import rulesets
+from pipeline.rules.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
+from tests.pipeline.rules.conditions.test_index import LOGIC
+from tests.support.facts import NOON, alert, lane
+from tests.support.rules import action, equals, rule_facts, var
+
+A = RuleAction
+FACTS = lane()
+
+
+def change_message(text):
+    return action(A.CHANGE_MESSAGE, text)
+
+
+def last_seen_never(_):
+    return None
+
+
+def apply_rules(*rules, to=None, since=last_seen_never):
+    return RuleSet(rules).apply(to or alert(), FACTS, NOON, since)
+
+
+def test_all_rules_that_match_act_in_order_and_the_last_word_counts():
+    ruled = apply_rules(
+        rule_facts(change_message("one"), action(A.CHANGE_URGENCY, "0")),
+        rule_facts(change_message("none"), when=equals("entity_id", "other")),
+        rule_facts(change_message("two")),
+    )
+
+    assert (ruled.alert.message, ruled.alert.options.urgency) == ("two", Urgency.LOW)
+    assert ruled.matched == 2
+
+
+def test_a_rule_that_matches_and_stops_is_the_last():
+    ruled = apply_rules(
+        rule_facts(change_message("one"), when={"!=": [var("message"), "Disk full"]}, stop=True),
+        rule_facts(change_message("two"), stop=True),
+        rule_facts(change_message("three")),
+    )
+
+    assert (ruled.alert.message, ruled.matched) == ("two", 1)
+    assert [record.get("stop") for record in ruled.records] == [None, True]
+
+
+CHANGES = [
+    (action(A.CHANGE_ALERT_TYPE, "warning"), equals("alert_type", "1")),
+    (change_message("changed"), equals("message", "changed")),
+    (action(A.CHANGE_SUMMARY, "changed"), equals("alert.summary", "changed")),
+    (action(A.CHANGE_ENTITY_ID, "changed"), equals("entity_id", "changed")),
+    (action(A.CHANGE_URGENCY, "0"), equals("urgency", "0")),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "when"), CHANGES, ids=[RuleAction(c["action_type"]).name for c, _ in CHANGES]
+)
+def test_a_later_rule_sees_what_an_earlier_one_did_and_no_earlier_rule_does(change, when):
+    seen = rule_facts(action(A.ADD_NOTE, "seen"), when=when)
+
+    assert apply_rules(rule_facts(change), seen).alert.options.notes == ("seen",)
+    assert apply_rules(seen, rule_facts(change)).alert.options.notes == ()
+
+
+def test_a_later_action_of_a_rule_sees_what_an_earlier_one_did():
+    ruled = apply_rules(rule_facts(change_message("{{message}}!"), action(A.ADD_NOTE, "it says {{message}}")))
+
+    assert ruled.alert.options.notes == ("it says Disk full!",)
+
+
+def test_a_later_rule_asks_for_the_history_of_the_entity_that_an_earlier_one_named():
+    """Contract 4.2: the similar incident is the last one with the same entity_id."""
+    recent = rule_facts(action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 600]})
+    ago = {"db1": None, "rack": 30.0}
+
+    ruled = apply_rules(
+        rule_facts(action(A.CHANGE_ENTITY_ID, "rack")), recent, since=lambda one: ago[one.entity_id]
+    )
+
+    assert ruled.alert.suppressed
+
+
+def test_what_an_alert_has_no_history_for_was_long_ago_and_is_told_as_never():
+    rule = rule_facts(when={">": [var("seconds_since_last"), 10**9]})
+
+    (record,) = apply_rules(rule).records
+
+    assert (record["matches"], record["read"]) == (True, {"seconds_since_last": "never"})
+
+
+INVALID_RULES = [
+    rule_facts(action(A.SUPPRESS), when='{"no such operator": []}', name="bad"),
+    rule_facts(action(A.SUPPRESS), when="{nonsense", name="bad"),
+]
+
+
+@pytest.mark.parametrize("bad", INVALID_RULES, ids=["unknown operator", "no JSON"])
+def test_a_rule_that_cannot_be_read_never_matches_and_says_so_in_its_place(bad):
+    ruled = apply_rules(
+        rule_facts(change_message("one"), name="first"), bad, rule_facts(change_message("two"), name="last")
+    )
+
+    assert (ruled.alert.suppressed, ruled.alert.message) == (False, "two")
+    assert [record["rule"] for record in ruled.records] == ["first", "bad", "last"]
+    assert ruled.records[1]["note"].startswith("the rule cannot be read: ")
+
+
+def build_condition(kind, pattern, field="", position=1):
+    return {
+        "unique_id": "c",
+        "alert_condition_type": kind,
+        "alert_field": field,
+        "pattern": pattern,
+        "position": position,
+    }
+
+
+CRITICAL, WARNING = build_condition(1, "critical"), build_condition(1, "1")
+ON_DB1, ON_WEB = build_condition(2, "^db[0-9]$", "host"), build_condition(2, "web", "$.host", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "conditions", "when", "matches"),
+    [
+        (RuleType.ALL, (), "", True),
+        (RuleType.ANY, (), "", True),
+        (RuleType.ALL, (CRITICAL, ON_DB1), "", True),
+        (RuleType.ALL, (CRITICAL, ON_WEB), "", False),
+        (RuleType.ANY, (CRITICAL, ON_WEB), "", True),
+        (RuleType.ANY, (WARNING, ON_WEB), "", False),
+        (RuleType.ALL, (CRITICAL,), equals("message", "Disk full"), True),
+        (RuleType.ANY, (CRITICAL,), equals("message", "other"), False),
+        (RuleType.ANY, (WARNING,), equals("message", "Disk full"), False),
+        (RuleType.ALL, (build_condition(1, "loud"),), "", False),
+    ],
+)
+def test_conditions_count_by_the_rules_type_and_besides_them_its_rule_json(kind, conditions, when, matches):
+    rule = rule_facts(when=when, rule_type=kind, conditions=conditions)
+
+    assert bool(apply_rules(rule, to=alert(payload={"host": "db1"})).matched) is matches
+
+
+def test_what_a_rule_read_is_told_cut_and_of_many_rules_what_matched_first():
+    long = alert(payload={"x": "y" * 10_000, "list": [1, "z" * 1000], "flag": True, "none": None})
+    reads = {"and": [var(f"payload.{name}") for name in ("x", "list", "flag")]}
+    quiet = [rule_facts(when={"!": [var("payload.flag")]}, name=f"{n}") for n in range(MAX_RECORDS + 10)]
+
+    ruled = apply_rules(*quiet, rule_facts(when=reads, name="match"), to=long)
+
+    assert len(ruled.records) == MAX_RECORDS + 1
+    assert ruled.records[-1] == {"more": 11}
+    match = ruled.records[-2]
+    assert (match["rule"], match["matches"]) == ("match", True)
+    assert match["read"] == {
+        "payload.flag": True,
+        "payload.list": '[1,"' + "z" * (MAX_SHOWN_LENGTH - 4) + "...",
+        "payload.x": "y" * MAX_SHOWN_LENGTH + "...",
+    }
+
+
+def test_each_action_is_told_with_what_it_changed_or_why_it_did_not():
+    acts = (action(A.CHANGE_ALERT_TYPE, "error"), action(A.ASSIGN_SCHEDULE, "x"), change_message("m" * 900))
+    (record,) = apply_rules(rule_facts(*acts, name="Errors")).records
+
+    assert record["description"] == "Errors"
+    assert record["actions"] == [
+        {"action": "change_alert_type", "from": "critical", "to": "error"},
+        {"action": "assign_schedule", "note": "without effect: there is no such schedule"},
+        {"action": "change_message", "from": "Disk full", "to": "m" * MAX_SHOWN_LENGTH + "..."},
+    ]
+
+
+def test_a_list_looks_back_when_any_of_its_rules_does():
+    since, plain = rule_facts(when={"<": [var("alert.seconds_since_last"), 5]}), rule_facts()
+
+    assert RuleSet([plain, since]).reads_history
+    assert not RuleSet([plain]).reads_history
+    assert not RuleSet([]).reads_history
+
+
+CHANGING = st.sampled_from(
+    [
+        change_message("a"),
+        change_message("{{message}}b"),
+        action(A.CHANGE_ENTITY_ID, "a"),
+        action(A.CHANGE_ENTITY_ID, ""),
+        action(A.HASH_ENTITY_ID),
+        action(A.CHANGE_ALERT_TYPE, "info"),
+        action(A.CHANGE_ALERT_TYPE, "nonsense"),
+        action(A.CHANGE_URGENCY, "0"),
+        action(A.SUPPRESS),
+        action(A.ADD_NOTE, "{{entity_id}}"),
+    ]
+)
+RULES = st.lists(
+    st.builds(
+        lambda logic, acts, stop: rule_facts(*acts, when=json.dumps(logic), stop=stop),
+        st.one_of(LOGIC, st.just({})),
+        st.lists(CHANGING, max_size=3),
+        st.booleans(),
+    ),
+    max_size=8,
+)
+ALERTS = st.builds(
+    lambda level, text, entity, payload: alert(level, entity, message=text, payload=payload),
+    st.sampled_from(AlertType),
+    st.sampled_from(["a", "3", "ab", "24h"]),
+    st.sampled_from(["a", "b", "05"]),
+    st.sampled_from([{}, {"a": "a"}, {"a": {"b": "info"}}, {"list": [{"x": "a"}]}]),
+)
+
+
+class UnindexedRules:
+    """An index that offers every rule."""
+
+    def __init__(self, conditions):
+        self._all = list(range(len(conditions)))
+
+    def find_candidates(self, subject):
+        return self._all
+
+
+@settings(max_examples=200, deadline=None)
+@given(RULES, ALERTS)
+def test_rules_make_the_same_of_an_alert_with_the_index_and_without(rules, one):
+    indexed = apply_rules(*rules, to=one)
+    with mock.patch.object(rulesets, "Index", UnindexedRules):
+        scanned = apply_rules(*rules, to=one)
+
+    assert (indexed.alert, indexed.matched) == (scanned.alert, scanned.matched)
+    assert [r for r in scanned.records if r["matches"]] == [r for r in indexed.records if r["matches"]]
+
+
+@settings(max_examples=100, deadline=None)
+@given(RULES, ALERTS)
+def test_what_rules_say_can_be_kept_as_json(rules, one):
+    records = [dict(record) for record in apply_rules(*rules, to=one).records]
+
+    assert json.loads(json.dumps(records)) == records
+
+
+def test_rules_leave_alone_who_sent_the_alert_and_when():
+    acts = (
+        change_message("x"),
+        action(A.CHANGE_ENTITY_ID, ""),
+        action(A.SUPPRESS),
+        action(A.DELAY_NOTIFICATIONS, "5"),
+    )
+    before = alert()
+    after = apply_rules(rule_facts(*acts)).alert
+
+    assert replace(after, parsed=before.parsed, entity_id=before.entity_id, options=before.options) == before

@@ -1,0 +1,336 @@
+"""What would happen, decided from facts alone."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models.domain.effects import EntityState, NotificationState
+from models.domain.enums import AlertType, IncidentStatus, NotificationKind, RuleAction, ServiceStatus
+from models.domain.facts import ForwardingFacts, WindowFacts
+from pipeline.lane_state import LaneState
+from pipeline.rules.rulesets import RuleSet
+from pipeline.simulation.engine import MAX_SIMULATED_EVENTS, SimulatedKind
+from pipeline.simulation.simulate import simulate
+from schedules.timers import expected
+from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, build_config, incident, lane
+from tests.support.rules import action, rule_facts
+from tests.support.schedules import facts as rotas
+
+HOURS = timedelta(hours=2)
+NAMES = {person.row: person.name for person in (ALICE, BOB, CHARLIE)}
+
+
+def run_simulation(facts, *alerts, duration=HOURS, rules=(), next_targets=None, **options):
+    ruleset = RuleSet(rules, options.get("should_stop", lambda: False))
+    state = LaneState(facts, rulesets={7: ruleset} if rules else {}, next_targets=next_targets)
+    return simulate(state, alerts or [alert()], NOON, duration, **options)
+
+
+def told(found):
+    """Who is told after how many minutes."""
+    return [
+        (NAMES[each.notification.user], (each.at - NOON) / MINUTE)
+        for each in found.simulated_events
+        if each.kind is SimulatedKind.NOTIFIED
+    ]
+
+
+def list_events(found):
+    return [f"{(each.at - NOON) // MINUTE} {each.kind}: {each.why}" for each in found.simulated_events]
+
+
+def test_an_alert_walks_its_road_and_then_time_goes_on_until_nothing_is_left():
+    found = run_simulation(lane(build_config((0, "alice"), (5, "bob"))))
+
+    assert list_events(found) == [
+        "0 pipeline: to be told now: Alice",
+        "0 opened: critical alert from Probe",
+        "0 log: step 1 of policy Default: Alice",
+        "0 notified: named by step 1 of policy Default",
+        "5 timer: 1 step taken",
+        "5 log: step 2 of policy Default: Bob",
+        "5 notified: named by step 2 of policy Default",
+        "10 notified: named by step 2 of policy Default",
+    ]
+    assert (found.continues_at, found.is_truncated) == (None, False)
+    (left,) = found.incidents
+    assert (left.status, left.assigned_to, left.next_step) == (IncidentStatus.TRIGGERED, ALICE.row, 2)
+    (event,) = found.events
+    assert [stage for stage, _ in event.reasons] == [
+        "normalize", "route", "rules", "dedupe", "incident", "notify",
+    ]  # fmt: skip
+
+
+def test_it_ends_when_the_time_is_over_and_says_when_it_would_go_on():
+    config = build_config((0, "alice"), (5, "bob"), repeat=9)
+
+    found = run_simulation(lane(config), duration=5 * MINUTE)
+
+    assert told(found) == [("Alice", 0), ("Bob", 5)]
+    assert found.continues_at == NOON + 10 * MINUTE
+
+
+def test_of_no_time_at_all_only_what_happens_at_once_is_told():
+    assert told(run_simulation(lane(build_config((0, "alice"), (5, "bob"))), duration=timedelta(0))) == [
+        ("Alice", 0)
+    ]
+
+
+def test_an_incident_that_resolves_itself_tells_nobody_of_what_was_still_owed():
+    found = run_simulation(lane(build_config((0, "bob")), auto_resolve_s=240))
+
+    assert told(found) == [("Bob", 0)]
+    assert list_events(found)[-2:] == ["4 timer: resolved", "4 log: open for 240 s"]
+    assert found.incidents[0].status is IncidentStatus.RESOLVED
+    assert found.continues_at is None
+
+
+def test_nobody_is_told_of_what_opens_no_incident_and_the_road_says_why():
+    disabled = run_simulation(lane(status=ServiceStatus.DISABLED))
+    covered = run_simulation(lane(), alert(AlertType.INFO))
+    suppressed = run_simulation(lane(), rules=[rule_facts(action(RuleAction.SUPPRESS))])
+
+    assert list_events(disabled) == ["0 pipeline: the service is disabled: stored, no incident"]
+    assert list_events(covered) == [
+        "0 pipeline: info opens no incident here: the integration opens them for critical"
+    ]
+    assert list_events(suppressed) == ["0 pipeline: suppressed: stored, no incident"]
+    assert suppressed.events[0].rules[0]["matches"] is True
+    assert disabled.incidents == ()
+
+
+def test_a_rule_puts_off_the_first_word():
+    delay = rule_facts(action(RuleAction.DELAY_NOTIFICATIONS, "90"))
+
+    found = run_simulation(lane(build_config((0, "alice"), (5, "alice"))), rules=[delay])
+
+    assert told(found) == [("Alice", 1.5), ("Alice", 6.5)]
+
+
+def test_who_is_on_call_and_who_is_away_is_asked_of_each_moment():
+    turns = rotas.schedule(rotas.layer("alice bob", "2026-03-03 12:05"))
+    forwarded_person = replace(ALICE, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),))
+    config = build_config((0, turns), (4, turns), (5, turns), people=(forwarded_person, BOB, CHARLIE))
+
+    found = run_simulation(lane(config), duration=5 * MINUTE)
+
+    assert told(found) == [("Charlie", 0), ("Alice", 4), ("Bob", 5)]
+    assert "; forwarded from Alice" in found.simulated_events[3].why
+
+
+def test_by_turns_it_is_told_whose_turn_it_is():
+    config = build_config((0, "alice", "bob"), round_robin=True, assignee_only=True)
+
+    assert told(run_simulation(lane(config), next_targets={1: 0})) == [("Alice", 0)]
+    assert told(run_simulation(lane(config), next_targets={1: 1}))[0] == ("Bob", 0)
+
+
+def test_nobody_on_call_is_told_to_the_managers():
+    found = run_simulation(lane(build_config((0,), managers=("alice",))))
+
+    assert told(found) == [("Alice", 0)]
+    assert found.simulated_events[-1].why.startswith(
+        "policy Default reaches nobody: the team's managers told"
+    )
+
+
+def test_several_alerts_of_one_body_are_one_course_of_time():
+    found = run_simulation(
+        lane(build_config((0, "alice"))), alert(), alert(entity_id="db2", number=1), alert(number=2)
+    )
+
+    assert told(found) == [("Alice", 0), ("Alice", 0)]
+    assert [event.incident_created for event in found.events] == [True, True, False]
+    assert len(found.incidents) == 2
+
+
+def test_there_is_an_end_to_what_is_told():
+    found = run_simulation(lane(build_config((0, "alice"), repeat=100_000)), duration=timedelta(days=31))
+
+    assert len(found.simulated_events) == MAX_SIMULATED_EVENTS
+    assert found.is_truncated
+
+
+def stop_after(asked):
+    """is_enough, which says so when it has been asked so many times."""
+    left = iter([False] * asked)
+    return lambda: next(left, True)
+
+
+def test_it_stops_between_alerts_and_tells_what_came_of_those_before():
+    alerts = [alert(entity_id=f"db{number}", number=number) for number in range(3)]
+
+    found = run_simulation(lane(build_config((0, "alice"), (5, "bob"))), *alerts, should_stop=stop_after(2))
+
+    assert found.is_truncated
+    assert [event.entity_id for event in found.events] == ["db0", "db1"]
+    assert told(found) == [("Alice", 0), ("Alice", 0)]
+
+
+def test_it_stops_between_timers():
+    found = run_simulation(
+        lane(build_config((0, "alice"), (5, "bob"), (9, "alice"))), should_stop=stop_after(5)
+    )
+
+    assert found.is_truncated
+    assert told(found) == [("Alice", 0), ("Bob", 5)]
+
+
+def test_it_stops_between_rules_and_tells_nothing_of_an_alert_that_has_not_met_all_of_its():
+    rules = [rule_facts(action(RuleAction.CHANGE_MESSAGE, "Seen"))] * 3
+
+    found = run_simulation(
+        lane(), alert(), alert(entity_id="db2", number=1), rules=rules, should_stop=stop_after(6)
+    )
+
+    assert found.is_truncated
+    assert [(event.entity_id, event.message) for event in found.events] == [("db1", "Seen")]
+
+
+def test_whoever_is_told_at_once_is_told_however_much_happens_at_that_moment():
+    config = build_config(*[(0, "alice")] * 50, (0, "bob"))
+    alerts = [alert(entity_id=f"db{number}", number=number) for number in range(50)]
+
+    found = run_simulation(lane(config), *alerts)
+
+    assert len(found.simulated_events) == MAX_SIMULATED_EVENTS
+    assert found.is_truncated
+    assert {NAMES[person]: first for person, first in found.first_notified.items()} == {
+        "Alice": NOON,
+        "Bob": NOON,
+    }
+
+
+def test_what_is_left_out_is_said_where_nothing_more_would_happen_later():
+    alerts = [alert(entity_id=f"db{number}", number=number) for number in range(100)]
+
+    found = run_simulation(lane(build_config(*[(0, "alice")] * 8)), *alerts)
+
+    assert (len(found.simulated_events), found.continues_at, found.is_truncated) == (
+        MAX_SIMULATED_EVENTS,
+        None,
+        True,
+    )
+
+
+@pytest.fixture
+def firing_incident():
+    """An incident that opened an hour ago: Alice was told, Bob is to be, twenty minutes from noon."""
+    opened_at = NOON - timedelta(hours=1)
+    open_incident = incident(
+        creation_date=opened_at, run_started_at=opened_at, next_step=1, paged_someone=True
+    )
+    facts = lane(build_config((0, "alice"), (80, "bob")))
+    entity = EntityState(7, "db1").with_incident(open_incident.unique_id)
+    return LaneState(facts, [entity], [open_incident], {open_incident.unique_id: 1})
+
+
+def test_an_alert_of_what_burns_already_joins_it_and_that_goes_on(firing_incident):
+    found = simulate(firing_incident, [alert()], NOON, HOURS)
+
+    assert list_events(found)[0] == "0 pipeline: its entity has an open incident"
+    assert told(found) == [("Bob", 20), ("Bob", 25)]
+    assert [left.unique_id for left in found.incidents] == ["incident-1"]
+
+
+def test_what_happens_before_the_alert_comes_is_not_told_but_counts(firing_incident):
+    later = NOON + 30 * MINUTE
+
+    found = simulate(firing_incident, [alert(at=later)], later, HOURS, since=NOON)
+
+    assert told(found) == []
+    assert found.incidents[0].next_step == 2
+
+
+def test_what_is_owed_already_is_told_too(firing_incident):
+    when = NOON + 3 * MINUTE
+    owed = NotificationState(
+        "k", "incident-1", 1, 100, 1, 10, NotificationKind.ESCALATION, "named before", when, "b"
+    )
+
+    found = simulate(firing_incident, [alert()], NOON, HOURS, pending=[owed])
+
+    assert told(found) == [("Alice", 3), ("Bob", 20), ("Bob", 25)]
+
+
+def test_what_happens_to_an_incident_that_the_alert_has_nothing_to_do_with_is_not_told(firing_incident):
+    other = simulate(firing_incident, [alert(AlertType.INFO, entity_id="db2")], NOON, HOURS)
+
+    assert list_events(other) == [
+        "0 pipeline: info opens no incident here: the integration opens them for critical"
+    ]
+    assert (other.first_notified, other.incidents, other.continues_at) == ({}, (), None)
+
+
+def test_what_is_merged_into_the_alerts_incident_is_told_of_too():
+    parent, child = incident(), incident(unique_id="child", row=2, parent=1)
+    entity = EntityState(7, "db1").with_incident(parent.unique_id)
+    state = LaneState(lane(), [entity], [child, parent], {parent.unique_id: 1})
+
+    found = simulate(state, [alert(AlertType.RESOLVED)], NOON, HOURS)
+
+    assert [(each.unique_id, each.status) for each in found.incidents] == [
+        ("incident-1", IncidentStatus.RESOLVED),
+        ("child", IncidentStatus.RESOLVED),
+    ]
+
+
+def test_of_timers_that_are_due_together_the_one_that_waits_for_longest_comes_first():
+    facts = lane(build_config((0, "alice"), (60, "bob")), auto_resolve_s=3600)
+    open_incident = incident(next_step=1, paged_someone=True)
+    keys = [
+        (open_incident.unique_id, timer.key)
+        for timer in expected.get_expected_timers(open_incident, facts.service, facts.config)
+    ]
+
+    def list_fired(waiting):
+        state = LaneState(
+            facts,
+            [EntityState(7, "db1").with_incident(open_incident.unique_id)],
+            [open_incident],
+            {open_incident.unique_id: 1},
+        )
+        found = simulate(state, [alert()], NOON, HOURS, timer_order=waiting)
+        return [each.what for each in found.simulated_events if each.kind is SimulatedKind.TIMER]
+
+    assert [list_fired(keys), list_fired(keys[::-1])] == [["escalate", "auto_resolve"], ["auto_resolve"]]
+
+
+def test_entities_that_nobody_looked_for_are_named():
+    fresh = rule_facts(action(RuleAction.CHANGE_ENTITY_ID, "db2"))
+    state = LaneState(lane(), rulesets={7: RuleSet([fresh])}, loaded_keys={(7, "db1")})
+
+    assert simulate(state, [alert()], NOON, HOURS).missing == {(7, "db2")}
+
+
+def build_window(start, end, **more):
+    return WindowFacts("window-1", "Deploy", NOON + start * MINUTE, NOON + end * MINUTE, **more)
+
+
+def test_what_maintenance_keeps_back_is_told_when_it_is_over():
+    rule = rule_facts(action(RuleAction.CHANGE_MESSAGE, "Seen: {{message}}"))
+    facts = replace(lane(build_config((0, "alice"))), windows=(build_window(-10, 20), build_window(15, 30)))
+
+    found = run_simulation(facts, rules=[rule])
+
+    assert told(found) == [("Alice", 30)]
+    assert list_events(found)[:2] == [
+        "0 pipeline: under maintenance by Deploy until 2026-03-04 12:20:00 UTC",
+        "30 pipeline: to be told now: Alice",
+    ]
+    (event,) = found.events
+    assert event.message == "Seen: Disk full"
+    assert ("maintenance_end", "kept back no more, and it still burns: released 2026-03-04 12:30:00 UTC") in (
+        event.reasons
+    )
+    assert run_simulation(facts, duration=29 * MINUTE).continues_at == NOON + 30 * MINUTE
+
+
+def test_maintenance_that_never_ends_tells_nobody():
+    switched_on = lane(build_config((0, "alice")), under_maintenance=True)
+    by_turns = [build_window(0, 720, repeat_interval=1), build_window(720, 1440, repeat_interval=1)]
+    always = replace(lane(build_config((0, "alice"))), windows=tuple(by_turns))
+
+    for facts in (switched_on, always):
+        assert told(run_simulation(facts, duration=timedelta(days=31))) == []

@@ -1,0 +1,170 @@
+"""Is an alert news, or more of something already open?"""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models.domain.effects import EntityState, SaveEntity, SaveIncident
+from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from models.domain.facts import WindowFacts
+from pipeline.lane_state import LaneState
+from pipeline.stages import dedupe
+from tests.support.facts import MINUTE, NOON, alert, incident, lane
+
+OPEN_ENTITY = EntityState(7, "db1", firing=True, incident="incident-1")
+RESOLVED = EntityState(7, "db1", resolved_source_at=NOON, resolved_at=NOON)
+DISABLED = ServiceStatus.DISABLED
+NEW = "its entity has no open incident"
+ACKNOWLEDGED = incident(status=IncidentStatus.ACKNOWLEDGED)
+
+
+def decide(incoming, *, entities=(), incidents=(), firing=None, facts=None):
+    state = LaneState(facts or lane(), entities, incidents, firing)
+    return dedupe.decide(incoming, state, incoming.accepted_at)
+
+
+@pytest.mark.parametrize(
+    ("incoming", "world", "reason"),
+    [
+        (alert(), {}, NEW),
+        (alert(), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, "its entity has an open incident"),
+        (alert(entity_id="db2"), {"entities": [OPEN_ENTITY], "incidents": [incident()]}, NEW),
+        (alert(AlertType.RESOLVED), {}, "nothing open to resolve"),
+        (alert(AlertType.ACKNOWLEDGED), {}, "nothing open to acknowledge"),
+        (
+            alert(AlertType.RESOLVED),
+            {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 1}},
+            "resolves the incident",
+        ),
+        (
+            alert(AlertType.RESOLVED),
+            {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 3}},
+            "its entity is resolved, 2 more of the incident still fire",
+        ),
+        (
+            alert(AlertType.ACKNOWLEDGED),
+            {"entities": [OPEN_ENTITY], "incidents": [incident()]},
+            "acknowledges the incident",
+        ),
+        (
+            alert(AlertType.ACKNOWLEDGED),
+            {"entities": [OPEN_ENTITY], "incidents": [ACKNOWLEDGED]},
+            "the incident is acknowledged already",
+        ),
+        (alert(suppressed=True), {}, "suppressed: stored, no incident"),
+        (alert(), {"facts": lane(status=DISABLED)}, "the service is disabled: stored, no incident"),
+        (alert(), {"facts": lane(under_maintenance=True)}, "the service is under maintenance"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_the_reason_says_what_was_found(incoming, world, reason):
+    assert decide(incoming, **world).reason == reason
+
+
+def test_an_alert_under_maintenance_is_stored_as_suppressed():
+    assert decide(alert(), facts=lane(under_maintenance=True)).alert.suppressed
+
+
+DEPLOY = replace(lane(), windows=(WindowFacts("window-1", "Deploy", NOON, NOON + 60 * MINUTE),))
+
+
+@pytest.mark.parametrize(
+    ("incoming", "reason"),
+    [
+        (alert(at=NOON - MINUTE), NEW),
+        (alert(at=NOON), "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"),
+        (alert(at=NOON + 60 * MINUTE), NEW),
+        (replace(alert(at=NOON), released_at=NOON + 60 * MINUTE), NEW),
+        (alert(AlertType.RESOLVED), "nothing open to resolve"),
+        (alert(suppressed=True), "suppressed: stored, no incident"),
+    ],
+    ids=["before", "within", "after", "released", "resolved", "suppressed"],
+)
+def test_a_window_keeps_back_what_comes_within(incoming, reason):
+    state = LaneState(DEPLOY)
+
+    assert dedupe.decide(incoming, state, incoming.effective_at).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("level", "entity", "deferred_alert"),
+    [
+        (AlertType.CRITICAL, None, "event-0"),
+        (AlertType.CRITICAL, OPEN_ENTITY, "event-0"),
+        (AlertType.WARNING, None, None),
+        (AlertType.INFO, OPEN_ENTITY, None),
+        (AlertType.RESOLVED, replace(OPEN_ENTITY, deferred_alert="event-9"), None),
+    ],
+    ids=["new", "of an open incident", "not covered", "news", "resolved"],
+)
+def test_the_entity_remembers_what_people_would_have_been_told_of(level, entity, deferred_alert):
+    world = {"entities": [entity], "incidents": [incident()], "firing": {"incident-1": 1}} if entity else {}
+    decision = decide(alert(level), facts=DEPLOY, **world)
+
+    saved = [effect.entity.deferred_alert for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert (saved[-1] if saved else None) == deferred_alert
+
+
+@pytest.mark.parametrize(
+    ("reported_at", "accepted_at", "continues"),
+    [
+        (NOON - MINUTE, NOON + MINUTE, False),
+        (NOON, NOON + MINUTE, True),
+        (NOON + MINUTE, NOON + MINUTE, True),
+        (None, NOON + MINUTE, True),
+        (NOON - MINUTE, NOON + timedelta(hours=1), False),
+        (NOON - MINUTE, NOON + timedelta(hours=1, seconds=1), True),
+    ],
+    ids=["older", "equal", "newer", "no time", "just within the hour", "after the hour"],
+)
+def test_a_trigger_older_than_the_last_resolve_does_not_page(reported_at, accepted_at, continues):
+    late = alert(source_at=reported_at, at=accepted_at)
+
+    assert decide(late, entities=[RESOLVED]).continues is continues
+
+
+def test_a_resolve_from_the_future_counts_as_said_when_it_was_accepted():
+    decision = decide(alert(AlertType.RESOLVED, source_at=NOON + timedelta(days=1)))
+
+    (saved,) = [effect.entity for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert saved.resolved_source_at == NOON
+
+
+def test_a_resolve_without_a_time_of_its_own_never_mutes():
+    decision = decide(alert(AlertType.RESOLVED))
+
+    (saved,) = [effect.entity for effect in decision.effects if isinstance(effect, SaveEntity)]
+    assert saved.resolved_source_at is None
+
+
+COLLATING = incident(collecting=True)
+
+
+@pytest.mark.parametrize(
+    ("minutes", "level", "collation", "joins"),
+    [
+        (0, AlertType.CRITICAL, Collation.TIME_BASED, True),
+        (10, AlertType.CRITICAL, Collation.TIME_BASED, True),
+        (11, AlertType.CRITICAL, Collation.TIME_BASED, False),
+        (0, AlertType.WARNING, Collation.TIME_BASED, False),
+        (0, AlertType.CRITICAL, Collation.OFF, False),
+    ],
+)
+def test_collation_gathers_covered_alerts_for_a_while_after_the_incidents_creation(
+    minutes, level, collation, joins
+):
+    other = alert(level, "db2", at=NOON + minutes * MINUTE)
+    facts = lane(collation=collation, collation_minutes=10)
+    decision = decide(other, incidents=[COLLATING], facts=facts)
+
+    assert (decision.incident == "incident-1") is joins
+
+
+def test_resolving_an_incident_changes_it_once():
+    decision = decide(
+        alert(AlertType.RESOLVED), entities=[OPEN_ENTITY], incidents=[incident()], firing={"incident-1": 1}
+    )
+
+    saved = [effect.incident for effect in decision.effects if isinstance(effect, SaveIncident)]
+    assert [one.status for one in saved] == [IncidentStatus.RESOLVED]

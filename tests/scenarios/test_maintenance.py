@@ -1,0 +1,417 @@
+"""Nights with maintenance in them: it wakes nobody, and what it leaves burning is told when it is over."""
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from models.domain.applications import GENERIC
+from models.domain.enums import RuleAction
+from models.lifecycle import provisioning
+from models.reports import alert_trace
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentNote
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.services import Service
+from pipeline.topology import build_segments
+from tests.support.alerts import accept
+from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule
+from tests.workers.timers.test_fire import set_policy
+from workers.alerts import process_lane, process_router
+from workers.periodic import release_maintenance
+
+A = RuleAction
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+BERLIN = ZoneInfo("Europe/Berlin")
+DISK = "[Checkout] #1 Disk full on db1 (critical)"
+UNTIL_ONE = "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"
+NEW = "its entity has no open incident"
+
+
+def change(row, **columns):
+    Maintenance.update(columns).where(Maintenance.id == row.id).execute()
+    bump_version(row.team.account_id)
+
+
+def set_service(world, **columns):
+    Service.update(columns).where(Service.id == world.service.id).execute()
+    bump_version(world.account.id)
+
+
+def get_stage_reasons(trace_id):
+    """What the recorder tells of the road of a receipt's only alert, from dedupe on."""
+    (alert,) = alert_trace.build_trace(alert_trace.find_receipt(trace_id))["alerts"]
+    steps = [(step["stage"], step["reason"]) for step in alert["stages"]]
+    return steps[[stage for stage, _ in steps].index("dedupe") :]
+
+
+def use_segments(timeline, monkeypatch, parts):
+    """Have the lane be worked on by a road that is cut into these parts."""
+    service = timeline.world.service.id
+    monkeypatch.setattr(process_lane, "_segments", parts)
+    monkeypatch.setattr(
+        timeline,
+        "_run_lanes",
+        lambda: [process_lane.run(service, part.name, now=timeline.now) for part in parts],
+    )
+
+
+def deferred_alert():
+    return [entity.deferred_alert for entity in Entity.select().order_by(Entity.id) if entity.deferred_alert]
+
+
+def test_what_still_burns_when_maintenance_ends_is_told_then(timeline, window, now):
+    window()
+    trace_id = timeline.alert("Disk full on db1")
+    assert Event.get().suppressed
+    assert not Incident.select().exists()
+
+    timeline.after(minutes=59, seconds=59)
+    assert timeline.mails() == []
+
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+    incident, event = timeline.incident(), Event.get()
+    assert (incident.creation_date, event.creation_date) == (now + HOUR, now)
+    assert (event.incident, event.incident_created, event.suppressed) == (incident, True, False)
+    assert get_stage_reasons(trace_id) == [
+        ("dedupe", UNTIL_ONE),
+        ("maintenance_end", "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC"),
+        ("dedupe", NEW),
+        ("incident", "opens an incident"),
+        ("notify", "to be told now: Alice"),
+    ]
+
+
+def test_what_is_resolved_within_is_never_told(timeline, window):
+    window()
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=30)
+    timeline.alert("fine", "resolved")
+    timeline.after(hours=24)
+
+    assert timeline.mails() == []
+    assert not Incident.select().exists()
+    assert deferred_alert() == []
+
+
+def test_the_last_alert_of_an_entity_is_the_one_that_is_told(timeline, window):
+    window()
+    timeline.alert("Disk at 90%", entity="db1")
+    timeline.after(minutes=1)
+    timeline.alert("Disk full on db1", entity="db1")
+    timeline.after(minutes=1)
+    timeline.alert("by the way", "info", entity="db1")
+    timeline.after(hours=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+    assert Incident.select().count() == 1
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error", "acknowledged"])
+def test_what_would_have_told_nobody_is_not_kept(timeline, window, level):
+    window()
+    timeline.alert("Disk full on db1", level)
+    timeline.after(hours=1)
+
+    assert deferred_alert() == []
+    assert not Incident.select().exists()
+
+
+def test_an_alert_that_is_older_than_the_last_resolve_is_not_kept(timeline, window, now):
+    window()
+    body = '[{"labels": {"alertname": "Disk"}, "status": "%s", "startsAt": "%s", "endsAt": "%s"}]'
+    early, late = (now - 10 * MINUTE).isoformat(), (now - 5 * MINUTE).isoformat()
+    for status in ("resolved", "firing"):
+        alerts = body % (status, early, late if status == "resolved" else "0001-01-01T00:00:00Z")
+        accept(
+            timeline.world, timeline.now, source="prometheus", exactly=True,
+            body=('{"version": "4", "alerts": ' + alerts + "}").encode(),
+        )  # fmt: skip
+    timeline.after(hours=2)
+
+    assert [event.reasons[-1][1] for event in Event.select().order_by(Event.id)] == [
+        "nothing open to resolve",
+        UNTIL_ONE,
+    ]
+    assert timeline.mails() == []
+    assert not Incident.select().exists()
+
+
+def test_an_open_incident_goes_on_and_what_it_owes_is_told(timeline, world, window, now):
+    set_policy(world, (0, world.alice), (90, world.bob))
+    timeline.alert("Disk full on db1")
+    window(now + MINUTE, now + HOUR)
+    timeline.after(minutes=2)
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=2)
+
+    assert [person for person, _ in timeline.mails()] == ["alice", "bob"]
+    second = Event.select().order_by(Event.id.desc()).get()
+    assert (second.incident.incident_number, second.reasons[-1][1]) == (1, "its entity has an open incident")
+
+
+def test_acknowledgements_and_resolves_of_what_was_open_pass(timeline, window, now):
+    timeline.alert("Disk full on db1")
+    window()
+    timeline.alert("on it", "acknowledged")
+    assert timeline.incident().status == 2
+
+    timeline.alert("fine", "resolved")
+    assert timeline.incident().status == 3
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda world, row, now: change(row, end_time=now + 10 * MINUTE),
+        lambda world, row, now: change(row, start_time=now + 5 * HOUR, end_time=now + 6 * HOUR),
+        lambda world, row, now: MaintenanceService.delete().execute(),
+        lambda world, row, now: row.delete_instance(recursive=True),
+    ],
+    ids=["shortened", "moved", "service taken out", "deleted"],
+)
+def test_a_window_that_is_changed_while_it_holds_ends_when_it_says_so_by_then(
+    timeline, world, window, now, end
+):
+    row = window()
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=10)
+    assert timeline.mails() == []
+
+    end(world, row, now)
+    bump_version(world.account.id)
+    timeline.after(seconds=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_a_window_that_is_made_longer_keeps_back_for_longer(timeline, window, now):
+    row = window()
+    timeline.alert("Disk full on db1")
+    change(row, end_time=now + 2 * HOUR)
+    timeline.after(hours=1, minutes=59, seconds=59)
+    assert timeline.mails() == []
+
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_a_window_that_began_long_ago_holds_from_when_it_is_made(timeline, window, now):
+    timeline.alert("Disk full on db1")
+    window(now - 24 * HOUR, now + HOUR)
+    timeline.alert("Disk full on db2", entity="db2")
+    assert timeline.mails() == [("alice", DISK)]
+
+    timeline.after(hours=1)
+    assert timeline.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
+
+
+@pytest.mark.parametrize(
+    ("day", "holds"),
+    [
+        (datetime(2026, 3, 28, 2, 30, tzinfo=BERLIN), 60),
+        # Half an hour of it is leapt over, or comes twice.
+        (datetime(2026, 3, 29, 1, 30, tzinfo=BERLIN), 60),
+        (datetime(2026, 10, 25, 1, 30, tzinfo=BERLIN), 180),
+        (datetime(2026, 10, 26, 2, 30, tzinfo=BERLIN), 60),
+    ],
+    ids=["winter", "clocks go forward", "clocks go back", "winter again"],
+)
+def test_a_nightly_window_keeps_its_hours_over_the_changes_of_clocks(timeline, window, day, holds):
+    """From half past one until half past three by the clock on the wall."""
+    started = datetime(2026, 3, 1, 1, 30, tzinfo=BERLIN)
+    window(
+        started.astimezone(UTC), started.astimezone(UTC) + 2 * HOUR, repeat_interval=1, time_zone=BERLIN.key
+    )
+    timeline.now = day.astimezone(UTC)
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=holds - 1, seconds=59)
+    assert timeline.mails() == []
+
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_of_two_windows_that_overlap_the_end_of_the_last_counts(timeline, window, now):
+    window()
+    window(now + 30 * MINUTE, now + 2 * HOUR, name="Move")
+    trace_id = timeline.alert("Disk full on db1")
+    timeline.after(hours=1, minutes=59, seconds=59)
+    assert timeline.mails() == []
+
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+    assert [stage for stage, _ in get_stage_reasons(trace_id)].count("maintenance_end") == 1
+
+
+def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeline, window, now):
+    window()
+    window(now + HOUR + MINUTE, now + 2 * HOUR, name="Move")
+    trace_id = timeline.alert("Disk full on db1")
+    timeline.now += HOUR
+    assert release_maintenance.release_deferred(timeline.now) == 1
+
+    # The lane comes to it only when the next window holds.
+    timeline.now += 3 * MINUTE
+    process_lane.run(timeline.world.service.id, now=timeline.now)
+    assert len(deferred_alert()) == 1
+    timeline.after(hours=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+    assert [reason for _, reason in get_stage_reasons(trace_id)][:4] == [
+        UNTIL_ONE,
+        "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC",
+        "under maintenance by Move until 2026-03-04 14:00:00 UTC",
+        "kept back no more, and it still burns: released 2026-03-04 14:00:00 UTC",
+    ]
+
+
+def test_each_service_is_told_of_at_the_end_of_its_own_windows(timeline, world, window, now):
+    search = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+    search_integration = provisioning.create_integration(search, "Door", GENERIC, world.alice, now)
+    window(services=[world.service, search])
+    window(now, now + 2 * HOUR, services=[search], name="Reindex")
+    timeline.alert("Disk full on db1")
+    receipt = accept(world, timeline.now, message="No index", alert_type="critical", entity_id="db1")
+    Receipt.update(service=search, integration=search_integration).where(Receipt.id == receipt.id).execute()
+
+    timeline.after(hours=1)
+    assert timeline.mails() == [("alice", DISK)]
+    timeline.after(hours=1)
+    assert timeline.mails() == [("alice", "[Search] #2 No index (critical)")]
+
+
+def test_what_a_collecting_service_kept_back_is_one_incident(timeline, world, window):
+    set_service(world, collation=1, collation_time=10)
+    window()
+    for host in ("db1", "db2", "db3"):
+        timeline.alert(f"Disk full on {host}", entity=host)
+    timeline.after(hours=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+    assert Event.select().where(Event.incident == timeline.incident()).count() == 3
+    timeline.alert("Disk full on db4", entity="db4")
+    assert Incident.select().count() == 1
+
+
+def test_what_a_router_sent_is_kept_back_too(timeline, world, window):
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    window()
+    body = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": "db1"}
+    accept_from_router(router, timeline.now, exactly=True, body=body)
+    process_router.run(router.id)
+    timeline.after(hours=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_rules_have_their_say_once(timeline, world, window):
+    add_rule(world, action(A.CHANGE_MESSAGE, "Oh: {{message}}"), action(A.ADD_NOTE, "by a rule"))
+    bump_version(world.account.id)
+    window()
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=1)
+
+    assert timeline.incident().title == "Oh: Disk full on db1"
+    assert IncidentNote.select().count() == 1
+
+
+def test_the_flag_of_the_service_is_a_window_without_an_end(timeline, world):
+    set_service(world, under_maintenance=True)
+    trace_id = timeline.alert("Disk full on db1")
+    timeline.after(hours=100)
+    assert timeline.mails() == []
+    assert get_stage_reasons(trace_id) == [("dedupe", "the service is under maintenance")]
+
+    set_service(world, under_maintenance=False)
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(timeline, world, window, now):
+    window()
+    timeline.alert("Disk full", entity="db1")
+    timeline.now += HOUR
+    receipt = accept(world, timeline.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id, now=receipt.received_at)
+    assert deferred_alert() == []
+    timeline.after(hours=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+    assert Incident.select().count() == 1
+
+
+def test_what_came_within_and_was_worked_on_after_is_told_all_the_same(timeline, world, window, now):
+    window()
+    accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
+    timeline.now += HOUR + 10 * MINUTE
+    timeline.after(seconds=1)
+
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_what_came_before_and_was_worked_on_within_is_kept_back(timeline, world, window, now):
+    window(now + MINUTE, now + HOUR)
+    accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
+    timeline.now += 10 * MINUTE
+    timeline.after(minutes=49, seconds=59)
+    assert timeline.mails() == []
+
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("alice", DISK)]
+
+
+@pytest.mark.parametrize("by", ["its own key", "a router"])
+def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(timeline, world, window, now, by):
+    """Everything was down when the window ended: what came meanwhile may say that it burns no more."""
+    router = add_router(world)
+    add_router_rule(router, world.integration)
+    window()
+    timeline.alert("Disk full on db1")
+    fine = {"message": "fine", "alert_type": "resolved", "entity_id": "db1"}
+    if by == "a router":
+        accept_from_router(router, now + 30 * MINUTE, exactly=True, body=fine)
+    else:
+        accept(world, now + 30 * MINUTE, exactly=True, **fine)
+    timeline.now += 2 * HOUR
+    assert release_maintenance.release_deferred(timeline.now) == 0
+
+    process_router.run(router.id)
+    timeline.after(seconds=1)
+    assert timeline.mails() == []
+    assert deferred_alert() == []
+
+
+def test_it_is_released_once_however_often_it_is_looked_at(timeline, world, window):
+    window()
+    timeline.alert("Disk full on db1")
+    timeline.now += HOUR
+
+    assert [release_maintenance.release_deferred(timeline.now) for _ in range(3)] == [1, 0, 0]
+    timeline.after(seconds=1)
+    assert [release_maintenance.release_deferred(timeline.now) for _ in range(2)] == [0, 0]
+    assert timeline.mails() == [("alice", DISK)]
+
+
+def test_many_are_released_in_batches(timeline, world, window, monkeypatch):
+    monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 3)
+    window()
+    for number in range(10):
+        accept(world, timeline.now, message="m", alert_type="critical", entity_id=f"db{number}", exactly=True)
+    timeline.after(hours=1)
+
+    assert Incident.select().count() == 10
+    assert deferred_alert() == []
+
+
+@pytest.mark.parametrize("cuts", [("rules",), ("normalize", "route", "rules")], ids=str)
+def test_it_is_released_wherever_the_road_is_cut(timeline, window, monkeypatch, cuts):
+    use_segments(timeline, monkeypatch, build_segments(cuts))
+    window()
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=1)
+
+    assert timeline.mails() == [("alice", DISK)]

@@ -1,0 +1,145 @@
+"""What the person on call lives through, told as timelines."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from models.tables.services import Service
+from models.tables.users import NotificationRule
+from runtime.settings import load
+from tests.workers.timers.test_fire import set_policy
+from web.app import create_app
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def test_nobody_answers_so_the_next_one_is_woken(timeline, world):
+    set_policy(world, (0, world.alice), (10, world.bob))
+    timeline.alert("Disk full on db1")
+    assert timeline.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
+
+    timeline.after(minutes=9, seconds=59)
+    assert timeline.mails() == []
+
+    timeline.after(seconds=1)
+    assert timeline.mails() == [("bob", "[Checkout] #1 Disk full on db1 (critical)")]
+
+
+def test_the_alarm_repeats_every_minute_and_wakes_nobody_twice(timeline, world):
+    for _ in range(10):
+        timeline.alert("Disk full on db1")
+        timeline.after(minutes=1)
+
+    assert timeline.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
+
+
+def test_it_resolves_itself_before_the_second_step_and_bob_sleeps_on(timeline, world):
+    set_policy(world, (0, world.alice), (10, world.bob))
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=5)
+    timeline.alert("Disk full on db1", "resolved")
+    timeline.after(hours=5)
+
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+    assert timeline.incident().status == 3
+
+
+def test_alice_acknowledges_by_the_link_and_bob_sleeps_on(timeline, world, home):
+    set_policy(world, (0, world.alice), (10, world.bob))
+    # The page is served at the moment that the machine's clock shows.
+    timeline.now = datetime.now(UTC)
+    timeline.alert("Disk full on db1")
+    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+    client.get(timeline.link())
+    assert timeline.incident().status == 1
+
+    client.post(timeline.link(), data={"act": "acknowledge"})
+    timeline.after(hours=5)
+
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+    assert (timeline.incident().status, timeline.incident().assigned_to) == (2, world.alice)
+
+
+def test_an_acknowledgement_that_leads_nowhere_wakes_them_again(timeline, world):
+    Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=1800).execute()
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=1)
+    timeline.alert("on it", "acknowledged")
+    timeline.after(minutes=29)
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+
+    timeline.after(minutes=1)
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+
+
+def test_a_rule_with_a_delay_waits_and_is_forgotten_when_somebody_answered(timeline, world):
+    NotificationRule.update(start_delay=15).where(NotificationRule.user == world.alice).execute()
+    timeline.alert("Disk full on db1", entity="db1")
+    timeline.alert("Disk full on db2", entity="db2")
+    timeline.after(minutes=5)
+    timeline.alert("on it", "acknowledged", entity="db1")
+    timeline.after(minutes=10)
+
+    assert timeline.mails() == [("alice", "[Checkout] #2 Disk full on db2 (critical)")]
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        datetime(2026, 3, 29, 1, 55, tzinfo=BERLIN),
+        datetime(2026, 10, 25, 2, 55, tzinfo=BERLIN),
+        datetime(2026, 6, 1, 2, 55, tzinfo=BERLIN),
+    ],
+    ids=["clocks go forward", "clocks go back", "an ordinary night"],
+)
+def test_delays_are_time_that_passes_whatever_the_clocks_on_the_wall_do(timeline, world, begin):
+    set_policy(world, (0, world.alice), (10, world.bob), (75, world.alice))
+    timeline.now = begin.astimezone(UTC)
+    timeline.alert("Disk full on db1")
+    told = {0: timeline.mails()}
+    for minute in range(1, 120):
+        timeline.after(minutes=1)
+        told[minute] = timeline.mails()
+
+    assert {minute: mails[0][0] for minute, mails in told.items() if mails} == {
+        0: "alice",
+        10: "bob",
+        75: "alice",
+    }
+
+
+def test_everything_was_down_for_a_night_and_each_person_is_told_once(timeline, world):
+    set_policy(world, (0, world.alice), (10, world.bob), (20, world.alice, world.bob), repeat_policy=2)
+    timeline.box.mails.clear()
+    timeline.alert("Disk full on db1")
+    assert [person for person, _ in timeline.mails()] == ["alice"]
+
+    # Nothing looks at the clock for eight hours; then one pass finds all of it overdue.
+    timeline.now = timeline.now.replace(hour=20)
+    timeline._run_due()
+
+    assert sorted(person for person, _ in timeline.mails()) == ["alice", "bob"]
+
+
+HOSTILE = [
+    "NUL \x00 and bell \x07 in db1",
+    "lines\r\nBcc: everybody@example.org\r\n\r\nin db1",
+    "\u202etxet sdrawkcab\u2066 in db1\u200f",
+    "x" * 65536,
+    "caf\u00e9 \U0001f525 \u6f22\u5b57 on db1",
+    "{{7*7}} %s %(x)s <script>alert(1)</script> ${jndi}",
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=["nul", "header", "bidi", "64 KiB", "beyond ASCII", "code"])
+def test_a_page_arrives_whatever_the_alert_looks_like(timeline, text):
+    timeline.alert(text, summary=text)
+
+    ((address, mail),) = timeline.box.mails
+    assert address == "alice@example.org"
+    assert mail["Bcc"] is None
+    assert str(mail["Subject"]).strip().startswith("[Checkout] #1 ")
+    content = mail.get_content()
+    assert not set("\x00\x07\u202e\u2066\u200f") & set(content)
+    assert "https://tocsin.example.org/i/" in content

@@ -1,0 +1,401 @@
+"""What a simulation tells is what happens, when the same alert comes at that moment and nobody reacts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from models.domain.enums import NotificationStatus, RuleAction, ServiceStatus
+from models.store.base import connection, db
+from models.store.ids import new_uuid
+from models.tables.accounts import User, bump_version, get_display_name
+from models.tables.events import Event
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.maintenance import Maintenance, MaintenanceService
+from models.tables.notifications import Notification
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Integration, Service
+from models.tables.teams import Sla
+from models.tables.users import ForwardingRule, NotificationRule
+from pipeline.sources import generic
+from tests.conftest import NOON
+from tests.scenarios.conftest import Timeline
+from tests.support import stores
+from tests.support.rules import action, add_rule, equals
+from tests.support.schedules import stored
+from tests.support.world import create_world
+from tests.workers.timers.test_fire import set_policy
+from web.operations.run_simulation import SimulationRequest, run_simulation
+from workers.alerts import config_cache
+
+HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
+A = RuleAction
+PEOPLE = ("alice", "bob", "charlie")
+# Rules by name: condition and actions. Whom they name is put in by `_add_rules`.
+RULES = {
+    "later": ("", [(A.DELAY_NOTIFICATIONS, "90")]),
+    "much later": ("", [(A.DELAY_NOTIFICATIONS, "3600")]),
+    "low": (equals("payload.host", "db"), [(A.CHANGE_URGENCY, "0")]),
+    "quiet": (equals("payload.host", "db"), [(A.SUPPRESS, "")]),
+    "to bob": ("", [(A.ASSIGN_USER, "bob")]),
+    "with charlie": ("", [(A.ADD_RESPONDER, "charlie")]),
+    "with whom the policy names": ("", [(A.ADD_RESPONDER, "policy")]),
+    "by whoever is on call": ("", [(A.ASSIGN_SCHEDULE, "rota")]),
+    "another name": ("", [(A.CHANGE_ENTITY_ID, "{{payload.host}}"), (A.CHANGE_MESSAGE, "E {{message}}")]),
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """How a night is set up. Times are in minutes from the alert; `rota` are the people of each layer, with
+    the length of their turns; `away` are persons, from when, until when, and who is told instead; `delays`
+    are those of each person's notification rules; `windows` are those of maintenance; `sla` are escalations
+    of one: how many seconds after its clock of a type, whom."""
+
+    steps: Sequence[tuple[int, Sequence[str]]]
+    repeat: int
+    move_to_next: bool
+    by_turns: tuple[bool, bool, int]
+    schedule_layers: Sequence[tuple[Sequence[str], int]]
+    zone: str
+    overrides: Sequence[tuple[str, int, int]]
+    forwardings: Sequence[tuple[str, int, int, str]]
+    delays: Sequence[int]
+    urgency: int
+    rules: Sequence[str]
+    auto_resolve: int
+    at: datetime
+    windows: Sequence[tuple[int, int]] = ()
+    sla: Sequence[tuple[int, int, Sequence[str]]] = ()
+    level: str = "critical"
+    status: ServiceStatus = ServiceStatus.ACTIVE
+
+
+any_person = st.sampled_from(PEOPLE)
+minutes = st.integers(-120, 240)
+some_time = st.tuples(minutes, st.integers(1, 180)).map(lambda given: (given[0], sum(given)))
+SETUPS = st.builds(
+    Setup,
+    steps=st.lists(
+        st.tuples(
+            st.sampled_from((0, 0, 1, 5, 30)),
+            st.lists(st.sampled_from((*PEOPLE, "rota", "rota", "gap")), max_size=3, unique=True),
+        ),
+        max_size=4,
+    ).map(lambda steps: [(sum(delay for delay, _ in steps[: n + 1]), to) for n, (_, to) in enumerate(steps)]),
+    repeat=st.integers(0, 3),
+    move_to_next=st.booleans(),
+    by_turns=st.tuples(st.booleans(), st.booleans(), st.integers(0, 4)),
+    schedule_layers=st.lists(
+        st.tuples(
+            st.lists(any_person, min_size=1, max_size=3, unique=True),
+            st.sampled_from((600, 3600, 5400, 86_400)),
+        ),
+        max_size=2,
+    ),
+    zone=st.sampled_from(("UTC", "Europe/Berlin", "America/New_York")),
+    overrides=st.lists(st.tuples(any_person, some_time).map(lambda given: (given[0], *given[1])), max_size=2),
+    forwardings=st.lists(
+        st.tuples(any_person, some_time, any_person).map(lambda given: (given[0], *given[1], given[2])),
+        max_size=2,
+    ),
+    delays=st.tuples(*[st.sampled_from((0, 0, 3, 45))] * len(PEOPLE)),
+    urgency=st.sampled_from((1, 1, 0)),
+    rules=st.lists(st.sampled_from(sorted(RULES.keys() - {"quiet"})), max_size=3, unique=True),
+    auto_resolve=st.sampled_from((0, 0, 1000, 3600)),
+    windows=st.lists(some_time, max_size=2) | st.just([]),
+    sla=st.lists(
+        st.tuples(
+            st.sampled_from((-600, -60, 30, 600)), st.sampled_from((1, 2)), st.lists(any_person, max_size=2)
+        ),
+        max_size=3,
+    ),
+    # A Wednesday's noon, and the nights in which clocks are changed.
+    at=st.sampled_from(("2026-03-04 12:00", "2026-03-29 00:30", "2026-10-25 00:10")).map(
+        lambda text: datetime.fromisoformat(f"{text}+00:00")
+    ),
+)
+ALERT = {"message": "Disk full", "entity": "db1", "payload": {"host": "db"}}
+BODY = b'{"message": "Disk full", "entity_id": "db1", "payload": {"host": "db"}, "alert_type": "%s"}'
+DURATION = timedelta(hours=5)
+
+
+@settings(
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(setup=SETUPS)
+def test_whatever_the_policy_who_is_told_is_who_was_to_be_told(store, timeline, home, setup):
+    told = _run_and_compare(timeline, home, setup)
+
+    event(f"told {min(len(told), 6)} times or more")
+
+
+# The incident resolves itself after 16 minutes and 40 seconds.
+BASE_SETUP = Setup(
+    steps=[(0, ["alice"]), (5, ["rota", "bob"])],
+    repeat=1,
+    move_to_next=False,
+    by_turns=(False, False, 0),
+    schedule_layers=[(["bob", "charlie"], 600)],
+    zone="UTC",
+    overrides=[],
+    forwardings=[],
+    delays=(0, 3, 0),
+    urgency=1,
+    rules=[],
+    auto_resolve=1000,
+    at=NOON,
+)
+EMPTY = {"steps": [(0, ["gap"]), (5, ["gap"])]}
+TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, True, 1)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "count"),
+    [
+        ({}, 4),
+        ({"rules": ["quiet"]}, 0),
+        ({"status": ServiceStatus.DISABLED}, 0),
+        ({"level": "error"}, 0),
+        ({"level": "resolved"}, 0),
+        ({"rules": ["later"]}, 4),
+        (EMPTY, 1),
+        (TURNS, 4),
+        ({"windows": [(-5, 5), (5, 7)]}, 4),
+        ({"windows": [(5, 7)]}, 4),
+        ({"sla": [(-60, 1, ["charlie"])]}, 5),
+    ],
+    ids=str,
+)
+def test_nights_of_which_one_knows_how_they_go(timeline, home, changes, count):
+    assert len(_run_and_compare(timeline, home, replace(BASE_SETUP, **changes))) == count
+
+
+def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_itself(timeline, home):
+    fresh = _set_up(timeline, home, replace(BASE_SETUP, windows=[(2, 40)]))
+    with connection():
+        # By default it would be named like that of the simulation.
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
+        fresh.after(minutes=4)
+        since = fresh.now
+        simulated = run_simulation(_build_question(fresh.world, "critical", fresh.now, with_open=True))
+
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"])
+        fresh.after(seconds=DURATION.total_seconds())
+
+        assert _list_notified(simulated) == [one for one in _list_really_notified() if one[2] >= since]
+        assert _list_logged(simulated) == [one for one in _list_really_logged() if one[0] >= since]
+        assert Incident.select().count() == 2
+    db.close_all()
+
+
+def test_of_two_timers_that_are_due_at_one_moment_the_same_comes_first(timeline, home):
+    steps = [(0, ["alice"]), (30, ["bob"]), (60, ["charlie"])]
+    fresh = _set_up(timeline, home, replace(BASE_SETUP, steps=steps, repeat=0, auto_resolve=3600))
+    with connection():
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
+        fresh.after(minutes=40)
+        since = fresh.now
+        simulated = run_simulation(_build_question(fresh.world, "critical", since, with_open=True))
+
+        fresh.alert(ALERT["message"], "critical", ALERT["entity"])
+        fresh.after(minutes=60)
+
+        assert _list_notified(simulated) == [one for one in _list_really_notified() if one[2] >= since]
+        assert _list_logged(simulated) == [one for one in _list_really_logged() if one[0] >= since]
+    db.close_all()
+
+
+def _run_and_compare(timeline, home, setup):
+    """Who was told, in a night that was simulated before."""
+    fresh = _set_up(timeline, home, setup)
+    with connection():
+        simulated = run_simulation(_build_question(fresh.world, setup.level, setup.at))
+        assert Incident.select().count() == Notification.select().count() == 0
+
+        fresh.alert(ALERT["message"], setup.level, ALERT["entity"], payload=ALERT["payload"])
+        fresh.after(seconds=DURATION.total_seconds())
+
+        assert _list_notified(simulated) == _list_really_notified()
+        assert _list_logged(simulated) == _list_really_logged()
+        assert _list_statuses(simulated) == _list_real_statuses()
+        assert _list_stages(simulated) == [list(map(tuple, one.reasons)) for one in Event.select()]
+        told = _list_really_notified()
+    db.close_all()
+    return told
+
+
+def _build_question(world, level, at, **more):
+    return SimulationRequest(
+        world.integration, generic.EXTENSION, BODY % level.encode(), at, DURATION, **more
+    )
+
+
+def _set_up(timeline, home, setup):
+    """The night in a store of its own, as planned."""
+    db.close_all()
+    stores.Migrated.cached.open_copy(home)
+    config_cache.clear()
+    with connection():
+        world = create_world(setup.at)
+        people = {name: getattr(world, name) for name in PEOPLE}
+        named = {
+            **people,
+            "rota": _create_schedule(world, setup, people),
+            "gap": stored.schedule(world.team, name="Gap"),
+        }
+        _set_policy(world, setup, named)
+        _forward(setup, people)
+        for (name, person), delay in zip(people.items(), setup.delays, strict=True):
+            told = NotificationRule.update(start_delay=delay)
+            told.where(NotificationRule.user == person, NotificationRule.urgency == 1).execute()
+            if name == "charlie":
+                NotificationRule.delete().where(NotificationRule.user == person).execute()
+        _add_rules(world, setup, named)
+        _add_maintenance(world, setup)
+        known = {"auto_resolve_timeout": setup.auto_resolve, "status": setup.status}
+        Service.update(sla=_sla(world, setup, people), **known).execute()
+        Integration.update(default_urgency=setup.urgency).execute()
+        bump_version(world.account.id)
+        world = reload_integration(world)
+    return Timeline(world, timeline.box, setup.at)
+
+
+def reload_integration(world):
+    """Its integration as it is by now."""
+    integration = Integration.get_by_id(world.integration.id)
+    return type(world)(**{**get_fields(world), "integration": integration, "service": integration.service})
+
+
+def get_fields(world):
+    return {name: getattr(world, name) for name in world.__dataclass_fields__}
+
+
+def _create_schedule(world, setup, people):
+    turns = [
+        stored.layer(*(people[name] for name in names), shift_length=length, start=setup.at - 50 * HOUR)
+        for names, length in setup.schedule_layers
+    ]
+    schedule_layers = stored.schedule(world.team, *turns, time_zone=setup.zone)
+    for name, start, end in setup.overrides:
+        ScheduleOverride.create(
+            unique_id=new_uuid(), schedule=schedule_layers, user=people[name], name="Swap",
+            creation_date=setup.at, start_time=setup.at + start * MINUTE, end_time=setup.at + end * MINUTE,
+        )  # fmt: skip
+    return schedule_layers
+
+
+def _set_policy(world, setup, named):
+    steps = [(delay, *(named[name] for name in names)) for delay, names in setup.steps]
+    by_turns, alone, turn = setup.by_turns
+    strategy = {"assignee_strategy": 2 if by_turns else 1, "call_rr_assignee": alone}
+    first = len(setup.steps[0][1]) if setup.steps else 0
+    set_policy(
+        world,
+        *steps,
+        repeat_policy=setup.repeat,
+        move_to_next=setup.move_to_next,
+        assignment_settings={**world.policy.assignment_settings, **strategy},
+        next_target=turn % first if first else 0,
+    )
+
+
+def _forward(setup, people):
+    for name, start, end, to in setup.forwardings:
+        if name != to:
+            ForwardingRule.create(
+                unique_id=new_uuid(), user=people[name], to_user=people[to], created_by=people[name],
+                from_date=setup.at + start * MINUTE, to_date=setup.at + end * MINUTE, creation_date=setup.at,
+            )  # fmt: skip
+
+
+def _add_maintenance(world, setup):
+    for start, end in setup.windows:
+        row = Maintenance.create(
+            unique_id=new_uuid(), team=world.team, name="Deploy", creation_date=setup.at,
+            start_time=setup.at + start * MINUTE, end_time=setup.at + end * MINUTE,
+        )  # fmt: skip
+        MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
+
+
+def _sla(world, setup, people):
+    """Promises an answer within a quarter of an hour, and an end within one."""
+    escalations = [
+        {
+            "unique_id": new_uuid(), "time": seconds, "type": kind,
+            "responders": [{"unique_id": new_uuid(), "user": people[name].username} for name in names],
+        }
+        for seconds, kind, names in setup.sla
+    ]  # fmt: skip
+    return Sla.create(
+        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=setup.at, acknowledge_time=900,
+        resolve_time=3600, escalations=escalations,
+    )  # fmt: skip
+
+
+def _add_rules(world, setup, named):
+    ids = {name: each.username for name, each in named.items() if isinstance(each, User)}
+    ids |= {"rota": named["rota"].unique_id, "policy": world.policy.unique_id}
+    for name in setup.rules:
+        when, acts = RULES[name]
+        given = [action(kind, ids.get(value, value)) for kind, value in acts]
+        add_rule(world, *given, when=when, description=name)
+
+
+def _list_notified(simulated):
+    return sorted(
+        (each["username"], each["contact"], each["at"], each["reason"])
+        for each in simulated["simulated_events"]
+        if each["kind"] == "notified"
+    )
+
+
+def _list_really_notified():
+    sent = Notification.select().where(Notification.state == NotificationStatus.SENT)
+    return sorted((one.user.username, _get_contact(one), one.done_at, one.reason) for one in sent)
+
+
+def _get_contact(notification):
+    return notification.contact.name if notification.contact else "the account's address"
+
+
+def _list_logged(simulated):
+    kinds = ("log", "opened")
+    return [
+        (one["at"], one["what"], one["reason"])
+        for one in simulated["simulated_events"]
+        if one["kind"] in kinds
+    ]
+
+
+def _list_really_logged():
+    return [(log.at, log.what, log.reason) for log in IncidentLog.select().order_by(IncidentLog.id)]
+
+
+def _list_statuses(simulated):
+    return [
+        (one["title"], one["status"], one["assigned_to"], one["resolved_date"])
+        for one in simulated["incidents"]
+    ]
+
+
+def _list_real_statuses():
+    names = {1: "triggered", 2: "acknowledged", 3: "resolved"}
+    return [
+        (
+            one.title,
+            names[one.status],
+            get_display_name(one.assigned_to) if one.assigned_to else None,
+            one.resolved_date,
+        )
+        for one in Incident.select().order_by(Incident.id)
+    ]
+
+
+def _list_stages(simulated):
+    return [[(step["stage"], step["reason"]) for step in alert["stages"]] for alert in simulated["alerts"]]

@@ -1,0 +1,591 @@
+"""Nights on which somebody was promised an answer, and an end."""
+
+from datetime import timedelta
+
+import pytest
+
+from models.domain.effects import ChangeSet
+from models.domain.enums import IncidentStatus, TeamRole
+from models.lifecycle import offboarding
+from models.load.lane import lock_incident
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Message, Notification
+from models.tables.services import Service
+from models.tables.teams import Sla, TeamMember
+from models.tables.timers import Timer
+from models.tables.users import ContactMethod, NotificationRule
+from models.write.apply import apply
+from pipeline import incidents
+from tests.scenarios.conftest import ALICE
+from tests.support.alerts import accept
+from tests.workers.timers.test_fire import MINUTE, set_policy
+from workers.timers import audit, fire
+
+A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
+
+SOON = "acknowledgement of SLA Gold due in 5 min"
+BROKEN = "SLA Gold: not acknowledged within its promise"
+LATE = "SLA Gold: not acknowledged for 5 min beyond its promise"
+END_SOON = "resolution of SLA Gold due in 10 min"
+LEFT_OPEN = "SLA Gold: not resolved within its promise"
+
+
+def sla(world, *escalations, name="Gold", acknowledge=None, resolve=None):
+    """An SLA with times in minutes; escalations as (type, minutes after the breach, person, ...)."""
+    steps_stored = [
+        {
+            "unique_id": new_uuid(),
+            "type": kind,
+            "time": int(minutes * 60),
+            "responders": [{"user": user.username, "unique_id": new_uuid()} for user in people],
+        }
+        for kind, minutes, *people in escalations
+    ]
+    made = Sla.create(
+        unique_id=new_uuid(),
+        team=world.team,
+        name=name,
+        acknowledge_time=acknowledge and acknowledge * 60,
+        resolve_time=resolve and resolve * 60,
+        escalations=steps_stored,
+        creation_date=world.team.creation_date,
+    )
+    bump_version(world.account.id)
+    return made
+
+
+def edit_sla(one, **columns):
+    """As an edit over the interface does; each looks for what follows from it."""
+    Sla.update(**columns).where(Sla.id == one.id).execute()
+    bump_version(one.team.account_id)
+
+
+@pytest.fixture
+def gold(world):
+    """An answer within 15 minutes and an end within 60; Bob hears of the one, Charlie of the other."""
+    set_policy(world, (0, world.alice))
+    made = sla(
+        world,
+        (1, -5, world.bob),
+        (1, 0, world.bob),
+        (1, 5, world.bob),
+        (2, -10, world.charlie),
+        (2, 0, world.charlie),
+        acknowledge=15,
+        resolve=60,
+    )
+    Service.update(sla=made).execute()
+    bump_version(world.account.id)
+    return made
+
+
+def list_sla_mails(timeline):
+    """Who was told by an SLA since this was last asked, and why."""
+    fresh, timeline.seen = timeline.box.mails[timeline.seen :], len(timeline.box.mails)
+    found = []
+    for address, mail in fresh:
+        (why,) = (line for line in mail.get_content().splitlines() if line.startswith("Why you:"))
+        if "SLA" in why:
+            found.append((address.partition("@")[0], why.removeprefix("Why you:").strip()))
+    return found
+
+
+def list_sla_log():
+    query = IncidentLog.select(IncidentLog.reason).where(IncidentLog.what == "sla").order_by(IncidentLog.id)
+    return [reason for (reason,) in query.tuples()]
+
+
+def list_pending_timers(kind="sla_"):
+    return [row.key for row in Timer.select().where(Timer.done_at.is_null(), Timer.kind.startswith(kind))]
+
+
+def move_to(apply_action, status):
+    apply_action(incidents.change_status, status, reason="because")
+
+
+def set_sla(timeline, one):
+    """The newest incident gets another SLA, or none."""
+    with store().write_transaction():
+        found = lock_incident(timeline.incident().id, slas=[one.id] if one else [])
+        new = one.id if one else None
+        context = (found.service, found.config, timeline.now, "sla changed by Alice")
+        apply(ChangeSet(effects=list(incidents.change_sla(found.incident, new, *context))))
+
+
+def test_nobody_answers_and_nobody_ends_it(timeline, gold):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=9, seconds=59)
+    assert list_sla_mails(timeline) == []
+
+    expected = [
+        (10, "bob", SOON), (15, "bob", BROKEN), (20, "bob", LATE), (50, "charlie", END_SOON),
+        (60, "charlie", LEFT_OPEN),
+    ]  # fmt: skip
+    passed = timedelta(minutes=9, seconds=59)
+    for minutes, person, why in expected:
+        due_after = minutes * MINUTE
+        timeline.after(seconds=(due_after - passed).total_seconds())
+        assert list_sla_mails(timeline) == [(person, why)]
+        passed = due_after
+    timeline.after(hours=10)
+    assert list_sla_mails(timeline) == []
+    assert list_sla_log() == [
+        f"{SOON}: Bob",
+        "SLA Gold breached: not acknowledged within 15 min",
+        f"{BROKEN}: Bob",
+        f"{LATE}: Bob",
+        f"{END_SOON}: Charlie",
+        "SLA Gold breached: not resolved within 1 h",
+        f"{LEFT_OPEN}: Charlie",
+    ]
+
+
+def test_an_answer_in_time_is_an_answer_and_the_end_is_awaited(timeline, gold):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=9)
+    timeline.alert("on it", "acknowledged")
+    timeline.after(minutes=40)
+    assert list_sla_mails(timeline) == []
+
+    timeline.after(minutes=60)
+    assert list_sla_mails(timeline) == [("charlie", END_SOON), ("charlie", LEFT_OPEN)]
+
+
+def test_an_answer_after_the_breach_ends_what_was_still_to_come_of_it(timeline, gold):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=17)
+    timeline.alert("on it", "acknowledged")
+    timeline.after(minutes=20)
+
+    assert list_sla_mails(timeline) == [("bob", SOON), ("bob", BROKEN)]
+
+
+def test_an_end_ends_all(timeline, gold):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=9)
+    timeline.alert("all is well", "resolved")
+    timeline.after(hours=5)
+
+    assert list_sla_mails(timeline) == []
+    assert list_pending_timers() == []
+    assert list_sla_log() == []
+
+
+def test_an_acknowledgement_that_runs_out_was_an_answer_all_the_same(timeline, gold):
+    Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=720).execute()
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=1)
+    timeline.alert("on it", "acknowledged")
+    timeline.after(minutes=40)
+
+    assert timeline.incident().status == T
+    assert list_sla_mails(timeline) == []
+
+
+def test_opened_again_all_is_promised_again(timeline, gold, apply_action):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=30)
+    move_to(apply_action, R)
+    assert list_sla_mails(timeline) == [("bob", SOON), ("bob", BROKEN), ("bob", LATE)]
+
+    timeline.after(minutes=30)
+    move_to(apply_action, T)
+    timeline.after(minutes=9)
+    assert list_sla_mails(timeline) == []
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("bob", SOON)]
+    timeline.after(minutes=50)
+    assert [person for person, _ in list_sla_mails(timeline)] == ["bob", "bob", "charlie", "charlie"]
+
+
+def test_reopened_as_acknowledged_its_end_is_promised_again(timeline, gold, apply_action):
+    timeline.alert("Disk full on db1")
+    move_to(apply_action, R)
+    timeline.after(minutes=30)
+    move_to(apply_action, A)
+    timeline.after(minutes=49)
+    assert list_sla_mails(timeline) == []
+
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("charlie", END_SOON)]
+
+
+def test_what_does_not_concern_a_promise_does_not_touch_it(timeline, gold, apply_action, world):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=12)
+    assert list_sla_mails(timeline) == [("bob", SOON)]
+
+    person = lock_incident(timeline.incident().id).config.people[world.alice.username]
+    apply_action(incidents.assign, None)
+    apply_action(incidents.assign, person)
+    apply_action(incidents.change_policy, None)
+    apply_action(incidents.change_policy, world.policy.id)
+    timeline.after(minutes=2, seconds=59)
+    assert list_sla_mails(timeline) == []
+    timeline.after(seconds=1)
+    assert list_sla_mails(timeline) == [("bob", BROKEN)]
+
+
+def test_a_sleeper_is_woken_by_nothing_but_what_was_promised(timeline, gold, apply_action):
+    timeline.alert("Disk full on db1")
+    timeline.alert("on it", "acknowledged")
+    apply_action(incidents.snooze, timeline.now + 600 * MINUTE)
+    timeline.after(minutes=70)
+
+    assert list_sla_mails(timeline) == [("charlie", END_SOON), ("charlie", LEFT_OPEN)]
+
+
+def merge(timeline, *, apart=False):
+    """The second incident into the first, or out of it."""
+    first, second = Incident.select().order_by(Incident.id)
+    with store().write_transaction():
+        found, parent = lock_incident(second.id), lock_incident(first.id)
+        if apart:
+            context = (found.service, found.config, ALICE, timeline.now)
+            effects = incidents.unmerge(found.incident, parent.incident, *context)
+        else:
+            effects = incidents.merge(parent.incident, [found.incident], [], ALICE, timeline.now)
+        rows = {row.unique_id: row.id for row in (first, second)}
+        apply(ChangeSet(effects=list(effects)), rows)
+
+
+def test_what_is_merged_is_silent_and_alone_again_it_is_not(timeline, gold):
+    timeline.alert("Disk full on db1", entity="db1")
+    timeline.alert("Disk full on db2", entity="db2")
+    timeline.after(minutes=1)
+    merge(timeline)
+    timeline.alert("on it", "acknowledged", entity="db1")
+    timeline.after(minutes=54)
+    assert list_sla_mails(timeline) == [("charlie", END_SOON)]
+
+    merge(timeline, apart=True)
+    timeline.after(seconds=1)
+    late = "resolution of SLA Gold due in 5 min"
+    assert list_sla_mails(timeline) == [("charlie", late)]
+    timeline.after(minutes=5)
+    # Of both incidents at once, in one message or in two.
+    assert Notification.select().where(Notification.reason == LEFT_OPEN).count() == 2
+
+
+def test_another_sla_is_another_promise_and_what_was_said_stays_said(timeline, gold, world):
+    silver = sla(world, (1, -5, world.charlie), name="Silver", acknowledge=30)
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=12)
+    assert list_sla_mails(timeline) == [("bob", SOON)]
+
+    set_sla(timeline, silver)
+    timeline.after(minutes=13)
+    assert list_sla_mails(timeline) == [("charlie", "acknowledgement of SLA Silver due in 5 min")]
+
+    set_sla(timeline, gold)
+    timeline.after(seconds=1)
+    # Of what is overdue, once; and not what was said before.
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 10 min beyond its promise")]
+    timeline.after(minutes=10)
+    assert list_sla_mails(timeline) == []
+
+
+@pytest.fixture
+def hold_delivery(timeline):
+    """unsent(minutes): so much later what is due is done, but nobody is told yet."""
+
+    def pass_minutes(minutes):
+        timeline.now += minutes * MINUTE
+        fire.fire_due(timeline.now)
+
+    return pass_minutes
+
+
+@pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
+def test_what_was_not_sent_when_it_was_merged_is_told_when_it_is_alone_again(
+    timeline, gold, hold_delivery, delivered
+):
+    timeline.alert("Disk full on db1", entity="db1")
+    timeline.alert("Disk full on db2", entity="db2")
+    for entity in ("db1", "db2"):
+        timeline.alert("on it", "acknowledged", entity=entity)
+    list_sla_mails(timeline)
+    hold_delivery(50)
+    merge(timeline)
+    if delivered:
+        timeline.after(minutes=2)
+        assert list_sla_mails(timeline) == [("charlie", END_SOON)]
+    merge(timeline, apart=True)
+    timeline.after(seconds=1)
+
+    # At once, in a mail of its own beside the parent's.
+    late = [("charlie", "resolution of SLA Gold due in 8 min")]
+    assert list_sla_mails(timeline) == (late if delivered else [("charlie", END_SOON)] * 2)
+    assert list_sent_kinds(timeline.incident()) == ["sla_resolve"]
+    timeline.after(minutes=8)
+    audit.audit(timeline.now)
+    assert list_sent_kinds(timeline.incident()) == ["sla_resolve"]
+
+
+def list_sent_kinds(incident):
+    """Kinds of what was sent of an incident, but for its chain and what is told of a breach itself."""
+    sent = Notification.select().where(
+        Notification.incident == incident, Notification.state == 1, Notification.kind != "escalation"
+    )
+    return [row.kind for row in sent if row.reason != LEFT_OPEN]
+
+
+@pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
+def test_what_was_not_sent_when_the_sla_was_swapped_is_told_when_it_is_given_back(
+    timeline, gold, world, hold_delivery, delivered
+):
+    silver = sla(world, name="Silver", acknowledge=300)
+    timeline.alert("Disk full on db1")
+    assert list_sla_mails(timeline) == []
+    hold_delivery(10)
+    set_sla(timeline, silver)
+    if delivered:
+        timeline.after(minutes=2)
+        assert list_sla_mails(timeline) == []
+    set_sla(timeline, gold)
+    timeline.after(seconds=1)
+
+    assert list_sla_mails(timeline) == [
+        ("bob", "acknowledgement of SLA Gold due in 3 min" if delivered else SOON)
+    ]
+    set_sla(timeline, silver)
+    set_sla(timeline, gold)
+    timeline.after(minutes=2)
+    assert list_sla_mails(timeline) == []
+
+
+def test_of_several_who_were_told_in_part_only_the_others_are_told(timeline, world, hold_delivery):
+    """One contact's mail is out, the other's is not when the SLA is swapped there and back."""
+    set_policy(world, (0, world.alice))
+    both = sla(world, (1, -5, world.bob, world.charlie), acknowledge=15)
+    Service.update(sla=both).execute()
+    bump_version(world.account.id)
+    timeline.alert("Disk full on db1")
+    list_sla_mails(timeline)
+    hold_delivery(10)
+    charlies = Notification.select(Notification.message).where(Notification.user == world.charlie)
+    Message.update(next_attempt_at=timeline.now + 60 * MINUTE).where(Message.id.in_(charlies)).execute()
+    timeline._run_due()
+    assert list_sla_mails(timeline) == [("bob", SOON)]
+
+    set_sla(timeline, None)
+    set_sla(timeline, both)
+    timeline.after(seconds=1)
+    assert list_sla_mails(timeline) == [("charlie", SOON)]
+    timeline.after(hours=2)
+    assert list_sla_mails(timeline) == []
+
+
+def test_without_its_sla_nothing_is_promised(timeline, gold):
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=1)
+    set_sla(timeline, None)
+    timeline.after(hours=5)
+
+    assert list_sla_mails(timeline) == []
+    assert list_sla_log() == []
+
+
+def test_an_sla_that_comes_late_is_told_at_once_and_once(timeline, gold, world):
+    bronze = sla(world, (1, -5, world.bob), (1, 5, world.bob, world.charlie), name="Bronze", acknowledge=10)
+    timeline.alert("Disk full on db1")
+    set_sla(timeline, None)
+    timeline.after(hours=2)
+    assert list_sla_mails(timeline) == []
+
+    set_sla(timeline, bronze)
+    timeline.after(minutes=10)
+    audit.audit(timeline.now)
+    timeline.after(minutes=10)
+    why = "SLA Bronze: not acknowledged for 1 h 50 min beyond its promise"
+    # Of two messages that are due at one moment either may go first.
+    assert sorted(list_sla_mails(timeline)) == [("bob", why), ("charlie", why)]
+
+
+def test_a_stop_is_made_up_for_and_nobody_is_told_of_the_same_twice(timeline, gold):
+    timeline.alert("Disk full on db1")
+    list_sla_mails(timeline)
+    timeline.now += timedelta(minutes=25)
+    timeline._run_due()
+
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 10 min beyond its promise")]
+    assert "SLA Gold breached: not acknowledged within 15 min" in list_sla_log()
+
+
+def test_an_sla_that_is_edited_is_planned_anew_by_the_audit(timeline, gold):
+    timeline.alert("Disk full on db1")
+    edit_sla(gold, acknowledge_time=30 * 60)
+    timeline.after(minutes=4)
+    audit.audit(timeline.now)
+    timeline.after(minutes=20)
+    assert list_sla_mails(timeline) == []
+
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("bob", SOON)]
+
+
+def test_an_sla_that_is_edited_since_is_decided_by_as_it_is(timeline, gold):
+    """Also before an audit has been there."""
+    timeline.alert("Disk full on db1")
+    edit_sla(gold, acknowledge_time=30 * 60)
+    timeline.after(minutes=24)
+    assert list_sla_mails(timeline) == []
+
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("bob", SOON)]
+
+
+def test_an_escalation_that_is_put_off_waits_and_is_told_once(timeline, gold):
+    timeline.alert("Disk full on db1")
+    moved_incident = [{**each, "time": -120} if each["time"] == -300 else each for each in gold.escalations]
+    edit_sla(gold, escalations=moved_incident)
+    timeline.after(minutes=12)
+    assert list_sla_mails(timeline) == []
+
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("bob", "acknowledgement of SLA Gold due in 2 min")]
+    edit_sla(gold, escalations=gold.escalations)
+    audit.audit(timeline.now)
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == []
+
+
+def test_an_sla_that_is_deleted_promises_nothing(timeline, gold):
+    timeline.alert("Disk full on db1")
+    gold.delete_instance()
+    bump_version(gold.team.account_id)
+    timeline.after(hours=5)
+
+    assert list_sla_mails(timeline) == []
+    assert list_sla_log() == []
+    assert list_pending_timers() == []
+
+
+def test_an_sla_that_is_made_anew_promises_anew(timeline, gold, world):
+    """With the same escalations under their ids, and on SQLite in the same row, as tools that describe
+    what there should be make it."""
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=30)
+    assert [person for person, _ in list_sla_mails(timeline)] == ["bob", "bob", "bob"]
+    gold.delete_instance()
+    bump_version(world.account.id)
+    audit.audit(timeline.now)
+    known = {name: getattr(gold, name) for name in ("acknowledge_time", "resolve_time", "escalations")}
+    new_sla = Sla.create(
+        unique_id=new_uuid(), team=world.team, name="Gold", creation_date=timeline.now, **known
+    )
+    bump_version(world.account.id)
+    set_sla(timeline, new_sla)
+    timeline.after(seconds=1)
+
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 15 min beyond its promise")]
+    assert list_sla_log()[-2:] == [
+        "SLA Gold breached: not acknowledged within 15 min",
+        "SLA Gold: not acknowledged for 15 min beyond its promise: Bob",
+    ]
+
+
+def test_an_sla_promises_nothing_while_it_is_inactive(timeline, gold):
+    edit_sla(gold, is_active=False)
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=12)
+    audit.audit(timeline.now)
+    assert list_sla_mails(timeline) == []
+    assert list_pending_timers() == []
+
+    edit_sla(gold, is_active=True)
+    audit.audit(timeline.now)
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("bob", "acknowledgement of SLA Gold due in 3 min")]
+    edit_sla(gold, is_active=False)
+    timeline.after(minutes=10)
+    assert list_sla_mails(timeline) == []
+    edit_sla(gold, is_active=True)
+    audit.audit(timeline.now)
+    timeline.after(minutes=1)
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 8 min beyond its promise")]
+
+
+def test_an_audit_tells_nobody_again(timeline, gold):
+    timeline.alert("Disk full on db1")
+    for _ in range(16):
+        timeline.after(minutes=5)
+        audit.audit(timeline.now)
+
+    assert [person for person, _ in list_sla_mails(timeline)] == ["bob", "bob", "bob", "charlie", "charlie"]
+    keys = [row.key for row in Timer.select().where(Timer.kind.startswith("sla_"))]
+    assert len(keys) == len(set(keys)) == 7
+
+
+def test_what_was_not_sent_before_the_answer_is_void_but_for_what_is_said_of_the_end(timeline, gold, world):
+    edit_sla(gold, acknowledge_time=50 * 60)
+    timeline.alert("Disk full on db1")
+    list_sla_mails(timeline)
+    for _ in range(50):
+        timeline.now += MINUTE
+        fire.fire_due(timeline.now)
+    pending_kinds = [
+        kind for (kind,) in Notification.select(Notification.kind).where(Notification.state == 0).tuples()
+    ]
+    assert sorted(pending_kinds) == ["sla_acknowledge", "sla_acknowledge", "sla_resolve"]
+
+    accept(world, timeline.now, message="on it", alert_type="acknowledged", entity_id="db1", exactly=True)
+    timeline._run_due()
+
+    assert list_sla_mails(timeline) == [("charlie", END_SOON)]
+
+
+def test_who_hands_it_on_and_ends_it_in_one_go_voids_all(timeline, gold, world):
+    """What the first of several moves leaves alone, the next one may void."""
+    timeline.alert("Disk full on db1")
+    list_sla_mails(timeline)
+    timeline.now += 60 * MINUTE
+    fire.fire_due(timeline.now)
+    with store().write_transaction():
+        found = lock_incident(timeline.incident().id)
+        context = (found.service, found.config, ALICE, timeline.now)
+        effects = incidents.assign(found.incident, None, *context)
+        effects += incidents.change_policy(incidents.get_saved(found.incident, effects), None, *context)
+        effects += incidents.change_status(
+            incidents.get_saved(found.incident, effects), R, *context, "because"
+        )
+        apply(ChangeSet(effects=list(effects)))
+    timeline._run_due()
+
+    assert list_sla_mails(timeline) == []
+    outcomes = [row.outcome for row in Notification.select().where(Notification.kind.startswith("sla_"))]
+    assert outcomes == ["resolved by Alice"] * 2
+
+
+def test_who_is_left_of_an_escalation_without_anybody_are_the_managers(timeline, gold, world):
+    TeamMember.update(role=TeamRole.USER).where(TeamMember.user == world.bob).execute()
+    timeline.alert("Disk full on db1")
+    with store().write_transaction():
+        offboarding.remove(world.bob, ALICE, timeline.now)
+    timeline.after(minutes=10)
+
+    assert list_sla_mails(timeline) == [
+        ("alice", f"{SOON}; its escalation reaches nobody: the team's managers told")
+    ]
+
+
+def test_responders_hear_of_a_quiet_incident_by_every_rule_without_delay(timeline, gold, world):
+    """Of both urgencies, each contact once; by one with a delay not at all."""
+    other = ContactMethod.create(
+        unique_id=new_uuid(), user=world.bob, name="Second", contact_type=1, value="bobby@example.org",
+        creation_date=timeline.now,
+    )  # fmt: skip
+    for urgency, delay in ((1, 0), (0, 0), (1, 5)):
+        NotificationRule.create(
+            unique_id=new_uuid(), user=world.bob, contact=other, urgency=urgency, start_delay=delay,
+            creation_date=timeline.now,
+        )  # fmt: skip
+    bump_version(world.account.id)
+    timeline.alert("Disk full on db1")
+    Incident.update(urgency=0).execute()
+    timeline.after(minutes=14)
+
+    assert sorted(list_sla_mails(timeline)) == [("bob", SOON), ("bobby", SOON)]

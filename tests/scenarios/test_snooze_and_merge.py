@@ -1,0 +1,108 @@
+"""Nights on which somebody puts an alarm off, or makes one of many."""
+
+import pytest
+
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.load.lane import lock_incident, lock_with_children
+from models.store.base import store
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.write.apply import apply
+from pipeline import incidents
+from tests.workers.timers.test_fire import MINUTE, set_policy
+
+ALICE = Actor(ActorKind.USER, "Alice")
+
+
+@pytest.fixture
+def apply_action(timeline):
+    """moved(moves.snooze, until): Alice moves the newest incident, at this moment of the night."""
+
+    def move(how, *more):
+        with store().write_transaction():
+            found = lock_incident(timeline.incident().id)
+            context = (found.service, found.config, ALICE, timeline.now)
+            apply(ChangeSet(effects=list(how(found.incident, *more, *context))))
+
+    return move
+
+
+def list_notified(timeline):
+    return [person for person, _ in timeline.mails()]
+
+
+@pytest.mark.parametrize("time_out_s", [0, 900], ids=["no time-out", "a time-out of 15 minutes"])
+def test_an_alarm_that_was_put_off_until_the_morning_rings_in_the_morning(
+    timeline, world, apply_action, time_out_s
+):
+    Service.update(
+        acknowledgement_timeout_enabled=bool(time_out_s), acknowledgement_timeout=time_out_s
+    ).execute()
+    set_policy(world, (0, world.alice), (10, world.bob))
+    timeline.alert("Disk full on db1")
+    timeline.after(minutes=5)
+    timeline.alert("on it", "acknowledged")
+    apply_action(incidents.snooze, timeline.now + 480 * MINUTE)
+    assert list_notified(timeline) == ["alice"]
+
+    timeline.alert("Disk full on db1")
+    timeline.after(hours=7, minutes=59)
+    assert list_notified(timeline) == []
+
+    timeline.after(minutes=1)
+    assert list_notified(timeline) == ["alice"]
+    timeline.after(minutes=10)
+    assert list_notified(timeline) == ["bob"]
+
+
+def test_an_alarm_that_ends_in_its_sleep_rings_no_more(timeline, world, apply_action):
+    timeline.alert("Disk full on db1")
+    timeline.alert("on it", "acknowledged")
+    apply_action(incidents.snooze, timeline.now + 60 * MINUTE)
+    timeline.after(minutes=30)
+    timeline.alert("Disk full on db1", "resolved")
+    timeline.after(hours=5)
+
+    assert list_notified(timeline) == ["alice"]
+
+
+def test_a_sleeper_that_was_woken_is_not_forgotten(timeline, world, apply_action):
+    Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
+    timeline.alert("Disk full on db1")
+    timeline.alert("on it", "acknowledged")
+    apply_action(incidents.snooze, timeline.now + 60 * MINUTE)
+    timeline.after(minutes=30)
+    apply_action(incidents.unsnooze)
+    assert list_notified(timeline) == ["alice"]
+
+    timeline.after(minutes=14)
+    assert list_notified(timeline) == []
+    timeline.after(minutes=1)
+    assert list_notified(timeline) == ["alice"]
+
+
+def test_a_storm_made_one_incident_keeps_nobody_awake_but_for_what_is_new(timeline, world):
+    set_policy(world, (0, world.alice), (10, world.bob))
+    for entity in ("db1", "db2", "db3"):
+        timeline.alert(f"Disk full on {entity}", entity=entity)
+    assert len(list_notified(timeline)) == 3
+    first, *other_incidents = Incident.select().order_by(Incident.id)
+    with store().write_transaction():
+        found = lock_with_children([row.id for row in (first, *other_incidents)])
+        states = list(found.incidents.values())
+        effects = incidents.merge(states[0], states[1:], [], ALICE, timeline.now)
+        apply(ChangeSet(effects=list(effects)), {first.unique_id: first.id})
+
+    timeline.after(minutes=10)
+    assert [subject for _, subject in timeline.mails()] == ["[Checkout] #1 Disk full on db1 (critical)"]
+    timeline.alert("Disk full on db2", entity="db2")
+    assert list_notified(timeline) == []
+    timeline.alert("Disk full on db4", entity="db4")
+    assert list_notified(timeline) == ["alice"]
+
+    timeline.alert("all is well", "resolved", entity="db1")
+    assert [row.status for row in Incident.select().order_by(Incident.id)] == [
+        *[IncidentStatus.RESOLVED] * 3,
+        IncidentStatus.TRIGGERED,
+    ]

@@ -1,0 +1,279 @@
+"""The chain of an incident at any moment."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.domain.effects import Actor, CreateNotification, RecordLog
+from models.domain.enums import ActorKind, NotificationKind
+from models.domain.facts import ForwardingFacts
+from schedules.escalation import escalation
+from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, policy
+from tests.support.schedules.facts import layer, override, schedule
+
+ACTOR = Actor(ActorKind.TIMER, "escalate")
+
+
+def advance(config, minutes, **changes):
+    return escalation.advance(incident(**changes), config, ACTOR, NOON + minutes * MINUTE)
+
+
+def list_notified(effects):
+    return [
+        (e.notification.user, e.notification.not_before) for e in effects if isinstance(e, CreateNotification)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("delays", "step", "minutes"),
+    [
+        ((0,), 0, 0), ((0,), 1, 1), ((0,), 2, 2),
+        ((0, 5), 1, 5), ((0, 5), 2, 10), ((0, 5), 3, 15),
+        ((2, 2), 1, 2), ((2, 2), 2, 5),
+        ((0, 10, 30), 3, 50), ((0, 10, 30), 4, 60),
+    ],
+)  # fmt: skip
+def test_a_pass_lasts_to_its_last_step_and_the_gap_before_it_at_least_a_minute(delays, step, minutes):
+    policy_facts = policy(*((delay, "alice") for delay in delays), repeat=9)
+
+    assert escalation.get_step_due_at(incident(), policy_facts, step) == NOON + minutes * MINUTE
+
+
+def test_each_rule_of_the_urgency_is_a_notice_with_its_own_delay():
+    _, effects = advance(build_config((0, "bob")), 0)
+
+    assert list_notified(effects) == [(BOB.row, NOON), (BOB.row, NOON + 5 * MINUTE)]
+
+
+def test_somebody_without_a_usable_rule_is_told_at_the_accounts_address_at_once():
+    _, effects = advance(build_config((0, "charlie")), 0)
+
+    (notification,) = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
+    assert (notification.user, notification.contact, notification.not_before) == (CHARLIE.row, None, NOON)
+    assert notification.reason.endswith("no usable rule for high urgency, so the account's address")
+
+
+@pytest.mark.parametrize(
+    ("managers", "owner", "expected_users"), [(["bob"], "alice", BOB.row), ([], "alice", ALICE.row)]
+)
+def test_a_chain_that_reaches_nobody_tells_the_managers_or_else_the_owner(managers, owner, expected_users):
+    _, effects = advance(build_config((0,), managers=managers, owner=owner), 0)
+
+    notifications = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
+    assert {notification.user for notification in notifications} == {expected_users}
+    assert {notification.kind for notification in notifications} == {NotificationKind.NOBODY_PAGED}
+
+
+def test_a_policy_that_is_deleted_in_the_middle_of_a_chain_ends_in_no_silence():
+    _, effects = advance(build_config(managers=["bob"]), 5, escalation_policy=None, next_step=1)
+
+    assert {user for user, _ in list_notified(effects)} == {BOB.row}
+
+
+def test_a_chain_is_over_where_no_step_lies_ahead_by_the_policy_as_it_is_now():
+    long, short = policy((0, "alice"), (30, "bob"), repeat=1), policy((0, "alice"), repeat=1)
+    twice = incident(next_step=2, exhausted=True)
+
+    assert [escalation.is_exhausted(twice, one) for one in (long, short)] == [False, True]
+    assert [
+        escalation.is_exhausted(twice.with_changes(exhausted=known), None) for known in (True, False)
+    ] == [True, False]
+
+
+@pytest.mark.parametrize("steps", [[], [(0, "alice")]], ids=["emptied", "shortened"])
+def test_whoever_looks_at_a_chain_that_was_cut_short_knows_that_it_is_over(steps):
+    config = replace(build_config(owner="alice"), policies={1: policy(*steps)})
+    after, effects = advance(config, 5, next_step=1, paged_someone=True)
+
+    assert (after.exhausted, effects) == (True, ())
+
+
+def test_of_a_policy_without_steps_the_last_resort_hears_once_though_it_is_deleted():
+    first_advance, first = escalation.advance(
+        incident(), replace(build_config(owner="alice"), policies={1: policy()}), ACTOR, NOON
+    )
+
+    assert [user for user, _ in list_notified(first)] == [ALICE.row]
+    assert escalation.get_next_due_at(first_advance, None) is None
+
+
+def test_without_a_policy_somebody_is_told_all_the_same():
+    _, effects = advance(build_config(owner="alice"), 0, escalation_policy=None)
+
+    assert list_notified(effects) == [(ALICE.row, NOON)]
+
+
+def test_a_removed_person_counts_as_nobody():
+    _, effects = advance(build_config((0, "gone"), (30, "alice")), 0)
+
+    assert list_notified(effects) == [(ALICE.row, NOON)]
+    reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
+    assert reasons == ["step 1 of policy Default: nobody there", "step 2 of policy Default: Alice"]
+
+
+def test_moving_on_does_not_run_into_the_next_pass():
+    config = build_config((0, "alice"), (5,), repeat=3, move_to_next=True)
+    after, effects = advance(config, 5, next_step=1)
+
+    assert after.next_step == 2
+    assert list_notified(effects) == []
+
+
+def test_each_step_names_who_is_on_call_when_it_is_taken():
+    turns = schedule(layer("alice bob", "2026-03-04 12:10"))
+    config = build_config((0, "charlie"), (10, turns), (1450, turns))
+
+    expected_users = []
+    current = incident()
+    for minutes in (0, 10, 1450):
+        current, effects = escalation.advance(current, config, ACTOR, NOON + minutes * MINUTE)
+        expected_users += [user for user, _ in list_notified(effects)]
+
+    assert expected_users == [CHARLIE.row, ALICE.row, BOB.row, BOB.row]
+
+
+NIGHT_SCHEDULE = schedule(overrides=[override("bob", "2026-03-04 12:00", "2026-03-04 12:30")])
+
+
+def test_a_step_without_anybody_on_call_lets_the_next_one_begin_at_once():
+    _, effects = advance(build_config((0, NIGHT_SCHEDULE), (30, "alice")), 40)
+
+    assert list_notified(effects) == [(ALICE.row, NOON + 40 * MINUTE)]
+
+
+def test_a_step_without_anybody_on_call_is_waited_for_when_the_policy_says_so():
+    after, effects = advance(build_config((0, NIGHT_SCHEDULE), (90, "alice"), move_to_next=False), 40)
+
+    assert (after.next_step, list_notified(effects)) == (1, [])
+
+
+def test_a_chain_whose_people_were_gone_when_it_was_their_turn_tells_the_last_resort_at_its_end():
+    config = build_config((0,), (40, NIGHT_SCHEDULE), move_to_next=False, owner="alice")
+    first_advance, first = advance(config, 0)
+    ended, second = escalation.advance(first_advance, config, ACTOR, NOON + 40 * MINUTE)
+    _, third = escalation.advance(ended, config, ACTOR, NOON + 50 * MINUTE)
+
+    assert (list_notified(first), list_notified(second), list_notified(third)) == (
+        [],
+        [(ALICE.row, NOON + 40 * MINUTE)],
+        [],
+    )
+    assert first_advance.paged_someone is False
+
+
+def test_the_last_resort_of_a_chain_that_begins_with_nobody_is_told_once():
+    config = build_config((0, NIGHT_SCHEDULE), (5, NIGHT_SCHEDULE), owner="alice")
+    first_advance, first = advance(config, 60)
+    _, second = escalation.advance(first_advance, config, ACTOR, NOON + 90 * MINUTE)
+
+    assert ([user for user, _ in list_notified(first)], list_notified(second)) == ([ALICE.row], [])
+
+
+def test_a_chain_that_begins_later_is_not_said_to_reach_nobody_before_it_begins():
+    later = schedule(overrides=[override("bob", "2026-03-04 13:00", "2026-03-04 14:00")])
+    config = build_config((0, later), owner="alice")
+
+    before, first = advance(config, 0, run_started_at=NOON + 60 * MINUTE)
+    _, second = escalation.advance(before, config, ACTOR, NOON + 60 * MINUTE)
+
+    assert (first, {user for user, _ in list_notified(second)}) == ((), {BOB.row})
+
+
+def test_the_last_resort_is_told_after_the_first_pass_that_named_nobody_not_after_the_last():
+    config = build_config((0,), (30, NIGHT_SCHEDULE), move_to_next=False, owner="alice", repeat=10)
+    first_advance, _ = advance(config, 0)
+    after, effects = escalation.advance(first_advance, config, ACTOR, NOON + 30 * MINUTE)
+    _, later = escalation.advance(after, config, ACTOR, NOON + 61 * MINUTE)
+
+    assert ([user for user, _ in list_notified(effects)], list_notified(later)) == ([ALICE.row], [])
+
+
+def test_a_first_step_that_comes_later_takes_the_last_resort_no_second_time():
+    config = build_config((5,), owner="alice")
+    first_advance, first = advance(config, 0)
+    _, second = escalation.advance(first_advance, config, ACTOR, NOON + 5 * MINUTE)
+
+    assert ([user for user, _ in list_notified(first)], list_notified(second)) == ([ALICE.row], [])
+
+
+def test_a_notice_says_by_what_somebody_is_on_call():
+    turns = schedule(layer("alice", "2026-03-04 09:00"))
+    reasons = {}
+    for config in (
+        build_config((0, NIGHT_SCHEDULE)),
+        build_config((0, turns)),
+        build_config((0, turns, "alice")),
+    ):
+        _, effects = advance(config, 0)
+        reasons.update({e.notification.reason: None for e in effects if isinstance(e, CreateNotification)})
+
+    assert list(reasons) == [
+        "named by step 1 of policy Default, on call by Schedule (override Override-1)",
+        "named by step 1 of policy Default, on call by Schedule (layer Layer-1)",
+    ]
+
+
+def test_by_turns_everybody_of_the_first_step_is_told_unless_turns_are_told_alone():
+    steps = (0, "alice", "bob"), (5, "charlie")
+    round_robin_config = build_config(*steps, round_robin=True)
+    alone = build_config(*steps, round_robin=True, assignee_only=True, repeat=1)
+
+    _, effects = advance(round_robin_config, 0, assigned_to=BOB.row)
+    assert {user for user, _ in list_notified(effects)} == {ALICE.row, BOB.row}
+
+    expected_users = []
+    current = incident(assigned_to=BOB.row)
+    for minutes in (0, 5, 10):
+        current, effects = escalation.advance(current, alone, ACTOR, NOON + minutes * MINUTE)
+        expected_users.append({user for user, _ in list_notified(effects)})
+    assert expected_users == [{BOB.row}, {CHARLIE.row}, {BOB.row}]
+
+
+def test_whose_turn_was_taken_and_who_is_no_longer_on_call_leaves_it_to_everybody():
+    alone = build_config((0, "alice", "bob"), round_robin=True, assignee_only=True)
+
+    _, effects = advance(alone, 0, assigned_to=CHARLIE.row)
+
+    assert {user for user, _ in list_notified(effects)} == {ALICE.row, BOB.row}
+
+
+def test_two_whose_notices_go_to_the_same_person_are_one_to_tell():
+    forwarded_people = [
+        replace(one, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),)) for one in (ALICE, BOB)
+    ]
+    _, effects = advance(build_config((0, "alice", "bob", "charlie"), people=(*forwarded_people, CHARLIE)), 0)
+
+    assert list_notified(effects) == [(CHARLIE.row, NOON)]
+    (log,) = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
+    assert log.endswith("Alice (forwarded to Charlie), Bob (forwarded to Charlie), Charlie")
+
+
+STEPS = st.lists(
+    st.tuples(st.integers(0, 60), st.lists(st.sampled_from(["alice", "bob", "charlie", "gone"]), max_size=3)),
+    min_size=1,
+    max_size=5,
+).map(lambda steps: sorted(steps, key=lambda step: step[0]))
+
+
+@given(STEPS, st.integers(0, 3), st.booleans(), st.lists(st.integers(0, 600), max_size=20))
+def test_however_often_it_is_looked_at_nobody_is_told_twice_for_a_step_and_never_early(
+    steps, repeat, move_to_next, looks
+):
+    config = build_config(
+        *((delay, *names) for delay, names in steps), repeat=repeat, move_to_next=move_to_next
+    )
+    current, keys = incident(), []
+    for minutes in sorted(looks):
+        current, effects = escalation.advance(current, config, ACTOR, NOON + minutes * MINUTE)
+        notifications = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
+        keys += [notification.key for notification in notifications]
+        assert all(notification.not_before >= NOON + minutes * MINUTE for notification in notifications)
+        persons = [
+            (notification.user, notification.contact, notification.rule) for notification in notifications
+        ]
+        assert len(persons) == len(set(persons))
+
+    assert len(keys) == len(set(keys))
+    assert current.next_step <= escalation.count_steps(config.policies[1])

@@ -1,0 +1,84 @@
+"""What a person is owed where they are named, themselves or by forwarding."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models.domain.enums import NotificationKind
+from models.domain.facts import ForwardingFacts, OnCallConfig
+from schedules.escalation.notifications import build_notifications, describe_person, get_recipient
+from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
+
+
+def build_forwarded(person, *rules):
+    """Somebody whose notices go to others, each (to, from, until) in minutes after noon."""
+    return replace(
+        person,
+        forwarding=tuple(
+            ForwardingFacts(NOON + start * MINUTE, NOON + end * MINUTE, to) for to, start, end in rules
+        ),
+    )
+
+
+def list_notifications(person, at=NOON, processed_at=None):
+    config = OnCallConfig(processed_at=processed_at)
+    return build_notifications(
+        incident(), person, NotificationKind.ESCALATION, "1:0", "named by step 1", config, at
+    )
+
+
+@pytest.mark.parametrize(
+    ("minutes", "expected_user"), [(-1, ALICE.row), (0, BOB.row), (59, BOB.row), (60, ALICE.row)]
+)
+def test_forwarding_holds_from_its_start_until_just_before_its_end(minutes, expected_user):
+    forwarded_person = build_forwarded(ALICE, (BOB, 0, 60))
+
+    assert {
+        notification.user for notification in list_notifications(forwarded_person, NOON + minutes * MINUTE)
+    } == {expected_user}
+
+
+def test_who_is_told_instead_is_told_by_their_own_rules_and_why():
+    notifications = list_notifications(build_forwarded(ALICE, (BOB, 0, 60)))
+
+    assert [notification.not_before for notification in notifications] == [NOON, NOON + 5 * MINUTE]
+    assert {notification.reason for notification in notifications} == {
+        "named by step 1; forwarded from Alice"
+    }
+
+
+def test_who_has_no_rules_is_told_instead_at_their_accounts_address():
+    (notification,) = list_notifications(build_forwarded(ALICE, (CHARLIE, 0, 60)))
+
+    assert (notification.user, notification.contact) == (CHARLIE.row, None)
+
+
+def test_forwarding_is_not_followed_any_further():
+    forwarded_person = build_forwarded(ALICE, (build_forwarded(BOB, (CHARLIE, 0, 60)), 0, 60))
+
+    assert {notification.user for notification in list_notifications(forwarded_person)} == {BOB.row}
+
+
+def test_of_several_that_hold_the_one_that_began_last_counts():
+    forwarded_person = build_forwarded(ALICE, (BOB, -60, 60), (CHARLIE, -5, 5))
+
+    assert get_recipient(forwarded_person, NOON) == CHARLIE
+    assert get_recipient(forwarded_person, NOON + 5 * MINUTE) == BOB
+
+
+def test_a_log_names_both():
+    assert (
+        describe_person(build_forwarded(ALICE, (BOB, 0, 60)), OnCallConfig(), NOON)
+        == "Alice (forwarded to Bob)"
+    )
+    assert describe_person(ALICE, OnCallConfig(), NOON) == "Alice"
+
+
+@pytest.mark.parametrize(("waited", "expected_user"), [(0, BOB.row), (60, BOB.row), (61, ALICE.row)])
+def test_what_has_waited_goes_by_the_forwarding_of_the_moment_at_which_it_is_worked_on(waited, expected_user):
+    forwarded_person = build_forwarded(ALICE, (BOB, 0, 1))
+    notifications = list_notifications(forwarded_person, NOON, NOON + timedelta(seconds=waited))
+
+    assert {notification.user for notification in notifications} == {expected_user}
+    assert notifications[0].not_before == NOON

@@ -1,0 +1,76 @@
+"""Calls for help: whom each reaches, and that none is made twice."""
+
+import pytest
+
+from models.domain.effects import Actor, AddResponder, CreateNotification, RecordLog
+from models.domain.enums import ActorKind, IncidentStatus, NotificationKind
+from schedules.escalation.responders import ResponderRequest, request_responders
+from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident
+
+ACTOR = Actor(ActorKind.USER, "Alice", user=ALICE.row)
+
+
+def call_people(*calls, config=None, **changes):
+    return request_responders(incident(**changes), calls, config or build_config(), ACTOR, NOON)
+
+
+def list_notifications(effects):
+    return [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
+
+
+def list_reasons(effects):
+    return [effect.reason for effect in effects if isinstance(effect, RecordLog)]
+
+
+def test_a_person_is_told_by_each_of_their_rules():
+    effects = call_people(ResponderRequest("call-1", person=BOB))
+
+    assert effects[0] == AddResponder("incident-1", "call-1", NOON, user=BOB.row)
+    assert [(n.user, n.not_before, n.kind) for n in list_notifications(effects)] == [
+        (BOB.row, NOON, NotificationKind.RESPONDER),
+        (BOB.row, NOON + 5 * MINUTE, NotificationKind.RESPONDER),
+    ]
+    assert list_reasons(effects) == ["Bob asked to help by Alice"]
+
+
+def test_a_policy_is_the_people_of_its_first_step_that_has_any():
+    config = build_config((0, "gone"), (5, "bob", "alice"), (9, "charlie"))
+
+    effects = call_people(ResponderRequest("call-1", policy=config.policies[1]), config=config)
+
+    assert effects[0] == AddResponder("incident-1", "call-1", NOON, escalation_policy=1)
+    assert {notification.user for notification in list_notifications(effects)} == {ALICE.row, BOB.row}
+    assert list_reasons(effects) == ["policy Default (Bob, Alice) asked to help by Alice"]
+
+
+@pytest.mark.parametrize(
+    ("managers", "expected_users", "whom"),
+    [(["bob"], BOB.row, "the team's managers"), ([], ALICE.row, "the account's owner")],
+)
+def test_a_policy_that_reaches_nobody_tells_the_managers_or_else_the_owner(managers, expected_users, whom):
+    config = build_config((0, "gone"), managers=managers, owner="alice")
+
+    effects = call_people(ResponderRequest("call-1", policy=config.policies[1]), config=config)
+
+    assert {notification.user for notification in list_notifications(effects)} == {expected_users}
+    assert list_reasons(effects) == [f"policy Default reaches nobody: {whom} asked to help by Alice"]
+
+
+@pytest.mark.parametrize(
+    ("status", "expected_users"),
+    [(IncidentStatus.TRIGGERED, 2), (IncidentStatus.ACKNOWLEDGED, 2), (IncidentStatus.RESOLVED, 0)],
+)
+def test_nobody_is_told_of_what_is_over(status, expected_users):
+    assert (
+        len(list_notifications(call_people(ResponderRequest("call-1", person=BOB), status=status)))
+        == expected_users
+    )
+
+
+def test_the_same_call_owes_the_same_and_another_owes_anew():
+    first, again, other = (
+        list_notifications(call_people(ResponderRequest(name, person=BOB))) for name in ("a", "a", "b")
+    )
+
+    assert first == again
+    assert {notification.key for notification in first}.isdisjoint(notification.key for notification in other)

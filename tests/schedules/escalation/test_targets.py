@@ -1,0 +1,109 @@
+"""Whom a policy names at a moment, and to whom its incidents are assigned."""
+
+from dataclasses import replace
+
+import pytest
+
+from models.domain.effects import AdvanceRoundRobin
+from models.domain.enums import TargetType
+from models.domain.facts import StepTarget
+from schedules.escalation import targets
+from tests.support.facts import ALICE, BOB, CHARLIE, NOON, build_config
+from tests.support.schedules.facts import DAY, HOUR, layer, override, schedule
+
+# Alice has Tuesdays' nights and days from nine to nine, Bob Wednesdays', Charlie Thursdays'.
+TURNS = schedule(layer("alice bob charlie", "2026-03-03 09:00"))
+# Nobody, but for Charlie from eleven to one.
+COVER = replace(
+    schedule(overrides=[override("charlie", "2026-03-04 11:00", "2026-03-04 13:00")]), unique_id="cover"
+)
+
+
+def people_of(config, at=NOON, step=0):
+    return targets.get_people(config.policies[1].steps[step], config, at)
+
+
+@pytest.mark.parametrize(
+    ("after", "person"), [(-3 * HOUR, BOB), (20 * HOUR, BOB), (21 * HOUR, CHARLIE), (2 * DAY, ALICE)], ids=str
+)
+def test_a_schedule_stands_for_whoever_is_on_call_at_that_moment(after, person):
+    assert people_of(build_config((0, TURNS)), NOON + after) == [person]
+
+
+def test_people_come_in_the_order_of_the_targets_each_once():
+    config = build_config((0, COVER, "alice", TURNS, "charlie"))
+
+    assert people_of(config) == [CHARLIE, ALICE, BOB]
+
+
+def test_who_has_left_and_a_schedule_that_was_deleted_are_nobody():
+    config = build_config((0, TURNS, "gone", COVER), people=(ALICE, CHARLIE))
+    without = replace(config, schedules={"cover": COVER})
+
+    assert people_of(config) == [CHARLIE]
+    assert people_of(without) == [CHARLIE]
+
+
+def test_nobody_is_asked_to_have_been_on_call_before_what_waited_is_told():
+    config = replace(build_config((0, TURNS)), processed_at=NOON + DAY)
+
+    assert people_of(config, NOON) == [CHARLIE]
+    assert people_of(config, NOON + 2 * DAY) == [ALICE]
+
+
+def get_assignee(config, turn=0, at=NOON):
+    return targets.choose_assignee(config.policies[1], config, turn, at)
+
+
+def test_the_assignee_is_the_first_person_of_the_first_step_that_has_one():
+    assert get_assignee(build_config((0, COVER), (5, TURNS, "alice")), at=NOON + 2 * HOUR) == (BOB, ())
+
+
+def test_where_nobody_is_on_call_nobody_is_assigned():
+    assert get_assignee(build_config((0, COVER)), at=NOON + DAY) == (None, ())
+
+
+BY_TURNS = build_config((0, "alice", TURNS, COVER), (5, "bob"), round_robin=True)
+
+
+def test_by_turns_each_target_of_the_first_step_is_next():
+    turn, had = 0, []
+    for _ in range(5):
+        person, (taken,) = get_assignee(BY_TURNS, turn)
+        had.append(person)
+        turn = taken.next
+
+    assert had == [ALICE, BOB, CHARLIE, ALICE, BOB]
+
+
+def test_a_turn_of_nobody_is_the_next_ones():
+    assert get_assignee(BY_TURNS, 2, NOON + 2 * HOUR) == (ALICE, (AdvanceRoundRobin(1, 2, 1),))
+
+
+def test_a_turn_beyond_the_targets_begins_anew():
+    assert get_assignee(BY_TURNS, 4) == (BOB, (AdvanceRoundRobin(1, 4, 2),))
+
+
+def test_when_the_first_step_names_nobody_a_later_one_is_asked_and_no_turn_is_taken():
+    config = build_config((0, COVER), (5, "bob"), round_robin=True)
+
+    assert get_assignee(config, at=NOON + DAY) == (BOB, ())
+
+
+def test_only_a_first_step_without_delay_has_turns():
+    assert get_assignee(build_config((1, "alice", "bob"), round_robin=True), 1) == (ALICE, ())
+
+
+def test_who_is_on_call_by_a_schedule_is_asked_by_its_id():
+    config = build_config((0, TURNS))
+
+    assert targets.get_people_on_call("schedule-1", config, NOON) == [BOB]
+    assert targets.get_people_on_call("other", config, NOON) == []
+
+
+def test_a_user_and_a_schedule_of_the_same_name_are_two():
+    config = replace(build_config((0, TURNS)), schedules={"alice": TURNS})
+    (step,) = config.policies[1].steps
+    both = (StepTarget(TargetType.SCHEDULE, "alice"), StepTarget(TargetType.USER, "alice"))
+
+    assert targets.get_people(replace(step, targets=both), config, NOON) == [BOB, ALICE]

@@ -1,0 +1,275 @@
+"""What an SLA promises of an incident, and who is told as its times run out."""
+
+from dataclasses import replace
+
+import pytest
+
+from models.domain.effects import FIRED_ONCE, Actor, CreateNotification, RecordLog
+from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
+from models.domain.facts import ForwardingFacts, NotificationRuleFacts
+from models.tables.timers import Timer
+from schedules.timers import sla as promises
+from schedules.timers.sla import fire_timer, format_duration, get_expected_timers, list_timers
+from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
+
+TIMER = Actor(ActorKind.TIMER, "sla escalation")
+A, R = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED
+GOLD = sla((1, -5, "alice"), (1, 0, "bob"), (2, 10, "alice", "bob"), acknowledge=15, resolve=60)
+
+
+def config(one=GOLD, **more):
+    return replace(build_config((0, "alice"), **more), slas={one.row: one})
+
+
+def build_incident(**changes):
+    return incident(**{"sla": 1, "sla_started_at": NOON, **changes})
+
+
+def list_due(state, one=GOLD):
+    """When what is due, in minutes after noon."""
+    return sorted(
+        (timer.kind.value, (timer.due_at - NOON) / MINUTE)
+        for timer in get_expected_timers(state, config(one))
+    )
+
+
+ACKNOWLEDGE = [("sla_breach", 15), ("sla_escalation", 10), ("sla_escalation", 15)]
+RESOLVE = [("sla_breach", 60), ("sla_escalation", 70)]
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (build_incident(), ACKNOWLEDGE + RESOLVE),
+        (build_incident(status=A, acknowledged_date=NOON, sla_acknowledged_at=NOON), RESOLVE),
+        (build_incident(sla_acknowledged_at=NOON), RESOLVE),
+        (build_incident(status=R, resolved_date=NOON), []),
+        (build_incident(parent=9), []),
+        (build_incident(sla=None), []),
+        (build_incident(sla=7), []),
+        (build_incident(urgency=Urgency.LOW, assigned_to=2, escalation_policy=None), ACKNOWLEDGE + RESOLVE),
+        (build_incident(sla_started_at=None), ACKNOWLEDGE + RESOLVE),
+    ],
+    ids=[
+        "open", "acknowledged", "triggered again", "resolved", "merged", "none", "gone or inactive",
+        "of no concern", "from before there were promises",
+    ],
+)  # fmt: skip
+def test_a_promise_runs_until_it_is_met(state, expected):
+    assert list_due(state) == sorted(expected)
+
+
+def test_snoozed_its_end_is_promised_all_the_same():
+    snoozed_incident = build_incident(
+        status=A, sla_acknowledged_at=NOON, snoozed_at=NOON, snoozed_till=NOON + 600 * MINUTE
+    )
+
+    assert list_due(snoozed_incident) == RESOLVE
+
+
+def test_opened_again_it_is_promised_anew():
+    later = build_incident(sla_started_at=NOON + 30 * MINUTE, creation_date=NOON)
+
+    assert list_due(later) == sorted((kind, minutes + 30) for kind, minutes in ACKNOWLEDGE + RESOLVE)
+    keys = {
+        timer.key for state in (build_incident(), later) for timer in get_expected_timers(state, config())
+    }
+    assert len(keys) == 10
+
+
+@pytest.mark.parametrize(
+    ("one", "kinds"),
+    [
+        (sla((1, -5, "bob"), (2, -5, "bob"), resolve=60), {NotificationKind.SLA_RESOLVE}),
+        (sla((1, -5, "bob"), (2, -5, "bob"), acknowledge=60), {NotificationKind.SLA_ACKNOWLEDGE}),
+        (sla((1, -5, "bob"), (2, -5, "bob")), set()),
+    ],
+)
+def test_without_a_time_there_is_no_promise(one, kinds):
+    assert {
+        promises.NOTIFICATION_KINDS[sla_timer.target.target_kind]
+        for sla_timer in list_timers(build_incident(), config(one))
+    } == kinds
+
+
+def test_keys_fit_their_column():
+    keys = [timer.key for timer in get_expected_timers(build_incident(), config())]
+
+    assert max(map(len, keys)) <= Timer.key.max_length
+
+
+def test_a_promise_by_another_moment_is_another_one():
+    longer = replace(GOLD, acknowledge_s=1800)
+    first, second = (
+        {timer.key for timer in get_expected_timers(build_incident(), config(one))} for one in (GOLD, longer)
+    )
+
+    assert len(first & second) == len(RESOLVE)
+
+
+def take_timer(minutes, one, kind=TimerKind.SLA_ESCALATION, state=None, place=0, context=None):
+    """What is done so many minutes after noon about the wait in that place among those of its kind."""
+    state, context = state or build_incident(), context or config(one)
+    found = [sla_timer for sla_timer in list_timers(state, context) if sla_timer.kind is kind]
+    return fire_timer(state, found[place], context, TIMER, NOON + minutes * MINUTE)
+
+
+def list_notifications(effects):
+    return [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "minutes", "expected_reason"),
+    [
+        (1, -5, 10, "acknowledgement of SLA Gold due in 5 min"),
+        (2, -5, 55, "resolution of SLA Gold due in 5 min"),
+        (1, 0, 15, "SLA Gold: not acknowledged within its promise"),
+        (1, 5, 20, "SLA Gold: not acknowledged for 5 min beyond its promise"),
+        (2, 90, 150, "SLA Gold: not resolved for 1 h 30 min beyond its promise"),
+        (1, -5, 12, "acknowledgement of SLA Gold due in 3 min"),
+        (1, -5, 25, "SLA Gold: not acknowledged for 10 min beyond its promise"),
+        (1, -20, 0, "acknowledgement of SLA Gold due in 15 min"),
+    ],
+    ids=[
+        "before",
+        "its end",
+        "as it breaks",
+        "after",
+        "long after",
+        "late",
+        "far too late",
+        "from the start",
+    ],
+)
+def test_whoever_is_told_learns_how_far_it_is(kind, after, minutes, expected_reason):
+    _, effects = take_timer(minutes, sla((kind, after, "alice"), acknowledge=15, resolve=60))
+
+    assert [notification.reason for notification in list_notifications(effects)] == [expected_reason]
+    (log,) = [effect for effect in effects if isinstance(effect, RecordLog)]
+    assert (log.what, log.reason) == ("sla", f"{expected_reason}: Alice")
+
+
+def test_a_warning_that_comes_seconds_late_does_not_warn_of_what_has_happened():
+    hasty = sla((1, -0.5, "alice"), acknowledge=15)
+    (notification,) = list_notifications(take_timer(15.1, hasty)[1])
+
+    assert notification.reason == "SLA Gold: not acknowledged for 6 s beyond its promise"
+
+
+@pytest.mark.parametrize(
+    ("place", "expected_reason"),
+    [
+        (0, "SLA Gold breached: not acknowledged within 15 min"),
+        (1, "SLA Gold breached: not resolved within 1 h"),
+    ],
+)
+def test_a_breach_is_logged_and_nobody_is_told_of_it(place, expected_reason):
+    outcome, effects = take_timer(60, GOLD, TimerKind.SLA_BREACH, place=place)
+
+    assert outcome == f"{FIRED_ONCE}the breach is logged"
+    assert effects == (RecordLog("incident-1", NOON + 60 * MINUTE, "sla", expected_reason, TIMER),)
+
+
+def rules(row, *rules):
+    """Somebody with (urgency, delay, contact) as rules."""
+    return replace(
+        person(row, "Dora"),
+        rules=tuple(
+            NotificationRuleFacts(row * 10 + n, contact, ContactType.EMAIL, urgency, delay)
+            for n, (urgency, delay, contact) in enumerate(rules)
+        ),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rules_of_hers", "contacts"),
+    [
+        ([(Urgency.HIGH, 0, 7), (Urgency.LOW, 0, 8)], [7, 8]),
+        ([(Urgency.HIGH, 0, 7), (Urgency.LOW, 0, 7)], [7]),
+        ([(Urgency.HIGH, 5, 7), (Urgency.LOW, 0, 8)], [8]),
+        ([(Urgency.HIGH, 5, 7)], [None]),
+        ([], [None]),
+    ],
+    ids=["both urgencies", "a contact once", "not with a delay", "all with a delay", "none at all"],
+)
+def test_responders_are_told_by_their_rules_without_delay_whatever_the_urgency(rules_of_hers, contacts):
+    dora = rules(4, *rules_of_hers)
+    one = sla((1, -5, "dora"), acknowledge=15)
+    for urgency in Urgency:
+        state = build_incident(urgency=urgency)
+        _, effects = take_timer(10, one, state=state, context=config(one, people=(dora,)))
+
+        assert [notification.contact for notification in list_notifications(effects)] == contacts
+        assert {notification.not_before for notification in list_notifications(effects)} == {
+            NOON + 10 * MINUTE
+        }
+
+
+def test_forwarding_holds_for_responders_too():
+    forwarded_person = replace(ALICE, forwarding=(ForwardingFacts(NOON, NOON + 60 * MINUTE, BOB),))
+    one = sla((1, -5, "alice"), acknowledge=15)
+    _, effects = take_timer(10, one, context=config(one, people=(forwarded_person, BOB)))
+
+    assert {notification.user for notification in list_notifications(effects)} == {BOB.row}
+    assert {notification.reason for notification in list_notifications(effects)} == {
+        "acknowledgement of SLA Gold due in 5 min; forwarded from Alice"
+    }
+
+
+@pytest.mark.parametrize("targets", [(), ("zoe",)], ids=["nobody was named", "who was named has left"])
+def test_an_escalation_that_reaches_nobody_tells_the_managers(targets):
+    one = sla((1, -5, *targets), acknowledge=15)
+    _, effects = take_timer(10, one, context=config(one, managers=("charlie",)))
+
+    (notification,) = list_notifications(effects)
+    assert notification.user == CHARLIE.row
+    assert notification.reason.startswith(
+        "acknowledgement of SLA Gold due in 5 min; its escalation reaches nobody: the team's managers told"
+    )
+
+
+def test_of_all_that_is_overdue_nobody_is_told_twice():
+    one = sla((1, -10, "alice", "charlie"), (1, -5, "alice"), (1, 5, "alice", "bob"), acknowledge=15)
+    notified = [
+        [
+            (notification.user, notification.reason)
+            for notification in list_notifications(take_timer(25, one, place=place)[1])
+        ]
+        for place in range(3)
+    ]
+
+    expected_reason = "SLA Gold: not acknowledged for 10 min beyond its promise"
+    without = "; no usable rule without delay, so the account's address"
+    assert notified == [
+        [(CHARLIE.row, expected_reason + without)],
+        [],
+        [(ALICE.row, expected_reason), (BOB.row, expected_reason)],
+    ]
+    assert take_timer(25, one, place=1)[0] == f"{FIRED_ONCE}who is named is told of what followed"
+
+
+def test_what_is_not_due_yet_keeps_nobody_from_being_told():
+    one = sla((1, -5, "alice"), (1, 5, "alice"), acknowledge=15)
+
+    assert [notification.user for notification in list_notifications(take_timer(10, one)[1])] == [ALICE.row]
+
+
+def test_what_one_promise_of_another_incident_says_travels_with_it():
+    """Of the same escalation and to the same contact, however long ago each began."""
+    one = sla((1, -5, "alice"), acknowledge=15)
+    later = build_incident(unique_id="other", sla_started_at=NOON - 20 * MINUTE)
+    (first,), (second,) = (
+        list_notifications(take_timer(30, one, state=state)[1]) for state in (build_incident(), later)
+    )
+
+    assert first.key != second.key
+    assert first.message_group(NOON) == second.message_group(NOON)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected_reason"),
+    [(0, "0 s"), (45, "45 s"), (90, "1 min 30 s"), (300, "5 min"), (7_500, "2 h 5 min"), (432_000, "5 d"),
+     (90_061, "1 d 1 h")],
+)  # fmt: skip
+def test_lengths_in_words(seconds, expected_reason):
+    assert format_duration(seconds) == expected_reason

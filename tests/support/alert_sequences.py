@@ -1,0 +1,414 @@
+"""Histories of alerts, rules and routers that can be lived through again and again, in any batches.
+
+What comes of one must not depend on how its alerts fell into batches, on where the road is cut, or on how
+many workers there are (law 6).
+"""
+
+import json
+import random
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from hypothesis import strategies as st
+
+from models.domain.applications import GENERIC
+from models.domain.enums import Collation, RuleAction, WorkState
+from models.lifecycle import provisioning
+from models.store.base import connection, db, store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import (
+    Incident,
+    IncidentAssignment,
+    IncidentLog,
+    IncidentNote,
+    IncidentResponder,
+    IncidentTag,
+    IncidentTask,
+)
+from models.tables.notifications import Notification
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Integration, Service
+from models.tables.tasks import TaskTemplate, TemplateTask
+from models.tables.teams import EscalationPolicy, IncidentRole, Tag
+from models.tables.timers import Timer
+from models.tables.users import ForwardingRule
+from pipeline.topology import build_segments
+from tests.support import stores
+from tests.support.alerts import accept, list_rows
+from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
+from tests.support.schedules import stored
+from tests.support.world import World, create_world
+from tests.workers.timers.test_fire import set_policy
+from workers.alerts import config_cache, lane_state, process_lane, process_router
+from workers.alerts.batch_size import BatchSize
+
+A = RuleAction
+PROCESSED_AFTER = timedelta(minutes=20)
+LEVELS = ("critical", "critical", "critical", "error", "info", "acknowledged", "resolved", "resolved")
+ENTITIES = ("a", "b", "c", "d")
+# Seconds between alerts: at once, soon, and after the window of collation and of what rules call recent.
+GAPS = (0.0, 0.001, 20.0, 700.0)
+
+RECENT = {"<": [var("seconds_since_last"), 600]}
+# Rules by name: conditions, actions, and whether they stop. What they name is named as `founded` makes it.
+RULES: dict[str, tuple[Any, Sequence[tuple[RuleAction, str]], bool]] = {
+    "by host": ("", [(A.CHANGE_ENTITY_ID, "{{payload.host}}")], False),
+    "fresh": (equals("entity_id", "c"), [(A.CHANGE_ENTITY_ID, "")], False),
+    "hash": (equals("payload.host", "web"), [(A.HASH_ENTITY_ID, "")], False),
+    "not again so soon": ({"and": [RECENT, equals("alert_type", "3")]}, [(A.SUPPRESS, "")], False),
+    "soon again is worse": (
+        RECENT,
+        [(A.CHANGE_ALERT_TYPE, "critical"), (A.ADD_NOTE, "again: {{entity_id}}")],
+        False,
+    ),
+    "quiet": (equals("message", "quiet"), [(A.SUPPRESS, "")], True),
+    "errors count": (
+        equals("alert_type", "2"),
+        [(A.CHANGE_ALERT_TYPE, "3"), (A.CHANGE_MESSAGE, "E {{message}}")],
+        False,
+    ),
+    "news resolve": (equals("alert_type", "0"), [(A.CHANGE_ALERT_TYPE, "resolved")], False),
+    "tags and notes": ("", [(A.ADD_TAGS, "Disk, {{payload.tag}}"), (A.ADD_NOTE, "{{message}}")], False),
+    "delay": (equals("payload.host", "db"), [(A.DELAY_NOTIFICATIONS, "60")], False),
+    "many hands": (
+        "",
+        [
+            (A.ASSIGN_ROLE, "bob as scribe"),
+            (A.ADD_RESPONDER, "bob"),
+            (A.ADD_RESPONDER, "their policy"),
+            (A.CREATE_TASK, "look at {{entity_id}}"),
+            (A.APPLY_TASK_TEMPLATE, "outage"),
+        ],
+        False,
+    ),
+    "charlie writes": (equals("payload.host", "web"), [(A.ASSIGN_ROLE, "charlie as scribe")], False),
+    "to bob": (equals("entity_id", "b"), [(A.ASSIGN_USER, "bob"), (A.CHANGE_URGENCY, "0")], True),
+}
+
+
+@dataclass(frozen=True)
+class AlertStep:
+    """An alert, `gap` seconds after the one before it."""
+
+    gap: float
+    level: str
+    entity: str | None
+    host: str
+    message: str = "m"
+    tag: str = "Night"
+
+
+@dataclass(frozen=True)
+class AlertSequence:
+    """`rules` are names of RULES; `routed`: the alerts come by a router's key, which leads to two
+    integrations of one service and to one of another; `grouped`: they come in groups of this many, by a
+    source that says when each began or ended (law 4)."""
+
+    alerts: tuple[AlertStep, ...]
+    rules: tuple[str, ...] = ()
+    collation_minutes: int = 0
+    is_routed: bool = False
+    grouped: int = 0
+
+
+@dataclass(frozen=True)
+class ProcessingMode:
+    """How a history is worked on."""
+
+    size: int = 1000
+    queue_splits: tuple[str, ...] = ()
+    threads: int = 0
+
+
+QUEUE_SPLITS = tuple(chain.from_iterable(combinations(("normalize", "route", "rules"), n) for n in range(4)))
+PROCESSING_MODES = (
+    ProcessingMode(),
+    *(ProcessingMode(size, queue_splits) for size in (1, 7) for queue_splits in QUEUE_SPLITS),
+)
+
+ALERT_STEPS = st.builds(
+    AlertStep,
+    st.sampled_from(GAPS),
+    st.sampled_from(LEVELS),
+    st.sampled_from((*ENTITIES, None)),
+    st.sampled_from(("db", "web")),
+    st.sampled_from(("m", "quiet")),
+    st.sampled_from(("Night", "none")),
+)
+SEQUENCES = st.builds(
+    AlertSequence,
+    st.lists(ALERT_STEPS, min_size=2, max_size=25).map(tuple),
+    st.lists(st.sampled_from(sorted(RULES)), max_size=5).map(tuple),
+    st.sampled_from((0, 5)),
+    st.booleans(),
+    st.sampled_from((0, 0, 3)),
+)
+
+
+def build_sequence(
+    seed: int, *, alerts: int = 50, is_routed: bool = False, grouped: int = 0
+) -> AlertSequence:
+    """A long history of all rules in some order."""
+    choose = random.Random(seed)
+    step_values = tuple(
+        AlertStep(
+            choose.choice(GAPS),
+            choose.choice(LEVELS),
+            choose.choice((*ENTITIES, None)),
+            choose.choice(("db", "web")),
+            choose.choice(("m", "m", "quiet")),
+            choose.choice(("Night", "none")),
+        )
+        for _ in range(alerts)
+    )
+    names = sorted(RULES)
+    choose.shuffle(names)
+    return AlertSequence(
+        step_values, tuple(names[: choose.randint(4, len(names))]), choose.choice((0, 5)), is_routed, grouped
+    )
+
+
+@dataclass
+class Scenario:
+    """A world with the rules of a history in it; `lanes` are the services that work on it."""
+
+    world: World
+    lanes: list[Service]
+    router: Any = None
+    integrations: list[Integration] = field(default_factory=list)
+
+
+TABLES = (
+    Event, Incident, Entity, Notification, Timer, IncidentLog, IncidentTag, IncidentNote, IncidentResponder,
+    IncidentAssignment, IncidentTask, EscalationPolicy,
+)  # fmt: skip
+
+
+def run_sequence(
+    home: Path, now: datetime, sequence: AlertSequence, mode: ProcessingMode
+) -> dict[str, list[str]]:
+    """The rows that a history leaves behind, lived through in a store of its own."""
+    assert stores.Migrated.cached is not None
+    db.close_all()
+    stores.Migrated.cached.open_copy(home)
+    config_cache.clear()
+    with connection(), patch_processing(mode, now):
+        scenario = create_scenario(now, sequence)
+        accept_all(scenario, sequence, now)
+        run_all(scenario, mode)
+        assert not Receipt.select().where(Receipt.state != WorkState.DONE).exists()
+        assert not Event.select().where(Event.state != WorkState.DONE).exists()
+        # Two services take the numbers of one account's incidents as they come.
+        return list_rows(*TABLES, without={"incident_number"} if sequence.is_routed else ())
+
+
+def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
+    patches = mock.patch.multiple(
+        process_lane,
+        _segments=build_segments(mode.queue_splits),
+        _batch_size=BatchSize(target_s=1e9, limit=mode.size),
+    )
+    router_batch = mock.patch.object(process_router, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
+    # What is late must not depend on when a test runs: some of a history is, some is not.
+    at_a_moment = mock.patch.object(lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
+    return _AllOf(patches, router_batch, at_a_moment)
+
+
+class _AllOf:
+    def __init__(self, *contexts: Any) -> None:
+        self._contexts = contexts
+
+    def __enter__(self) -> None:
+        for each in self._contexts:
+            each.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        for each in reversed(self._contexts):
+            each.__exit__(*error)
+
+
+def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
+    """The same people, rules and tags under the same ids every time."""
+    numbers = random.Random(0)
+    cached = lambda: uuid.UUID(int=numbers.getrandbits(128), version=4)  # noqa: E731
+    with mock.patch.object(uuid, "uuid4", cached), store().write_transaction():
+        world = create_world(now)
+        for name in ("Disk", "Night"):
+            Tag.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
+        _add_roles_and_tasks(world, now)
+        _put_on_call(world, now, by_turns=not sequence.is_routed)
+        if sequence.collation_minutes:
+            on = {"collation": Collation.TIME_BASED, "collation_time": sequence.collation_minutes}
+            Service.update(on).where(Service.id == world.service.id).execute()
+        scenario = Scenario(world, [world.service], integrations=[world.integration])
+        if sequence.is_routed:
+            _add_router(scenario, now)
+        for integration_row in scenario.integrations:
+            for name in sequence.rules:
+                _add_rule_row(world, integration_row, name)
+        bump_version(world.account.id)
+    return scenario
+
+
+def _add_router(scenario: Scenario, now: datetime) -> None:
+    world = scenario.world
+    second = provisioning.create_service(world.team, "Second", world.policy, world.alice, now)
+    scenario.lanes.append(second)
+    for service, name in ((world.service, "Other"), (second, "Far")):
+        scenario.integrations.append(
+            provisioning.create_integration(service, name, GENERIC, world.alice, now)
+        )
+    scenario.router = add_router(world)
+    add_router_rule(scenario.router, *scenario.integrations)
+
+
+def _add_roles_and_tasks(world: World, now: datetime) -> None:
+    """A role, and a list of tasks that the service's incidents have."""
+    IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
+    for name in ("Every time", "Outage"):
+        template = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
+        for position, minutes in enumerate((-1, 15), start=1):
+            TemplateTask.create(
+                unique_id=new_uuid(), task_template=template, title=f"{name} {position}", due_in=minutes,
+                position=position, creation_date=now,
+            )  # fmt: skip
+    usual = TaskTemplate.get(TaskTemplate.name == "Every time")
+    Service.update(task_template=usual).where(Service.id == world.service.id).execute()
+
+
+def _put_on_call(world: World, now: datetime, *, by_turns: bool) -> None:
+    """Whom the policy tells changes all the time: by turns of an hour, an override, and forwarding.
+
+    Lanes of two services would take turns of a policy as they come.
+    """
+    on_call_schedule = stored.schedule(
+        world.team,
+        stored.layer(world.bob, world.charlie, shift_length=3600, start=now - timedelta(days=3)),
+        stored.layer(world.alice, world.bob, shift_length=5400, start=now - timedelta(days=2)),
+    )
+    soon, later = now + timedelta(minutes=10), now + timedelta(minutes=70)
+    known = {"unique_id": new_uuid(), "creation_date": now}
+    ScheduleOverride.create(
+        schedule=on_call_schedule, user=world.alice, start_time=soon, end_time=later, **known
+    )
+    forwarding = {"user": world.bob, "to_user": world.alice, "created_by": world.bob}
+    ForwardingRule.create(from_date=soon, to_date=later, **forwarding, **known)
+    settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
+    columns = {"assignment_settings": settings} if by_turns else {}
+    set_policy(world, (0, on_call_schedule, world.alice, world.bob), (5, on_call_schedule), **columns)
+
+
+def _add_rule_row(world: World, integration_row: Integration, name: str) -> None:
+    when, acts, stop = RULES[name]
+    scribe = IncidentRole.get(IncidentRole.title == "Scribe").unique_id
+    step_values: dict[str, dict[str, str]] = {
+        "bob": {"value": world.bob.username},
+        "bob as scribe": {"key": scribe, "value": world.bob.username},
+        "charlie as scribe": {"key": scribe, "value": world.charlie.username},
+        "their policy": {"value": world.policy.unique_id},
+        "outage": {"value": TaskTemplate.get(TaskTemplate.name == "Outage").unique_id},
+    }
+    actions = [action(kind, **step_values.get(value, {"value": value})) for kind, value in acts]
+    add_rule(world, *actions, when=when, stop=stop, description=name, integration=integration_row)
+
+
+def accept_all(scenario: Scenario, sequence: AlertSequence, now: datetime) -> None:
+    """Accept all alerts of a history, in their order."""
+    at = now
+    with store().write_transaction():
+        if sequence.grouped:
+            for start in range(0, len(sequence.alerts), sequence.grouped):
+                group = sequence.alerts[start : start + sequence.grouped]
+                at += timedelta(seconds=group[0].gap)
+                _accept(scenario, at, source="prometheus", body=_group(group, at))
+            return
+        for step_values in sequence.alerts:
+            at += timedelta(seconds=step_values.gap)
+            body = {
+                "message": step_values.message,
+                "alert_type": step_values.level,
+                "payload": {"host": step_values.host, "tag": step_values.tag},
+                **({"entity_id": step_values.entity} if step_values.entity else {}),
+            }
+            _accept(scenario, at, body=json.dumps(body).encode())
+
+
+def _accept(scenario: Scenario, at: datetime, **more: Any) -> None:
+    if scenario.router is not None:
+        accept_from_router(scenario.router, at, exactly=True, **more)
+    else:
+        accept(scenario.world, at, exactly=True, **more)
+
+
+def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
+    """As Alertmanager would send it: some changes of state come later than what they are about."""
+    alerts = []
+    for scenario, step_values in enumerate(group):
+        then = (at - timedelta(seconds=(step_values.gap + scenario) % 30)).isoformat()
+        alerts.append(
+            {
+                "status": "resolved" if step_values.level == "resolved" else "firing",
+                "labels": {
+                    "alertname": step_values.message,
+                    "severity": step_values.level,
+                    "host": step_values.host,
+                },
+                "fingerprint": step_values.entity or step_values.host,
+                "startsAt": then,
+                "endsAt": then,
+            }
+        )
+    return json.dumps({"version": "4", "alerts": alerts}).encode()
+
+
+def run_all(scenario: Scenario, mode: ProcessingMode) -> None:
+    """Until nothing waits; with several threads, all of them at the same lanes."""
+    if not mode.threads:
+        while process_router.sweep() or process_lane.sweep():
+            pass
+        return
+    run_together([lambda: _run_until_done(scenario)] * mode.threads)
+
+
+def _run_until_done(scenario: Scenario) -> None:
+    with connection():
+        while _has_pending():
+            if scenario.router is not None:
+                process_router.run(scenario.router.id)
+            for service in scenario.lanes:
+                for segment in process_lane._segments:
+                    process_lane.run(service.id, segment.name)
+
+
+def _has_pending() -> bool:
+    return any(table.select().where(table.state == WorkState.PENDING).exists() for table in (Receipt, Event))
+
+
+def run_together(jobs: Sequence[Callable[[], None]]) -> None:
+    """Run jobs in threads that begin at the same moment; the first error of any is raised."""
+    errors: list[BaseException] = []
+    ready = threading.Barrier(len(jobs))
+
+    def run(job: Callable[[], None]) -> None:
+        try:
+            ready.wait(10)
+            job()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=run, args=(job,)) for job in jobs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

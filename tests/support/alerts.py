@@ -1,0 +1,76 @@
+"""Accepted alerts, written as the web process writes them, and rows as comparable values."""
+
+import json
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Any
+
+import peewee
+
+from models.store.base import Table
+from models.tables.events import Receipt
+from pipeline.sources import SOURCES
+from tests.support.world import World
+
+_ID_LIKE = {"id", "message"}
+
+
+def accept(
+    world: World,
+    now: datetime,
+    *,
+    source: str = "generic",
+    body: bytes | None = None,
+    trace: int | None = None,
+    exactly: bool = False,
+    **alert: Any,
+) -> Receipt:
+    """A receipt of one alert of the generic form, or of a whole body.
+
+    Each is accepted a millisecond after the one before it, unless it is to be `exactly` at `now`.
+    """
+    number = Receipt.select().count() if trace is None else trace
+    raw = body if body is not None else json.dumps(alert).encode()
+    return Receipt.create(
+        trace_id=f"00000000-0000-4000-8000-{number:012d}",
+        account=world.account,
+        integration=world.integration,
+        service=world.service,
+        source=source,
+        body=raw,
+        alerts=len(SOURCES[source].parse(raw)),
+        received_at=now if exactly else now + timedelta(milliseconds=number),
+    )
+
+
+def list_rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[str]]:
+    """Every row of these tables without what may differ between equal histories, and without these columns.
+
+    Row numbers follow from the order of inserts, and which notices share a message from how alerts
+    fell into batches; references to incidents are told by the incident's unique_id.
+    """
+    ids = _UniqueIds()
+    return {
+        table.__name__: sorted(repr(_get_values(row, ids, without)) for row in table.select())
+        for table in tables
+    }
+
+
+class _UniqueIds(dict[Any, dict[int, str]]):
+    """The unique_id of each row by its number, of every table that is asked for: read at once."""
+
+    def __missing__(self, table: Any) -> dict[int, str]:
+        self[table] = dict(table.select(table.id, table.unique_id).tuples())
+        return self[table]
+
+
+def _get_values(row: Any, ids: _UniqueIds, without: Collection[str]) -> dict[str, Any]:
+    hidden = {"id", "receipt", *without, *(["message"] if row._meta.table_name == "notification" else [])}
+    values = {name: row.__data__.get(name) for name in row._meta.sorted_field_names if name not in hidden}
+    return {name: _named(row._meta.fields[name], value, ids) for name, value in values.items()}
+
+
+def _named(field: Any, value: Any, ids: _UniqueIds) -> Any:
+    if value is None or not isinstance(field, peewee.ForeignKeyField):
+        return value
+    return ids[field.rel_model][value] if "unique_id" in field.rel_model._meta.fields else value

@@ -1,0 +1,51 @@
+"""What the road has set aside, written as the road writes it."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from models.domain.enums import WorkState
+from models.tables.events import Event, Receipt
+from pipeline.identity import make_event_id
+from tests.support.alerts import accept
+from tests.support.world import World
+
+ERROR = "ZeroDivisionError at normalize"
+
+
+def add_dead_letter_body(world: World, now: datetime, *, message: str = "poison", **more: Any) -> Receipt:
+    """A whole body that could not be worked on."""
+    receipt = accept(world, now, message=message, alert_type="critical", entity_id=message, **more)
+    Receipt.update(state=WorkState.DEAD_LETTER, error=ERROR).where(Receipt.id == receipt.id).execute()
+    return Receipt.get_by_id(receipt.id)
+
+
+def add_dead_letter_alert(
+    world: World, now: datetime, *, message: str = "poison", stage: str = "normalize"
+) -> Event:
+    """A single alert that could not be worked on, of a body that was."""
+    receipt = accept(world, now, message=message, alert_type="critical", entity_id=message)
+    Receipt.update(state=WorkState.DONE).where(Receipt.id == receipt.id).execute()
+    return Event.create(
+        unique_id=make_event_id(receipt.trace_id, 0, world.integration.id),
+        receipt=receipt,
+        position=0,
+        integration=world.integration,
+        service=world.service,
+        message=message,
+        alert_type=3,
+        entity_id=message,
+        alert={
+            "payload": json.loads(receipt.body),
+            "urls": [],
+            "images": [],
+            "notes": [],
+            "requested_options": {},
+            "entity_given": True,
+        },
+        creation_date=receipt.received_at,
+        stage=stage,
+        state=WorkState.DEAD_LETTER,
+        reasons=[["normalize", "critical, entity_id given"]] if stage != "normalize" else [],
+        error=ERROR.replace("normalize", stage),
+    )

@@ -1,0 +1,55 @@
+"""When the clock process ticked, as its Redis saw it."""
+
+import threading
+from itertools import pairwise
+from time import monotonic
+from types import TracebackType
+
+import redis
+
+from bench.instance import Instance
+from schedules.clock import PeriodicScheduler
+from tests.support.polling import wait_until
+from tocsin.server.embedded_redis import get_socket_path
+
+# What a clock moves to its next slot when it runs it, and only one of several clocks can.
+DUE_SCAN = "tocsin-due-scan"
+
+
+class DueScans:
+    """Notes, within its context, when the slot of each second's tick was moved to the next."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._client = redis.Redis(unix_socket_path=str(get_socket_path(instance.home)))
+        self._at: list[float] = []
+        self._thread = threading.Thread(target=self._listen, name="ticks", daemon=True)
+        self._stopping = threading.Event()
+
+    def __enter__(self) -> "DueScans":
+        self._thread.start()
+        wait_until(lambda: self._at)
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stopping.set()
+        self._thread.join()
+        self._client.close()
+
+    def _listen(self) -> None:
+        with self._client.monitor() as seen:
+            while not self._stopping.is_set():
+                received = seen.next_command()
+                words = received["command"].split()
+                if received["client_type"] == "lua" and words[:2] == [
+                    "ZADD",
+                    PeriodicScheduler.scheduled_jobs_key,
+                ]:
+                    self._at += [monotonic()] * (words[-1] == DUE_SCAN)
+
+    def get_longest_silence(self) -> float:
+        """In seconds."""
+        return max(later - before for before, later in pairwise(self._at))
+
+    def get_most_within(self, seconds: float) -> int:
+        """As many ticks came within so long."""
+        return max(sum(0 <= other - at < seconds for other in self._at) for at in self._at)

@@ -1,0 +1,91 @@
+"""The instance that is hurt; on PostgreSQL with a second worker beside it, as on another host."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.instance import START_S, Instance
+from bench.processes import Process, list_tree
+from tests.support.faults import host_clock
+from tests.support.polling import wait_until
+from tests.support.stores import get_url
+
+
+class Installation(Instance):
+    """`tocsin up` and, where the store serves several hosts, one more worker, which is started again, too."""
+
+    def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
+        self.database_url = settings.pop("database_url", "") or get_url(folder / "home")
+        if self.database_url:
+            settings["database_url"] = self.database_url
+        super().__init__(folder, relay_port, **settings)
+        self._starts = 0
+        self._second: subprocess.Popen[bytes] | None = None
+
+    def start(self, timeout: float = START_S) -> "Installation":
+        super().start(timeout)
+        self._start_second()
+        if self.database_url:
+            wait_until(lambda: self._get_log_path().read_text().count('"working"') == self._starts)
+        return self
+
+    def stop(self) -> None:
+        """Killed where its clock is not the machine's."""
+        if not host_clock.is_seen_by(self._environment):
+            super().stop()
+            return
+        started = self.processes()
+        self.kill()
+        host_clock.remove_shared(one.pid for one in started)
+
+    def _get_log_path(self) -> Path:
+        return self.home / "second-worker.log"
+
+    def _start_second(self) -> None:
+        if not self.database_url:
+            return
+        self._starts += 1
+        self._second = self.run("worker")
+
+    def run(self, kind: str) -> "subprocess.Popen[bytes]":
+        """One more process of a kind, which nobody starts again; it ends with the test at the latest."""
+        with self._get_log_path().open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, "-P", "-m", "tocsin", kind, "--parent", str(os.getpid())],
+                env=self._environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def read_output(self) -> str:
+        """What all processes said so far."""
+        beside = self._get_log_path().read_text() if self._get_log_path().exists() else ""
+        return self.log.read_text() + beside
+
+    def _kill_all(self, processes: list[Process]) -> None:
+        super()._kill_all(processes)
+        if self._second is not None:
+            self._second.wait()
+            self._second = None
+
+    def processes(self) -> list[Process]:
+        return super().processes() + (list_tree(self._second.pid) if self._second is not None else [])
+
+    def kill_one(self, kind: str, chance: random.Random) -> bool:
+        """SIGKILL one process of a kind; False when there is none at the moment."""
+        living = [one.pid for one in self.processes() if one.kind == kind]
+        if not living:
+            return False
+        if self._second is not None:
+            assert self._second.poll() is None, "the second worker has ended by itself"
+        struck = chance.choice(living)
+        os.kill(struck, signal.SIGKILL)
+        if self._second is not None and struck == self._second.pid:
+            self._second.wait()
+            self._start_second()
+        return True

@@ -1,0 +1,86 @@
+"""A PostgreSQL server of one's own, to be stopped and started again."""
+
+import getpass
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.instance import find_free_port
+from tests.support.requirements import skip_or_fail
+
+
+def find_programs() -> Path:
+    """The folder of the server's programs, which is not on the PATH everywhere."""
+    pg_config = shutil.which("pg_config")
+    if pg_config is not None:
+        folder = Path(subprocess.run([pg_config, "--bindir"], capture_output=True, text=True).stdout.strip())
+        if (folder / "initdb").exists():
+            return folder
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if not found:
+        skip_or_fail("PostgreSQL's server is not installed")
+    return found[-1].parent
+
+
+def find_user() -> str:
+    """Who runs the server: it refuses to be run by root."""
+    if os.getuid() != 0:
+        return getpass.getuser()
+    names = {user.pw_name for user in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+class Server:
+    """Listens on a port of the loopback; `url` leads to a database without tables."""
+
+    def __init__(self, folder: Path, user: str, *, durable: bool = True) -> None:
+        self._folder, self._user, self._programs = folder, user, find_programs()
+        self._options = "" if durable else " -c fsync=off -c full_page_writes=off"
+        self._port = find_free_port()
+        self.url = f"postgresql://tocsin@127.0.0.1:{self._port}/postgres"
+        self._run("initdb", "--username=tocsin", "--auth=trust", "--encoding=UTF8", "--no-sync")
+
+    def _run(self, program: str, *words: str) -> None:
+        command = [str(self._programs / program), "-D", str(self._folder / "data"), *words]
+        user = self._user if os.getuid() == 0 else None
+        subprocess.run(
+            command,
+            user=user,
+            cwd=self._folder,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            timeout=60,
+        )
+
+    def start(self) -> None:
+        """Returns when it takes connections."""
+        options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1{self._options}"
+        self._run("pg_ctl", "start", "-w", "-s", "-l", str(self._folder / "log"), "-o", options)
+
+    def stop(self, mode: str) -> None:
+        """`fast` ends every connection first, `immediate` is a crash."""
+        self._run("pg_ctl", "stop", "-w", "-s", "-m", mode)
+
+
+@contextmanager
+def running_server(*, durable: bool = True) -> Iterator[Server]:
+    """Not in pytest's folders, which only their owner may enter. `durable` ones wait for the disk."""
+    user = find_user()
+    folder = Path(tempfile.mkdtemp(prefix="tocsin-postgresql-"))
+    try:
+        shutil.chown(folder, user)
+        server = Server(folder, user, durable=durable)
+        server.start()
+        try:
+            yield server
+        finally:
+            if (folder / "data" / "postmaster.pid").exists():
+                server.stop("immediate")
+    finally:
+        shutil.rmtree(folder)

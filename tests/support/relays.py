@@ -1,0 +1,181 @@
+"""Mail relays that misbehave, on loopback: they say nothing, drip, refuse, or want TLS and a password."""
+
+import contextlib
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiosmtpd.controller import Controller
+from aiosmtpd.smtp import SMTP, AuthResult
+
+from tests.support.mail_server import Mailbox
+from tests.support.processes import find_free_port
+from tests.support.requirements import skip_or_fail
+
+
+@dataclass
+class AnsweringRelay(Mailbox):
+    """Answers commands with what it is told to; everything else is kept."""
+
+    answers: dict[str, str] = field(default_factory=dict)
+    sessions: int = 0
+
+    async def handle_EHLO(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, hostname: str, responses: list[str]
+    ) -> list[str]:
+        self.sessions += 1
+        session.host_name = hostname
+        return responses
+
+    async def handle_MAIL(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        envelope.mail_from = address
+        envelope.mail_options.extend(options)
+        return self.answers.get("MAIL", "250 OK")
+
+    async def handle_RCPT(  # noqa: N802
+        self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
+    ) -> str:
+        answer = self.answers.get(f"RCPT {address}", self.answers.get("RCPT", "250 OK"))
+        if answer.startswith("250"):
+            envelope.rcpt_tos.append(address)
+        return answer
+
+    async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
+        if "DATA" in self.answers:
+            return self.answers["DATA"]
+        return await super().handle_DATA(server, session, envelope)
+
+
+class _OptionsController(Controller):
+    """The controller with options of the protocol that it does not pass on itself."""
+
+    def __init__(self, handler: Any, options: dict[str, Any], **where: Any) -> None:
+        super().__init__(handler, **where)
+        self._options = options
+
+    def factory(self) -> SMTP:
+        return SMTP(self.handler, **self._options)
+
+
+@contextlib.contextmanager
+def relay(
+    answers: dict[str, str] | None = None, *, ssl_context: ssl.SSLContext | None = None, **options: Any
+) -> Iterator[AnsweringRelay]:
+    """A relay with these answers; `ssl_context` speaks TLS from the first byte, `tls_context` offers it."""
+    options["enable_SMTPUTF8"] = options.pop("utf8", True)
+    box = AnsweringRelay(find_free_port(), answers=answers or {})
+    server = _OptionsController(box, options, hostname="127.0.0.1", port=box.port, ssl_context=ssl_context)
+    server.start()
+    try:
+        yield box
+    finally:
+        server.stop()
+
+
+def accept_login(user: str, password: str) -> Callable[..., AuthResult]:
+    """Lets in this user alone."""
+
+    def check(server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
+        # Not handled: the server is to answer for it.
+        return AuthResult(
+            handled=False, success=(given.login, given.password) == (user.encode(), password.encode())
+        )
+
+    return check
+
+
+@dataclass
+class SilentServer:
+    """Takes connections and does with each what it is made for, until it is closed."""
+
+    port: int
+    taken: int = 0
+
+
+@contextlib.contextmanager
+def start_silent_server(handle: Callable[[socket.socket, threading.Event], None]) -> Iterator[SilentServer]:
+    stop_event = threading.Event()
+    threads: list[threading.Thread] = []
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = SilentServer(listening.getsockname()[1])
+
+        def take() -> None:
+            while not stop_event.is_set():
+                try:
+                    taken, _ = listening.accept()
+                except OSError:
+                    return
+                server.taken += 1
+                thread = threading.Thread(target=serve, args=(taken,))
+                threads.append(thread)
+                thread.start()
+
+        def serve(taken: socket.socket) -> None:
+            with taken, contextlib.suppress(OSError):
+                handle(taken, stop_event)
+
+        accepting = threading.Thread(target=take)
+        accepting.start()
+        try:
+            yield server
+        finally:
+            stop_event.set()
+            listening.shutdown(socket.SHUT_RDWR)
+            for thread in (accepting, *threads):
+                thread.join(5)
+
+
+def hang(taken: socket.socket, stop_event: threading.Event) -> None:
+    stop_event.wait(10)
+
+
+def drip(taken: socket.socket, stop_event: threading.Event) -> None:
+    """A byte now and then: each read succeeds, the greeting never ends."""
+    for _ in range(1000):
+        taken.sendall(b"2")
+        if stop_event.wait(0.02):
+            return
+
+
+def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
+    """A relay that goes silent with the letter in its hands."""
+    taken.sendall(b"220 ready\r\n")
+    lines = taken.makefile("rb")
+    for line in lines:
+        if line.upper().startswith(b"DATA"):
+            taken.sendall(b"354 go on\r\n")
+            break
+        taken.sendall(b"250 OK\r\n")
+    stop_event.wait(10)
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A certificate for localhost that signs itself, with its key in the same file."""
+    if shutil.which("openssl") is None:
+        skip_or_fail("openssl is not installed")
+    path = tmp_path_factory.mktemp("certificate") / "both.pem"
+    command = (
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 2 -subj /CN=localhost"
+        " -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+    )
+    created = subprocess.run(
+        [*command.split(), "-keyout", "-", "-out", "-"], capture_output=True, check=True, timeout=30
+    )
+    path.write_bytes(created.stdout)
+    return path
+
+
+def build_server_context(certificate: Path) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    return context

@@ -1,0 +1,324 @@
+"""`tocsin check` finds what is wrong with schedules, and whom nobody could tell."""
+
+import json
+import re
+from datetime import datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from models.domain.enums import ServiceStatus
+from models.store.base import db
+from models.store.ids import new_uuid
+from models.tables.schedules import ScheduleOverride
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.users import NotificationRule
+from tests.support.processes import tocsin
+from tests.support.schedules import stored
+from tests.support.stores import get_settings
+from tocsin.commands import check as command
+from tocsin.commands import read_only
+from tocsin.commands.check import check, run_checks
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def list_problems(world, now):
+    """What is wrong in Alice's account within a week, as lines."""
+    return lambda: [f"{one.team}: {one.what}" for one in run_checks(world.account, now, now + 7 * DAY)]
+
+
+@pytest.fixture
+def use_schedules(world):
+    """uses(schedule, ...): the first step of the service's policy tells whoever is on call by these, and the
+    second one Bob, unless he is left out."""
+
+    def make(*schedules, bob=True):
+        steps = [[(1, schedule.unique_id) for schedule in schedules], [(2, world.bob.username)] * bob]
+        rules = [
+            {
+                "unique_id": new_uuid(), "delay": 0, "position": place,
+                "targets": [
+                    {"target_type": kind, "target_id": name, "position": position}
+                    for position, (kind, name) in enumerate(named)
+                ],
+            }
+            for place, named in enumerate(steps, start=1)
+        ]  # fmt: skip
+        EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == world.policy.id).execute()
+
+    return make
+
+
+def build_daily(person, opens, hours):
+    only = [stored.restriction(f"{opens:02}:00:00", hours * 3600)]
+    return stored.layer(person, restriction_type=1, restrictions=only)
+
+
+def add_override(schedule, person, start):
+    ScheduleOverride.create(
+        unique_id=new_uuid(), schedule=schedule, user=person, name="Swap", creation_date=start,
+        start_time=start, end_time=start + DAY,
+    )  # fmt: skip
+
+
+def test_there_are_no_problems(list_problems, world, use_schedules):
+    use_schedules(stored.schedule(world.team, stored.layer(world.alice, world.bob)))
+
+    assert list_problems() == []
+
+
+def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(
+    list_problems, world, use_schedules, now
+):
+    until = (now + 3 * DAY).isoformat()
+    primary = stored.schedule(world.team, stored.layer(world.alice, rotation_end_time=until))
+    add_override(primary, world.charlie, now + 5 * DAY)
+    use_schedules(primary, bob=False)
+
+    policy = "Payments: nobody is on call by the policy Default Escalation Policy"
+    assert list_problems() == [
+        f"{policy} from Sat 07 Mar 2026 12:00 UTC to Mon 09 Mar 2026 12:00 UTC",
+        f"{policy} from Tue 10 Mar 2026 12:00 UTC to at least Wed 11 Mar 2026 12:00 UTC",
+        "Payments: Charlie overrides Primary (Swap) from Mon 09 Mar 2026 12:00 UTC to"
+        " Tue 10 Mar 2026 12:00 UTC and is not in the team Payments",
+    ]  # fmt: skip
+
+
+def test_what_another_step_covers_is_no_gap(list_problems, world, use_schedules):
+    use_schedules(stored.schedule(world.team, build_daily(world.alice, 8, 10)))
+
+    assert list_problems() == []
+
+
+def test_schedules_that_cover_each_other_are_no_gap(list_problems, world, use_schedules):
+    days = stored.schedule(world.team, build_daily(world.alice, 8, 10), name="Days")
+    night_schedule = stored.schedule(world.team, build_daily(world.bob, 18, 14), name="Nights")
+    use_schedules(days, night_schedule, bob=False)
+    assert list_problems() == []
+
+    use_schedules(days, bob=False)
+    assert list_problems() == [
+        "Payments: nobody is on call by the policy Default Escalation Policy 7 times until"
+        " Wed 11 Mar 2026 08:00 UTC, first from Wed 04 Mar 2026 18:00 UTC to Thu 05 Mar 2026 08:00 UTC",
+        "Payments: nobody is on call by Nights 8 times until Wed 11 Mar 2026 12:00 UTC, first from"
+        " Wed 04 Mar 2026 12:00 UTC to Wed 04 Mar 2026 18:00 UTC; no policy uses it",
+    ]
+
+
+def test_who_is_on_call_twice_is_told_once(list_problems, world, use_schedules):
+    stored.schedule(world.charlies_team, stored.layer(world.alice), name="Billing")
+    use_schedules(stored.schedule(world.team, stored.layer(world.alice)))
+
+    (line,) = [line for line in list_problems() if "twice" in line]
+    assert "by Billing (layer Layer-1) and by Primary (layer Layer-1)" in line
+
+
+def test_what_nothing_uses_comes_last(list_problems, world, use_schedules):
+    stored.schedule(world.team, name="A draft")
+    use_schedules(stored.schedule(world.team, name="Primary"), bob=False)
+
+    assert list_problems() == [
+        "Payments: no step of the policy Default Escalation Policy names anybody until at least"
+        " Wed 11 Mar 2026 12:00 UTC",
+        "Payments: nobody is on call by A draft: no active layer has people; no policy uses it",
+    ]
+
+
+def test_a_policy_that_names_nobody_is_told(list_problems, world):
+    EscalationPolicy.update(rules=[]).where(EscalationPolicy.team == world.charlies_team).execute()
+    EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
+
+    lines = [
+        f"{team}: no step of the policy Default Escalation Policy names anybody until at least"
+        " Wed 11 Mar 2026 12:00 UTC"
+        for team in ("Payments", "Billing")
+    ]
+    assert list_problems() == [lines[0], f"{lines[1]}; no service uses it"]
+
+
+def test_what_only_a_disabled_service_uses_is_minor(run, world, use_schedules):
+    use_schedules(stored.schedule(world.team), bob=False)
+    assert run().exit_code == 1
+
+    Service.update(status=ServiceStatus.DISABLED).where(Service.id == world.service.id).execute()
+    assert run().exit_code == 0
+
+
+def test_who_cannot_be_told_by_a_rule_is_told(list_problems, world, use_schedules):
+    use_schedules(stored.schedule(world.team, stored.layer(world.alice, world.charlie)))
+    NotificationRule.delete().where(NotificationRule.user == world.charlie).execute()
+    rules = NotificationRule.delete().where(NotificationRule.user == world.bob, NotificationRule.urgency == 0)
+    rules.execute()
+
+    assert list_problems() == [
+        "Payments: Bob has no usable notification rule for low urgency, and is told at the account's address"
+        " only",
+        "Payments: Charlie has no usable notification rule for low and high urgency, and is told at the"
+        " account's address only",
+        "Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments",
+    ]
+
+
+def test_a_service_without_a_policy_is_told_unless_it_is_disabled(list_problems, world):
+    service = Service.update(escalation_policy=None).where(Service.id == world.service.id)
+    service.execute()
+    assert list_problems() == ["Payments: the service Checkout has no escalation policy"]
+
+    Service.update(status=ServiceStatus.DISABLED).where(Service.id == world.service.id).execute()
+    assert list_problems() == []
+
+
+def test_more_schedules_cost_no_more_queries(list_problems, world, use_schedules, statements):
+    use_schedules(stored.schedule(world.team, stored.layer(world.alice)))
+    list_problems()
+    with statements() as first_statements:
+        list_problems()
+    for number in range(20):
+        stored.schedule(world.team, stored.layer(world.bob), name=f"Schedule {number}")
+    with statements() as more_statements:
+        list_problems()
+
+    assert len(more_statements) == len(first_statements)
+
+
+@pytest.fixture
+def run(world, home, monkeypatch):
+    for name, value in get_settings(home).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "relay.example.org")
+    monkeypatch.setattr(read_only, "open_store", lambda *_: None)
+    return lambda *words: CliRunner().invoke(check, words)
+
+
+def test_without_problems_it_says_so_and_how_far_it_looked(run):
+    result = run()
+
+    assert result.exit_code == 0
+    assert re.fullmatch(r"no problems until \w{3} \d\d \w{3} \d{4} \d\d:\d\d UTC\n", result.output)
+    document = json.loads(run("--json").output)
+    assert (document["count"], document["minor_count"], document["is_truncated"], document["problems"]) == (
+        0,
+        0,
+        False,
+        [],
+    )
+    assert document["start_time"].endswith(":00.000000Z")
+    length = datetime.fromisoformat(document["end_time"]) - datetime.fromisoformat(document["start_time"])
+    assert length == 30 * DAY
+
+
+def test_with_problems_it_ends_with_1(run, world, use_schedules):
+    use_schedules(stored.schedule(world.team, name="Nobody's\x07"), bob=False)
+    stored.schedule(world.team, name="A draft\x07")
+    result = run("--days", "3")
+
+    assert result.exit_code == 1
+    first, second, last = result.output.splitlines()
+    assert first.startswith("Payments: no step of the policy Default Escalation Policy names anybody until")
+    assert second == (
+        "minor: Payments: nobody is on call by A draft\ufffd: no active layer has people; no policy uses it"
+    )
+    assert last.startswith("1 problem and 1 minor until ")
+    document = json.loads(run("--json").output)
+    assert (document["count"], document["minor_count"]) == (1, 1)
+    problem = document["problems"][1]
+    assert problem["account_id"] == world.account.account_identifier
+    assert (problem["kind"], problem["team"], problem["minor"]) == ("gap", "Payments", True)
+    assert problem["start_time"] < problem["end_time"]
+
+
+def test_settings_by_which_nobody_can_be_told_are_a_problem(run, monkeypatch):
+    monkeypatch.setenv("TOCSIN_SMTP_HOST", "")
+    result = run()
+
+    assert result.exit_code == 1
+    assert "everybody: nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set" in result.output
+    problem = json.loads(run("--json").output)["problems"][0]
+    assert (problem["kind"], problem["team"], problem["about"]) == ("no_channel", "", "settings")
+
+
+def test_with_what_is_minor_alone_it_ends_well(run, world):
+    stored.schedule(world.team, stored.layer(world.alice, world.charlie))
+    result = run()
+
+    assert result.exit_code == 0
+    assert result.output.splitlines()[0] == (
+        "minor: Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments"
+    )
+
+
+def test_several_accounts_are_told_apart_and_one_may_be_asked_for(run, world):
+    stored.schedule(world.team, name="Ours")
+    stored.schedule(world.mallorys_team, name="Theirs")
+
+    *both, _ = run().output.splitlines()
+    assert [line.split(": ")[1] for line in both] == ["Example / Payments", "Elsewhere / Elsewhere"]
+    one, _ = run("--account", world.account.account_identifier).output.splitlines()
+    assert one.startswith("minor: Payments: ")
+    assert run("--account", "x").exit_code == 2
+
+
+def test_a_noisy_team_costs_little_and_hides_nobody(list_problems, run, world, use_schedules, now):
+    often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
+    hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
+    for number in range(3):
+        noise = (
+            stored.layer(world.alice, world.bob, world.charlie, name=f"Layer-{n}", **hourly)
+            for n in range(50)
+        )
+        stored.schedule(world.charlies_team, *noise, name=f"Noise {number}")
+    second = stored.schedule(world.team, stored.layer(world.alice), name="Second")
+    use_schedules(second, stored.schedule(world.team, stored.layer(world.alice)))
+    lines = list_problems()
+
+    assert len(lines) < 200
+    assert lines[0].startswith("Payments: Alice is on call twice from Wed 04 Mar 2026 12:00 UTC to")
+    assert "by Primary" in lines[0]
+    assert "by Second" in lines[0]
+    known = [line for line in lines if "too much in Noise" in line]
+    assert len(known) == 3
+    assert all("is known until " in line for line in known)
+    assert any("more like these" in line for line in lines)
+    assert json.loads(run("--json").stdout)["is_truncated"] is True
+
+
+def test_what_is_not_known_of_a_policy_is_a_problem(list_problems, world, use_schedules):
+    often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
+    hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
+    noise = stored.schedule(world.team, *(stored.layer(world.alice, **hourly) for _ in range(50)))
+
+    use_schedules(noise)
+    assert [line for line in list_problems() if "too much in" in line] == list_problems()[-1:]
+    use_schedules(noise, bob=False)
+    known, gaps = [line for line in list_problems() if "Primary to look at" in line or "nobody" in line][::-1]
+    assert known.startswith("Payments: there is too much in Primary to look at: it is known until ")
+    assert "times until" in gaps
+
+
+def test_long_work_says_how_far_it_is(run, world, monkeypatch):
+    monkeypatch.setattr(command, "PROGRESS_EVERY_S", 0.0)
+    for _ in range(3):
+        stored.schedule(world.team, stored.layer(world.alice))
+    result = run("--account", world.account.account_identifier)
+
+    assert [line for line in result.stderr.splitlines() if "..." in line] == [
+        "0 of 3 schedules ...", "1 of 3 schedules ...", "2 of 3 schedules ...",
+    ]  # fmt: skip
+
+
+def test_the_commands_as_they_are_called(world, home):
+    stored.schedule(world.team)
+    EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
+    db.close_all()
+    relay = {"TOCSIN_SMTP_HOST": "relay.example.org"}
+    checked, document = (tocsin(home, name, **get_settings(home), **relay) for name in ("check", "oncall"))
+
+    assert (checked.returncode, checked.stderr) == (1, "")
+    assert checked.stdout.startswith(
+        "Payments: no step of the policy Default Escalation Policy names anybody"
+    )
+    assert (document.returncode, document.stderr) == (0, "")
+    assert "NOBODY" in document.stdout

@@ -1,0 +1,232 @@
+"""`tocsin oncall` tells who is on call at a moment, for a terminal and for machines."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from click.testing import CliRunner
+
+from models.store.ids import new_uuid
+from models.tables.schedules import ScheduleOverride
+from models.tables.teams import EscalationPolicy, Team
+from models.tables.users import ForwardingRule
+from tests.support.schedules import stored
+from tests.support.stores import get_settings
+from tocsin.cli import COMMANDS
+from tocsin.commands import read_only
+from tocsin.commands.oncall import oncall
+
+AT_NOON = ("--at", "2026-03-04 12:00")
+
+
+@pytest.fixture
+def run(world, home, monkeypatch):
+    for name, value in get_settings(home).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(read_only, "open_store", lambda *_: None)
+    return lambda *words: CliRunner().invoke(oncall, words)
+
+
+@pytest.fixture
+def primary(world, now):
+    """Alice and Bob for a day each, from 08:00 in UTC; and Charlie for two hours this evening."""
+    start = datetime(2026, 3, 1, 8, tzinfo=UTC)
+    made = stored.schedule(
+        world.team, stored.layer(world.alice, world.bob, start=start), time_zone="Europe/Berlin"
+    )
+    ScheduleOverride.create(
+        unique_id=new_uuid(), schedule=made, user=world.charlie, name="Swap", creation_date=now,
+        start_time=now + timedelta(hours=6), end_time=now + timedelta(hours=8),
+    )  # fmt: skip
+    return made
+
+
+def set_steps(policy, *steps):
+    """The steps of a policy from now on, each as (delay, (type, id), ...)."""
+    rules = [
+        {
+            "unique_id": new_uuid(), "delay": delay, "position": place,
+            "targets": [
+                {"target_type": kind, "target_id": name, "position": position}
+                for position, (kind, name) in enumerate(targets)
+            ],
+        }
+        for place, (delay, *targets) in enumerate(steps, start=1)
+    ]  # fmt: skip
+    EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == policy.id).execute()
+
+
+def add_forwarding(user, to, start, hours):
+    ForwardingRule.create(
+        unique_id=new_uuid(), user=user, to_user=to, created_by=user, from_date=start,
+        to_date=start + timedelta(hours=hours), creation_date=start,
+    )  # fmt: skip
+
+
+def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
+    stored.schedule(world.team, name="Nobody")
+    set_steps(
+        world.policy,
+        (0, (1, primary.unique_id)),
+        (5, (2, world.alice.username), (2, world.bob.username)),
+        (10,),
+    )
+    add_forwarding(world.bob, world.charlie, now, 1)
+
+    result = run(*AT_NOON, "--team", "Payments")
+
+    assert result.exit_code == 0
+    assert result.output.splitlines() == [
+        "on call at Wed 04 Mar 2026 12:00 UTC; other times are in the time zones of the schedules",
+        "",
+        "TEAM      SCHEDULE  ON CALL                     UNTIL                      BY             NEXT",
+        "Payments  Nobody    NOBODY                      nobody in sight            -              "
+        "no change in sight",
+        "Payments  Primary   Bob (forwarded to Charlie)  Wed 04 Mar 2026 19:00 CET  layer Layer-1  "
+        "Charlie from Wed 04 Mar 2026 19:00 CET",
+        "",
+        "Payments: Default Escalation Policy",
+        "  step 1, at once: Bob (forwarded to Charlie)",
+        "  step 2, after 5 min: Alice, Bob (forwarded to Charlie)",
+        "  step 3, after 10 min: NOBODY",
+    ]  # fmt: skip
+
+
+def test_an_override_is_named_and_who_comes_after_it(run, primary):
+    line = run("--at", "2026-03-04T19:00:00+01:00", "--team", "Payments").output.splitlines()[3]
+
+    assert line.endswith(
+        "Charlie  Wed 04 Mar 2026 21:00 CET  override Swap  Bob from Wed 04 Mar 2026 21:00 CET"
+    )
+
+
+def test_another_moment_may_be_said_in_any_zone(run, primary):
+    outputs = [
+        run("--at", when, "--json").output for when in ("2026-03-04T13:00:00+01:00", "2026-03-04 12:00")
+    ]
+
+    assert outputs[0] == outputs[1]
+    assert json.loads(outputs[0])["at"] == "2026-03-04T12:00:00.000000Z"
+
+
+def test_it_is_now_unless_it_is_said(run, primary, store):
+    document = json.loads(run("--json").output)
+
+    assert abs(datetime.fromisoformat(document["at"]) - store.now()) < timedelta(minutes=1)
+
+
+def test_machines_get_the_same(run, world, primary, now):
+    document = json.loads(run(*AT_NOON, "--json").output)
+
+    assert [account["account_id"] for account in document["accounts"]] == [
+        world.account.account_identifier,
+        Team.get_by_id(world.mallorys_team.id).account.account_identifier,
+    ]
+    (team,) = [team for team in document["accounts"][0]["teams"] if team["name"] == "Payments"]
+    (schedule,) = team["schedules"]
+    assert schedule["oncalls"] == [
+        {
+            "username": world.bob.username, "name": "Bob", "forwarded_to": None, "by": "layer",
+            "by_name": "Layer-1", "until": "2026-03-04T18:00:00.000000Z",
+            "until_local": "Wed 04 Mar 2026 19:00 CET",
+        }
+    ]  # fmt: skip
+    assert schedule["handoff"]["at"] == "2026-03-04T18:00:00.000000Z"
+    assert [person["name"] for person in schedule["handoff"]["oncalls"]] == ["Charlie"]
+    assert [step["delay"] for step in team["policies"][0]["steps"]] == [0]
+
+
+def test_accounts_stand_apart_and_one_may_be_asked_for(run, world, primary):
+    both = run(*AT_NOON).output
+    one = run(*AT_NOON, "--account", world.account.account_identifier).output
+
+    assert f"account Example ({world.account.account_identifier})" in both.splitlines()
+    assert "account Elsewhere" in both
+    assert "account" not in one
+    assert "Elsewhere" not in one
+
+
+def test_without_schedules_it_says_so(run):
+    assert run(*AT_NOON, "--team", "Payments").output.splitlines()[:3] == [
+        "on call at Wed 04 Mar 2026 12:00 UTC; other times are in the time zones of the schedules",
+        "",
+        "no schedules",
+    ]
+
+
+def list_policy_lines(run):
+    lines = run(*AT_NOON, "--team", "Payments").output.splitlines()
+    return lines[lines.index("Payments: Default Escalation Policy") + 1 :]
+
+
+def test_a_step_after_an_empty_one_is_told_with_it(run, world):
+    set_steps(world.policy, (0,), (5,), (10, (2, world.bob.username)), (20, (2, world.alice.username)))
+
+    assert list_policy_lines(run) == [
+        "  step 1, at once: NOBODY", "  step 2, at once instead of after 5 min: NOBODY",
+        "  step 3, at once instead of after 10 min: Bob", "  step 4, after 20 min: Alice",
+    ]  # fmt: skip
+    EscalationPolicy.update(move_to_next=False).where(EscalationPolicy.id == world.policy.id).execute()
+    assert list_policy_lines(run)[2] == "  step 3, after 10 min: Bob"
+
+
+def test_it_says_who_is_told_where_nobody_is_reached(run, world):
+    last = "nobody is reached: the team's managers are told, or else the account's owner"
+    set_steps(world.policy, (0,))
+    assert list_policy_lines(run) == ["  step 1, at once: NOBODY", f"  {last}"]
+
+    set_steps(world.policy)
+    assert list_policy_lines(run) == [f"  no steps: {last}"]
+
+
+def test_a_policy_that_goes_by_turns_says_so(run, world):
+    set_steps(world.policy, (0, (2, world.bob.username), (2, world.alice.username)))
+    settings = {"assignee_strategy": 2}
+    policy = EscalationPolicy.id == world.policy.id
+    EscalationPolicy.update(assignment_settings=settings).where(policy).execute()
+
+    assert list_policy_lines(run) == ["  step 1, at once, each incident by turns the next one's: Bob, Alice"]
+    document = json.loads(run(*AT_NOON, "--team", "Payments", "--json").output)["accounts"][0]["teams"][0][
+        "policies"
+    ]
+    assert [(policy["by_turns"], policy["steps"][0]["notified_after"]) for policy in document] == [(True, 0)]
+
+
+def test_long_names_are_cut(run, world):
+    stored.schedule(world.team, name="x" * 200)
+
+    assert f" {'x' * 39}… " in run(*AT_NOON, "--team", "Payments").output
+
+
+def test_names_do_not_steer_the_terminal(run, world):
+    stored.schedule(world.team, name="\x1b[31mRed\u202e")
+
+    assert "\ufffd[31mRed\ufffd" in run(*AT_NOON).output
+
+
+def test_who_left_is_not_on_call(run, world, primary, now):
+    world.bob.removed_at = now
+    world.bob.save()
+    lines = run(*AT_NOON).output.splitlines()
+
+    assert "NOBODY" in next(line for line in lines if "Primary" in line)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "outputs"),
+    [
+        (("--at", "tomorrow"), 2, "tomorrow is no moment: say 2026-12-24T18:00:00+01:00"),
+        (("--at", "0001-01-01"), 2, "0001-01-01 is too far away"),
+        (("--team", "Nowhere"), 2, "no team Nowhere"), (("--account", "x"), 2, "no account x"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_told_is_one_clear_line(run, words, code, outputs):
+    result = run(*words)
+
+    assert result.exit_code == code
+    assert outputs in result.output.splitlines()[-1]
+
+
+@pytest.mark.parametrize("name", ["oncall", "check"])
+def test_it_is_a_command(name):
+    assert name in COMMANDS

@@ -1,0 +1,112 @@
+"""`tocsin why` tells the story for a terminal and for machines."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from models.reports import alert_trace, dead_letters
+from models.store.ids import new_uuid
+from models.tables.accounts import User, bump_version
+from models.tables.rules import AlertRule
+from models.tables.services import Service
+from tests.support.alerts import accept
+from tests.support.dead_letters import add_dead_letter_body
+from tests.support.stores import get_settings
+from tocsin.commands.why import format_lines, why
+from workers.alerts import process_lane
+
+
+@pytest.fixture
+def receipt(world, now):
+    receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+    return receipt
+
+
+def test_it_tells_every_stage_the_incident_and_the_people(receipt):
+    text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
+
+    assert "alert critical: Disk full  [db1]" in text
+    assert "dedupe     its entity has no open incident" in text
+    assert "opened incident #1" in text
+    assert "Alice by Primary Email: named by step 1" in text
+
+
+def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now):
+    actions = [
+        {"action_type": 7, "value": "0"},
+        {"action_type": 14, "value": "", "sla": "00000000-0000-4000-8000-000000000000"},
+    ]
+    for position, (rule_name, done) in enumerate([("Disk", actions), ("Fire", [])], start=1):
+        AlertRule.create(
+            unique_id=new_uuid(),
+            integration=world.integration,
+            description=f"{rule_name} rule",
+            position=position,
+            rule_json=json.dumps({"in": [rule_name, {"var": "message"}]}),
+            actions=done,
+            creation_date=now,
+        )
+    bump_version(world.account.id)
+    receipt = accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    process_lane.run(world.service.id)
+
+    text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
+
+    assert "  rules      1 of 2 alert rules matched\n" in text
+    assert "  rule       Disk rule: matches\n" in text
+    assert "    it read message = 'Disk full'\n" in text
+    assert "    change urgency: from 'high' to 'low'\n" in text
+    assert "    assign sla: without effect: there is no such SLA\n" in text
+    assert "  rule       Fire rule: does not match\n" in text
+    assert "low urgency" in text
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        pytest.param(None, "set aside: ZeroDivisionError at normalize", id="set aside"),
+        pytest.param(dead_letters.replay, "taken up again ", id="taken up again"),
+        pytest.param(dead_letters.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"),
+    ],
+)
+def test_it_tells_what_became_of_what_was_set_aside(world, now, change, line):
+    receipt = add_dead_letter_body(world, now)
+    if change:
+        change(dead_letters.list_keys(), "Bob")
+    lines_shown = list(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
+
+    assert lines_shown[1].startswith(line)
+
+
+@pytest.fixture
+def run(home, monkeypatch):
+    for name, value in get_settings(home).items():
+        monkeypatch.setenv(name, value)
+    return lambda *arguments: CliRunner().invoke(why, arguments)
+
+
+def test_it_speaks_json_to_machines(receipt, run):
+    result = run(receipt.trace_id, "--json")
+
+    assert result.exit_code == 0
+    assert json.loads(result.output)["incidents"][0]["incident_number"] == 1
+
+
+def test_names_steer_no_terminal(world, now, run):
+    receipt = accept(world, now, message="Disk \u202efull", alert_type="critical")
+    Service.update(name="Check\x1b[2Jout").execute()
+    User.update(first_name="Al\x9bice").execute()
+    process_lane.run(world.service.id)
+
+    for more in ((), ("--json",)):
+        printed = run(receipt.trace_id, *more).output
+        assert not {"\x1b", "\x9b", "\u202e"} & set(printed)
+
+
+def test_an_unknown_trace_id_is_one_clear_line(world, run):
+    result = run("00000000-0000-4000-8000-999999999999")
+
+    assert result.exit_code == 1
+    assert result.output.startswith("no alert with the trace_id")

@@ -1,0 +1,127 @@
+"""While pages do not go out, the URL outside is not pinged; one person's wrong address withholds nothing."""
+
+from datetime import timedelta
+
+import pytest
+
+from models.domain.enums import ContactType, MessageStatus
+from models.lifecycle.test_messages import create_test_message
+from models.reports import backlog as kept
+from models.tables.notifications import Message
+from models.tables.users import ContactMethod
+from runtime.settings import load
+from tests.support.alerts import accept
+from tests.support.processes import find_free_port
+from tests.support.relays import relay
+from tocsin.server import dead_mans_switch
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.delivery.channels.relay import Relay
+
+MAIL = ContactType.EMAIL
+LATE, NOT_SENT = "messages are late", "messages cannot be sent"
+
+
+@pytest.fixture
+def delivery(world, now):
+    delivery = MailDelivery(world, now)
+    yield delivery
+    deliver._runtimes.clear()
+
+
+class MailDelivery:
+    """Deliveries by a relay; a worker looks every 15 seconds."""
+
+    def __init__(self, world, now):
+        self.world, self.now, self.seconds = world, now, 0.0
+
+    def use_relay(self, port):
+        where = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(port)} if port else {}
+        deliver.configure(load({**where, "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
+        deliver._runtimes[MAIL].relay = Relay(lambda: self.seconds)
+
+    def page_alice(self, entity="db1"):
+        accept(self.world, self.now, message="m", alert_type="critical", entity_id=entity, exactly=True)
+        process_lane.run(self.world.service.id)
+
+    def page_bob(self):
+        create_test_message(ContactMethod.get(ContactMethod.user == self.world.bob), "a test", self.now)
+
+    def after(self, **span):
+        """What is wrong by then."""
+        until = self.now + timedelta(**span)
+        while self.now < until:
+            step = min(timedelta(seconds=15), until - self.now)
+            self.now += step
+            self.seconds += step.total_seconds()
+            deliver.send_due(MAIL, self.now)
+        return self.get_problem()
+
+    def get_problem(self):
+        return list(dead_mans_switch._find_backlogs(kept.measure_backlog(self.now), self.now))
+
+
+@pytest.mark.parametrize("pages", [1, 4])
+def test_a_dead_relay_withholds_it_until_something_is_sent_again(delivery, pages):
+    delivery.use_relay(find_free_port())
+    for number in range(pages):
+        delivery.page_alice(f"db{number}")
+    assert delivery.after(seconds=295) == []
+    assert all(delivery.after(minutes=1) == [LATE] for _ in range(54))
+    assert delivery.after(minutes=15) == [NOT_SENT]
+    assert Message.select().where(Message.state != MessageStatus.FAILED).count() == 0
+
+    with relay() as box:
+        delivery.use_relay(box.port)
+        assert delivery.after(minutes=1) == [NOT_SENT]
+        delivery.page_bob()
+        assert delivery.after(seconds=5) == []
+
+
+def test_without_a_relay_no_page_goes_out(delivery):
+    delivery.use_relay(None)
+    delivery.page_alice()
+    assert delivery.get_problem() == []
+
+    assert delivery.after(seconds=5) == [NOT_SENT]
+
+
+def test_a_relay_that_does_not_take_the_sender_takes_nothing(delivery):
+    with relay({"MAIL": "550 5.7.1 not you"}) as box:
+        delivery.use_relay(box.port)
+        delivery.page_alice()
+
+        assert delivery.after(seconds=330) == [LATE]
+        assert delivery.after(minutes=60) == [NOT_SENT]
+
+
+def test_an_address_that_is_refused_for_good_withholds_nothing(delivery):
+    with relay({"RCPT": "550 5.1.1 unknown"}) as box:
+        delivery.use_relay(box.port)
+        delivery.page_alice()
+
+        assert delivery.after(minutes=10) == []
+        assert Message.get().state == MessageStatus.FAILED
+
+
+def test_an_address_that_is_never_taken_withholds_nothing_while_others_are(delivery):
+    with relay({"RCPT alice@example.org": "450 4.1.2 domain not found"}) as box:
+        delivery.use_relay(box.port)
+        delivery.page_alice()
+        assert delivery.after(minutes=6) == [LATE]
+
+        delivery.page_bob()
+        assert delivery.after(seconds=5) == []
+        assert delivery.after(minutes=50) == []
+        assert delivery.after(minutes=10) == [NOT_SENT]
+        delivery.page_bob()
+        assert delivery.after(seconds=5) == []
+
+
+def test_what_nobody_tries_is_late_whatever_was_sent_since(delivery):
+    delivery.page_alice()
+    Message.update(next_attempt_at=delivery.now - timedelta(seconds=301)).execute()
+    delivery.page_bob()
+    Message.update(state=MessageStatus.SENT, done_at=delivery.now).where(Message.reason == "a test").execute()
+
+    assert delivery.get_problem() == [LATE]

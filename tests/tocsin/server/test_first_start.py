@@ -1,0 +1,127 @@
+"""What a first start makes, keeps and shows."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from models.store.base import connection, db, open_store
+from models.store.ids import digest
+from models.tables.accounts import Account, Secret, Token
+from models.tables.services import Integration
+from runtime.settings import load
+from tests.support.processes import build_environment, find_free_port
+from tests.support.stores import get_settings, get_url
+from tocsin.server import first_start
+
+
+@pytest.fixture
+def settings(home):
+    yield load({**get_settings(home), "TOCSIN_OWNER_EMAIL": "alice@example.org"})
+    db.close_all()
+
+
+def first_start_in(settings):
+    """What a process does first; its connections end with it."""
+    try:
+        return first_start.prepare(settings)
+    finally:
+        db.close_all()
+
+
+def test_it_makes_all_that_a_first_alert_needs(settings, home):
+    made = first_start_in(settings)
+
+    file = home / "credentials.json"
+    stored = json.loads(file.read_text())
+    assert stored == {**stored, "base_url": "http://127.0.0.1:8080", "token": made.token}
+    assert file.stat().st_mode & 0o777 == 0o600
+    with connection():
+        assert Token.get().digest == digest(stored["token"])
+        assert Account.get().account_identifier == stored["account_id"]
+        keys = {row.integration_key for row in Integration.select()}
+        assert Secret.get(Secret.name == "links").value
+    assert stored["integration_key"] in keys
+    key = next(iter(keys - {stored["integration_key"]}))
+    assert stored["webhook_urls"]["prometheus"] == [
+        f"http://127.0.0.1:8080/api/integration/prometheus/{key}/",
+        f"http://127.0.0.1:8080/integration/{stored['account_id']}/prometheus/{key}/",
+    ]
+
+
+def test_a_second_start_makes_nothing(settings, home):
+    first_start_in(settings)
+    before = (home / "credentials.json").read_text()
+
+    assert first_start_in(settings) is None
+    assert (home / "credentials.json").read_text() == before
+
+
+def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatch):
+    """The file is there, the rows are not: the next start writes both, and they fit."""
+
+    class PowerCut(BaseException):
+        pass
+
+    write = first_start._write
+
+    def write_and_crash(path, credentials):
+        write(path, credentials)
+        raise PowerCut
+
+    monkeypatch.setattr(first_start, "_write", write_and_crash)
+    with pytest.raises(PowerCut):
+        first_start_in(settings)
+    monkeypatch.undo()
+
+    made = first_start_in(settings)
+
+    assert json.loads((home / "credentials.json").read_text())["token"] == made.token
+    with connection():
+        assert [digest(made.token)] == [row.digest for row in Token.select()]
+
+
+def test_several_first_processes_make_one_account(home):
+    code = "from tocsin.first_start import prepare; from tocsin.settings import load; prepare(load())"
+    racing = [subprocess.Popen([sys.executable, "-c", code], env=build_environment(home)) for _ in range(4)]
+
+    assert [process.wait(30) for process in racing] == [0, 0, 0, 0]
+    open_store(get_url(home), home)
+    with connection():
+        assert Account.select().count() == 1
+    db.close_all()
+
+
+def test_credentials_are_printed_to_a_terminal(home):
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tocsin", "up"],
+        env=build_environment(home, find_free_port()),
+        stdout=theirs,
+        stderr=subprocess.DEVNULL,
+    )
+    os.close(theirs)
+    try:
+        shown = read_until(ours, b"curl -X POST")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(20)
+        os.close(ours)
+
+    stored = json.loads((home / "credentials.json").read_text())
+    assert stored["token"] in shown
+    assert f"/api/events/{stored['integration_key']}/" in shown
+
+
+def read_until(handle: int, ending: bytes) -> str:
+    seen = b""
+    deadline = time.monotonic() + 20
+    while ending not in seen and select.select([handle], [], [], deadline - time.monotonic())[0]:
+        seen += os.read(handle, 4096)
+    return seen.decode()

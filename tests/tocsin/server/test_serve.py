@@ -1,0 +1,145 @@
+"""Granian in the process itself: as many requests at once as there are threads, and a graceful end."""
+
+import contextlib
+import http.client
+import signal
+import socket
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.support.polling import wait_until
+from tests.support.processes import build_environment, find_free_port, list_descendants
+
+SERVER = """
+import sys, threading
+from pathlib import Path
+from tocsin.serve import serve
+from tocsin.settings import load
+
+together = threading.Barrier(64, timeout=10)
+entered = threading.Event()
+leave = threading.Event()
+reading = []
+
+def app(environ, start):
+    path = environ["PATH_INFO"]
+    if path == "/together":
+        together.wait()
+    if path == "/read":
+        reading.append(path)
+        environ["wsgi.input"].read()
+    if path == "/open":
+        Path("/dev/null").open().close()
+    if path == "/slow":
+        entered.set()
+        leave.wait(10)
+    if path == "/leave":
+        entered.wait(10)
+        leave.set()
+    text = str(len(reading)) if path == "/reading" else "ok"
+    start("200 OK", [("Content-Type", "text/plain"), ("Content-Length", str(len(text)))])
+    return [text.encode()]
+
+settings = load()
+settings.home.mkdir()
+serve(app, settings)
+"""
+
+
+IMPATIENT = "from tocsin import stalled; stalled.TIMEOUT_S, stalled.CHECK_EVERY_S = 0.5, 0.1"
+
+FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
+
+
+@pytest.fixture
+def server(home, request):
+    port = find_free_port()
+    before = getattr(request, "param", "")
+    process = subprocess.Popen([sys.executable, "-c", before + SERVER], env=build_environment(home, port))
+    wait_until(lambda: ask(port, "/") == "ok")
+    yield process, port
+    process.kill()
+    process.wait()
+
+
+def ask(port: int, path: str, times: int = 1) -> str:
+    """Ask several times on one connection; what was answered last."""
+    asked = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    try:
+        for _ in range(times):
+            asked.request("GET", path)
+            text = asked.getresponse().read().decode()
+        return text
+    except OSError as error:
+        return repr(error)
+    finally:
+        asked.close()
+
+
+def ask_in_threads(
+    count: int, port: int, path: str, times: int = 1
+) -> tuple[list[threading.Thread], list[str]]:
+    answers: list[str] = []
+    threads = [threading.Thread(target=lambda: answers.append(ask(port, path, times))) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads, answers
+
+
+def test_64_requests_are_really_served_at_once_in_one_process(server):
+    """Each answer waits until all 64 are inside; then all ask again on the same connections."""
+    process, port = server
+
+    threads, answers = ask_in_threads(64, port, "/together", times=2)
+    for thread in threads:
+        thread.join()
+
+    assert answers == ["ok"] * 64
+    assert list_descendants(process.pid) == []
+
+
+def test_a_stop_finishes_what_runs_and_waits_for_no_idle_connection(server):
+    process, port = server
+    idle = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    idle.request("GET", "/")
+    idle.getresponse().read()
+    # Opened before the stop, so that they are accepted; the slow one runs through it.
+    (slow,), answers = ask_in_threads(1, port, "/slow")
+    other = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    other.request("GET", "/leave")
+    process.send_signal(signal.SIGTERM)
+
+    slow.join()
+    assert answers == ["ok"]
+    assert process.wait(5) == 0
+    other.close()
+    idle.close()
+
+
+@pytest.mark.parametrize("server", [IMPATIENT], indirect=True, ids=["impatient"])
+def test_bodies_that_never_end_keep_nobody_out_for_long(server):
+    _, port = server
+    head = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
+    with contextlib.ExitStack() as stack:
+        for number in range(64):
+            wait_until(lambda wanted=str(number): ask(port, "/reading") == wanted)
+            stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
+            stalled.sendall(head)
+
+        assert wait_until(lambda: ask(port, "/reading") == "64")
+
+
+@pytest.mark.parametrize("server", [FEW_FILES], indirect=True, ids=["frugal"])
+def test_connections_leave_files_for_the_work(server):
+    _, port = server
+    first = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
+    with contextlib.closing(first), contextlib.ExitStack() as stack:
+        first.connect()
+        for _ in range(300):
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
+        first.request("GET", "/open")
+
+        assert first.getresponse().read() == b"ok"

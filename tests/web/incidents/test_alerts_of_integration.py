@@ -1,0 +1,65 @@
+"""The alerts that came in by an integration, and the names behind its key."""
+
+import pytest
+
+from models.store.ids import new_uuid
+from tests.support.alerts import accept
+from workers.alerts import process_lane
+
+
+@pytest.fixture
+def alerts(world, now):
+    """The path, after twelve alerts of which the first two opened incidents."""
+    for number in range(12):
+        level = "critical" if number < 2 else "info"
+        accept(world, now, message=f"No. {number}", alert_type=level, entity_id=f"db{number}")
+    process_lane.run(world.service.id)
+    ids = (world.team.unique_id, world.service.unique_id, world.integration.unique_id)
+    return "/api/account/teams/{}/services/{}/integrations/{}/alerts/".format(*ids)
+
+
+def test_all_come_newest_first(ask, alerts):
+    array = ask("GET", alerts).json
+
+    assert [alert["message"] for alert in array] == [f"No. {number}" for number in reversed(range(12))]
+    assert [alert["incident"] for alert in array[-3:]] == [None, 2, 1]
+
+
+def test_who_asks_for_a_page_gets_one_and_a_client_always(ask, alerts, world):
+    array = ask("GET", alerts).json
+
+    first, second = (ask("GET", f"{alerts}?page={page}").json for page in (1, 2))
+
+    assert first["results"] + second["results"] == array
+    assert (first["count"], second["next"]) == (None, None)
+    assert ask("GET", alerts, scheme="Token").json == first
+    assert ask("GET", f"{alerts}?page=3").status_code == 404
+
+
+def test_a_key_leads_to_its_names(ask, world):
+    path = f"/api/account/integration-metadata/{world.integration.integration_key}/"
+
+    assert ask("GET", path, who="bob").json == {
+        "team": {"name": world.team.name, "unique_id": world.team.unique_id},
+        "service": {"name": world.service.name, "unique_id": world.service.unique_id},
+        "integration": {
+            "name": world.integration.name,
+            "unique_id": world.integration.unique_id,
+            "extension": "generic",
+        },
+    }
+    assert ask("GET", path, who="charlie").status_code == 403
+    assert ask("GET", path, who="mallory").status_code == 404
+    assert ask("GET", f"/api/account/integration-metadata/{new_uuid()}/").status_code == 404
+
+
+def test_who_may_see_an_incident_is_not_thereby_shown_its_keys(ask, alerts, world):
+    path = f"/api/account/teams/{world.team.unique_id}/permissions/"
+    ask("PUT", path, {"account_permissions": ["incident_read"]})
+
+    def keys(who):
+        listed = ask("GET", "/api/incidents/1/alerts/", who=who).json
+        return {alert["integration_object"]["integration_key"] for alert in listed}
+
+    assert keys("charlie") == {None}
+    assert keys("bob") == {world.integration.integration_key}

@@ -1,0 +1,79 @@
+"""Whatever is asked of lists, it is found by an index in their order, however many incidents there are."""
+
+import pytest
+
+from models.store.base import db, store
+from tests.models.store.test_indexes import list_scans, list_sorts
+
+ID = "00000000-0000-4000-8000-000000000000"
+
+FILTERS = (
+    {},
+    {"status": -1},
+    {"status": 0},
+    {"status": 3, "all_teams": 0},
+    {"team_ids": [ID]},
+    {"service_ids": [ID]},
+    {"user_ids": ["x"]},
+    {"priority_ids": [ID]},
+    {"priority_name": "P1"},
+    {"tag_ids": [ID]},
+    {"sla_ids": [ID]},
+    {"escalation_policy_ids": [ID]},
+    {"status": 0, "from_date": "2026-01-01", "to_date": "2026-02-01"},
+    {"status": 0, "team_ids": [ID], "user_ids": ["x"], "tag_ids": [ID], "priority_name": "P1"},
+)
+
+
+@pytest.fixture
+def incident_ids(ask, world):
+    """An incident, and the names of what it came by."""
+    ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
+    ids = {name: getattr(world, name).unique_id for name in ("team", "service", "integration")}
+    return {f"{name}_id": unique_id for name, unique_id in ids.items()}
+
+
+def list_page_statements(seen, table):
+    """The statements that choose the rows of a page."""
+    return [each for each in seen if f'FROM "{table}"' in each[0] and " OFFSET " in each[0]]
+
+
+@pytest.mark.parametrize("who", ["alice", "bob"])
+@pytest.mark.parametrize("limits", FILTERS, ids=str)
+def test_a_page_of_incidents_is_found_in_its_order(ask, incident_ids, statements, limits, who):
+    with statements() as seen:
+        assert ask("POST", "/api/incidents/filter/", limits, who=who).status_code == 200
+
+    (chosen,) = list_page_statements(seen, "incident")
+    assert list_scans(seen) == []
+    assert list_sorts([chosen]) == []
+    assert is_index_only(chosen)
+
+
+def is_index_only(chosen):
+    """Whether a statement reads the index of lists, and no row of the table. PostgreSQL decides that by what
+    was vacuumed.
+    """
+    if store().name == "postgresql":
+        return True
+    plan = [row[3] for row in db.execute_sql(f"EXPLAIN QUERY PLAN {chosen[0]}", chosen[1]).fetchall()]
+    return "COVERING INDEX incident_listed" in plan[0]
+
+
+def test_a_page_of_alerts_is_found_in_its_order(ask, incident_ids, statements):
+    integration = "/api/account/teams/{team_id}/services/{service_id}/integrations/{integration_id}/alerts/"
+    for path in ("/api/incidents/1/alerts/?page=1", integration.format(**incident_ids)):
+        with statements() as seen:
+            assert ask("GET", path, scheme="Token").status_code == 200
+
+        (chosen,) = list_page_statements(seen, "event")
+        assert list_scans(seen) == []
+        assert list_sorts([chosen]) == []
+
+
+@pytest.mark.parametrize("name", ["note", "tags", "responders"])
+def test_what_stands_under_an_incident_is_found_by_it(ask, incident_ids, statements, name):
+    with statements() as seen:
+        assert ask("GET", f"/api/incidents/1/{name}/").status_code == 200
+
+    assert list_scans(seen) == []

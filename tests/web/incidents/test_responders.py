@@ -1,0 +1,181 @@
+"""Asking for help with an incident, and who is told of it."""
+
+import pytest
+
+from models.domain.enums import NotificationKind, NotificationStatus
+from models.store.base import connection
+from models.store.ids import new_uuid
+from models.tables.accounts import User
+from models.tables.incidents import IncidentLog, IncidentResponder
+from models.tables.notifications import Notification
+from tests.support.alert_sequences import run_together
+
+RESPONDERS = "/api/incidents/1/responders/"
+V2 = "/api/v2/incidents/1/responders/"
+
+
+@pytest.fixture(autouse=True)
+def incident(ask, world):
+    return ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id}).json
+
+
+def list_notified(state=NotificationStatus.PENDING):
+    """Who is owed word because they were asked."""
+    asked = (
+        Notification.select(Notification, User)
+        .join(User)
+        .where(Notification.kind == NotificationKind.RESPONDER)
+    )
+    return [
+        notification.user.first_name
+        for notification in asked.where(Notification.state == state).order_by(Notification.id)
+    ]
+
+
+def test_a_person_is_asked_and_told(ask, world):
+    made = ask("POST", V2, {"user": world.bob.username, "message": "Please\x07 look"})
+
+    assert made.status_code == 201
+    assert made.json == {
+        "unique_id": made.json["unique_id"],
+        "incident": 1,
+        "user": world.bob.username,
+        "user_name": "Bob",
+        "subject": None,
+        "message": "Please look",
+        "escalation_policy": None,
+        "escalation_policy_name": None,
+        "response_status": 3,
+        "creation_date": made.json["creation_date"],
+    }
+    assert len(made.json["unique_id"]) == 22
+    assert list_notified() == ["Bob"]
+
+
+def test_both_paths_serve_the_same(ask, world):
+    made = ask("POST", RESPONDERS, {"user": world.bob.username}).json
+
+    for path in (RESPONDERS, V2):
+        assert ask("GET", path).json == ask("GET", path, scheme="Token").json == [made]
+        assert ask("GET", f"{path}{made['unique_id']}/").json == made
+
+
+def test_a_policy_is_one_responder_and_tells_its_people(ask, world):
+    made = ask("POST", V2, {"escalation_policy": world.policy.unique_id}).json
+
+    assert (made["user"], made["user_name"]) == (None, None)
+    assert made["escalation_policy"] == world.policy.unique_id
+    assert made["escalation_policy_name"] == world.policy.name
+    assert list_notified() == ["Alice"]
+
+
+def test_who_helps_with_an_acknowledged_incident_is_told_and_of_a_resolved_one_nobody(ask, world):
+    ask("PATCH", "/api/incidents/1/", {"status": 2})
+    ask("POST", V2, {"user": world.bob.username})
+    assert list_notified() == ["Bob"]
+
+    ask("PATCH", "/api/incidents/1/", {"status": 3})
+    assert ask("POST", V2, {"user": world.charlie.username}).status_code == 201
+    assert list_notified() == []
+
+
+def test_acknowledging_ends_what_is_owed(ask, world):
+    ask("POST", V2, {"user": world.bob.username})
+    ask("PATCH", "/api/incidents/1/", {"status": 2})
+
+    assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
+
+
+@pytest.mark.parametrize("kind", ["user", "escalation_policy"])
+def test_the_same_twice_is_refused(ask, world, kind):
+    body = {"user": world.bob.username} if kind == "user" else {"escalation_policy": world.policy.unique_id}
+    answers = [ask("POST", V2, body, scheme="Token") for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [201, 400]
+    assert answers[1].json["errors"] == {kind: ["Was asked to help already."]}
+    assert IncidentResponder.select().count() == 1
+
+
+def test_of_two_at_once_one_is_refused_and_nobody_is_told_twice(app, world):
+    statuses = []
+
+    def call_responder():
+        with connection():
+            answer = app.test_client().post(
+                V2,
+                json={"user": world.bob.username},
+                headers={"Authorization": f"Bearer {world.tokens['alice']}"},
+            )
+        statuses.append(answer.status_code)
+
+    run_together([call_responder] * 4)
+
+    assert sorted(statuses) == [201, 400, 400, 400]
+    assert list_notified() == ["Bob"]
+
+
+def test_one_of_the_two_is_named(ask, world, now):
+    User.update(removed_at=now).where(User.id == world.charlie.id).execute()
+    wrong = [
+        {},
+        {"user": ""},
+        {"user": None, "escalation_policy": None},
+        {"user": world.bob.username, "escalation_policy": world.policy.unique_id},
+        {"user": world.mallory.username},
+        {"user": world.charlie.username},
+        {"user": "x"},
+        {"user": 7},
+        {"escalation_policy": new_uuid()},
+        {"escalation_policy": "x"},
+    ]
+
+    assert [body for body in wrong if ask("POST", V2, body).status_code != 400] == []
+    assert IncidentResponder.select().count() == 0
+
+
+def test_who_is_not_asked_any_more_is_told_no_more_and_may_be_asked_anew(ask, world):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+
+    assert ask("DELETE", f"{V2}{made['unique_id']}/").status_code == 204
+    assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
+    assert ask("GET", f"{V2}{made['unique_id']}/").status_code == 404
+
+    assert ask("POST", V2, {"user": world.bob.username}).status_code == 201
+    assert list_notified() == ["Bob"]
+
+
+def test_removing_one_leaves_what_others_are_owed(ask, world):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+    ask("POST", V2, {"user": world.charlie.username})
+    ask("DELETE", f"{V2}{made['unique_id']}/")
+
+    assert list_notified() == ["Charlie"]
+    other_notifications = Notification.select().where(Notification.kind != NotificationKind.RESPONDER)
+    assert {notification.state for notification in other_notifications} == {NotificationStatus.PENDING}
+
+
+def test_the_history_tells(ask, world):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+    ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
+
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert reasons == ["Bob asked to help by Alice", "Bob not asked to help any more by Bob"]
+
+
+@pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])
+def test_who_has_answered_is_not_asked_again(ask, world, status, word):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+
+    answered = ask("PATCH", f"{V2}{made['unique_id']}/", {"response_status": status, "user": "x"}, who="bob")
+
+    assert answered.json == {**made, "response_status": status}
+    assert (list_notified(), list_notified(NotificationStatus.CANCELLED)) == ([], ["Bob"])
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
+    assert reasons[-1] == f"Bob {word} by Bob"
+
+
+@pytest.mark.parametrize("status", [0, 4, "x", None, [], 2**63])
+def test_an_answer_is_one_of_three(ask, world, status):
+    made = ask("POST", V2, {"user": world.bob.username}).json
+
+    assert ask("PUT", f"{V2}{made['unique_id']}/", {"response_status": status}).status_code == 400

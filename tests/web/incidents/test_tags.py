@@ -1,0 +1,90 @@
+"""The tags that an incident has."""
+
+import pytest
+
+from models.store.base import connection
+from models.store.ids import new_uuid
+from models.tables.incidents import IncidentLog, IncidentTag
+from models.tables.teams import Tag
+from tests.support.alert_sequences import run_together
+
+TAGS = "/api/incidents/1/tags/"
+
+
+@pytest.fixture
+def tag(ask, world, now):
+    """A tag of the team of incident 1."""
+    ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
+    return Tag.create(unique_id=new_uuid(), team=world.team, name="database", color="red", creation_date=now)
+
+
+def test_a_tag_is_added_and_shown_by_its_incident(ask, tag):
+    made = ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
+
+    assert made.status_code == 201
+    assert (made.json["incident"], made.json["name"], made.json["color"]) == (1, "database", "red")
+    assert made.json["team_tag"] == made.json["tag_id"] == tag.unique_id
+    assert ask("GET", TAGS).json == ask("GET", "/api/incidents/1/").json["tags"] == [made.json]
+
+
+def test_it_goes_by_its_own_id_or_by_that_of_the_teams_tag(ask, tag):
+    made = ask("POST", TAGS, {"team_tag": tag.unique_id}).json
+
+    assert ask("GET", f"{TAGS}{tag.unique_id.upper()}/").json == made
+    assert ask("GET", f"{TAGS}{made['unique_id']}/").json == made
+    assert ask("DELETE", f"{TAGS}{tag.unique_id}/").status_code == 204
+    assert ask("GET", f"{TAGS}{made['unique_id']}/").status_code == 404
+    assert ask("POST", TAGS, {"team_tag": tag.unique_id}).status_code == 201
+
+
+def test_twice_is_refused(ask, tag):
+    answers = [ask("POST", TAGS, {"team_tag": tag.unique_id}, scheme="Token") for _ in range(2)]
+
+    assert [answer.status_code for answer in answers] == [201, 400]
+    assert answers[1].json["errors"] == {"team_tag": ["The incident has this tag already."]}
+
+
+def test_of_two_at_once_one_is_refused(app, world, tag):
+    statuses = []
+
+    def add_tag():
+        with connection():
+            answer = app.test_client().post(
+                TAGS,
+                json={"team_tag": tag.unique_id},
+                headers={"Authorization": f"Bearer {world.tokens['alice']}"},
+            )
+        statuses.append(answer.status_code)
+
+    run_together([add_tag] * 4)
+
+    assert sorted(statuses) == [201, 400, 400, 400]
+    assert IncidentTag.select().count() == 1
+
+
+def test_only_tags_of_the_incidents_team(ask, tag, world, now):
+    other = Tag.create(unique_id=new_uuid(), team=world.charlies_team, name="x", color="", creation_date=now)
+
+    for wrong in (other.unique_id, new_uuid(), "", None, 7, "x"):
+        assert ask("POST", TAGS, {"team_tag": wrong}).status_code == 400
+    assert ask("POST", TAGS, {}).status_code == 400
+
+
+def test_the_history_tells(ask, tag):
+    ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
+    ask("DELETE", f"{TAGS}{tag.unique_id}/")
+
+    reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "tagged")]
+    assert reasons == ["tag database added by Bob", "tag database removed by Alice"]
+
+
+def test_one_tag_takes_the_place_of_another_once(ask, tag, world, now):
+    other = Tag.create(unique_id=new_uuid(), team=world.team, name="disk", color="", creation_date=now)
+    made = ask("POST", TAGS, {"team_tag": tag.unique_id}).json
+
+    changed = ask("PATCH", f"{TAGS}{made['unique_id']}/", {"team_tag": other.unique_id}).json
+    assert (changed["unique_id"], changed["name"]) == (made["unique_id"], "disk")
+
+    ask("POST", TAGS, {"team_tag": tag.unique_id})
+    assert ask("PUT", f"{TAGS}{made['unique_id']}/", {"team_tag": tag.unique_id}).status_code == 400
+    assert ask("PATCH", f"{TAGS}{made['unique_id']}/", {}).json == changed

@@ -1,0 +1,139 @@
+"""The history of an incident, from what its rows say."""
+
+from datetime import timedelta
+
+import pytest
+
+from models.domain.enums import ContactType, RuleAction
+from models.reports import alert_trace
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.users import ContactMethod
+from tests.support.relays import relay
+from tests.support.rules import action, add_rule
+from tests.workers.alerts.test_rules import process_alert
+from tests.workers.delivery.test_deliver import deliver_to
+from web.http.fields import parse_moment
+from workers.delivery import deliver
+from workers.timers import fire
+
+__all__ = ["deliver_to"]
+
+TIMELINE = "/api/tocsin/incidents/1/timeline/"
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def read_timeline(ask):
+    """told(): the whole history."""
+    return lambda: ask("GET", f"{TIMELINE}?page_size=100").json["results"]
+
+
+def test_all_that_happened_is_told_in_order(ask, world, now, deliver_to, read_timeline):
+    add_rule(world, action(RuleAction.ADD_NOTE, "look at {{entity_id}}"))
+    alert = process_alert(world, now)
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + SECOND)
+    ask("PATCH", "/api/incidents/1/", {"status": 2}, who="bob")
+
+    entries = read_timeline()
+    assert [(each["kind"], each["what"]) for each in entries] == [
+        ("log", "opened"), ("log", "escalated"), ("note", "noted"), ("notification", "sent"),
+        ("log", "acknowledged"),
+    ]  # fmt: skip
+    assert [parse_moment(each["at"]) for each in entries] == sorted(
+        parse_moment(each["at"]) for each in entries
+    )
+    opened, _, noted, sent, acknowledged = entries
+    assert opened["actor"] == {"kind": "alert", "name": None, "username": None}
+    assert opened["alert"] == alert.unique_id
+    assert (noted["reason"], noted["actor"]) == ("look at db1", None)
+    assert acknowledged["actor"] == {"kind": "user", "name": "Bob", "username": world.bob.username}
+    assert sent["reason"].startswith("named by step 1")
+    notification = sent["notification"]
+    assert (notification["person"], notification["channel"], notification["state"]) == (
+        "Alice",
+        "email",
+        "sent",
+    )
+    assert [(each["outcome"], parse_moment(each["at"])) for each in notification["attempts"]] == [
+        ("sent", now + SECOND)
+    ]
+
+
+def test_who_was_told_is_there_and_where_is_not(ask, world, now, deliver_to):
+    process_alert(world, now)
+    with relay({"RCPT": "550 <alice@example.org> is unknown"}) as box:
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + SECOND)
+
+    text = ask("GET", TIMELINE).text
+    assert '"refused"' in text
+    assert [each.value for each in ContactMethod.select() if each.value in text] == []
+
+
+def test_a_notice_is_history_once_it_was_tried_and_keeps_its_place(world, now, deliver_to, read_timeline):
+    process_alert(world, now)
+    assert [each for each in read_timeline() if each["kind"] == "notification"] == []
+
+    with relay({"RCPT": "450 later"}) as box:
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + SECOND)
+    attempt_entry = next(each for each in read_timeline() if each["kind"] == "notification")
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(ContactType.EMAIL, now + timedelta(minutes=5))
+    sent = next(each for each in read_timeline() if each["kind"] == "notification")
+
+    assert (attempt_entry["what"], sent["what"]) == ("pending", "sent")
+    assert attempt_entry["notification"]["next_attempt_at"] is not None
+    assert parse_moment(attempt_entry["at"]) == parse_moment(sent["at"]) == now + SECOND
+    assert [each["outcome"] for each in sent["notification"]["attempts"]] == ["retry", "sent"]
+
+
+def test_a_notice_that_was_owed_no_more_says_why(world, now, read_timeline):
+    process_alert(world, now)
+    process_alert(world, now + timedelta(minutes=1), level="resolved")
+    cancelled = next(each for each in read_timeline() if each["kind"] == "notification")
+
+    assert (cancelled["what"], cancelled["notification"]["attempts"]) == ("cancelled", [])
+    assert cancelled["notification"]["outcome"] == "resolved by alert resolved"
+    assert parse_moment(cancelled["at"]) == now + timedelta(minutes=1, milliseconds=1)
+
+
+def test_what_timers_do_is_told(world, now, read_timeline):
+    world.service.auto_resolve_timeout = 600
+    world.service.save()
+    process_alert(world, now)
+    fire.fire_due(now + timedelta(minutes=10))
+
+    resolved = next(each for each in read_timeline() if each["what"] == "resolved")
+    assert (resolved["actor"]["kind"], parse_moment(resolved["at"])) == ("timer", now + timedelta(minutes=10))
+
+
+def test_it_comes_page_by_page(ask, world, now):
+    process_alert(world, now)
+    for number in range(4):
+        ask("PATCH", "/api/incidents/1/", {"title": f"Title {number}"})
+    full_page = ask("GET", f"{TIMELINE}?page_size=100").json
+    pages = [ask("GET", f"{TIMELINE}?page_size=2&page={number}").json for number in (1, 2, 3)]
+
+    assert full_page["count"] == len(full_page["results"]) == 6
+    assert [each for page in pages for each in page["results"]] == full_page["results"]
+    assert (pages[0]["previous"], pages[2]["next"]) == (None, None)
+    assert pages[0]["next"].endswith("/api/tocsin/incidents/1/timeline/?page=2&page_size=2")
+    assert ask("GET", f"{TIMELINE}?page_size=2&page=4").status_code == 404
+
+
+def test_the_recorder_tells_the_same_of_its_notices(world, now, read_timeline):
+    alert = process_alert(world, now)
+    process_alert(world, now + timedelta(minutes=1), level="resolved")
+    (incident,) = alert_trace.build_trace(alert.receipt)["incidents"]
+    mine = next(each["notification"] for each in read_timeline() if each["kind"] == "notification")
+
+    (theirs,) = incident["deliveries"]
+    assert {name: theirs[name] for name in ("person", "kind", "state", "outcome")} == {
+        name: mine[name] for name in ("person", "kind", "state", "outcome")
+    }
+    assert Notification.select().count() == Incident.select().count() == 1

@@ -1,0 +1,119 @@
+"""Alive, and ready whenever alerts can be committed."""
+
+import fcntl
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime, timedelta
+
+import psycopg
+import pytest
+
+from models.tables.accounts import Liveness
+from runtime.settings import load
+from tests.support.dead_letters import add_dead_letter_body
+from tests.support.stores import get_url
+from web.app import create_app
+from web.operations import health
+
+
+@pytest.fixture
+def probe(monkeypatch):
+    probe = health.Probe()
+    monkeypatch.setattr(health, "probe", probe)
+    monkeypatch.setattr(health, "CACHE_S", 0.0)
+    monkeypatch.setattr(health, "TIMEOUT_S", 0.2)
+    yield probe
+    probe.close()
+
+
+@pytest.fixture
+def client(store, home, probe):
+    return create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+
+
+@pytest.fixture
+def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
+    """A context in which every write waits for somebody else's."""
+
+    @contextmanager
+    def sqlite():
+        with (home / "write.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    @contextmanager
+    def postgresql():
+        with psycopg.connect(get_url(home)) as other:
+            other.execute("lock table heartbeat in exclusive mode")
+            yield
+
+    return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
+
+
+def test_alive(client):
+    answer = client.get("/healthz")
+
+    assert (answer.status_code, answer.json) == (200, {"status": "alive"})
+
+
+def test_ready_without_redis_clock_and_mail(client):
+    answer = client.get("/readyz")
+
+    assert answer.status_code == 200
+    assert answer.json == {
+        "status": "degraded",
+        "database": "ok",
+        "broker": "away",
+        "clock": "degraded",
+        "mail": "not set",
+        "dead_letters": 0,
+    }
+
+
+def test_what_is_set_aside_is_told_and_does_not_count(client, world, now):
+    before = client.get("/readyz").json
+    add_dead_letter_body(world, now)
+    after = client.get("/readyz").json
+
+    assert after == {**before, "dead_letters": 1}
+
+
+@pytest.mark.parametrize(("age", "state"), [(1, "ok"), (16, "degraded")])
+def test_a_clock_without_heartbeat_for_15_seconds_is_told(client, store, age, state):
+    with store.write_transaction():
+        Liveness.create(process="clock", at=datetime.now(UTC) - timedelta(seconds=age))
+
+    assert client.get("/readyz").json["clock"] == state
+
+
+def test_an_answer_is_fresh_from_when_it_was_found(client, block_writes, probe, monkeypatch):
+    """Else each of those that wait for a busy store would look again, one after the other."""
+    monkeypatch.setattr(health, "TIMEOUT_S", 0.5)
+    monkeypatch.setattr(health, "CACHE_S", 0.4)
+    looks = []
+    looked = probe._check
+    monkeypatch.setattr(probe, "_check", lambda: looks.append(1) or looked())
+
+    with block_writes():
+        answers = [client.get("/readyz").status_code for _ in range(2)]
+
+    assert (answers, len(looks)) == ([503, 503], 1)
+
+
+def test_not_ready_while_nobody_can_write(client, block_writes):
+    with block_writes():
+        refused = client.get("/readyz")
+        again = client.get("/readyz")
+
+    assert (refused.status_code, refused.json["database"]) == (503, "busy")
+    assert (again.status_code, again.json["status"]) == (503, "unavailable")
+
+
+def test_not_ready_when_writing_fails(empty_store, home, probe):
+    """Nothing can be written to a database without tables."""
+    home.mkdir(exist_ok=True)
+    client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
+
+    answer = client.get("/readyz")
+
+    assert (answer.status_code, answer.json["database"]) == (503, "failed")

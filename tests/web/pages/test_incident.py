@@ -1,0 +1,168 @@
+"""The page behind a message's link: GET shows, POST acts, and nobody else's link does either."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.domain.enums import IncidentStatus
+from models.lifecycle import signed_links
+from models.lifecycle.signed_links import Link
+from models.tables.accounts import User
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.timers import Timer
+from tests.support.alerts import accept
+from workers.alerts import process_lane
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
+
+
+def build_link(notification: Notification, at: datetime | None = None) -> str:
+    link = Link(notification.incident_id, notification.user_id, notification.id)
+    return f"/i/{signed_links.get_signer().sign(link, at or datetime.now(UTC))}"
+
+
+@pytest.fixture
+def open_incident(world, now):
+    """opened(): an incident from an alert, and the path of Alice's link to it."""
+
+    def open_incident(message="Disk full on db1", **alert) -> str:
+        accept(world, now, message=message, alert_type="critical", entity_id="db1", **alert)
+        process_lane.run(world.service.id)
+        return build_link(Notification.get())
+
+    return open_incident
+
+
+def act(ask, path: str, button: str):
+    return ask("POST", path, who=None, data={"act": button})
+
+
+def test_it_shows_what_somebody_who_was_woken_needs(ask, open_incident, world):
+    User.update(time_zone="Europe/Berlin").where(User.id == world.alice.id).execute()
+    page = ask(
+        "GET", open_incident(summary="97% of /var", urls=["https://runbook.example.org/disk"]), who=None
+    )
+
+    assert page.status_code == 200
+    assert page.mimetype == "text/html"
+    for words in (
+        "Disk full on db1", "Checkout", "#1", "triggered", "high", "Wed 4 Mar 2026, 13:00:00 CET",
+        "Alice", "97% of /var", "https://runbook.example.org/disk", "step 1 of policy", "acknowledge",
+    ):  # fmt: skip
+        assert words in page.text
+
+
+def test_looking_changes_nothing(ask, open_incident):
+    path = open_incident()
+    before = (Incident.get().__data__, IncidentLog.select().count())
+    for _ in range(3):
+        ask("GET", path, who=None)
+
+    assert (Incident.get().__data__, IncidentLog.select().count()) == before
+
+
+@pytest.mark.parametrize(
+    ("button", "status", "left"),
+    [("acknowledge", IncidentStatus.ACKNOWLEDGED, ["resolve"]), ("resolve", IncidentStatus.RESOLVED, [])],
+)
+def test_a_button_acts_as_its_person_by_link_and_shows(ask, open_incident, world, button, status, left):
+    path = open_incident()
+    answer = act(ask, path, button)
+    page = ask("GET", answer.headers["Location"], who=None)
+
+    assert (answer.status_code, page.status_code) == (303, 200)
+    assert Incident.get().status == status
+    log = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
+    assert (log.actor_kind, log.user, log.reason) == ("link", world.alice, "asked for by Alice by link")
+    assert [word for word in ("acknowledge", "resolve") if f'value="{word}"' in page.text] == left
+    assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
+
+
+def test_an_old_link_does_not_open_what_is_over(ask, open_incident):
+    path = open_incident()
+    act(ask, path, "resolve")
+    act(ask, path, "acknowledge")
+
+    assert Incident.get().status == IncidentStatus.RESOLVED
+
+
+@pytest.mark.parametrize("data", [{}, {"act": "delete"}, {"act": ""}, {"act": "\x00"}])
+def test_a_button_that_is_none_does_nothing(ask, open_incident, data):
+    answer = ask("POST", open_incident(), who=None, data=data)
+
+    assert answer.status_code == 303
+    assert Incident.get().status == IncidentStatus.TRIGGERED
+
+
+def test_after_seven_days_it_says_what_to_do(ask, open_incident):
+    open_incident()
+    page = ask("GET", build_link(Notification.get(), datetime.now(UTC) - timedelta(days=8)), who=None)
+
+    assert page.status_code == 410
+    assert "expired" in page.text
+    assert "Disk full" not in page.text
+
+
+def test_it_dies_with_its_person(ask, open_incident, world, now):
+    path = open_incident()
+    User.update(removed_at=now).where(User.id == world.alice.id).execute()
+
+    assert ask("GET", path, who=None).status_code == 404
+    assert act(ask, path, "resolve").status_code == 404
+    assert Incident.get().status == IncidentStatus.TRIGGERED
+
+
+@pytest.mark.parametrize("token", ["x", "WzEsMSwxLDFd.abc", "🔥", "%00", "a" * 3000])
+def test_what_is_no_link_of_ours_is_not_found(ask, open_incident, token):
+    open_incident()
+    page = ask("GET", f"/i/{token}", who=None)
+
+    assert page.status_code == 404
+    assert page.mimetype == "text/html"
+
+
+def test_a_link_binds_incident_and_person_and_notice(ask, open_incident, world):
+    open_incident()
+    notification = Notification.get()
+    for wrong in (
+        Link(notification.incident_id, world.mallory.id, notification.id),
+        Link(notification.incident_id + 1, notification.user_id, notification.id),
+        Link(notification.incident_id, notification.user_id, notification.id + 1),
+    ):
+        path = f"/i/{signed_links.get_signer().sign(wrong, datetime.now(UTC))}"
+        assert ask("GET", path, who=None).status_code == 404
+        assert act(ask, path, "resolve").status_code == 404
+
+
+def test_hostile_text_is_text(ask, open_incident):
+    page = ask("GET", open_incident(message=HOSTILE, summary=HOSTILE, urls=["javascript:alert(1)"]), who=None)
+
+    assert "<script>" not in page.text
+    assert "<img" not in page.text
+    assert "javascript:" not in page.text
+    assert "&lt;script&gt;" in page.text
+    assert "{{7*7}}" in page.text
+
+
+def test_it_loads_and_runs_nothing_and_leaves_no_trace(ask, open_incident):
+    path = open_incident()
+    pages = [ask("GET", path, who=None), ask("GET", "/i/x", who=None)]
+
+    for page in pages:
+        policy = page.headers["Content-Security-Policy"]
+        assert policy.startswith("default-src 'none'; style-src 'nonce-")
+        assert "frame-ancestors 'none'" in policy
+        assert page.headers["Referrer-Policy"] == "no-referrer"
+        assert page.headers["X-Robots-Tag"] == "noindex"
+        assert page.headers["Cache-Control"] == "no-store"
+        assert "src=" not in page.text
+        assert 'name="viewport"' in page.text
+
+
+def test_the_way_back_knows_the_path_under_which_we_are_reached(app, open_incident):
+    path = open_incident()
+    app.config["SETTINGS"] = type("S", (), {"public_url": "https://example.org/tocsin"})
+    answer = app.test_client().post(path, data={"act": "acknowledge"})
+
+    assert answer.headers["Location"] == f"/tocsin{path}"

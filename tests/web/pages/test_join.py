@@ -1,0 +1,188 @@
+"""An invitation by e-mail, and the page behind its link: GET shows, POST joins, once."""
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from models.domain.enums import MessageStatus
+from models.lifecycle import signed_links
+from models.lifecycle.signed_links import LIFETIME, Invitation, Link
+from models.tables.accounts import Account, Token, User
+from models.tables.notifications import Message
+from models.tables.teams import Team
+from runtime.settings import load
+from tests.support.relays import relay
+from workers.delivery import deliver
+
+HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
+
+
+def deliver_due() -> list:
+    """What a worker sends of what is due."""
+    with relay() as box:
+        smtp = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
+        deliver.configure(load({**smtp, "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
+        deliver.send_due(1)
+    return box.mails
+
+
+@pytest.fixture
+def invite(ask, world):
+    """invite(): Dora is invited by Alice; the path of the link in her mail."""
+
+    def invite(**more) -> str:
+        person = {"first_name": "Dora", "last_name": "", "email": "dora@example.org", **more}
+        body = {"team": world.team.unique_id, "user_detail": person}
+        assert ask("POST", "/api/account/api_invite/", body).status_code == 201
+        ((to, mail),) = deliver_due()
+        assert to == "dora@example.org"
+        return re.search(r"https://tocsin\.example\.org(/join/\S+)", mail.get_content())[1]
+
+    return invite
+
+
+def find_dora() -> User:
+    return User.get(User.email == "dora@example.org")
+
+
+def state() -> tuple:
+    return (find_dora().__data__, Token.select().count())
+
+
+def test_the_mail_says_who_invites_to_what(ask, world):
+    person = {"first_name": "Dora", "email": "dora@example.org"}
+    ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": person})
+
+    ((_, mail),) = deliver_due()
+
+    assert mail["Subject"] == "[Tocsin] Invitation to Example"
+    for words in ("Hello Dora,", "Alice invites you to Example", "Team:    Payments"):
+        assert words in mail.get_content()
+
+
+def test_several_are_invited_each_by_a_mail_of_their_own(ask, world):
+    people = [{"email": "dora@example.org"}, {"email": "eve@example.org"}]
+    ask("POST", "/api/account/invite/", {"team": world.team.unique_id, "email_accounts": people})
+
+    assert sorted(to for to, _ in deliver_due()) == ["dora@example.org", "eve@example.org"]
+
+
+def test_looking_changes_nothing(ask, invite):
+    path = invite()
+    before = state()
+
+    for _ in range(3):
+        page = ask("GET", path, who=None)
+
+    assert page.status_code == 200
+    for words in ("Join Example", "Payments", "dora@example.org", "<button"):
+        assert words in page.text
+    assert state() == before
+
+
+def test_joining_gives_a_token_that_speaks_for_the_person(ask, invite):
+    page = ask("POST", invite(), who=None)
+
+    assert page.status_code == 200
+    token = re.search(r"Bearer (\S+)&#34;|Bearer (\S+)\" https", page.text)
+    found = token[1] or token[2]
+    profile = ask("GET", "/api/user/profile/", who=None, headers={"Authorization": f"Bearer {found}"}).json
+    assert profile["email"] == "dora@example.org"
+    assert find_dora().is_verified
+    assert Token.get(Token.user == find_dora()).name == "joined"
+    assert "https://tocsin.example.org/api/user/profile/" in page.text
+
+
+def test_a_link_is_used_once(ask, invite):
+    path = invite()
+    ask("POST", path, who=None)
+    before = state()
+
+    for method in ("GET", "POST"):
+        again = ask(method, path, who=None)
+        assert (again.status_code, "was used" in again.text) == (410, True)
+    assert state() == before
+
+
+def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store):
+    path = invite()
+    user = find_dora()
+    late = signed_links.get_signer().sign_invitation(
+        Invitation.for_user(user), store.now() - LIFETIME - timedelta(seconds=1)
+    )
+
+    assert ask("POST", f"/join/{late}", who=None).status_code == 410
+    User.update(email="other@example.org").where(User.id == user.id).execute()
+    assert ask("POST", path, who=None).status_code == 404
+    User.update(email="dora@example.org", removed_at=store.now()).where(User.id == user.id).execute()
+    assert ask("POST", path, who=None).status_code == 404
+    assert not Token.select().where(Token.user == user).exists()
+
+
+def test_a_link_of_one_purpose_is_none_of_the_other(ask, invite, world, store):
+    token = invite().removeprefix("/join/")
+    incident = signed_links.get_signer().sign(Link(1, find_dora().id, 1), store.now())
+
+    assert ask("GET", f"/i/{token}", who=None).status_code == 404
+    assert ask("POST", f"/join/{incident}", who=None).status_code == 404
+
+
+@pytest.mark.parametrize("token", ["x", "WzEsMiwzLDRd.x", "a" * 2000, "%00"])
+def test_what_was_not_signed_is_no_invitation(ask, store, token):
+    assert ask("POST", f"/join/{token}", who=None).status_code == 404
+
+
+def test_texts_of_strangers_stay_texts(ask, invite, world):
+    Team.update(name=HOSTILE).where(Team.id == world.team.id).execute()
+    Account.update(name=HOSTILE).where(Account.id == world.account.id).execute()
+    path = invite(first_name=HOSTILE)
+
+    for page in (ask("GET", path, who=None), ask("POST", path, who=None)):
+        assert "<script" not in page.text
+        assert "<img" not in page.text
+        assert "{{7*7}}" in page.text
+
+
+def test_the_page_is_kept_nowhere_and_quotes_nothing(ask, invite):
+    headers = ask("POST", invite(), who=None).headers
+
+    assert headers["Cache-Control"] == "no-store"
+    assert headers["Referrer-Policy"] == "no-referrer"
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+
+
+def test_an_invitation_is_sent_again_but_nobody_is_flooded(ask, invite, store):
+    invite()
+    path = f"/api/tocsin/users/{find_dora().username}/invitation/"
+
+    soon = ask("POST", path)
+    Message.update(created_at=store.now() - timedelta(seconds=31)).execute()
+    later = ask("POST", path)
+
+    assert (soon.status_code, soon.headers["Retry-After"], later.status_code) == (429, "30", 200)
+    ((to, _),) = deliver_due()
+    assert to == "dora@example.org"
+
+
+def test_who_has_joined_is_invited_no_more(ask, invite, world, store):
+    path = invite()
+    Message.update(created_at=store.now() - timedelta(seconds=31)).execute()
+    again = f"/api/tocsin/users/{find_dora().username}/invitation/"
+    assert ask("POST", again).status_code == 200
+    ask("POST", path, who=None)
+
+    assert deliver_due() == []
+    assert Message.get(Message.state != MessageStatus.SENT).state == MessageStatus.CANCELLED
+    assert ask("POST", again).status_code == 400
+    assert ask("POST", f"/api/tocsin/users/{world.alice.username}/invitation/").status_code == 400
+
+
+def test_without_a_relay_an_invitation_fails_and_the_member_is_there(ask, world):
+    person = {"email": "dora@example.org"}
+    ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": person})
+    deliver.configure(load({}))
+    deliver.send_due(1)
+
+    assert Message.get().state == MessageStatus.FAILED
+    assert find_dora().removed_at is None

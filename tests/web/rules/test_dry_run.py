@@ -1,0 +1,366 @@
+"""Trying a draft of an alert rule: what it says, whom it tells nothing, and that it takes no time."""
+
+import json
+import time
+from datetime import timedelta
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from models.domain.applications import APPLICATIONS
+from models.store.base import db
+from models.store.ids import new_short_id, new_uuid
+from models.tables.all import TABLES
+from models.tables.events import Event, Receipt
+from models.tables.routers import GlobalRouter
+from models.tables.schedules import Schedule
+from models.tables.services import Integration
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
+from tests.pipeline.rules.conditions.test_fuzz import JSON, TREE_LIKE
+from tests.support.contract.described import described
+
+__all__ = ["described"]
+
+DRY_RUN_URL = "/api/tocsin/rules/try/"
+
+DISK = {
+    "message": "Disk full",
+    "alert_type": "critical",
+    "entity_id": "db1",
+    "payload": {"host": "db1", "used": 97},
+}
+ON_DB1 = json.dumps({"and": [{"==": [{"var": "payload.host"}, "db1"]}, {">": [{"var": "payload.used"}, 90]}]})
+NEVER_SEEN = json.dumps({">": [{"var": "seconds_since_last"}, 3600]})
+
+
+@pytest.fixture
+def dry_run(ask):
+    """attempt(rule_json, payload=...) -> what a draft would do."""
+
+    def result(rule_json="", *, who="alice", **more):
+        answer = ask("POST", DRY_RUN_URL, {"rule_json": rule_json, **more}, who=who)
+        assert answer.status_code == 200, answer.json
+        return answer.json
+
+    return result
+
+
+@pytest.fixture
+def alert(world, now):
+    """alert(body, message="x", ...) -> the id of an alert of the past; what the row says came of rules."""
+
+    def make(body=DISK, **values) -> str:
+        receipt = Receipt.create(
+            trace_id=new_uuid(), account=world.account, source=values.pop("source", "generic"),
+            body=json.dumps(body).encode(), received_at=now, router=values.pop("router", None),
+        )  # fmt: skip
+        known = {
+            "unique_id": new_short_id(), "receipt": receipt, "position": 0, "integration": world.integration,
+            "message": "As a rule made it", "alert_type": 0, "entity_id": "x", "creation_date": now,
+        }  # fmt: skip
+        return Event.create(**{**known, **values}).unique_id
+
+    return make
+
+
+def test_it_tells_whether_and_why(dry_run):
+    result = dry_run(ON_DB1, payload=DISK)
+
+    assert (result["matches"], result["note"]) == (True, None)
+    assert result["read"] == {"payload.host": "db1", "payload.used": 97}
+    assert json.loads(result["logic"]) == json.loads(ON_DB1)
+    assert [(step["depth"], step["matches"]) for step in result["trace"]] == [(0, True), (1, True), (1, True)]
+    assert result["trace"][2]["read"] == {"payload.used": 97}
+    assert (result["trace_is_truncated"], result["actions"]) == (False, [])
+
+
+def test_it_tells_why_not(dry_run):
+    result = dry_run(ON_DB1, payload={**DISK, "payload": {"host": "db1"}})
+
+    assert result["matches"] is False
+    assert result["read"] == {"payload.host": "db1", "payload.used": None}
+    assert [step["matches"] for step in result["trace"]] == [False, True, False]
+
+
+def test_a_draft_without_conditions_matches_everything(dry_run):
+    result = dry_run("", payload={})
+
+    assert (result["matches"], result["read"], result["logic"]) == (True, {}, "true")
+
+
+def test_both_kinds_of_conditions_must_hold(dry_run):
+    search = {"alert_condition_type": 2, "alert_field": "$.host", "pattern": "^db"}
+    level = {"alert_condition_type": 1, "pattern": "warning"}
+
+    assert dry_run(ON_DB1, payload=DISK, conditions=[search])["matches"] is True
+    assert dry_run(ON_DB1, payload=DISK, conditions=[search, level])["matches"] is False
+    assert dry_run(ON_DB1, payload=DISK, conditions=[search, level], rule_type=1)["matches"] is True
+
+
+def test_a_payload_needs_no_message(dry_run):
+    result = dry_run('{"==": [{"var": "payload.host"}, "db1"]}', payload={"host": "db1"})
+
+    assert result["matches"] is True
+
+
+def test_a_payload_is_read_as_its_source_sends_it(dry_run):
+    group = {"alerts": [{"labels": {"alertname": "Full", "severity": "warning"}, "fingerprint": "f1"}]}
+
+    result = dry_run('{"==": [{"var": "alert_type"}, "1"]}', payload=group, source="prometheus")
+
+    assert result["matches"] is True
+
+
+def test_what_was_never_before_is_never(dry_run):
+    never = dry_run(NEVER_SEEN, payload=DISK)
+    before = dry_run(NEVER_SEEN, payload=DISK, seconds_since_last=60.5)
+
+    assert (never["matches"], never["read"]) == (True, {"seconds_since_last": "never"})
+    assert (before["matches"], before["read"]) == (False, {"seconds_since_last": 60.5})
+
+
+def test_nor_does_all_of_an_alert_tell_a_number_for_never(dry_run):
+    result = dry_run(
+        '{"!!": [{"var": "alert"}]}', payload={"message": "x", "entity_id": "y", "payload": {"z": 1}}
+    )
+
+    assert result["read"]["alert"].endswith('"seconds_since_last":"never"}')
+
+
+def test_the_moment_may_be_said(dry_run):
+    at_night = '{"<": [{"var": "alert_time"}, "06:00:00"]}'
+
+    assert dry_run(at_night, payload=DISK, at="2026-03-04T03:00:00Z")["matches"] is True
+    assert dry_run(at_night, payload=DISK, at="2026-03-04T03:00:00-06:00")["matches"] is False
+
+
+def test_the_urgency_is_the_integrations(dry_run, world):
+    Integration.update(default_urgency=0).execute()
+    low = '{"==": [{"var": "urgency"}, "0"]}'
+
+    assert dry_run(low, payload=DISK)["matches"] is False
+    assert dry_run(low, payload=DISK, integration=world.integration.unique_id)["matches"] is True
+
+
+def test_answers_are_as_described(dry_run, described):
+    level = {"action_type": 1, "value": "info"}
+    long = json.dumps({"or": [{"==": [{"var": "payload.used"}, place]} for place in range(100)]})
+    schema = described.paths[DRY_RUN_URL]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
+
+    for result in (dry_run(ON_DB1, payload=DISK, actions=[level]), dry_run(long, payload=DISK)):
+        assert described.find_mismatches(schema, result) == []
+
+
+def test_long_values_are_cut(dry_run):
+    body = {"message": "x", "payload": {"text": "y" * 5_000, "list": ["z" * 5_000]}}
+
+    result = dry_run('{"==": [{"var": "payload.text"}, {"var": "payload.list"}]}', payload=body)
+
+    for read in (result["read"], result["trace"][0]["read"]):
+        assert {name: len(value) for name, value in read.items()} == {
+            "payload.text": 203,
+            "payload.list": 203,
+        }
+
+
+def test_it_tells_what_each_action_would_change(dry_run, world, now):
+    known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
+    sla, tag = Sla.create(name="Gold", **known), Tag.create(name="database", **known)
+    Priority.create(name="P1", **known)
+    nights, template = Schedule.create(name="Nights", **known), TaskTemplate.create(name="Outage", **known)
+    scribe = IncidentRole.create(title="Scribe", **known)
+    theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
+    theirs.global_ep = True
+    theirs.name = "Charlie's"
+    theirs.save()
+    drafted = [
+        {"action_type": 1, "value": "warning"},
+        {"action_type": 8, "value": "{{payload.host}}: {{message}} ({{alert_type}})"},
+        {"action_type": 6, "assign_to": world.charlie.username},
+        {"action_type": 4, "escalation_policy": theirs.unique_id},
+        {"action_type": 14, "sla": sla.unique_id},
+        {"action_type": 12, "value": f"{tag.unique_id}, {{{{payload.none}}}}"},
+        {"action_type": 5, "schedule": nights.unique_id},
+        {"action_type": 7, "value": "0"},
+        {"action_type": 11, "key": scribe.unique_id, "value": world.charlie.username},
+        {"action_type": 13, "value": "Look at {{payload.host}}"},
+        {"action_type": 16, "task_template": template.unique_id},
+        {"action_type": 17, "value": world.bob.username},
+        {"action_type": 17, "value": theirs.unique_id},
+        {"action_type": 3},
+    ]
+
+    result = dry_run(ON_DB1, payload=DISK, integration=world.integration.unique_id, actions=drafted)
+
+    assert [each["action_type"] for each in result["actions"]] == [each["action_type"] for each in drafted]
+    assert [(each["from"], each["to"]) for each in result["actions"]] == [
+        ("critical", "warning"),
+        ("Disk full", "db1: Disk full (1)"),
+        (None, "Charlie"),
+        ("Default Escalation Policy", "Charlie's"),
+        (None, "Gold"),
+        (None, "database"),
+        (None, None),
+        ("high", "low"),
+        (None, "Scribe: Charlie"),
+        (None, "Look at db1"),
+        (None, "Outage"),
+        (None, "Bob"),
+        (None, "Charlie's"),
+        ("not suppressed", "suppressed"),
+    ]
+    note = "without effect: nobody is on call by Nights"
+    assert [each["note"] for each in result["actions"] if each["note"]][-1] == note
+    assert dry_run('{"==": [1, 2]}', payload=DISK, actions=[{"action_type": 3}])["actions"] == []
+
+
+def test_an_alert_is_tried_as_it_came_in(dry_run, alert):
+    result = dry_run(ON_DB1, alert=alert(), actions=[{"action_type": 8, "value": "x"}])
+
+    assert result["matches"] is True
+    assert result["actions"][0]["from"] == "Disk full"
+
+
+def test_an_alert_of_a_group_is_the_one_that_was_named(dry_run, alert):
+    group = {"alerts": [{"labels": {"alertname": name}} for name in ("a", "b")]}
+
+    result = dry_run('{"==": [{"var": "message"}, "b"]}', alert=alert(group, source="prometheus", position=1))
+
+    assert result["matches"] is True
+
+
+def test_an_alert_that_a_router_sent_on_is_read_by_its_target(dry_run, alert, world, now):
+    router = GlobalRouter.create(
+        unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
+    )
+    prometheus = next(one for one in APPLICATIONS.values() if one.extension == "prometheus")
+    Integration.update(application=prometheus.unique_id).execute()
+    group = {"alerts": [{"labels": {"alertname": "Full"}}]}
+
+    alert_result = dry_run('{"==": [{"var": "message"}, "Full"]}', alert=alert(group, router=router))
+    plain = dry_run('{"==": [{"var": "payload.a"}, 1]}', alert=alert({"a": 1}, router=router))
+
+    assert (alert_result["matches"], plain["matches"]) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("rule_json", {"rule_json": "{"}),
+        ("rule_json", {"rule_json": '{"nosuch": []}'}),
+        ("conditions.0.pattern", {"conditions": [{"alert_condition_type": 1, "pattern": "x"}]}),
+        ("actions.0.value", {"actions": [{"action_type": 7, "value": "x"}]}),
+        ("actions.0.sla", {"actions": [{"action_type": 14, "sla": "6a3a1b8e-21a4-4f2b-9a6d-5f4c7f0b1c11"}]}),
+        ("payload", {"payload": None}),
+        ("payload", {"payload": "x"}),
+        ("payload", {"alert": "uJVWfdAeoPDm3pk2gG2URn"}),
+        ("payload", {"source": "prometheus"}),
+        ("payload.alerts", {"source": "prometheus", "payload": {"alerts": []}}),
+        ("payload", {"payload": json.loads('{"a":' * 150 + "1" + "}" * 150)}),
+        ("source", {"source": "nosuch"}),
+        ("seconds_since_last", {"seconds_since_last": -1}),
+        ("at", {"at": "noon"}),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_drafts_that_cannot_be(ask, field, wrong):
+    refused = ask("POST", DRY_RUN_URL, {"rule_json": "", "payload": {"a": 1}, **wrong})
+
+    assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
+
+
+def test_a_draft_refers_to_nothing_unless_a_team_is_known(ask, world, now):
+    sla = Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
+    body = {"payload": DISK, "actions": [{"action_type": 14, "sla": sla.unique_id}]}
+
+    assert ask("POST", DRY_RUN_URL, body).status_code == 400
+    assert ask("POST", DRY_RUN_URL, {**body, "integration": world.integration.unique_id}).status_code == 200
+
+
+def test_only_those_who_may_see_an_alert_or_integration_try_on_it(ask, world, alert):
+    for alert_result in ({"alert": alert()}, {"payload": DISK, "integration": world.integration.unique_id}):
+        body = {"rule_json": ON_DB1, **alert_result}
+        status = {who: ask("POST", DRY_RUN_URL, body, who=who).status_code for who in world.tokens}
+        assert status == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
+
+
+def test_an_alert_that_belongs_to_nobody_is_for_admins(ask, alert):
+    body = {"alert": alert(integration=None)}
+
+    assert ask("POST", DRY_RUN_URL, body).status_code == 200
+    assert ask("POST", DRY_RUN_URL, body, who="bob").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "alert_result", [{"alert": "x"}, {"alert": "\u00e9"}, {"payload": {}, "integration": "x"}]
+)
+def test_ids_that_are_none_are_not_found(ask, alert_result):
+    assert ask("POST", DRY_RUN_URL, alert_result).status_code == 404
+
+
+def test_nothing_is_written(ask, dry_run, world, alert):
+    def rows() -> list:
+        tables = [table for table in TABLES if table._meta.table_name != "token"]
+        return [sorted(map(repr, table.select().tuples().execute(db))) for table in tables]
+
+    alert_result = alert()
+    before = rows()
+    dry_run(
+        ON_DB1,
+        alert=alert_result,
+        actions=[{"action_type": 3}, {"action_type": 6, "assign_to": world.bob.username}],
+    )
+
+    assert rows() == before
+
+
+def build_worst() -> dict[str, str]:
+    """Conditions that are as much work as they may be."""
+    greedy = {"matches": [{"var": "payload.text"}, "(?:x?){300}y"]}
+    large_condition = {"or": [{"==": [{"var": f"payload.a{place}"}, place]} for place in range(900)]}
+    nested: object = {"var": "message"}
+    for _ in range(20):
+        nested = {"!": [nested]}
+    return {
+        "patterns": json.dumps({"or": [greedy] * 40}),
+        "many": json.dumps(large_condition),
+        "literals": json.dumps({"or": [0] * 20_000}),
+        "deep": json.dumps({"and": [nested] * 40}),
+    }
+
+
+@pytest.mark.parametrize("name", list(build_worst()))
+def test_the_worst_condition_takes_no_time(ask, name):
+    text = "x" * 100_000
+    started = time.thread_time()
+
+    answer = ask(
+        "POST",
+        DRY_RUN_URL,
+        {"rule_json": build_worst()[name], "payload": {"message": "x", "payload": {"text": text}}},
+    )
+
+    assert answer.status_code in (200, 400)
+    assert timedelta(seconds=time.thread_time() - started) < timedelta(seconds=5)
+
+
+@settings(
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(JSON | TREE_LIKE)
+def test_whatever_a_rule_says_it_is_kept_or_refused_and_tried_soon(ask, world, value):
+    team, service = world.team.unique_id, world.service.unique_id
+    integration = f"services/{service}/integrations/{world.integration.unique_id}"
+    rules = f"/api/account/teams/{team}/{integration}/transformers/"
+    text = json.dumps(value)
+    payload = {"list": [{"x": n, "text": "ab" * n} for n in range(200)], "a": {"b": "c"}}
+    started = time.thread_time()
+
+    made = ask("POST", rules, {"rule_json": text})
+    result = ask("POST", DRY_RUN_URL, {"rule_json": text, "payload": {"message": "x", "payload": payload}})
+
+    assert (made.status_code, result.status_code) in ((201, 200), (400, 400))
+    assert timedelta(seconds=time.thread_time() - started) < timedelta(seconds=5)

@@ -1,0 +1,235 @@
+"""What a service shows of itself while it is inside a maintenance window."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from models.domain.enums import WorkState
+from models.tables.events import Event
+from tests.support.alerts import accept
+from workers.alerts import process_lane
+from workers.periodic import release_maintenance
+
+HOUR = timedelta(hours=1)
+STORED = {"under_maintenance": False, "status": 1}
+INSIDE = {"under_maintenance": True, "status": 4}
+
+
+@pytest.fixture
+def team(world) -> str:
+    return f"/api/account/teams/{world.team.unique_id}"
+
+
+@pytest.fixture
+def service(team, world) -> str:
+    return f"{team}/services/{world.service.unique_id}/"
+
+
+@pytest.fixture
+def window(ask, team, world):
+    """window(start, end): in hours from now, as is `repeat_until`; the path of what was made."""
+
+    def create(start=-1, end=1, repeat_until=None, **more):
+        now = datetime.now(UTC)
+        times = {"start_time": start, "end_time": end, "repeat_until": repeat_until}
+        hours_given = {name: hours for name, hours in times.items() if hours is not None}
+        body = {name: (now + hours * HOUR).isoformat() for name, hours in hours_given.items()}
+        answer = ask("POST", f"{team}/maintenance/", {**body, "services": [world.service.unique_id], **more})
+        assert answer.status_code == 201
+        return f"{team}/maintenance/{answer.json['unique_id']}/"
+
+    return create
+
+
+def get_state(answer) -> dict:
+    return {name: answer[name] for name in STORED}
+
+
+def test_inside_a_window_it_is_under_maintenance_wherever_it_is_shown(ask, team, service, window):
+    incident = {"title": "x", "service": service.split("/")[-2]}
+    number = ask("POST", "/api/incidents/", incident).json["incident_number"]
+    path = window()
+
+    def list_states():
+        return [
+            get_state(ask("GET", service).json),
+            *[get_state(one) for one in ask("GET", f"{team}/services/").json],
+            get_state(ask("PATCH", service, {"name": "Checkout"}).json),
+            get_state(ask("GET", f"/api/incidents/{number}/").json["service_object"]),
+            *[
+                get_state(one["service_object"])
+                for one in ask("POST", "/api/incidents/filter/", {"status": 0}).json["results"]
+            ],
+            get_state(ask("POST", "/api/incidents/", incident).json["service_object"]),
+        ]
+
+    found = list_states()
+    assert found == [INSIDE] * len(found)
+
+    assert ask("DELETE", path).status_code == 204
+    found = list_states()
+    assert found == [STORED] * len(found)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "more", "expected"),
+    [
+        (1, 2, {}, STORED),
+        (-2, -1, {}, STORED),
+        (-25, -23, {"repeat_interval": 1}, INSIDE),
+        (-27, -26, {"repeat_interval": 1}, STORED),
+        (-25, -23, {"repeat_interval": 1, "repeat_until": -2}, STORED),
+    ],
+    ids=["later", "over", "again now", "again later", "no more"],
+)
+def test_only_while_it_holds(ask, service, window, start, end, more, expected):
+    window(start, end, **more)
+
+    assert get_state(ask("GET", service).json) == expected
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        {"start_time": "2020-01-01T01:00:00Z", "end_time": "2020-01-01T02:00:00Z", "repeat_interval": 3650},
+        {"start_time": "2020-01-01T01:00:00Z", "end_time": "9999-12-31T23:59:59Z", "repeat_interval": 1},
+        {"start_time": "0001-01-01T00:00:00Z", "end_time": "0001-01-01T01:00:00Z", "repeat_interval": 1},
+    ],
+    ids=["every ten years", "one long one", "since the first year"],
+)
+def test_repeats_until_the_calendar_ends_hinder_nobody(ask, world, service, window, times):
+    window(**times, repeat_until=None, time_zone="Asia/Tokyo")
+    ask("PATCH", window(**times, time_zone="Asia/Tokyo"), {"repeat_until": "9999-12-31T23:59:59Z"})
+    accept(world, datetime.now(UTC), message="m", alert_type="critical", entity_id="db1", exactly=True)
+    process_lane.run(world.service.id)
+
+    assert ask("GET", service).status_code == 200
+    incident = {"title": "x", "service": world.service.unique_id}
+    assert ask("POST", "/api/incidents/", incident).status_code == 201
+    assert ask("POST", "/api/incidents/filter/", {"status": 0}).status_code == 200
+    assert [event.state for event in Event.select()] == [WorkState.DONE]
+
+
+def test_what_is_stored_comes_back_when_the_window_is_over(ask, service, window):
+    ask("PATCH", service, {"status": 2})
+    path = window()
+    assert get_state(ask("GET", service).json) == INSIDE
+
+    ask("PATCH", path, {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()})
+
+    assert get_state(ask("GET", service).json) == {"under_maintenance": False, "status": 2}
+
+
+def test_what_is_written_within_is_stored(ask, service, window):
+    path = window()
+    ask("PATCH", service, {"under_maintenance": True, "status": 3})
+    ask("DELETE", path)
+
+    assert get_state(ask("GET", service).json) == {"under_maintenance": True, "status": 3}
+
+
+ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
+
+
+@pytest.mark.parametrize(
+    ("before", "changes", "after"),
+    [
+        ({}, {"name": "Till"}, STORED),
+        ({}, {"status": 0}, {"under_maintenance": False, "status": 0}),
+        ({}, {"status": 2}, {"under_maintenance": False, "status": 2}),
+        ({}, {"under_maintenance": False}, STORED),
+        ({"status": 0}, {"name": "Till"}, {"under_maintenance": False, "status": 0}),
+        ({"status": 0}, {"status": 1}, STORED),
+        ({"under_maintenance": True}, {"name": "Till"}, {"under_maintenance": True, "status": 1}),
+    ],
+    ids=[
+        "renamed", "disabled", "another status", "flag cleared", "renamed while disabled", "enabled",
+        "renamed while its flag is set",
+    ],
+)  # fmt: skip
+def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maintenance(
+    ask, service, window, before, changes, after
+):
+    ask("PATCH", service, before)
+    path = window()
+    answer = ask("PUT", service, {**ask("GET", service).json, **changes})
+    assert get_state(answer.json) == {**INSIDE, "status": 4 if after["status"] else 0}
+
+    ask("PATCH", path, ENDED)
+    assert get_state(ask("GET", service).json) == after
+
+
+@pytest.mark.parametrize("before", [STORED, {"status": 0}, {"under_maintenance": True}], ids=str)
+def test_nor_does_one_that_is_written_back_after_the_end(ask, service, window, before):
+    ask("PATCH", service, before)
+    path = window()
+    read = ask("GET", service).json
+    ask("PATCH", path, ENDED)
+    answer = ask("PUT", service, {**read, "name": "Till"})
+
+    assert (answer.json["name"], get_state(answer.json)) == ("Till", {**STORED, **before})
+
+
+@pytest.mark.parametrize(
+    ("hours_ago", "hours_given", "is_stored"),
+    [(1, INSIDE, False), (25, INSIDE, True), (1, {**INSIDE, "status": 1}, True)],
+    ids=["what was shown", "what was shown long ago", "one of both"],
+)
+def test_after_a_window_who_sets_what_was_not_shown_then_means_it(
+    ask, service, window, hours_ago, hours_given, is_stored
+):
+    window(-30, -hours_ago)
+    ask("PUT", service, {**ask("GET", service).json, **hours_given})
+
+    assert get_state(ask("GET", service).json) == (hours_given if is_stored else STORED)
+
+
+def test_without_a_window_a_put_sets_both(ask, service):
+    read = ask("GET", service).json
+    ask("PUT", service, {**read, **INSIDE})
+
+    assert get_state(ask("GET", service).json) == INSIDE
+
+
+def test_a_disabled_service_shows_that_it_is(ask, service, window):
+    ask("PATCH", service, {"status": 0})
+    window()
+
+    assert get_state(ask("GET", service).json) == {"under_maintenance": True, "status": 0}
+
+
+def test_a_list_takes_as_many_queries_however_many_windows_there_are(ask, team, window, statements):
+    def count():
+        with statements() as seen:
+            assert ask("GET", f"{team}/services/").status_code == 200
+        return len(seen)
+
+    ask("GET", f"{team}/services/")
+    one = count()
+    for _ in range(5):
+        window()
+
+    assert count() == one
+
+
+def test_a_window_holds_for_every_alert_that_is_accepted_after_its_answer(ask, world, window):
+    """Its lane has worked before, and knows its configuration."""
+
+    key = world.integration.integration_key
+
+    def suppressed(entity, send=True):
+        body = {"message": "m", "alert_type": "critical", "entity_id": entity}
+        if send:
+            assert ask("POST", f"/api/events/{key}/", body, who=None).status_code == 201
+            process_lane.run(world.service.id)
+        return Event.get(Event.entity_id == entity).suppressed
+
+    assert not suppressed("a")
+    path = window()
+    assert suppressed("b")
+    ask("DELETE", path)
+    assert not suppressed("c")
+
+    assert release_maintenance.release_deferred() == 1
+    process_lane.run(world.service.id)
+    assert not suppressed("b", send=False)

@@ -1,0 +1,184 @@
+"""What a deletion takes with it and what it leaves, and how it goes while a lane is at work."""
+
+import threading
+
+import psycopg
+import pytest
+
+from models.store.ids import new_short_id, new_uuid
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentTag
+from models.tables.services import Integration, Service
+from models.tables.tasks import TaskTemplate
+from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team, TeamMember
+from tests.support.alerts import accept
+from tests.support.polling import wait_until
+from tests.support.stores import get_url
+
+WAITING_LOCKS = """
+select count(*) from pg_stat_activity
+where datname = current_database() and wait_event_type = 'Lock'
+"""
+
+
+# What a team has: its table, and the column of the service that names it, if there is one.
+TEAM_OBJECTS = {
+    "sla": (Sla, "sla"),
+    "priority": (Priority, "team_priority"),
+    "task_templates": (TaskTemplate, "task_template"),
+    "tags": (Tag, None),
+    "roles": (IncidentRole, None),
+    "escalation_policies": (EscalationPolicy, None),
+}
+
+
+@pytest.fixture
+def get_path_and_row(world, now):
+    """found(kind): the path and the row of something that a lane of Alice's team may refer to."""
+    team = f"/api/account/teams/{world.team.unique_id}/"
+
+    def find_row(kind):
+        if kind == "team":
+            return team, world.team
+        if kind == "service":
+            return f"{team}services/{world.service.unique_id}/", world.service
+        if kind == "shared policy":
+            row = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
+            theirs = f"/api/account/teams/{world.charlies_team.unique_id}/"
+            return f"{theirs}escalation_policies/{row.unique_id}/", row
+        if kind == "integration":
+            path = f"{team}services/{world.service.unique_id}/integrations/{world.integration.unique_id}/"
+            return path, world.integration
+        table, column = TEAM_OBJECTS[kind]
+        name = "title" if table is IncidentRole else "name"
+        row = table.create(unique_id=new_uuid(), team=world.team, creation_date=now, **{name: "x"})
+        if column:
+            Service.update({column: row}).execute()
+        return f"{team}{kind}/{row.unique_id}/", row
+
+    return find_row
+
+
+@pytest.fixture
+def incident(world, now):
+    """One of Alice's service, with an alert of its integration."""
+    made = Incident.create(
+        unique_id=new_short_id(), account=world.account, incident_number=1, incident_key=new_short_id(),
+        service=world.service, team=world.team, title="Disk", status=1, urgency=1, creation_date=now,
+        run_started_at=now, escalation_policy=world.policy,
+    )  # fmt: skip
+    Event.create(
+        unique_id=new_short_id(), receipt=accept(world, now, message="m"), position=0, service=world.service,
+        integration=world.integration, incident=made, message="m", alert_type=3, entity_id="disk",
+        creation_date=now,
+    )  # fmt: skip
+    Entity.create(integration=world.integration, entity_id="disk", firing=True, incident=made)
+    return made
+
+
+@pytest.mark.parametrize("kind", ["sla", "priority", "task_templates"])
+def test_what_is_deleted_leaves_services_and_incidents(ask, get_path_and_row, incident, kind):
+    path, row = get_path_and_row(kind)
+    column = TEAM_OBJECTS[kind][1]
+    if kind != "task_templates":
+        Incident.update({column: row}).execute()
+
+    assert ask("DELETE", path).status_code == 204
+    assert getattr(Service.get(), f"{column}_id") is None
+    shown = ask("GET", "/api/incidents/1/").json
+    assert shown.get(column) is None
+    assert shown["service_object"][column] is None
+
+
+def test_a_deleted_tag_is_on_no_incident(ask, get_path_and_row, incident, now):
+    path, row = get_path_and_row("tags")
+    IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=row, creation_date=now)
+
+    assert ask("DELETE", path).status_code == 204
+    assert ask("GET", "/api/incidents/1/").json["tags"] == []
+
+
+def test_a_policy_that_a_service_uses_stays(ask, get_path_and_row, incident, world):
+    path, row = get_path_and_row("escalation_policies")
+    Service.update(escalation_policy=row).execute()
+    Incident.update(escalation_policy=row).execute()
+
+    refused = ask("DELETE", path, scheme="Token")
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["escalation_policy"])
+    Service.update(escalation_policy=world.policy).execute()
+    assert ask("DELETE", path).status_code == 204
+    shown = ask("GET", "/api/incidents/1/").json
+    assert (shown["escalation_policy"], shown["escalation_policy_object"]) == (None, None)
+
+
+def test_a_deleted_integration_leaves_its_alerts_on_their_incidents(ask, get_path_and_row, incident):
+    assert ask("DELETE", get_path_and_row("integration")[0]).status_code == 204
+
+    alert = ask("GET", "/api/incidents/1/alerts/").json[0]
+    assert (alert["message"], alert["integration"], alert["integration_object"]) == ("m", None, None)
+    assert (alert["incident"], Entity.select().count()) == (1, 0)
+
+
+def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(
+    ask, get_path_and_row, incident, world
+):
+    assert ask("DELETE", get_path_and_row("service")[0]).status_code == 204
+
+    assert Integration.select().count() == 0
+    shown = ask("GET", "/api/incidents/1/").json
+    assert (shown["service"], shown["service_object"], shown["title"]) == (None, None, "Disk")
+    assert len(ask("GET", "/api/incidents/1/alerts/").json) == 1
+    assert ask("PATCH", "/api/incidents/1/", {"status": 3}).json["status"] == 3
+    assert [one["incident_number"] for one in ask("GET", "/api/incidents/").json["results"]] == [1]
+
+
+def test_a_deleted_team_takes_all_that_it_had(ask, get_path_and_row, incident, world):
+    for kind in TEAM_OBJECTS:
+        get_path_and_row(kind)
+
+    assert ask("DELETE", get_path_and_row("team")[0]).status_code == 204
+    tables = [table for table, _ in TEAM_OBJECTS.values()]
+    for table in (Service, Incident, TeamMember, *tables):
+        assert not table.select().where(table.team == world.team.id).exists(), table
+    assert (Integration.select().count(), Receipt.select().count()) == (0, 1)
+
+
+def test_a_team_whose_policy_another_teams_service_uses_stays(ask, world):
+    EscalationPolicy.update(global_ep=True).execute()
+    theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
+    Service.update(escalation_policy=theirs).execute()
+
+    refused = ask("DELETE", f"/api/account/teams/{world.charlies_team.unique_id}/", scheme="Token")
+
+    assert (refused.status_code, list(refused.json["errors"])) == (400, ["team"])
+    assert Team.select().where(Team.id == world.charlies_team.id).exists()
+
+
+@pytest.mark.parametrize("kind", ["team", "service", "integration", "shared policy", *TEAM_OBJECTS])
+def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(
+    world, now, store, home, ask, get_path_and_row, kind
+):
+    """And not the lane for them: else each would wait for the other, and the store end one of the two."""
+    if store.name == "sqlite":
+        pytest.skip("SQLite has one writer at a time")
+    receipt = accept(world, now, message="m")
+    path, row = get_path_and_row(kind)
+    answers = []
+
+    with (
+        psycopg.connect(get_url(home)) as lane_connection,
+        psycopg.connect(get_url(home), autocommit=True) as observer,
+    ):
+        lane_connection.execute("select id from service where id = %s for no key update", (world.service.id,))
+        lane_connection.execute("update receipt set state = 1 where id = %s", (receipt.id,))
+        deletion = threading.Thread(target=lambda: answers.append(ask("DELETE", path).status_code))
+        deletion.start()
+        wait_until(lambda: observer.execute(WAITING_LOCKS).fetchone() == (1,))
+        lane_connection.execute("set local lock_timeout = '500ms'")
+        lane_connection.execute(
+            f"select id from {row._meta.table_name} where id = %s for key share", (row.id,)
+        )
+        lane_connection.commit()
+        deletion.join()
+
+    assert answers == [204]

@@ -1,0 +1,67 @@
+"""How many alerts a batch takes, and that one which takes too long is made smaller."""
+
+from contextlib import suppress
+
+import peewee
+import pytest
+
+from models.store.base import STORE_ERRORS
+from models.tables.events import Event, Receipt
+from tests.support.alerts import accept
+from workers.alerts import pending, process_lane
+from workers.alerts.batch_size import INITIAL_SIZE, MIN_SIZE, BatchSize
+
+
+def test_batches_grow_to_what_the_store_takes_and_shrink_to_what_fits_the_time(store):
+    batch_size = BatchSize(target_s=1.0)
+    assert batch_size.get_limit() == (INITIAL_SIZE if store.has_single_writer else store.lane_batch)
+    for _ in range(20):
+        batch_size.adjust(batch_size.get_limit(), 0.001)
+    assert batch_size.get_limit() == store.lane_batch
+    for _ in range(20):
+        batch_size.adjust(batch_size.get_limit(), batch_size.get_limit() * 1.0)
+    assert batch_size.get_limit() == (MIN_SIZE if store.has_single_writer else 1)
+
+
+def test_a_batch_that_the_store_ended_is_followed_by_smaller_ones_down_to_one(store):
+    batch_size = BatchSize()
+    for _ in range(20):
+        batch_size.reduce()
+
+    assert batch_size.get_limit() == 1
+
+
+def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(world, now, monkeypatch):
+    """As a server does whose limit for a transaction they exceed."""
+    for number in range(40):
+        accept(world, now, message="m", alert_type="critical", entity_id=f"e{number}")
+    walk = process_lane.run_stages
+
+    def fail_when_large(batch, *arguments):
+        if len(batch) > MIN_SIZE:
+            raise peewee.OperationalError("terminating connection due to idle-in-transaction timeout")
+        return walk(batch, *arguments)
+
+    monkeypatch.setattr(process_lane, "run_stages", fail_when_large)
+    # So slow a machine that nothing fits.
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=0.0))
+    for _ in range(10):
+        with suppress(*STORE_ERRORS):
+            process_lane.run(world.service.id)
+
+    assert Event.select().count() == 40
+
+
+def test_a_batch_holds_no_more_of_bodies_than_memory_bears(world, now, monkeypatch):
+    monkeypatch.setattr(pending, "MAX_BYTES", 100)
+    for _ in range(3):
+        accept(world, now, message="x" * 60, alert_type="critical")
+
+    assert len(pending.load_pending_receipts(world.service.id, 300)) == 1
+    process_lane.run(world.service.id)
+    assert not Receipt.select().where(Receipt.state == 0).exists()
+
+
+@pytest.fixture(autouse=True)
+def _new_batch_size(monkeypatch):
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize())

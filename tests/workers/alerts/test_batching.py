@@ -1,0 +1,53 @@
+"""Law 6: the same history leaves the same rows, however its alerts fall into batches and among workers."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support.alert_sequences import (
+    PROCESSING_MODES,
+    SEQUENCES,
+    ProcessingMode,
+    build_sequence,
+    run_sequence,
+)
+
+ONE_BATCH = ProcessingMode()
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(sequence=SEQUENCES, mode=st.sampled_from(PROCESSING_MODES))
+def test_any_history_leaves_the_same_rows_however_it_is_worked_on(store, home, now, sequence, mode):
+    assert run_sequence(home, now, sequence, mode) == run_sequence(home, now, sequence, ONE_BATCH)
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[object, object]:
+    return {}
+
+
+@pytest.mark.parametrize(
+    "mode", PROCESSING_MODES, ids=lambda m: f"{m.size} {'+'.join(m.queue_splits) or 'uncut'}"
+)
+@pytest.mark.parametrize(
+    ("is_routed", "grouped"), [(False, 0), (True, 0), (False, 4)], ids=["own key", "router", "groups"]
+)
+def test_a_long_history_leaves_the_same_rows_in_every_manner(
+    store, home, now, mode, is_routed, grouped, outcomes
+):
+    found = run_sequence(home, now, build_sequence(1, is_routed=is_routed, grouped=grouped), mode)
+
+    assert found == outcomes.setdefault((is_routed, grouped), found)
+
+
+@pytest.mark.parametrize("queue_splits", [(), ("normalize", "route", "rules")], ids=str)
+@pytest.mark.parametrize("is_routed", [False, True], ids=["own key", "router"])
+def test_several_workers_at_the_same_lanes_leave_the_same_rows(store, home, now, queue_splits, is_routed):
+    sequence = build_sequence(11, alerts=40, is_routed=is_routed)
+    alone = run_sequence(home, now, sequence, ONE_BATCH)
+
+    assert run_sequence(home, now, sequence, ProcessingMode(7, queue_splits, threads=3)) == alone

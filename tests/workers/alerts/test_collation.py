@@ -1,0 +1,227 @@
+"""Time-based collation: one incident for what comes to a service within some minutes (contract 4.3)."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models.domain.applications import GENERIC
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.lifecycle import provisioning
+from models.load.lane import lock_incident
+from models.store.base import connection, store
+from models.tables.accounts import bump_version
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.write.apply import apply
+from pipeline import incidents as moves
+from tests.support.alert_sequences import run_together
+from tests.support.alerts import accept
+from workers.alerts import process_lane
+
+MINUTE = timedelta(minutes=1)
+
+
+@pytest.fixture
+def collating_service(world):
+    set_collation(world, 1)
+    return world
+
+
+def set_collation(world, kind, minutes=10):
+    changed = Service.update(collation=kind, collation_time=minutes)
+    changed.where(Service.id == world.service.id).execute()
+    bump_version(world.account.id)
+
+
+def process_alert(world, at, entity, level="critical"):
+    accept(world, at, message=f"{entity} {level}", alert_type=level, entity_id=entity, exactly=True)
+    process_lane.run(world.service.id)
+    return Event.select().order_by(Event.id.desc()).get()
+
+
+def incidents():
+    return list(Incident.select().order_by(Incident.id))
+
+
+def test_what_comes_within_the_window_is_one_incident_told_once(collating_service, now):
+    for minute, entity in enumerate("abc"):
+        process_alert(collating_service, now + minute * MINUTE, entity)
+
+    assert [incident.title for incident in incidents()] == ["a critical"]
+    assert {event.incident for event in Event.select()} == set(incidents())
+    assert [event.incident_created for event in Event.select().order_by(Event.id)] == [True, False, False]
+    assert Notification.select().count() == 1
+
+
+def test_the_window_counts_from_the_incidents_creation_and_not_from_its_last_alert(collating_service, now):
+    for minute, entity in ((0, "a"), (9, "b"), (10, "c"), (11, "d"), (12, "e")):
+        process_alert(collating_service, now + minute * MINUTE, entity)
+
+    assert [incident.title for incident in incidents()] == ["a critical", "d critical"]
+    assert [incident.collecting for incident in incidents()] == [False, True]
+    assert Event.get(Event.entity_id == "e").incident == incidents()[1]
+
+
+def test_an_entity_whose_incident_is_open_stays_with_it_after_the_window(collating_service, now):
+    process_alert(collating_service, now, "a")
+    process_alert(collating_service, now + 60 * MINUTE, "b")
+    event = process_alert(collating_service, now + 61 * MINUTE, "a")
+
+    assert event.incident == incidents()[0]
+    assert len(incidents()) == 2
+
+
+def test_it_resolves_when_none_of_its_entities_fires(collating_service, now):
+    for entity in "abc":
+        process_alert(collating_service, now, entity)
+    for entity, status in (("b", 1), ("a", 1), ("b", 1), ("c", 3)):
+        event = process_alert(collating_service, now + MINUTE, entity, "resolved")
+        assert Incident.get().status == status, entity
+
+    assert event.reasons[-1] == ["dedupe", "resolves the incident"]
+
+
+def test_an_entity_that_fires_again_keeps_it_open(collating_service, now):
+    for entity, level in (("a", "critical"), ("b", "critical"), ("a", "resolved"), ("a", "critical")):
+        process_alert(collating_service, now, entity, level)
+    process_alert(collating_service, now, "b", "resolved")
+
+    assert [incident.status for incident in incidents()] == [1]
+    process_alert(collating_service, now, "a", "resolved")
+    assert [incident.status for incident in incidents()] == [3]
+
+
+def test_after_a_resolve_within_the_window_the_next_alert_opens_another(collating_service, now):
+    process_alert(collating_service, now, "a")
+    process_alert(collating_service, now, "a", "resolved")
+    process_alert(collating_service, now + MINUTE, "b")
+
+    assert [incident.status for incident in incidents()] == [3, 1]
+
+
+def test_an_acknowledged_incident_goes_on_collecting(collating_service, now):
+    process_alert(collating_service, now, "a")
+    process_alert(collating_service, now, "b")
+    process_alert(collating_service, now, "b", "acknowledged")
+    event = process_alert(collating_service, now + MINUTE, "c")
+
+    assert [incident.status for incident in incidents()] == [2]
+    assert event.incident == incidents()[0]
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "resolved", "acknowledged"])
+def test_what_would_open_no_incident_joins_none(collating_service, now, level):
+    process_alert(collating_service, now, "a")
+
+    assert process_alert(collating_service, now, "b", level).incident is None
+
+
+def change_as_person(world, incident, to, at):
+    with store().write_transaction():
+        context = lock_incident(incident.id)
+        actor = Actor(ActorKind.USER, "Alice", world.alice.id)
+        effects = moves.change_status(
+            context.incident, to, context.service, context.config, actor, at, "by hand"
+        )
+        apply(ChangeSet(effects=list(effects)))
+
+
+def test_a_person_resolves_it_with_all_its_entities_and_the_next_alert_pages(collating_service, now):
+    for entity in "ab":
+        process_alert(collating_service, now, entity)
+    change_as_person(collating_service, incidents()[0], IncidentStatus.RESOLVED, now + MINUTE)
+
+    assert not Entity.select().where(Entity.firing | Entity.incident.is_null(False)).exists()
+    assert process_alert(collating_service, now + 2 * MINUTE, "a").incident_created
+
+
+def test_what_a_person_reopened_gets_its_entities_back_and_does_not_collect(collating_service, now):
+    for entity in "ab":
+        process_alert(collating_service, now, entity)
+    first = incidents()[0]
+    change_as_person(collating_service, first, IncidentStatus.RESOLVED, now + MINUTE)
+    process_alert(collating_service, now + 2 * MINUTE, "c")
+    change_as_person(collating_service, first, IncidentStatus.TRIGGERED, now + 3 * MINUTE)
+
+    assert process_alert(collating_service, now + 4 * MINUTE, "a").incident == first
+    assert process_alert(collating_service, now + 4 * MINUTE, "d").incident == incidents()[1]
+    assert [incident.collecting for incident in incidents()] == [False, True]
+
+
+def test_collation_switched_off_and_on_again(collating_service, now):
+    process_alert(collating_service, now, "a")
+    set_collation(collating_service, 0)
+    process_alert(collating_service, now + MINUTE, "b")
+    set_collation(collating_service, 1)
+    joined = process_alert(collating_service, now + 2 * MINUTE, "c")
+    set_collation(collating_service, 1, minutes=1)
+    fresh = process_alert(collating_service, now + 3 * MINUTE, "d")
+
+    assert [incident.title for incident in incidents()] == ["a critical", "b critical", "d critical"]
+    assert (joined.incident, fresh.incident) == (incidents()[0], incidents()[2])
+    assert [incident.collecting for incident in incidents()] == [False, False, True]
+
+
+def test_two_integrations_of_a_service_collect_into_one_incident(collating_service, now):
+    other = provisioning.create_integration(
+        collating_service.service, "Other", GENERIC, collating_service.alice, now
+    )
+    process_alert(collating_service, now, "a")
+    process_alert(replace(collating_service, integration=other), now, "a")
+    assert len(incidents()) == 1
+
+    process_alert(collating_service, now, "a", "resolved")
+    assert incidents()[0].status == 1
+    process_alert(replace(collating_service, integration=other), now, "a", "resolved")
+    assert incidents()[0].status == 3
+
+
+def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_service, now):
+    """Senders and workers at once, each with integrations of their own."""
+    integrations = [collating_service.integration] + [
+        provisioning.create_integration(
+            collating_service.service, f"Door {n}", GENERIC, collating_service.alice, now
+        )
+        for n in range(2)
+    ]
+    bump_version(collating_service.account.id)
+
+    def build_sender(place, integration_of):
+        def job():
+            with connection():
+                for number in range(10):
+                    trace = place * 100 + number
+                    with store().write_transaction():
+                        accept(
+                            replace(collating_service, integration=integration_of),
+                            now,
+                            message="m",
+                            alert_type="critical",
+                            entity_id=f"{number}",
+                            trace=trace,
+                            exactly=True,
+                        )
+                    process_lane.run(collating_service.service.id)
+
+        return job
+
+    run_together([build_sender(place, integration_of) for place, integration_of in enumerate(integrations)])
+    process_lane.run(collating_service.service.id)
+
+    assert not Receipt.select().where(Receipt.state == 0).exists()
+    assert [incident.collecting for incident in incidents()] == [True]
+    assert Entity.select().where(Entity.incident == incidents()[0], Entity.firing).count() == 30
+    assert Event.select().where(Event.incident_created).count() == 1
+
+
+def test_what_is_set_aside_is_told_beside_the_collecting_incident(collating_service, now, monkeypatch):
+    process_alert(collating_service, now, "a")
+    monkeypatch.setattr(process_lane, "parse_alerts", lambda *_: 1 / 0)
+    accept(collating_service, now, message="poison")
+    process_lane.run(collating_service.service.id)
+
+    assert [incident.collecting for incident in incidents()] == [True, False]

@@ -1,0 +1,273 @@
+"""What alerts and timers do to merged incidents (contract 4.3), whoever's service they are of."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import psycopg
+import pytest
+
+from models.domain.applications import GENERIC
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, IncidentStatus
+from models.lifecycle import provisioning
+from models.load.lane import lock_incident, lock_services, lock_with_children
+from models.store.base import connection, store
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentLog, IncidentNote
+from models.tables.notifications import Notification
+from models.tables.services import Service
+from models.tables.timers import Timer
+from models.write.apply import apply
+from pipeline import incidents
+from tests.support import stores
+from tests.support.alert_sequences import ProcessingMode, patch_processing
+from tests.support.alerts import accept, list_rows
+from tests.support.polling import wait_until
+from tests.support.stores import get_url
+from tests.support.world import World
+from tests.workers.timers.test_fire import MINUTE
+from workers.alerts import process_lane
+from workers.timers import fire
+
+ALICE = Actor(ActorKind.USER, "Alice")
+
+
+@pytest.fixture
+def second_service(world, now):
+    """The world as seen from another service, which was made later: its row comes after Checkout's."""
+    service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+    other_integration = provisioning.create_integration(service, "Door", GENERIC, world.alice, now)
+    return _from(world, service, other_integration)
+
+
+def _from(world, service, integration):
+    values = {name: getattr(world, name) for name in World.__slots__}
+    return World(**{**values, "service": service, "integration": integration})
+
+
+def process_alert(place, at, entity, level="critical"):
+    accept(place, at, message=f"{entity} {level}", alert_type=level, entity_id=entity, exactly=True)
+    process_lane.run(place.service.id)
+    return Event.select().order_by(Event.id.desc()).get()
+
+
+def merge(parent, *children, at):
+    with store().write_transaction():
+        found = lock_with_children([parent, *children])
+        states = [found.incidents[row] for row in (parent, *children)]
+        assert incidents.check_merge(states[0], states[1:]) is None
+        effects = incidents.merge(states[0], states[1:], [], ALICE, at)
+        apply(ChangeSet(effects=list(effects)), {states[0].unique_id: parent})
+
+
+def list_statuses():
+    return [incident.status for incident in Incident.select().order_by(Incident.id)]
+
+
+@pytest.fixture
+def parent_with_children(world, second_service, now):
+    """The entity "p" is the parent's, "a" and "b" are of a child beside it, "c" of a child of another
+    service; six notices at most were owed before."""
+    Service.update(collation=0).execute()
+    for place, entity in ((world, "p"), (world, "a"), (second_service, "c")):
+        process_alert(place, now, entity)
+    parent, near, beyond = Incident.select().order_by(Incident.id)
+    merge(parent.id, near.id, beyond.id, at=now)
+    return parent, near, beyond
+
+
+def test_what_comes_for_a_child_joins_it_and_tells_nobody(parent_with_children, world, second_service, now):
+    before = Notification.select().count()
+
+    for place, entity, child in (
+        (world, "a", parent_with_children[1]),
+        (second_service, "c", parent_with_children[2]),
+    ):
+        event = process_alert(place, now + MINUTE, entity)
+        assert (event.incident, event.incident_created) == (child, False)
+
+    assert Notification.select().count() == before
+    assert (
+        not Timer.select()
+        .where(Timer.incident.in_(parent_with_children[1:]), Timer.done_at.is_null())
+        .exists()
+    )
+
+
+def test_an_alert_that_resolves_all_of_a_child_resolves_it_alone(parent_with_children, second_service, now):
+    process_alert(second_service, now + MINUTE, "c", "resolved")
+
+    assert list_statuses() == [1, 2, 3]
+    assert Incident.get_by_id(parent_with_children[2].id).parent == parent_with_children[0]
+
+
+def test_an_alert_that_resolves_the_parent_resolves_its_children_of_every_service(
+    parent_with_children, world, now
+):
+    process_alert(world, now + MINUTE, "p", "resolved")
+
+    assert list_statuses() == [3, 3, 3]
+    assert not Entity.select().where(Entity.firing | Entity.incident.is_null(False)).exists()
+    ended = (
+        IncidentLog.select()
+        .where(IncidentLog.incident == parent_with_children[2], IncidentLog.what == "resolved")
+        .get()
+    )
+    assert ended.reason == "merged into #1, which is resolved"
+
+
+def test_so_does_one_whose_service_is_locked_after_that_of_its_children(world, second_service, now):
+    for place, entity in ((second_service, "p"), (world, "c")):
+        process_alert(place, now, entity)
+    parent, child = Incident.select().order_by(Incident.id)
+    merge(parent.id, child.id, at=now)
+
+    process_alert(second_service, now + MINUTE, "p", "resolved")
+
+    assert list_statuses() == [3, 3]
+
+
+def test_what_fires_again_after_its_parent_is_over_is_told(parent_with_children, world, second_service, now):
+    process_alert(world, now + MINUTE, "p", "resolved")
+    event = process_alert(second_service, now + 2 * MINUTE, "c")
+
+    assert event.incident_created
+    assert Notification.select().where(Notification.incident == event.incident).exists()
+
+
+@pytest.mark.parametrize("poison", [False, True], ids=["a batch", "one by one"])
+def test_a_batch_that_ends_a_family_may_go_on_with_its_entities(
+    parent_with_children, world, now, poison, monkeypatch
+):
+    if poison:
+        monkeypatch.setattr(process_lane, "_run_transaction", list_failures)
+    for level, entity in (("resolved", "p"), ("critical", "a"), ("resolved", "a"), ("critical", "p")):
+        accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
+    process_lane.run(world.service.id)
+
+    assert list_statuses() == [3, 3, 3, 3, 1]
+    assert not Event.select().where(Event.error.is_null(False)).exists()
+    assert not Receipt.select().where(Receipt.state != 1).exists()
+
+
+def list_failures(*_):
+    raise ZeroDivisionError
+
+
+TABLES = (Event, Incident, Entity, Notification, Timer, IncidentLog, IncidentNote)
+STEPS = (
+    ("critical", "a"), ("resolved", "b"), ("acknowledged", "p"), ("critical", "x"), ("resolved", "p"),
+    ("critical", "a"), ("critical", "a"), ("resolved", "a"), ("critical", "p"), ("critical", "b"),
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcomes_seen():
+    return []
+
+
+@pytest.mark.parametrize("size", [1000, 1, 2, 3, 7])
+@pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=["uncut", "cut"])
+def test_the_end_of_a_family_leaves_the_same_rows_in_batches_of_any_size(
+    parent_with_children, world, now, size, queue_splits, outcomes_seen
+):
+    for level, entity in STEPS:
+        accept(world, now + MINUTE, message=entity, alert_type=level, entity_id=entity)
+    with patch_processing(ProcessingMode(size, queue_splits), now):
+        for segment in process_lane._segments:
+            process_lane.run(world.service.id, segment.name)
+
+    # The other service has other ids in each test.
+    outcomes_seen.append(list_rows(*TABLES, without={"service", "integration"}))
+    assert outcomes_seen[-1] == outcomes_seen[0]
+    assert list_statuses() == [3, 3, 3, 1, 3, 1, 1]
+
+
+def test_an_incident_that_resolves_itself_takes_its_children_with_it(parent_with_children, now):
+    Service.update(auto_resolve_timeout=600).where(Service.id == parent_with_children[0].service_id).execute()
+    with store().write_transaction():
+        found = lock_incident(parent_with_children[0].id)
+        timer_effects = incidents.save_with_timers(found.incident, found.service, found.config, now)
+        apply(ChangeSet(effects=list(timer_effects)))
+    fire.fire_due(now + 11 * MINUTE)
+
+    assert list_statuses() == [3, 3, 3]
+
+
+def test_two_lanes_that_end_each_others_children_do_not_wait_for_each_other(world, second_service, now):
+    """Each parent has a child of the other's service; all are ended at the same time, again and again."""
+    for round_ in range(4):
+        at = now + round_ * MINUTE
+        entities = [f"{name}{round_}" for name in ("p", "q", "a", "b")]
+        made = [
+            process_alert(place, at, entity).incident.id
+            for place, entity in zip((world, second_service, second_service, world), entities, strict=True)
+        ]
+        merge(made[0], made[2], at=at)
+        merge(made[1], made[3], at=at)
+        for place, entity in ((world, entities[0]), (second_service, entities[1])):
+            accept(place, at, message="over", alert_type="resolved", entity_id=entity)
+        errors = []
+        threads = [
+            threading.Thread(target=_run, args=(p.service.id, errors)) for p in (world, second_service)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+        assert errors == []
+        assert set(list_statuses()) == {IncidentStatus.RESOLVED}
+
+
+def _run(service_row, errors):
+    try:
+        with connection():
+            process_lane.run(service_row)
+    except Exception as error:
+        errors.append(error)
+
+
+WAITING_LOCKS = """
+select count(*) from pg_stat_activity
+where datname = current_database() and wait_event_type = 'Lock'
+"""
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_whoever_finds_a_child_too_late_waits_for_its_service_holding_nothing(
+    world, second_service, now, home
+):
+    """Else its lane, which has that service, would wait for the child, and each for the other."""
+    for place, entity in ((world, "p"), (second_service, "c")):
+        process_alert(place, now, entity)
+    parent, child = Incident.select().order_by(Incident.id)
+    trees = []
+
+    def find_children():
+        with connection(), store().write_transaction():
+            trees.append(set(lock_with_children([parent.id]).incidents))
+
+    def lane():
+        with connection(), store().write_transaction():
+            lock_services([second_service.service.id])
+            wait_until(lambda: is_waiting(1))
+            Incident.update(title="moved by its lane").where(Incident.id == child.id).execute()
+
+    with psycopg.connect(get_url(home), autocommit=True) as observer, ThreadPoolExecutor(2) as pool:
+
+        def is_waiting(count):
+            return observer.execute(WAITING_LOCKS).fetchone() == (count,)
+
+        with store().write_transaction():
+            lock_services([world.service.id, second_service.service.id])
+            looks = pool.submit(find_children)
+            wait_until(lambda: is_waiting(1))
+            works = pool.submit(lane)
+            wait_until(lambda: is_waiting(2))
+            merge(parent.id, child.id, at=now)
+        works.result(timeout=10)
+        looks.result(timeout=10)
+
+    assert trees == [{parent.id, child.id}]
+    assert Incident.get_by_id(child.id).title == "moved by its lane"

@@ -1,0 +1,341 @@
+"""A service's lane, worked on against a real store."""
+
+import json
+import sqlite3
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+
+import peewee
+import pytest
+
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.store.base import SqliteStore
+from models.tables.events import Entity, Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Message, Notification
+from models.tables.timers import Timer
+from models.tables.users import NotificationRule
+from pipeline.stages import dead_letter as unreadable
+from pipeline.stages import dedupe
+from pipeline.topology import build_segments
+from tests.support.alerts import accept, list_rows
+from workers.alerts import process_lane
+from workers.alerts.batch_size import BatchSize
+
+
+def run_lane(world):
+    return process_lane.run(world.service.id)
+
+
+def test_a_critical_alert_opens_an_incident_and_owes_its_first_person_a_notice(world, now):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    run_lane(world)
+
+    incident = Incident.get()
+    assert (incident.title, incident.incident_number, incident.status) == ("Disk full", 1, 1)
+    assert incident.assigned_to == world.alice
+    notification = Notification.get()
+    assert notification.user == world.alice
+    assert notification.contact.value == "alice@example.org"
+    assert notification.reason == "named by step 1 of policy Default Escalation Policy"
+    assert Message.get().next_attempt_at == now
+
+
+def test_a_second_alert_of_the_entity_is_attached_and_tells_nobody(world, now):
+    for _ in range(2):
+        accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+        run_lane(world)
+
+    assert Incident.select().count() == 1
+    assert Notification.select().count() == 1
+    first, second = Event.select().order_by(Event.id)
+    assert first.incident_created
+    assert not second.incident_created
+    assert second.incident == first.incident
+    assert second.reasons[-1] == ["dedupe", "its entity has an open incident"]
+
+
+def test_a_resolved_alert_resolves_the_incident_and_voids_what_is_owed(world, now):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    accept(world, now, message="Disk full", alert_type="resolved", entity_id="db1")
+    run_lane(world)
+
+    assert Incident.get().status == 3
+    assert Notification.get().outcome == "resolved by alert resolved"
+    assert not Entity.get().firing
+    assert not Timer.select().where(Timer.done_at.is_null()).exists()
+
+
+def test_after_a_resolve_the_next_alert_opens_another_incident(world, now):
+    for kind in ("critical", "resolved", "critical"):
+        accept(world, now, message="Disk full", alert_type=kind, entity_id="db1")
+    run_lane(world)
+
+    assert [i.status for i in Incident.select().order_by(Incident.id)] == [3, 1]
+
+
+def test_an_acknowledged_alert_acknowledges(world, now):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
+    accept(world, now, message="Disk full", alert_type="acknowledged", entity_id="db1")
+    run_lane(world)
+
+    assert Incident.get().status == 2
+    assert [log.what for log in IncidentLog.select().order_by(IncidentLog.id)] == [
+        "opened", "escalated", "acknowledged",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["info", "warning", "error"])
+def test_levels_that_the_integration_does_not_cover_open_nothing_and_say_so(world, now, level):
+    accept(world, now, message="Meh", alert_type=level)
+    run_lane(world)
+
+    assert not Incident.select().exists()
+    (stage, reason) = Event.get().reasons[-1]
+    assert stage == "incident"
+    assert reason == f"{level} opens no incident here: the integration opens them for critical"
+
+
+SEQUENCE = [
+    ("critical", "a"), ("critical", "b"), ("warning", "a"), ("resolved", "a"), ("critical", "a"),
+    ("acknowledged", "b"), ("critical", "b"), ("resolved", "b"), ("critical", "c"), ("info", "d"),
+    ("resolved", "nobody"), ("acknowledged", "c"), ("resolved", "c"), ("critical", "c"), ("critical", "e"),
+    ("resolved", "a"), ("critical", "a"), ("error", "a"), ("acknowledged", "a"), ("resolved", "e"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[object, object]:
+    return {}
+
+
+@pytest.mark.parametrize(
+    "queue_splits", [(), ("normalize",), ("rules",), ("normalize", "route", "rules")], ids=str
+)
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_batches_of_1_7_and_all_give_the_same_rows_however_the_road_is_cut(
+    world, now, size, queue_splits, outcomes, monkeypatch
+):
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
+    for number, (kind, entity) in enumerate(SEQUENCE):
+        accept(world, now, message=f"m{number}", alert_type=kind, entity_id=entity, trace=number)
+    while process_lane.sweep():
+        pass
+
+    found = list_rows(Event, Incident, Entity, Notification, Timer, IncidentLog)
+    assert found == outcomes.setdefault("first", found)
+    assert not Receipt.select().where(Receipt.state == WorkState.PENDING).exists()
+
+
+def test_an_alert_that_cannot_be_decided_is_set_aside_and_told_and_stops_nobody(world, now, monkeypatch):
+    def fail_on_poison(alert, state, at):
+        if alert.message == "poison":
+            raise ZeroDivisionError
+        return dedupe_decide(alert, state, at)
+
+    dedupe_decide = dedupe.decide
+    monkeypatch.setattr(process_lane, "_segments", build_segments_with(fail_on_poison))
+    for message in ("first", "poison", "last"):
+        accept(world, now, message=message, alert_type="critical", entity_id=message)
+    run_lane(world)
+
+    titles = sorted(incident.title for incident in Incident.select())
+    assert titles == ["Tocsin could not read an alert from Probe", "first", "last"]
+    dead_letter = Event.get(Event.state == WorkState.DEAD_LETTER)
+    assert (dead_letter.message, dead_letter.error) == ("poison", "ZeroDivisionError at normalize")
+    assert Notification.select().count() == 3
+
+
+def build_segments_with(decide):
+    (segment_of_all,) = build_segments()
+    stages = tuple(replace(s, decide=decide) if s.name == "dedupe" else s for s in segment_of_all.stages)
+    return (replace(segment_of_all, stages=stages),)
+
+
+@pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
+def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkeypatch, broken):
+    real = {
+        "report_dead_letter": unreadable.report_dead_letter,
+        "build_segment_event": process_lane.build_segment_event,
+    }[broken]
+    owner = {"report_dead_letter": unreadable, "build_segment_event": process_lane}[broken]
+
+    def fail_on_poison(what, *rest):
+        if (what.message if hasattr(what, "message") else what.alert.message) != "good":
+            raise ZeroDivisionError
+        return real(what, *rest)
+
+    def decide(alert, state, at):
+        if alert.message == "poison":
+            raise ZeroDivisionError
+        return dedupe_decide(alert, state, at)
+
+    dedupe_decide = dedupe.decide
+    monkeypatch.setattr(process_lane, "_segments", build_segments_with(decide))
+    monkeypatch.setattr(owner, broken, fail_on_poison)
+    for message in ("poison", "good"):
+        accept(world, now, message=message, alert_type="critical", entity_id=message)
+    run_lane(world)
+
+    assert "good" in [incident.title for incident in Incident.select()]
+    errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
+    assert errors == ["ZeroDivisionError at normalize"]
+
+
+def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
+    first = provisioning.create_service(world.team, "First", world.policy, world.alice, now)
+    second_integration = provisioning.create_integration(first, "Door", GENERIC, world.alice, now)
+    for where in (replace(world, service=first, integration=second_integration), world):
+        accept(where, now, message=where.service.name, alert_type="critical")
+    load_pending_receipts, failed = process_lane.load_pending_receipts, []
+
+    def fail_on_first(row, limit):
+        if not failed or failed == [row]:
+            failed[:] = [row]
+            raise peewee.OperationalError("a lane's own trouble")
+        return load_pending_receipts(row, limit)
+
+    monkeypatch.setattr(process_lane, "load_pending_receipts", fail_on_first)
+    process_lane.sweep()
+
+    assert Incident.select().count() == 1
+
+
+def test_a_store_that_fails_counts_against_no_alert(world, now, monkeypatch):
+    accept(world, now, message="Disk full", alert_type="critical")
+    with monkeypatch.context() as patched:
+        patched.setattr(process_lane, "run_stages", build_failing(peewee.OperationalError("disk I/O error")))
+        with pytest.raises(peewee.OperationalError):
+            run_lane(world)
+    run_lane(world)
+
+    assert Receipt.get().state == WorkState.DONE
+    assert Incident.select().count() == 1
+
+
+def build_failing(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
+def test_statements_do_not_grow_with_the_batch(world, now, statements):
+    def count(alerts):
+        for number in range(alerts):
+            accept(world, now, message="m", alert_type="critical", entity_id=f"{alerts}-{number}")
+        with statements() as seen:
+            process_lane._run_transaction(world.service.id, process_lane.get_segment("normalize"), 1000)
+        return len(seen)
+
+    first = count(2)
+    assert count(300) == count(1) < first, "the first batch reads the configuration"
+
+
+def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
+    accept(world, now, message="late", alert_type="critical")
+    world.service.delete_instance()
+    process_lane.sweep()
+
+    assert Receipt.get().error == "its service or router was deleted"
+
+
+@pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=str)
+def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_another(
+    world, now, queue_splits, monkeypatch
+):
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
+    accept(world, now, message="late", alert_type="critical")
+    other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
+    if queue_splits:
+        process_lane.run(world.service.id)
+    accept(replace(world, integration=other), now, message="good", alert_type="critical")
+    world.integration.delete_instance()
+    while process_lane.sweep():
+        pass
+
+    titles = sorted(incident.title for incident in Incident.select())
+    assert titles == ["Tocsin set aside alerts of a deleted integration", "good"]
+    assert Notification.select().count() == 2, "and somebody is told of both"
+    errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
+    assert errors == ["its integration was deleted"]
+
+
+def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, now):
+    alerts = [
+        {"status": "firing", "labels": {"alertname": f"A{n}"}, "fingerprint": f"{n:016x}"} for n in range(50)
+    ]
+    body = json.dumps({"version": "4", "alerts": alerts}).encode()
+    accept(
+        world,
+        now,
+        source="prometheus",
+        body=body,
+    )
+    run_lane(world)
+
+    assert Incident.select().count() == 50
+    assert Notification.select().count() == 50
+    assert Message.select().count() == 1
+
+
+@pytest.mark.parametrize(("age", "messages"), [(6, 2), (60, 1)])
+def test_who_is_told_after_a_delay_waits_for_no_alert_that_came_much_later(world, store, age, messages):
+    """Two alerts that came a few minutes apart are taken together, `age` minutes after the first."""
+    NotificationRule.update(start_delay=10).execute()
+    came = store.now() - timedelta(minutes=age)
+    for later in (0, 5):
+        accept(world, came + timedelta(minutes=later), message="m", alert_type="critical")
+    run_lane(world)
+
+    minutes_to_delivery = [
+        (message.next_attempt_at - came) // timedelta(minutes=1) for message in Message.select()
+    ]
+    assert minutes_to_delivery == ([10, 15] if messages == 2 else [15])
+
+
+def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world, now):
+    """Tried with the smaller of the two stores' limits."""
+    size = 33_000
+    group = json.dumps({"alerts": [{"fingerprint": f"{n}", "status": "resolved"} for n in range(size)]})
+    accept(world, now, source="prometheus", body=group.encode())
+    if process_lane.store().name == "sqlite":
+        process_lane.db.connection().setlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER, 32_766)
+    run_lane(world)
+
+    assert Event.select().count() == size
+    assert Receipt.get().state == WorkState.DONE
+
+
+def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
+    monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=3))
+    for number in range(3):
+        body = json.dumps({"alerts": [{"fingerprint": f"{number}-{n}"} for n in range(2)]}).encode()
+        accept(world, now, source="prometheus", body=body)
+
+    assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 1
+
+
+def test_the_pace_counts_alerts_and_the_time_that_the_store_was_held(world, now, monkeypatch):
+    """Waiting for the store, which others hold, says nothing of what a batch costs."""
+    clock, measured = [0.0], []
+    write_transaction = SqliteStore.write_transaction
+
+    @contextmanager
+    def wait_for_others(self):
+        clock[0] += 10
+        with write_transaction(self):
+            yield
+
+    monkeypatch.setattr(SqliteStore, "write_transaction", wait_for_others)
+    monkeypatch.setattr(process_lane, "thread_time", lambda: clock[0])
+    monkeypatch.setattr(BatchSize, "adjust", lambda _, count, seconds: measured.append((count, seconds)))
+    body = json.dumps({"alerts": [{"fingerprint": f"{number}"} for number in range(3)]}).encode()
+    accept(world, now, source="prometheus", body=body)
+    run_lane(world)
+
+    assert measured == [(3, 0.0)]

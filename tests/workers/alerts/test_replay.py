@@ -1,0 +1,135 @@
+"""What was set aside and is taken up again is worked on as if it had just come in, and never made twice."""
+
+import json
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+
+from models.domain.enums import WorkState
+from models.reports import alert_trace, dead_letters
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.timers import Timer
+from pipeline import topology
+from pipeline.stages import dedupe
+from pipeline.topology import build_segments
+from tests.support.alerts import accept
+from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
+from tests.workers.timers.test_fire import set_policy
+from workers.alerts import process_lane
+
+
+@pytest.fixture
+def poisoned():
+    """A context in which alerts that say "poison" cannot be decided on."""
+    decide = dedupe.decide
+
+    def fail_on_poison(alert, state, at):
+        if alert.message == "poison":
+            raise ZeroDivisionError
+        return decide(alert, state, at)
+
+    @contextmanager
+    def poisoned():
+        stages = tuple(
+            replace(stage, decide=fail_on_poison) if stage.name == "dedupe" else stage
+            for stage in topology.STAGES
+        )
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(topology, "STAGES", stages)
+            patched.setattr(process_lane, "_segments", build_segments())
+            yield patched
+
+    return poisoned
+
+
+def list_titles():
+    return sorted(incident.title for incident in Incident.select())
+
+
+def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    add_dead_letter_body(world, now, message="late")
+    before = store.now()
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    process_lane.run(world.service.id)
+
+    assert list_titles() == ["late"]
+    assert Receipt.get().state == WorkState.DONE
+    assert Incident.get().creation_date >= before
+    assert Timer.get().due_at >= before
+
+
+@pytest.mark.parametrize("queue_splits", [(), ("normalize",), ("rules",)], ids=str)
+@pytest.mark.parametrize("stage", ["normalize", "route", "dedupe"])
+def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, queue_splits, stage):
+    monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
+    alert = add_dead_letter_alert(world, now, message="late", stage=stage)
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    while process_lane.sweep():
+        pass
+
+    assert list_titles() == ["late"]
+    event = Event.get(Event.unique_id == alert.unique_id)
+    assert (event.state, event.error) == (WorkState.DONE, None)
+    assert any(step[0] == "replay" for step in event.reasons)
+    assert event.reasons[-1][0] == "notify"
+
+
+def test_what_fails_again_is_set_aside_again(world, now, poisoned):
+    accept(world, now, message="poison", alert_type="critical")
+    with poisoned():
+        process_lane.run(world.service.id)
+        dead_letters.replay(dead_letters.list_keys(), "Bob")
+        process_lane.run(world.service.id)
+
+        assert dead_letters.count() == 1
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    process_lane.run(world.service.id)
+
+    assert list_titles() == ["Tocsin could not read an alert from Probe", "poison"]
+    assert dead_letters.count() == 0
+
+
+def test_one_alert_of_a_group_is_taken_up_without_the_others(world, now, poisoned):
+    receipt = accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
+    with poisoned():
+        process_lane.run(world.service.id)
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    process_lane.run(world.service.id)
+
+    assert list_titles() == ["Tocsin could not read an alert from Probe", "first", "last", "poison"]
+    assert Event.select().count() == 3
+    assert alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))["status"] == "completed"
+
+
+def build_group(*names):
+    alerts = [
+        {"status": "firing", "labels": {"alertname": name}, "fingerprint": name, "startsAt": ""}
+        for name in names
+    ]
+    return json.dumps({"version": "4", "alerts": alerts}).encode()
+
+
+def test_a_body_of_which_some_alerts_were_made_brings_only_the_others(world, now, poisoned):
+    """Its poison could not even be set aside by itself, so the whole body was."""
+    accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
+    with poisoned() as patched:
+        patched.setattr(process_lane, "_insert_dead_letter", fail)
+        process_lane.run(world.service.id)
+    assert dead_letters.load_all(dead_letters.list_keys())[0].position is None
+    message_expected = "Tocsin could not read an alert from Probe"
+    assert list_titles() == [message_expected, "first", "last"]
+    Incident.update(status=3).where(Incident.title == message_expected).execute()
+
+    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    process_lane.run(world.service.id)
+
+    assert list_titles() == [message_expected, "first", "last", "poison"]
+    assert Event.select().count() == 3
+    assert (dead_letters.count(), Receipt.get().state) == (0, WorkState.DONE)
+
+
+def fail(*_):
+    raise ZeroDivisionError

@@ -1,0 +1,284 @@
+"""The e-mail channel against real servers, kind and unkind; what a person finds in the inbox."""
+
+import socket
+import threading
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from runtime.settings import Settings, load
+from tests.support.processes import find_free_port
+from tests.support.relays import (
+    accept_login,
+    build_server_context,
+    certificate,
+    drip,
+    hang,
+    hang_after_data,
+    relay,
+    start_silent_server,
+)
+from workers.delivery.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
+from workers.delivery.channels.email import Email
+
+__all__ = ["certificate"]
+
+SOON = 0.3
+
+
+def settings(port: int, **more: str) -> Settings:
+    values = {"SMTP_HOST": "127.0.0.1", "SMTP_PORT": str(port), "SMTP_FROM": "tocsin@example.org", **more}
+    return load({f"TOCSIN_{name}": value for name, value in values.items()})
+
+
+def build_message(
+    to="bob@example.org", subject="[Checkout] #12 Disk full", text="Disk full\n"
+) -> OutgoingMessage:
+    return OutgoingMessage("c0ffee", to, subject, text, datetime(2026, 3, 4, 12, 0, tzinfo=UTC))
+
+
+def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[str]:
+    conn = Email(settings(port, **more), deadline_s).create_connection()
+    try:
+        return [conn.send(one) for one in messages or (build_message(),)]
+    finally:
+        conn.close()
+
+
+# --- the mail --------------------------------------------------------------------------------------
+
+
+def test_a_letter_arrives_with_the_headers_that_programs_go_by():
+    with relay() as box:
+        assert send(box.port) == ["taken by the relay (250)"]
+
+    ((to, mail),) = box.mails
+    assert to == "bob@example.org"
+    assert mail["Message-ID"] == "<c0ffee@example.org>"
+    assert mail["From"] == "Tocsin <tocsin@example.org>"
+    assert mail["To"] == "bob@example.org"
+    assert mail["Date"] == "Wed, 04 Mar 2026 12:00:00 +0000"
+    assert mail["Auto-Submitted"] == "auto-generated"
+    assert mail.get_content() == "Disk full\r\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Größe überschritten 🔥 ディスク",
+        "a\r\nBcc: mallory@example.net\r\n\r\nbody",
+        "a\nBcc: mallory@example.net",
+        "NUL \x00 bell \x07 bidi \u202e done",
+        "x" * 70_000,
+        "🔥" * 5_000,
+        "=?utf-8?q?hi?= =?bad",
+        "\ud800 alone",
+        ". \n.\r\n..\n",
+    ],
+    ids=["unicode", "crlf", "lf", "controls", "long", "long-emoji", "encoded", "surrogate", "dots"],
+)
+def test_hostile_text_arrives_and_becomes_no_header(text):
+    with relay() as box:
+        send(box.port, build_message(subject=f"[Checkout] {text}", text=text.replace("\ud800", "")))
+
+    ((to, mail),) = box.mails
+    assert (to, mail["Bcc"]) == ("bob@example.org", None)
+    assert mail["Subject"].startswith("[Checkout] ")
+    assert mail.get_content().split() == text.replace("\ud800", "").split()
+
+
+def test_no_line_is_longer_than_mail_allows():
+    with relay() as box:
+        long = "é" * 9_000
+        send(box.port, build_message(subject=long, text=long))
+
+    assert max(map(len, box.mails[0][1].as_bytes().splitlines())) <= 998
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "bob@example.org\r\nRCPT TO:<mallory@example.net>",
+        "bob",
+        "",
+        "@",
+        "a@b, c@d",
+        "bob@",
+        "<bob@example.org",
+    ],
+)
+def test_what_can_be_no_address_is_refused_before_anything_is_said(address):
+    with relay() as box:
+        with pytest.raises(Refused):
+            send(box.port, build_message(to=address))
+
+        assert box.mails == []
+
+
+def test_an_address_beyond_ascii_needs_a_relay_that_can_carry_it():
+    with relay(utf8=False) as box, pytest.raises(Refused, match="plain ASCII"):
+        send(box.port, build_message(to="jörg@example.org"))
+
+    with relay() as box:
+        send(box.port, build_message(to="jörg@example.org"))
+    assert box.mails[0][0] == "jörg@example.org"
+
+
+@pytest.mark.parametrize("sender", ["tocsin@example.org", "The bell <tocsin@example.org>"])
+def test_the_sender_may_have_a_name(sender):
+    with relay() as box:
+        send(box.port, SMTP_FROM=sender)
+
+    assert "tocsin@example.org" in box.mails[0][1]["From"]
+
+
+def test_a_setting_that_is_missing_is_named():
+    assert Email(load({})).find_missing_setting() == "set TOCSIN_SMTP_HOST"
+    assert (
+        Email(settings(25, SMTP_FROM="nobody")).find_missing_setting()
+        == "TOCSIN_SMTP_FROM is no e-mail address"
+    )
+    assert Email(settings(25)).find_missing_setting() is None
+
+
+# --- what relays answer ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind", "words"),
+    [
+        ({"RCPT": "550 5.1.1 <bob@example.org>: is bob"}, Refused, "550 5.1.1 [address] is [hidden]"),
+        ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "address: 451 4.7.1 greylisted"),
+        ({"DATA": "554 5.7.1 spam"}, Refused, "message: 554 5.7.1 spam"),
+        ({"DATA": "452 4.3.1 disk full"}, TemporaryError, "message: 452 4.3.1 disk full"),
+        ({"MAIL": "550 5.7.1 who are you"}, TemporaryError, "sender: 550 5.7.1 who are you"),
+    ],
+    ids=["rcpt-550", "rcpt-451", "data-554", "data-452", "mail-550"],
+)  # fmt: skip
+def test_what_a_reply_means_depends_on_to_what_it_came(answers, kind, words):
+    with relay(answers) as box, pytest.raises(kind) as refused:
+        send(box.port)
+
+    assert words in str(refused.value)
+    assert "bob" not in str(refused.value)
+
+
+def test_a_refused_letter_does_not_spoil_the_next_one():
+    with relay({"RCPT bob@example.org": "550 no"}) as box:
+        conn = Email(settings(box.port), 5.0).create_connection()
+        with pytest.raises(Refused):
+            conn.send(build_message())
+        conn.send(build_message(to="alice@example.org"))
+        conn.close()
+
+    assert [to for to, _ in box.mails] == ["alice@example.org"]
+    assert box.sessions == 1
+
+
+def test_letters_share_a_connection():
+    with relay() as box:
+        send(box.port, *[build_message()] * 5)
+
+    assert (len(box.mails), box.sessions) == (5, 1)
+
+
+def test_a_connection_that_the_relay_closed_meanwhile_is_made_anew():
+    with relay() as first:
+        conn = Email(settings(first.port), 5.0).create_connection()
+        conn.send(build_message())
+        port = first.port
+    # The server is gone and its connections with it; another one now listens there.
+    with relay() as second:
+        conn._settings = settings(second.port)
+        conn.send(build_message())
+        conn.close()
+
+    assert port != second.port
+    assert len(second.mails) == 1
+
+
+# --- TLS and passwords -----------------------------------------------------------------------------
+
+
+def test_starttls_with_a_certificate_that_is_known(certificate):
+    with relay(tls_context=build_server_context(certificate), require_starttls=True) as box:
+        send(box.port, SMTP_TLS="starttls", SMTP_CA_FILE=str(certificate))
+
+    assert len(box.mails) == 1
+
+
+def test_tls_from_the_first_byte(certificate):
+    with relay(ssl_context=build_server_context(certificate)) as box:
+        send(box.port, SMTP_TLS="tls", SMTP_CA_FILE=str(certificate), SMTP_HOST="localhost")
+
+    assert len(box.mails) == 1
+
+
+@pytest.mark.parametrize("tls", ["starttls", "tls"])
+def test_a_certificate_that_nobody_vouches_for_is_not_trusted(certificate, tls):
+    context = build_server_context(certificate)
+    offered = {"tls_context": context} if tls == "starttls" else {"ssl_context": context}
+    with relay(**offered) as box, pytest.raises(RelayError, match="certificate is not trusted"):
+        send(box.port, SMTP_TLS=tls)
+
+
+def test_a_relay_without_starttls_gets_no_letter_when_it_is_asked_for():
+    with relay() as box, pytest.raises(RelayError, match="STARTTLS"):
+        send(box.port, SMTP_TLS="starttls")
+
+    assert box.mails == []
+
+
+def test_user_and_password(certificate):
+    options = {"authenticator": accept_login("tocsin", "open sesame"), "auth_required": True}
+    tls = {"SMTP_TLS": "starttls", "SMTP_CA_FILE": str(certificate), "SMTP_USER": "tocsin"}
+    with relay(tls_context=build_server_context(certificate), **options) as box:
+        send(box.port, **tls, SMTP_PASSWORD="open sesame")
+        with pytest.raises(RelayError) as refused:
+            send(box.port, **tls, SMTP_PASSWORD="hocus pocus")
+
+    assert len(box.mails) == 1
+    assert str(refused.value) == "the relay refuses user and password (535)"
+
+
+# --- relays that do not work -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("behave", [hang, drip, hang_after_data])
+@pytest.mark.parametrize("tls", ["none", "tls"])
+def test_a_relay_that_hangs_costs_no_more_than_the_deadline(behave, tls):
+    with start_silent_server(behave) as server:
+        started = time.monotonic()
+        with pytest.raises(RelayError) as trouble:
+            send(server.port, deadline_s=SOON, SMTP_TLS=tls)
+        took = time.monotonic() - started
+
+    assert took < SOON + 0.5
+    assert "no answer from the relay within 0.3 s" in str(trouble.value) or tls == "tls"
+
+
+def test_a_relay_that_is_not_there():
+    with pytest.raises(RelayError, match="refuses connections"):
+        send(find_free_port())
+
+
+def test_a_name_that_nobody_knows():
+    with pytest.raises(RelayError):
+        send(25, SMTP_HOST="relay.invalid")
+
+
+def test_a_relay_that_hangs_up():
+    with start_silent_server(lambda taken, over: None) as server, pytest.raises(RelayError, match="hung up"):
+        send(server.port)
+
+
+def test_a_relay_that_takes_nobody_now():
+    def refuse(taken: socket.socket, over: threading.Event) -> None:
+        taken.sendall(b"421 too busy for bob\r\n")
+        over.wait(1)
+
+    with start_silent_server(refuse) as server, pytest.raises(RelayError) as trouble:
+        send(server.port)
+
+    assert str(trouble.value) == "the relay answered 421"

@@ -1,0 +1,480 @@
+"""What is owed is sent, once, and only while it is true; how it went is written down."""
+
+import json
+import threading
+from datetime import timedelta
+
+import pytest
+
+from models.domain.effects import Actor, ChangeSet
+from models.domain.enums import ActorKind, ContactType, IncidentStatus, MessageStatus, NotificationStatus
+from models.load.lane import lock_incident
+from models.load.oncall_config import load_people
+from models.store.base import connection
+from models.tables.accounts import User
+from models.tables.incidents import Incident
+from models.tables.notifications import Attempt, Message, Notification
+from models.tables.users import ContactMethod, NotificationRule
+from models.write.apply import apply
+from pipeline import incidents
+from runtime.settings import load
+from tests.support.alerts import accept
+from tests.support.relays import hang, relay, start_silent_server
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.delivery.channels.email import Email
+from workers.delivery.channels.relay import PAUSE_S, Relay
+from workers.delivery.outbox import CLAIM, handle_clock_set_back
+
+SECOND = timedelta(seconds=1)
+HOUR = timedelta(hours=1)
+MAIL = ContactType.EMAIL
+
+
+def settings(port):
+    return load(
+        {
+            "TOCSIN_SMTP_HOST": "127.0.0.1",
+            "TOCSIN_SMTP_PORT": str(port),
+            "TOCSIN_SMTP_FROM": "tocsin@example.org",
+            "TOCSIN_PUBLIC_URL": "https://tocsin.example.org",
+        }
+    )
+
+
+def channel(port, deadline_s=5.0):
+    return Email(settings(port), deadline_s)
+
+
+@pytest.fixture
+def deliver_to():
+    """posted(port): deliveries go to this relay, of which nothing bad is known yet."""
+
+    def deliver_to(port: int, deadline_s: float = 5.0) -> deliver.ChannelRuntime:
+        deliver.configure(settings(port))
+        deliver._runtimes[MAIL].channel = channel(port, deadline_s)
+        return deliver._runtimes[MAIL]
+
+    yield deliver_to
+    deliver._runtimes.clear()
+
+
+def alert(world, now, entity="db1", message="Disk full on db1"):
+    accept(world, now, message=message, alert_type="critical", entity_id=entity)
+    process_lane.run(world.service.id)
+    return Incident.select().order_by(Incident.id.desc()).get()
+
+
+def move(incident, to, user, now):
+    with deliver.store().write_transaction():
+        found = lock_incident(incident.id)
+        actor = Actor(ActorKind.USER, user.first_name, user=user.id)
+        effects = incidents.change_status(
+            found.incident, to, found.service, found.config, actor, now, "asked for"
+        )
+        apply(ChangeSet(effects=list(effects)))
+
+
+def assign(incident, person, by, now):
+    with deliver.store().write_transaction():
+        found = lock_incident(incident.id)
+        whom = load_people([person.username])[person.username]
+        actor = Actor(ActorKind.USER, by.first_name, user=by.id)
+        effects = incidents.assign(found.incident, whom, found.service, found.config, actor, now)
+        apply(ChangeSet(effects=list(effects)))
+
+
+def list_outcomes():
+    return [(one.outcome, one.detail) for one in Attempt.select().order_by(Attempt.id)]
+
+
+def test_a_page_is_sent_once(world, now, deliver_to):
+    with relay() as box:
+        deliver_to(box.port)
+        incident = alert(world, now)
+        for _ in range(3):
+            deliver.send_due(MAIL, now)
+
+    ((to, mail),) = box.mails
+    notification, message = Notification.get(), Message.get()
+    assert to == "alice@example.org"
+    assert mail["Subject"] == "[Checkout] #1 Disk full on db1 (critical)"
+    assert mail["Message-ID"] == f"<{message.message_id}@example.org>"
+    assert "https://tocsin.example.org/i/" in mail.get_content()
+    assert (message.state, message.attempts, message.claimed_until) == (MessageStatus.SENT, 1, None)
+    assert (notification.state, notification.outcome) == (NotificationStatus.SENT, "taken by the relay (250)")
+    assert list_outcomes() == [("sent", "taken by the relay (250)")]
+    assert incident.status == IncidentStatus.TRIGGERED
+
+
+def test_a_group_is_one_message_that_lists_each(world, now, deliver_to):
+    with relay() as box:
+        deliver_to(box.port)
+        alerts = [{"labels": {"alertname": f"Disk {n}"}, "fingerprint": f"db{n}"} for n in range(50)]
+        accept(world, now, source="prometheus", body=json.dumps({"alerts": alerts}).encode())
+        process_lane.run(world.service.id)
+        deliver.send_due(MAIL, now + SECOND)
+
+    ((_, mail),) = box.mails
+    assert mail["Subject"].startswith("[Checkout] 50 incidents: Disk 0, Disk 1")
+    assert mail.get_content().count("https://tocsin.example.org/i/") == 50
+    assert Notification.select().where(Notification.state == NotificationStatus.SENT).count() == 50
+
+
+def test_somebody_is_told_of_being_given_what_another_has_acknowledged(world, now, deliver_to):
+    with relay() as box:
+        deliver_to(box.port)
+        incident = alert(world, now)
+        move(incident, IncidentStatus.ACKNOWLEDGED, world.alice, now)
+        assign(incident, world.bob, world.alice, now)
+        deliver.send_due(MAIL, now + SECOND)
+
+    assert [to for to, _ in box.mails] == ["bob@example.org"]
+
+
+def test_nothing_is_sent_before_its_time(world, now, deliver_to):
+    alert(world, now)
+    Message.update(next_attempt_at=now + 60 * SECOND).execute()
+    with relay() as box:
+        deliver_to(box.port)
+        assert deliver.send_due(MAIL, now + 59 * SECOND) == 0
+        assert deliver.send_due(MAIL, now + 60 * SECOND) == 1
+
+    assert len(box.mails) == 1
+
+
+# --- only what is still true (law 8) ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", [IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED])
+def test_an_incident_that_moved_on_is_told_no_more(world, now, deliver_to, to):
+    with relay() as box:
+        deliver_to(box.port)
+        move(alert(world, now), to, world.bob, now)
+        deliver.send_due(MAIL, now)
+
+    assert box.mails == []
+    assert (Notification.get().state, Message.get().state) == (
+        NotificationStatus.CANCELLED,
+        MessageStatus.CANCELLED,
+    )
+    assert Notification.get().outcome == f"{to.name.lower()} by Bob"
+    assert not Attempt.select().exists()
+
+
+def test_the_incident_is_read_again_even_if_nobody_voided_its_notices(world, now, deliver_to):
+    incident = alert(world, now)
+    Incident.update(status=IncidentStatus.RESOLVED).where(Incident.id == incident.id).execute()
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    assert box.mails == []
+    assert (Notification.get().state, Notification.get().outcome) == (
+        NotificationStatus.CANCELLED,
+        "incident is resolved",
+    )
+
+
+def test_of_a_group_only_those_still_open_are_told(world, now, deliver_to):
+    for number in range(3):
+        accept(world, now, message=f"Disk {number}", alert_type="critical", entity_id=f"db{number}")
+    process_lane.run(world.service.id)
+    Incident.update(status=IncidentStatus.ACKNOWLEDGED).where(Incident.title == "Disk 1").execute()
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now + SECOND)
+
+    assert box.mails[0][1]["Subject"] == "[Checkout] 2 incidents: Disk 0, Disk 2"
+    assert [n.state for n in Notification.select().order_by(Notification.id)] == [1, 2, 1]
+
+
+def test_what_is_resolved_while_connecting_is_not_sent(world, now, deliver_to, monkeypatch):
+    incident = alert(world, now)
+    with relay() as box:
+        runtime = deliver_to(box.port)
+        line = runtime.channel.create_connection()
+        opened = line.open
+
+        def open_slowly() -> bool:
+            move(incident, IncidentStatus.RESOLVED, world.bob, now)
+            return opened()
+
+        monkeypatch.setattr(line, "open", open_slowly)
+        monkeypatch.setattr(runtime.channel, "create_connection", lambda: line)
+        deliver.send_due(MAIL, now)
+
+    assert box.mails == []
+    assert Notification.get().outcome == "resolved by Bob"
+
+
+def test_somebody_who_left_is_told_nothing(world, now, deliver_to):
+    alert(world, now)
+    User.update(removed_at=now).where(User.id == world.alice.id).execute()
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    assert box.mails == []
+    assert Notification.get().outcome == "the person is no member any more"
+
+
+def test_a_contact_that_was_deleted_leaves_the_address_of_the_account(world, now, deliver_to):
+    alert(world, now)
+    ContactMethod.delete().where(ContactMethod.user == world.alice).execute()
+    User.update(email="alice@example.com").where(User.id == world.alice.id).execute()
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    assert [to for to, _ in box.mails] == ["alice@example.com"]
+
+
+# --- relays that say no ----------------------------------------------------------------------------
+
+
+def test_a_relay_that_takes_it_later_is_tried_again(world, now, deliver_to):
+    alert(world, now)
+    with relay({"RCPT": "451 4.7.1 greylisted"}) as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+        deliver.send_due(MAIL, now + 4 * SECOND)
+        assert (Message.get().state, Message.get().attempts) == (MessageStatus.PENDING, 1)
+        assert Notification.get().state == NotificationStatus.PENDING
+        box.answers.clear()
+        deliver.send_due(MAIL, now + 5 * SECOND)
+
+    assert len(box.mails) == 1
+    assert list_outcomes() == [
+        ("retry", "the relay does not take the address: 451 4.7.1 greylisted"),
+        ("sent", "taken by the relay (250)"),
+    ]
+
+
+def test_it_is_given_up_after_an_hour_with_a_reason(world, now, deliver_to):
+    alert(world, now)
+    with relay({"RCPT": "451 later"}) as box:
+        deliver_to(box.port)
+        for seconds in range(0, 3700, 5):
+            deliver.send_due(MAIL, now + seconds * SECOND)
+
+    message = Message.get()
+    last = Attempt.select().order_by(Attempt.id.desc()).get()
+    assert message.state == MessageStatus.FAILED
+    assert last.at - now >= timedelta(minutes=30)
+    assert Notification.get().outcome == message.outcome
+    assert message.outcome.startswith(f"given up after {message.attempts} tries: the relay does not take")
+
+
+def test_a_contact_that_refuses_hands_over_to_the_address_of_the_account(world, now, deliver_to):
+    ContactMethod.update(value="old@example.org", name="Work").where(
+        ContactMethod.user == world.alice
+    ).execute()
+    alert(world, now)
+    with relay({"RCPT old@example.org": "550 5.1.1 unknown"}) as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    first, second = Notification.select().order_by(Notification.id)
+    assert [to for to, _ in box.mails] == ["alice@example.org"]
+    assert (first.state, second.state) == (NotificationStatus.FAILED, NotificationStatus.SENT)
+    assert first.outcome.endswith("550 5.1.1 unknown; the account's address is told instead")
+    assert second.reason.endswith("; Work refuses messages, so the account's address")
+    assert second.contact is None
+
+
+def test_an_account_address_that_refuses_is_the_end_of_it(world, now, deliver_to):
+    alert(world, now)
+    with relay({"RCPT": "550 5.1.1 unknown"}) as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    assert (Notification.get().state, Message.get().state) == (
+        NotificationStatus.FAILED,
+        MessageStatus.FAILED,
+    )
+
+
+def test_two_contacts_that_refuse_tell_the_account_once(world, now, deliver_to):
+    ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.alice).execute()
+    other = ContactMethod.create(
+        unique_id="c2", user=world.alice, name="Other", contact_type=1, value="older@example.org",
+        creation_date=now,
+    )  # fmt: skip
+    NotificationRule.create(unique_id="r2", user=world.alice, contact=other, urgency=1, creation_date=now)
+    alert(world, now)
+    refusing = {"RCPT old@example.org": "550 no", "RCPT older@example.org": "550 no"}
+    with relay(refusing) as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now)
+
+    assert [to for to, _ in box.mails] == ["alice@example.org"]
+
+
+def test_without_a_relay_the_notice_says_which_setting_is_missing(world, now):
+    deliver.configure(load({}))
+    alert(world, now)
+    deliver.send_due(MAIL, now)
+
+    assert (Notification.get().state, Message.get().state) == (
+        NotificationStatus.FAILED,
+        MessageStatus.FAILED,
+    )
+    assert Notification.get().outcome == "not sent: set TOCSIN_SMTP_HOST"
+    assert not Attempt.select().exists()
+
+
+# --- workers that die, and that meet ---------------------------------------------------------------
+
+
+def test_what_a_killed_worker_had_in_hand_is_sent_after_its_claim(world, now, deliver_to):
+    alert(world, now)
+    with relay() as box:
+        deliver_to(box.port)
+        Message.update(claimed_until=now + CLAIM).execute()
+        assert deliver.send_due(MAIL, now + CLAIM - SECOND) == 0
+        assert deliver.send_due(MAIL, now + CLAIM) == 1
+
+    assert len(box.mails) == 1
+
+
+def test_a_worker_killed_between_sending_and_writing_sends_the_same_message_again(
+    world, now, deliver_to, monkeypatch
+):
+    alert(world, now)
+    with relay() as box:
+        deliver_to(box.port)
+        with monkeypatch.context() as patched:
+            patched.setattr(deliver, "record_attempt", kill_worker)
+            with pytest.raises(KeyboardInterrupt):
+                deliver.send_due(MAIL, now)
+        deliver.send_due(MAIL, now + CLAIM)
+
+    first, second = (mail["Message-ID"] for _, mail in box.mails)
+    assert first == second
+    assert Notification.get().state == NotificationStatus.SENT
+
+
+def kill_worker(*_):
+    raise KeyboardInterrupt
+
+
+def test_many_workers_send_each_message_once(world, now, deliver_to):
+    for number in range(20):
+        alert(world, now, entity=f"db{number}")
+    with relay() as box:
+        deliver_to(box.port)
+        threads = [threading.Thread(target=drain_once, args=(now,)) for _ in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        deliver.send_due(MAIL, now + SECOND)
+
+    assert len(box.mails) == len({mail["Message-ID"] for _, mail in box.mails}) == 20
+
+
+def drain_once(now):
+    with connection():
+        deliver.send_due(MAIL, now + SECOND)
+
+
+# --- the clock is set (a host's own, on SQLite) ----------------------------------------------------
+
+
+def test_a_clock_set_ahead_while_a_page_is_sent_sends_it_no_second_time(world, now, deliver_to, monkeypatch):
+    alert(world, now)
+    with relay() as box:
+        runtime = deliver_to(box.port)
+        line = runtime.channel.create_connection()
+        opened = line.open
+
+        def open_slowly() -> bool:
+            monkeypatch.setattr(runtime.channel, "create_connection", channel(box.port).create_connection)
+            other = threading.Thread(target=drain_once, args=(now + HOUR,))
+            other.start()
+            other.join()
+            return opened()
+
+        monkeypatch.setattr(line, "open", open_slowly)
+        monkeypatch.setattr(runtime.channel, "create_connection", lambda: line)
+        deliver.send_due(MAIL, now)
+
+    assert len(box.mails) == 1
+
+
+def test_a_page_that_was_due_when_the_clock_was_set_back_is_still_due(world, now, deliver_to):
+    alert(world, now)
+    with deliver.store().write_transaction():
+        handle_clock_set_back(now, now - HOUR)
+    with relay() as box:
+        deliver_to(box.port)
+        assert deliver.send_due(MAIL, now - HOUR) == 1
+
+    assert len(box.mails) == 1
+
+
+def test_a_page_for_later_is_not_sent_because_the_clock_was_set_back(world, now):
+    alert(world, now)
+    Message.update(next_attempt_at=now + SECOND).execute()
+    with deliver.store().write_transaction():
+        handle_clock_set_back(now, now - HOUR)
+
+    assert Message.get().next_attempt_at == now + SECOND
+
+
+def test_a_claim_runs_out_in_its_time_though_the_clock_was_set_back(world, now, deliver_to):
+    alert(world, now)
+    Message.update(claimed_until=now + CLAIM).execute()
+    with deliver.store().write_transaction():
+        handle_clock_set_back(now, now - HOUR)
+    with relay() as box:
+        deliver_to(box.port)
+        assert deliver.send_due(MAIL, now - HOUR + CLAIM - SECOND) == 0
+        assert deliver.send_due(MAIL, now - HOUR + CLAIM) == 1
+
+    assert len(box.mails) == 1
+
+
+def test_a_message_that_cannot_be_made_stops_no_other(world, now, deliver_to, monkeypatch):
+    alert(world, now, entity="db1")
+    alert(world, now, entity="db2")
+    bad = Message.select().order_by(Message.id).get().id
+    real = deliver.render_message
+
+    def fail_on_first(row, *rest):
+        if row == bad:
+            raise ZeroDivisionError
+        return real(row, *rest)
+
+    monkeypatch.setattr(deliver, "render_message", fail_on_first)
+    with relay() as box:
+        deliver_to(box.port)
+        deliver.send_due(MAIL, now + SECOND)
+
+    assert len(box.mails) == 1
+    assert Message.get_by_id(bad).outcome == "not sent yet: our own failure: ZeroDivisionError"
+
+
+# --- a relay that is down --------------------------------------------------------------------------
+
+
+def test_a_hung_relay_is_tried_by_one_at_a_time_and_all_goes_out_when_it_is_back(world, now, deliver_to):
+    for number in range(6):
+        alert(world, now, entity=f"db{number}")
+    later, steady = now + SECOND, [0.0]
+    with start_silent_server(hang) as dead:
+        runtime = deliver_to(dead.port, deadline_s=0.1)
+        runtime.relay = Relay(clock=lambda: steady[0])
+        worked_on = [deliver.send_due(MAIL, later) for _ in range(6)]
+        assert worked_on == [1, 1, 1, 0, 0, 0]
+        assert dead.taken == 3
+    with relay() as box:
+        runtime.channel = channel(box.port)
+        assert deliver.send_due(MAIL, later + 60 * SECOND) == 0
+        steady[0] = PAUSE_S
+        assert deliver.send_due(MAIL, later + 60 * SECOND) == 6
+
+    assert len(box.mails) == 6
+    assert [a.outcome for a in Attempt.select()].count("retry") == 3
+    assert Attempt.get().detail == "no answer from the relay within 0.1 s"

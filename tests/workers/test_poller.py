@@ -1,0 +1,58 @@
+"""The look into the database goes on, whatever happens in it."""
+
+import threading
+
+import peewee
+import pytest
+
+from tests.support.polling import wait_until
+from workers import poller
+from workers.alerts import process_lane
+from workers.delivery import deliver
+from workers.periodic import release_maintenance
+from workers.poller import Poller
+from workers.timers import fire
+
+
+@pytest.fixture
+def scans_seen(monkeypatch):
+    """What was looked at, in order; every look at the road fails."""
+    scans_seen = []
+
+    def sweep():
+        scans_seen.append("pipeline")
+        raise peewee.OperationalError("away") if len(scans_seen) == 1 else ZeroDivisionError
+
+    monkeypatch.setattr(process_lane, "sweep", sweep)
+    monkeypatch.setattr(fire, "fire_due", lambda: scans_seen.append("timers"))
+    monkeypatch.setattr(release_maintenance, "release_deferred", lambda: scans_seen.append("maintenance"))
+    monkeypatch.setattr(deliver, "send_due", lambda channel: scans_seen.append(channel))
+    monkeypatch.setattr(poller, "INTERVAL_S", 0.01)
+    return scans_seen
+
+
+def test_a_pass_that_fails_is_not_the_last(scans_seen):
+    passes = Poller()
+    passes.start()
+
+    wait_until(
+        lambda: (
+            scans_seen.count("pipeline") >= 3 and scans_seen.count("timers") >= 3 and scans_seen.count(1) >= 1
+        )
+    )
+    passes.stop()
+    passes.join()
+
+    assert scans_seen[:3] == ["pipeline", "timers", "maintenance"]
+
+
+def test_a_channel_that_hangs_keeps_no_alert_waiting(scans_seen, monkeypatch):
+    leave = threading.Event()
+    monkeypatch.setattr(deliver, "send_due", lambda channel: leave.wait(10))
+    passes = Poller()
+    passes.start()
+
+    wait_until(lambda: scans_seen.count("pipeline") >= 3)
+    leave.set()
+    passes.stop()
+    passes.join()

@@ -1,0 +1,147 @@
+"""Whose turn it is among services with due timers: none keeps another one waiting."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import count
+
+import pytest
+
+from models.load.lane import lock_services
+from models.store.base import Busy, store
+from models.tables.incidents import Incident
+from models.tables.notifications import Notification
+from models.tables.timers import Timer
+from tests.support import stores
+from tests.support.polling import wait_until
+from tests.workers.timers.test_fire import MINUTE, open_incidents, other_service, set_policy
+from workers.alerts.batch_size import BatchSize
+from workers.timers import due, fire
+
+__all__ = ["other_service"]
+
+
+@pytest.fixture
+def one_batch_per_scan(monkeypatch):
+    """By a clock that hastens. A batch is one incident, and a look sees the three oldest timers."""
+    monkeypatch.setattr(due, "MAX_TIMERS", 3)
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(limit=1))
+    monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
+    monkeypatch.setattr(fire, "monotonic", count(0, 0.6).__next__)
+
+
+def list_taken(world):
+    """The incidents whose second step was taken, in this order."""
+    notified = (
+        Notification.select(Notification.incident)
+        .where(Notification.user == world.bob)
+        .order_by(Notification.id)
+    )
+    return [incident for (incident,) in notified.tuples()]
+
+
+@pytest.mark.parametrize("deleted", ["none", "the first", "the second"])
+def test_a_service_with_many_due_timers_keeps_no_other_waiting(
+    world, other_service, now, one_batch_per_scan, deleted
+):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, *"abcdefgh")
+    open_incidents(other_service, now + MINUTE, *"yz")
+    if deleted != "none":
+        gone = world.service if deleted == "the first" else other_service.service
+        Incident.update(service=None).where(Incident.service == gone).execute()
+
+    assert fire.fire_due(now + 6 * MINUTE) == 10
+    services = ["second" if incident > 8 else "first" for incident in list_taken(world)]
+    assert services == ["first", "second", "first", "second"] + 6 * ["first"]
+
+
+def test_what_is_due_for_longest_is_first_in_its_service(world, now, one_batch_per_scan):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    for minute, entity in enumerate("abc"):
+        open_incidents(world, now + minute * MINUTE, entity)
+    fire.fire_due(now + 60 * MINUTE)
+
+    assert list_taken(world) == [1, 2, 3]
+
+
+def test_few_that_are_due_are_found_by_one_query(world, other_service, now, statements):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now, "b")
+    with statements() as seen:
+        due.list_due_lanes(now + 6 * MINUTE, frozenset(), {})
+
+    assert len(seen) == 1
+
+
+def run_passes(first_pass, at=None):
+    """As a worker's, one after the other, until so many timers are fired; returns how many are."""
+    fired = 0
+    while fired < first_pass:
+        fired += fire.fire_due(at)
+    return fired
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, monkeypatch):
+    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "a")
+    with ThreadPoolExecutor(1) as pool, store().write_transaction():
+        lock_services([world.service.id])
+        assert pool.submit(fire.fire_due, now + 5 * MINUTE).result(timeout=10) == 0
+    assert fire.fire_due(now + 5 * MINUTE) == 1
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
+    world, other_service, now, monkeypatch
+):
+    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "held")
+    open_incidents(other_service, now + MINUTE, "busy")
+    passes_over = fire.lock_with_children
+
+    def lock_incidents(incidents, *, blocking):
+        """Only who waits for it gets the second one."""
+        if not blocking and Incident.get_by_id(next(iter(incidents))).service_id == other_service.service.id:
+            raise Busy
+        return passes_over(incidents, blocking=blocking)
+
+    monkeypatch.setattr(fire, "lock_with_children", lock_incidents)
+    with ThreadPoolExecutor(1) as pool, store().write_transaction():
+        lock_services([world.service.id])
+        first_pass = pool.submit(run_passes, 1, now + 7 * MINUTE)
+        assert first_pass.result(timeout=20) == 1
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_service_that_is_held_for_long_keeps_no_other_waiting(world, other_service, now, monkeypatch):
+    """Another falls due while it is waited for."""
+    clock, conflicts = [now + 5 * MINUTE], []
+    monkeypatch.setattr(type(store()), "now", lambda _: clock[0])
+    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
+    lock_timeout = type(store()).lock_timeout
+
+    @contextmanager
+    def count_waits(self, seconds):
+        try:
+            with lock_timeout(self, seconds):
+                yield
+        except Busy:
+            conflicts.append(seconds)
+            raise
+
+    monkeypatch.setattr(type(store()), "lock_timeout", count_waits)
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "a")
+    open_incidents(other_service, now + MINUTE, "b")
+    with ThreadPoolExecutor(1) as pool:
+        with store().write_transaction():
+            lock_services([world.service.id])
+            fired = pool.submit(run_passes, 2)
+            wait_until(lambda: len(conflicts) > 4)
+            clock[0] += MINUTE
+            wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).exists())
+        assert fired.result(timeout=10) == 2

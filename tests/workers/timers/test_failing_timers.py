@@ -1,0 +1,201 @@
+"""Timers that cannot be decided and lanes at which the store fails stop nobody else, nor are they loud."""
+
+from datetime import timedelta
+
+import peewee
+import psycopg
+import pytest
+from structlog.testing import capture_logs
+
+from models.domain.enums import TimerKind
+from models.store.base import store
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident
+from models.tables.services import Service
+from models.tables.timers import Timer
+from pipeline.incidents import timers as due
+from tests.scenarios.test_sla import sla
+from tests.support import stores
+from tests.support.stores import get_url
+from tests.workers.timers.test_fire import (
+    MINUTE,
+    failing_for,
+    list_notified,
+    open_incidents,
+    other_service,
+    set_policy,
+)
+from workers.timers import backoff, fire
+
+__all__ = ["other_service"]
+
+SECOND = timedelta(seconds=1)
+
+
+@pytest.fixture
+def oldest_incident(world, other_service, now):
+    """The row of an incident of Checkout, which has another one; one of Search is due after both."""
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "db1", "db2")
+    open_incidents(other_service, now + SECOND, "db3")
+    return Incident.select().order_by(Incident.id).get().id
+
+
+def list_bobs_notifications():
+    return [name for name, _ in list_notified()].count("Bob")
+
+
+def fail_for(incident, attempts=None):
+    """Decisions during which the store ends the transaction, so many times or always."""
+    left = iter(range(attempts)) if attempts else iter(int, 1)
+
+    def decide(kind, found, at, key, real=due.decide):
+        if found.incident.row == incident and next(left, None) is not None:
+            raise peewee.OperationalError("the store ended it")
+        return real(kind, found, at, key)
+
+    return decide
+
+
+def test_a_lane_at_which_the_store_fails_stops_no_other(oldest_incident, now, monkeypatch):
+    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
+    with capture_logs() as logs:
+        assert fire.fire_due(now + 6 * MINUTE) == 1
+
+    assert list_bobs_notifications() == 1
+    services = [line["service"] for line in logs if line["event"] == "timers cannot be taken"]
+    assert services == [Incident.get_by_id(oldest_incident).service_id]
+
+
+def test_it_is_tried_again_after_a_rest(oldest_incident, now, monkeypatch):
+    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident, attempts=1))
+
+    fired = [fire.fire_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
+    assert fired == [1, 0, 2]
+
+
+def test_where_the_store_fails_again_only_the_timer_that_it_is_about_waits(oldest_incident, now, monkeypatch):
+    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
+    for second in range(3):
+        fire.fire_due(now + 6 * MINUTE + second * SECOND)
+
+    assert list_bobs_notifications() == 2
+    assert [timer.incident_id for timer in Timer.select().where(Timer.done_at.is_null())] == [oldest_incident]
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="for PostgreSQL")
+def test_a_damaged_row_keeps_nobody_elses_timers(oldest_incident, now, home):
+    """A trigger stands for a damaged page of the oldest incident."""
+    damage = f"""
+    create function broken() returns trigger language plpgsql as $$ begin
+        if new.id = {oldest_incident} then raise exception 'invalid page' using errcode = 'XX001'; end if;
+        return new;
+    end $$;
+    create trigger broken before update on incident for each row execute function broken();
+    """
+    with psycopg.connect(get_url(home), autocommit=True) as server:
+        server.execute(damage)
+        try:
+            for second in range(3):
+                fire.fire_due(now + 6 * MINUTE + second * SECOND)
+        finally:
+            server.execute("drop function broken cascade")
+
+    assert list_bobs_notifications() == 2
+
+
+def test_what_the_store_says_is_raised_where_no_lane_was_worked_on(oldest_incident, now, monkeypatch):
+    attempted = []
+
+    def decide(kind, found, *_):
+        attempted.append(found.incident.service)
+        raise peewee.OperationalError("the store ended it")
+
+    monkeypatch.setattr(fire.due, "decide", decide)
+    with pytest.raises(peewee.OperationalError):
+        fire.fire_due(now + 6 * MINUTE)
+    assert len(attempted) == 2
+
+    assert fire.fire_due(now + 6 * MINUTE) == 0, "all rest"
+
+
+def test_a_store_that_nobody_can_use_is_asked_once(oldest_incident, now, monkeypatch):
+    attempted = []
+
+    def decide(*_):
+        attempted.append(1)
+        raise peewee.OperationalError("the store is away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(store()), "is_unavailable", lambda *_: True)
+        patched.setattr(fire.due, "decide", decide)
+        for second in range(5):
+            with pytest.raises(peewee.OperationalError):
+                fire.fire_due(now + 6 * MINUTE + 2 * second * SECOND)
+    assert len(attempted) == 5
+
+    assert fire.fire_due(now + 6 * MINUTE + 10 * SECOND) == 3, "nobody rests for long because of it"
+
+
+def test_a_timer_that_cannot_be_decided_stops_no_other_of_its_incident(world, now, monkeypatch):
+    set_policy(world, (0, world.alice), (10, world.bob))
+    Service.update(sla=sla(world, acknowledge=5)).execute()
+    bump_version(world.account.id)
+    open_incidents(world, now, "db1")
+
+    def decide(kind, *arguments, real=due.decide):
+        if kind is TimerKind.SLA_BREACH:
+            raise ZeroDivisionError
+        return real(kind, *arguments)
+
+    monkeypatch.setattr(fire.due, "decide", decide)
+    for minute in (6, 11):
+        fire.fire_due(now + minute * MINUTE)
+
+    assert list_bobs_notifications() == 1
+
+
+def test_a_timer_that_cannot_be_decided_is_told_of_at_length_once(oldest_incident, now, monkeypatch):
+    monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
+    with capture_logs() as logs:
+        for second in range(60):
+            fire.fire_due(now + 6 * MINUTE + second * SECOND)
+
+    assert sum("exc_info" in line for line in logs) == 1
+    assert [line["delay_s"] for line in logs if line["event"] == "a timer failed"] == [2, 4, 8, 16, 32]
+
+
+def test_others_of_its_service_are_taken_together_all_the_same(oldest_incident, world, now, monkeypatch):
+    monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
+    fire.fire_due(now + 6 * MINUTE)
+    open_incidents(world, now + 6 * MINUTE, *"abcdef")
+    with capture_logs() as logs:
+        fire.fire_due(now + 12 * MINUTE)
+
+    assert [line["count"] for line in logs if line["event"] == "timers fired"] == [6]
+
+
+def test_a_timer_that_failed_and_is_not_due_any_more_is_forgotten(oldest_incident, now, monkeypatch):
+    with monkeypatch.context() as broken:
+        broken.setattr(fire.due, "decide", failing_for(oldest_incident))
+        fire.fire_due(now + 6 * MINUTE)
+    failed = Timer.get(Timer.incident == oldest_incident, Timer.done_at.is_null())
+    Timer.update(due_at=now + 20 * MINUTE).where(Timer.id == failed.id).execute()
+    fire.fire_due(now + 10 * MINUTE)
+
+    assert failed.id not in fire._failed_timers
+    assert fire.fire_due(now + 20 * MINUTE) == 1
+
+
+def test_more_that_fail_than_are_remembered_stop_nobody(oldest_incident, world, now, monkeypatch):
+    monkeypatch.setattr(backoff, "MAX_KEYS", 1)
+    checkout = Incident.get_by_id(oldest_incident).service_id
+
+    def decide(kind, found, *arguments, real=due.decide):
+        if found.incident.service == checkout:
+            raise ZeroDivisionError
+        return real(kind, found, *arguments)
+
+    monkeypatch.setattr(fire.due, "decide", decide)
+
+    assert fire.fire_due(now + 6 * MINUTE) == 1

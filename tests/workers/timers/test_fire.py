@@ -1,0 +1,331 @@
+"""Due timers, against a real store, at any moment."""
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from models.domain.applications import GENERIC
+from models.domain.enums import WorkState
+from models.lifecycle import provisioning
+from models.load.lane import lock_services
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.notifications import Notification
+from models.tables.schedules import Schedule
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
+from pipeline.incidents import timers as due
+from tests.support import stores
+from tests.support.alerts import accept
+from tests.support.polling import wait_until
+from workers.alerts import process_lane
+from workers.alerts.batch_size import BatchSize
+from workers.periodic import retention
+from workers.timers import due as due_timers
+from workers.timers import fire
+
+MINUTE = timedelta(minutes=1)
+
+
+def set_policy(world, *steps, **columns):
+    """Steps as (minutes, user or schedule, ...)."""
+    rules = [
+        {
+            "unique_id": new_uuid(),
+            "delay": delay,
+            "position": position,
+            "targets": [build_target(target, place) for place, target in enumerate(targets)],
+        }
+        for position, (delay, *targets) in enumerate(steps, start=1)
+    ]
+    EscalationPolicy.update(rules=rules, **columns).where(EscalationPolicy.id == world.policy.id).execute()
+    provisioning.bump_version(world.account.id)
+
+
+def build_target(target, place):
+    if isinstance(target, Schedule):
+        return {"target_type": 1, "target_id": target.unique_id, "position": place}
+    return {"target_type": 2, "target_id": target.username, "position": place}
+
+
+def open_incident(world, now, entity="db1"):
+    accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, trace=0)
+    process_lane.run(world.service.id)
+    return Incident.get()
+
+
+def list_notified():
+    return [(n.user.first_name, n.not_before) for n in Notification.select().order_by(Notification.id)]
+
+
+def test_the_next_step_is_taken_when_it_is_due_and_not_before(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incident(world, now)
+    fire.fire_due(now + 4 * MINUTE)
+    assert [name for name, _ in list_notified()] == ["Alice"]
+
+    fire.fire_due(now + 5 * MINUTE)
+
+    assert list_notified() == [("Alice", now), ("Bob", now + 5 * MINUTE)]
+
+
+def test_acknowledging_stops_the_chain(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incident(world, now)
+    accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1")
+    process_lane.run(world.service.id)
+    fire.fire_due(now + 60 * MINUTE)
+
+    assert [name for name, _ in list_notified()] == ["Alice"]
+    assert Timer.get().outcome == "acknowledged by alert acknowledged"
+
+
+def test_after_a_stop_all_overdue_steps_are_taken_in_order_one_notice_a_person(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob, world.charlie), repeat_policy=1)
+    open_incident(world, now)
+    fire.fire_due(now + 24 * 60 * MINUTE)
+
+    names = [name for name, _ in list_notified()]
+    assert names == ["Alice", "Bob", "Charlie", "Alice"]
+    assert not Timer.select().where(Timer.done_at.is_null()).exists()
+
+
+def test_the_chain_is_repeated_as_often_as_the_policy_says(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob), repeat_policy=1)
+    open_incident(world, now)
+    for minute in range(1, 60):
+        fire.fire_due(now + minute * MINUTE)
+
+    assert [(name, at - now) for name, at in list_notified()] == [
+        ("Alice", 0 * MINUTE), ("Bob", 5 * MINUTE), ("Alice", 10 * MINUTE), ("Bob", 15 * MINUTE),
+    ]  # fmt: skip
+
+
+def test_a_step_with_nobody_in_it_hands_on_at_once_when_the_policy_moves_on(world, now):
+    set_policy(world, (0,), (30, world.bob), move_to_next=True)
+    open_incident(world, now)
+
+    assert list_notified() == [("Bob", now)]
+
+
+def test_a_step_with_nobody_in_it_waits_when_the_policy_does_not_move_on(world, now):
+    set_policy(world, (0,), (30, world.bob), move_to_next=False)
+    open_incident(world, now)
+    assert list_notified() == []
+
+    fire.fire_due(now + 30 * MINUTE)
+
+    assert list_notified() == [("Bob", now + 30 * MINUTE)]
+
+
+def test_a_chain_that_reaches_nobody_tells_the_managers(world, now):
+    set_policy(world, (0,), (5,))
+    open_incident(world, now)
+
+    assert Notification.get().user == world.alice
+    assert "reaches nobody: the team's managers told" in Notification.get().reason
+
+
+@pytest.mark.parametrize(("enabled", "status"), [(True, 1), (False, 2)])
+def test_an_acknowledgement_runs_out_only_where_the_service_says_so(world, now, enabled, status):
+    Service.update(acknowledgement_timeout_enabled=enabled, acknowledgement_timeout=900).execute()
+    open_incident(world, now)
+    accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1", trace=1)
+    process_lane.run(world.service.id)
+    fire.fire_due(now + 14 * MINUTE)
+    assert Incident.get().status == 2
+
+    fire.fire_due(now + 16 * MINUTE)
+
+    assert Incident.get().status == status
+    assert Notification.select().count() == (2 if enabled else 1)
+
+
+def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
+    Service.update(auto_resolve_timeout=600).execute()
+    open_incident(world, now)
+    fire.fire_due(now + 11 * MINUTE)
+
+    assert Incident.get().status == 3
+    assert IncidentLog.select().order_by(IncidentLog.id.desc()).get().reason == "open for 600 s"
+
+
+def test_firing_twice_tells_once(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incident(world, now)
+    for _ in range(3):
+        fire.fire_due(now + 6 * MINUTE)
+
+    assert len(list_notified()) == 2
+
+
+def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incident(world, now)
+    accept(world, now, message="other", alert_type="critical", entity_id="db2")
+    process_lane.run(world.service.id)
+    first = Incident.select().order_by(Incident.id).get()
+    monkeypatch.setattr(fire.due, "decide", failing_for(first.id))
+    fire.fire_due(now + 6 * MINUTE)
+
+    assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob"]
+
+
+def open_incidents(world, now, *entities):
+    for entity in entities:
+        accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, exactly=True)
+    process_lane.run(world.service.id)
+
+
+def outcomes():
+    return [row.outcome for row in Timer.select().where(Timer.done_at.is_null(False)).order_by(Timer.id)]
+
+
+@pytest.fixture
+def other_service(world, now):
+    """The world as seen from another service of the team."""
+    with store().write_transaction():
+        service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
+        integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
+    return replace(world, service=service, integration=integration)
+
+
+def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypatch):
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=1000))
+    set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob))
+
+    def count(incidents):
+        at = now + incidents * 60 * MINUTE
+        open_incidents(world, at, *(f"{incidents}-{number}" for number in range(incidents)))
+        Incident.update(run_started_at=at).where(Incident.next_step == 1).execute()
+        Timer.update(due_at=at + 5 * MINUTE).where(Timer.done_at.is_null()).execute()
+        with statements() as seen:
+            assert fire.fire_due(at + 5 * MINUTE) == incidents
+        Incident.update(status=3).execute()
+        Timer.update(done_at=at).execute()
+        return len(seen)
+
+    first = count(2)
+    assert count(300) == count(1) < first, "the first batch reads the configuration"
+
+
+def test_what_is_due_for_one_service_is_told_in_one_message(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "db1", "db2", "db3")
+    fire.fire_due(now + 5 * MINUTE)
+
+    bob_notified = Notification.select(Notification.message).where(Notification.user == world.bob)
+    assert [bob_notified.count(), bob_notified.distinct().count()] == [3, 1]
+
+
+def test_a_timer_sees_what_an_earlier_one_of_its_incident_did(world, now):
+    Service.update(auto_resolve_timeout=240).execute()
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incident(world, now)
+    fire.fire_due(now + 6 * MINUTE)
+
+    assert sorted(outcomes()) == ["incident is resolved (60000 ms late)", "resolved (120000 ms late)"]
+    assert [name for name, _ in list_notified()] == ["Alice"]
+
+
+def test_timers_of_a_deleted_service_fire(world, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "db1", "db2")
+    Incident.update(service=None).execute()
+    fire.fire_due(now + 5 * MINUTE)
+
+    assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
+
+
+@pytest.mark.parametrize("scan_limit", [1, 2, 100])
+def test_more_than_is_looked_at_once_is_fired_all_the_same(
+    world, other_service, now, monkeypatch, scan_limit
+):
+    monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=scan_limit))
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, *"abcdefg")
+    open_incidents(other_service, now, *"hijk")
+
+    assert fire.fire_due(now + 5 * MINUTE) == 11
+    assert [name for name, _ in list_notified()].count("Bob") == 11
+
+
+def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, other_service, now, monkeypatch):
+    monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=3))
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, *(f"a{number}" for number in range(20)))
+    open_incidents(other_service, now, *(f"b{number}" for number in range(20)))
+    counts = run_together(*[lambda: fire.fire_due(now + 5 * MINUTE)] * 3)
+
+    assert sum(counts) == 40
+    assert IncidentLog.select().where(IncidentLog.what == "escalated").count() == 80
+    assert [name for name, _ in list_notified()].count("Bob") == 40
+
+
+def run_together(*works):
+    """What each of these comes back with, done by threads of their own."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        return [each.result() for each in [pool.submit(work) for work in works]]
+
+
+@pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
+def test_a_lane_at_work_is_passed_over_and_only_then_waited_for(world, other_service, now):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "db1")
+    open_incidents(other_service, now + timedelta(seconds=1), "db2")
+    with ThreadPoolExecutor(1) as pool:
+        with store().write_transaction():
+            lock_services([world.service.id])
+            fired = pool.submit(fire.fire_due, now + 6 * MINUTE)
+            wait_until(lambda: Timer.select().where(Timer.done_at.is_null(False)).count() == 1)
+            assert not fired.done()
+        assert fired.result(timeout=10) == 2
+
+
+def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
+    set_policy(world, (0, world.alice), (5, world.bob))
+    open_incidents(world, now, "db1", "db2")
+    first = Incident.select().order_by(Incident.id).get()
+    with monkeypatch.context() as broken:
+        broken.setattr(fire.due, "decide", failing_for(first.id))
+        assert fire.fire_due(now + 6 * MINUTE) == 1
+
+    assert fire.fire_due(now + 7 * MINUTE) == 1
+    assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
+
+
+def failing_for(incident, real=due.decide):
+    def decide(kind, found, at, key):
+        if found.incident.row == incident:
+            raise ZeroDivisionError
+        return real(kind, found, at, key)
+
+    return decide
+
+
+def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(world, now):
+    for kind in ("critical", "info", "critical", "resolved"):
+        entity = "open" if kind == "critical" and not Receipt.select().exists() else "closed"
+        accept(world, now, message="m", alert_type=kind, entity_id=entity)
+    process_lane.run(world.service.id)
+    accept(world, now + timedelta(days=20), message="young", alert_type="info")
+    accept(world, now, message="waiting", alert_type="info")
+
+    assert retention.clean_up(now + timedelta(days=29)) == 0
+    assert retention.clean_up(now + timedelta(days=31)) == 3
+    assert Event.get().incident.status == 1
+    assert Receipt.select().count() == 3
+
+
+def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
+    accept(world, now, message="m", alert_type="info")
+    process_lane.run(world.service.id)
+    Event.update(state=WorkState.DEAD_LETTER).execute()
+
+    assert retention.clean_up(now + timedelta(days=31)) == 0

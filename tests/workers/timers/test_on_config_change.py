@@ -1,0 +1,162 @@
+"""What comes sooner by a change of a policy, an SLA or a service is not left to the next audit."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from models.domain.enums import IncidentStatus
+from models.store.base import store
+from models.store.ids import new_uuid
+from models.tables.accounts import bump_version
+from models.tables.incidents import Incident, IncidentLog
+from models.tables.services import Service
+from models.tables.teams import EscalationPolicy
+from models.tables.timers import Timer
+from tests.scenarios.test_sla import sla
+from tests.web.conftest import app, ask
+from tests.workers.timers.test_fire import MINUTE, open_incidents, set_policy
+from workers import queue as bell
+from workers.timers import on_config_change
+
+__all__ = ["app", "ask"]
+
+
+@pytest.fixture
+def paths(world):
+    team = f"/api/account/teams/{world.team.unique_id}/"
+    return SimpleNamespace(
+        team=team,
+        policy=f"{team}escalation_policies/{world.policy.unique_id}/",
+        service=f"{team}services/{world.service.unique_id}/",
+    )
+
+
+@pytest.fixture
+def enqueued(monkeypatch):
+    lanes_enqueued = []
+    monkeypatch.setattr(bell, "enqueue", lambda *bell: lanes_enqueued.append(bell))
+    return lanes_enqueued
+
+
+@pytest.fixture
+def opened_incident(world):
+    """An incident under an SLA: Alice is told at once, Bob in an hour."""
+    set_policy(world, (0, world.alice), (60, world.bob))
+    Service.update(sla=sla(world, (1, -5, world.charlie), acknowledge=60)).execute()
+    at = store().now()
+    open_incidents(world, at, "db1")
+    return Incident.get()
+
+
+def get_due_minutes(kind):
+    """In how many minutes after its incident began the timer of a kind is due."""
+    one = (
+        Timer.select(Timer, Incident).join(Incident).where(Timer.kind == kind, Timer.done_at.is_null()).get()
+    )
+    return round((one.due_at - one.incident.creation_date) / MINUTE)
+
+
+def run_enqueued(enqueued):
+    """What a worker does about the bells."""
+    for queue, *row in enqueued:
+        if queue == bell.RECONCILE:
+            on_config_change.reconcile_after_change(*row)
+
+
+def test_a_step_that_is_brought_forward_is_taken_in_time(opened_incident, world, ask, paths, enqueued):
+    rules = ask("GET", paths.policy).json["rules"]
+    rules[1]["delay"] = 2
+    assert ask("PATCH", paths.policy, {"rules": rules}).status_code == 200
+    run_enqueued(enqueued)
+
+    assert get_due_minutes("escalate") == 2
+
+
+def test_an_sla_that_is_shortened_is_told_in_time(opened_incident, world, ask, paths, enqueued):
+    path = f"{paths.team}sla/{opened_incident.sla.unique_id}/"
+    assert ask("PATCH", path, {"acknowledge_time": 20 * 60}).status_code == 200
+    run_enqueued(enqueued)
+
+    assert (get_due_minutes("sla_escalation"), get_due_minutes("sla_breach")) == (15, 20)
+
+
+def test_a_service_that_is_given_a_timeout_keeps_it_for_what_is_open(
+    opened_incident, world, ask, paths, enqueued
+):
+    assert ask("PATCH", paths.service, {"auto_resolve_timeout": 600}).status_code == 200
+    run_enqueued(enqueued)
+
+    assert get_due_minutes("auto_resolve") == 10
+
+
+@pytest.fixture
+def replaced_policy(opened_incident, world):
+    """The service follows another policy now, its open incident still the old one."""
+    columns = {"unique_id": new_uuid(), "creation_date": store().now(), "rules": []}
+    Service.update(
+        escalation_policy=EscalationPolicy.create(team=world.team, name="New", **columns)
+    ).execute()
+    bump_version(world.account.id)
+
+
+def test_who_is_told_of_a_chain_whose_policy_is_deleted_hears_at_once(replaced_policy, ask, paths, enqueued):
+    assert ask("DELETE", paths.policy).status_code == 204
+    run_enqueued(enqueued)
+
+    assert get_due_minutes("escalate") == 0
+
+
+def test_however_many_incidents_follow_what_is_deleted_their_service_is_looked_at_once(
+    replaced_policy, world, ask, paths, enqueued
+):
+    open_incidents(world, store().now(), "db2", "db3")
+    Incident.update(escalation_policy=world.policy).execute()
+    ask("DELETE", paths.policy)
+
+    assert enqueued.count((bell.RECONCILE, "service", world.service.id)) == 1
+
+
+def test_a_deletion_that_leaves_no_open_incident_behind_or_is_refused_rings_for_nothing(
+    opened_incident, world, ask, paths, enqueued
+):
+    assert ask("DELETE", paths.policy).status_code == 400
+    Incident.update(status=IncidentStatus.RESOLVED).execute()
+    Service.update(escalation_policy=None).execute()
+    assert ask("DELETE", paths.policy).status_code == 204
+
+    assert [queue for queue, *_ in enqueued if queue == bell.RECONCILE] == []
+
+
+def test_what_was_planned_anew_is_told_in_the_timeline(opened_incident, world, ask, paths, enqueued):
+    ask("PATCH", paths.service, {"auto_resolve_timeout": 600})
+    run_enqueued(enqueued)
+    log_entry = IncidentLog.get(IncidentLog.what == "timers_reconciled")
+
+    assert log_entry.reason.startswith("missing: auto_resolve:")
+
+
+def test_a_change_that_moves_nothing_is_told_nowhere(opened_incident, world, ask, paths, enqueued):
+    ask("PATCH", paths.service, {"summary": "Takes money"})
+    before = IncidentLog.select().count()
+    run_enqueued(enqueued)
+
+    assert enqueued
+    assert IncidentLog.select().count() == before
+
+
+def test_only_incidents_that_follow_what_was_changed_are_looked_at(opened_incident, world):
+    other = sla(world, acknowledge=10, name="Other")
+    Timer.delete().execute()
+
+    assert on_config_change.reconcile_after_change("sla", other.id) == 0
+    assert on_config_change.reconcile_after_change("sla", opened_incident.sla_id) > 0
+
+
+def test_one_whom_a_change_leaves_nobody_to_hear_is_told_to_the_managers(world, now, ask, paths, enqueued):
+    set_policy(world, (30, world.alice))
+    open_incidents(world, store().now() - timedelta(minutes=1), "db1")
+    ask("PATCH", paths.policy, {"rules": []})
+    run_enqueued(enqueued)
+
+    assert Incident.get().paged_someone
