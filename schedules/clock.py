@@ -1,15 +1,15 @@
-"""The clock process: rq-scheduler with slots at a fixed rate, which may run twice and never doubles.
+"""The clock process: rq-scheduler with slots at a fixed rate. Two clocks may run; each slot runs once.
 
-Only the database knows what is due; each tick asks it and rings. The schedule itself, in Redis, is a
-way for several clocks to share the ticks, and is made anew whenever it is found missing or wrong.
+Only the database knows what is due; each job asks it and enqueues. The schedule itself is in Redis, so that
+several clocks share the slots. A clock repairs it whenever a job is missing or has a wrong slot.
+The jobs are passed in (workers/periodic/table.py).
 """
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import redis
@@ -18,28 +18,24 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 from rq_scheduler import Scheduler
 
-from models.store.base import STORE_ERRORS, connection, store
-from models.tables.accounts import Liveness
+from models.store.base import STORE_ERRORS
+from runtime.redis import create_client, redis_status
 from runtime.signals import Signals
-from workers import queue
-from workers.delivery import outbox
-from workers.periodic import due_scan, missing_heartbeats, release_maintenance, retention
-from workers.timers import audit
 
 log = structlog.get_logger()
 
-# While Redis is away, how often it is tried.
+# How often to try while Redis is down.
 RETRY_S = 0.5
-# An empty schedule is noticed after this time at the latest.
+# An empty schedule is found after this time at the latest.
 MAX_SLEEP_S = 1.0
 
-# Time by the one clock that all schedulers share, and the whole schedule, in one look.
+# The time of the clock that all schedulers share, and the whole schedule, in one read.
 READ_SCRIPT = """
 local time = redis.call('TIME')
 return {time[1], time[2], redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES')}
 """
 
-# Move a job from the slot that was seen to another; only one of several clocks succeeds.
+# Move a job from the slot that was read to another slot. Only one of several clocks succeeds.
 MOVE_SCRIPT = """
 local slot = redis.call('ZSCORE', KEYS[1], ARGV[1])
 if not slot or tonumber(slot) ~= tonumber(ARGV[2]) then return 0 end
@@ -48,28 +44,12 @@ return 1
 """
 
 
-# Between two beats, and so how far the clock may have gone on after the last.
-LIVENESS_PERIOD_S = 5
-
-
-def record_liveness() -> None:
-    """Leave a sign of life for /readyz. If the last one lies ahead, the clock was set back: pages that were
-    due by then do not wait until it shows the same again."""
-    period = timedelta(seconds=LIVENESS_PERIOD_S)
-    with connection(), store().write_transaction():
-        now = store().now()
-        last = Liveness.get_or_none(Liveness.process == "clock")
-        if last is not None and last.at > now + period:
-            outbox.handle_clock_set_back(last.at + period, now)
-            log.warning("the clock was set back", seconds=round((last.at - now).total_seconds()))
-        query = Liveness.insert(process="clock", at=now, detail={})
-        query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
-
-
 @dataclass(frozen=True, slots=True)
 class PeriodicJob:
-    """A job at every whole multiple of `every_s` seconds. `slow` ones run beside the ticks, each
-    in a thread of its own, if it does not run already."""
+    """A job that runs at every whole multiple of `every_s` seconds.
+
+    A `slow` job runs in a thread of its own, and is skipped while its last run goes on.
+    """
 
     name: str
     every_s: int
@@ -84,19 +64,8 @@ class PeriodicJob:
         return (math.floor(moment / self.every_s) + 1) * self.every_s
 
 
-PERIODIC_JOBS = (
-    PeriodicJob("due-scan", 1, due_scan.enqueue_due),
-    PeriodicJob("maintenance", 1, release_maintenance.enqueue_ended),
-    PeriodicJob("pings", 1, missing_heartbeats.enqueue_overdue),
-    PeriodicJob("sweep", 2, due_scan.enqueue_stale),
-    PeriodicJob("liveness", LIVENESS_PERIOD_S, record_liveness),
-    PeriodicJob("audit", 300, audit.audit, slow=True),
-    PeriodicJob("clean-up", 3600, retention.clean_up, slow=True),
-)
-
-
 class JsonJob(Job):
-    """A job that Redis keeps as JSON: rq's own pickle would run whatever stands there."""
+    """A job that Redis stores as JSON. The default, pickle, would run code that somebody put into Redis."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs["serializer"] = JSONSerializer
@@ -104,12 +73,12 @@ class JsonJob(Job):
 
 
 class PeriodicScheduler(Scheduler):
-    """Runs periodic jobs itself instead of passing them to rq's workers, and outlives Redis."""
+    """Run periodic jobs in this process instead of in rq's workers, and go on when Redis is down."""
 
     job_class = JsonJob
     scheduled_jobs_key = "tocsin:clock"
 
-    def __init__(self, connection: Any, periodic: tuple[PeriodicJob, ...] = PERIODIC_JOBS) -> None:
+    def __init__(self, connection: Any, periodic: Sequence[PeriodicJob]) -> None:
         super().__init__(connection=connection, job_class=JsonJob)
         self._periodic = periodic
         self._read_script = connection.register_script(READ_SCRIPT)
@@ -125,24 +94,24 @@ class PeriodicScheduler(Scheduler):
         self._executor.shutdown(wait=False, cancel_futures=True)
 
     def run_once(self) -> float:
-        """One pass; returns how many seconds to sleep until the next. Redis being away ends nothing."""
+        """Make one pass and return the seconds to sleep until the next. Go on without Redis."""
         try:
             delay = self.enqueue_jobs()
         except (redis.RedisError, OSError) as error:
-            queue.redis_status.report_down(error)
+            redis_status.report_down(error)
             return RETRY_S
-        queue.redis_status.report_up()
+        redis_status.report_up()
         return delay
 
     def enqueue_jobs(self) -> float:
-        """Run what is due and mend the schedule; returns the seconds until the next slot."""
+        """Run the due jobs and repair the schedule. Return the seconds until the next slot."""
         looked_at = time.monotonic()
         now, slots = self._read_slots()
         nearest = min(self._run_if_due(job, slots.get(job.id), now) for job in self._periodic)
         return min(max(nearest - now - (time.monotonic() - looked_at), 0.0), MAX_SLEEP_S)
 
     def _run_if_due(self, job: PeriodicJob, slot: float | None, now: float) -> float:
-        """Run a job whose slot has come, once among all clocks; returns its next slot."""
+        """Run a job if its slot has come, once among all clocks. Return its next slot."""
         upcoming = job.get_next_slot(now)
         if slot is None:
             self._add_job(job, upcoming)
@@ -152,7 +121,7 @@ class PeriodicScheduler(Scheduler):
                 self.enqueue_job(job)
             return upcoming
         if slot > now + job.every_s:
-            # The clock was set back: this slot belonged to a time that is far away again.
+            # The clock was set back, so that this slot is far in the future.
             self._move_slot(job, slot, upcoming)
             return upcoming
         return slot
@@ -166,7 +135,7 @@ class PeriodicScheduler(Scheduler):
         return bool(self._move_script(keys=[self.scheduled_jobs_key], args=[job.id, repr(seen), slot]))
 
     def _add_job(self, job: PeriodicJob, slot: int) -> None:
-        """Register a job that the schedule lacks; another clock may do so at the same time."""
+        """Add a job that the schedule lacks. Another clock may do so at the same time."""
         self._create_job(job.run, id=job.id, result_ttl=-1, meta={"interval": job.every_s})
         self.connection.zadd(self.scheduled_jobs_key, {job.id: slot}, nx=True)
 
@@ -180,7 +149,7 @@ class PeriodicScheduler(Scheduler):
 
 
 def run_job(job: PeriodicJob) -> None:
-    """Run a job, whatever comes of it: its next slot comes anyway."""
+    """Run a job. An error is logged; the job runs again at its next slot."""
     try:
         job.run()
     except STORE_ERRORS as error:
@@ -189,11 +158,9 @@ def run_job(job: PeriodicJob) -> None:
         log.exception("a periodic job failed", job=job.name)
 
 
-def run(redis_url: str, split_after: Iterable[str] = (), extra_jobs: tuple[PeriodicJob, ...] = ()) -> None:
-    """Tick until the process is asked to stop; `cuts` are where the road is cut into queues, `more` jobs that
-    not every installation has."""
+def run(redis_url: str, jobs: Sequence[PeriodicJob]) -> None:
+    """Run these jobs at their times until the process is asked to stop."""
     signals = Signals()
-    queue.connect(redis_url, split_after)
-    clock = PeriodicScheduler(queue.create_client(redis_url), (*PERIODIC_JOBS, *extra_jobs))
-    log.info("ticking")
+    clock = PeriodicScheduler(create_client(redis_url), jobs)
+    log.info("clock started", jobs=len(jobs))
     clock.run_until_stopped(signals)

@@ -26,28 +26,14 @@ RULES: dict[str, tuple[set[str], set[str]]] = {
     "pipeline.rules.rulesets": (PURE, {"msgspec"}),
     "pipeline": (PURE, set()),
     "schedules": (PURE, {"zoneinfo", "dateutil"}),
-    "schedules.clock": (
-        {
-            "models",
-            "workers.timers.audit",
-            "workers.queue",
-            "workers.periodic.missing_heartbeats",
-            "workers.periodic.release_maintenance",
-            "workers.delivery.outbox",
-            "workers.periodic.retention",
-            "workers.periodic.due_scan",
-            "schedules",
-            "runtime",
-        },
-        {"rq", "rq_scheduler", "redis", "structlog"},
-    ),
+    "schedules.clock": ({"models", "schedules", "runtime"}, {"rq", "rq_scheduler", "redis", "structlog"}),
     "workers": ({"workers", "models", "pipeline", "schedules", "runtime", "tocsin.metrics"}, {"*"}),
     "web": (
         {"web", "models", "pipeline", "schedules", "workers.queue", "runtime"}
         | {"tocsin.metrics", "web.operations.run_simulation"},
         {"*"},
     ),
-    "runtime": ({"runtime"}, {"structlog"}),
+    "runtime": ({"runtime"}, {"structlog", "redis"}),
     "tocsin": (OURS, {"*"}),
 }
 

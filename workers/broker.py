@@ -14,6 +14,7 @@ import redis
 import structlog
 from dramatiq.broker import Consumer, MessageProxy
 
+from runtime.redis import TIMEOUT_S
 from workers import queue
 
 log = structlog.get_logger()
@@ -54,7 +55,7 @@ class QueueConsumer(Consumer):
         self._queue = queue_name
         self._timeout_s = timeout / 1000
         # The server answers after `timeout` at the latest; what takes longer is an outage.
-        self._client = queue.create_client(url, self._timeout_s + queue.TIMEOUT_S)
+        self._client = queue.create_client(url, self._timeout_s + TIMEOUT_S)
         self._capacity = threading.Semaphore(prefetch)
         self._closed = threading.Event()
 

@@ -17,11 +17,10 @@ from typing import Any
 
 import redis
 import structlog
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from models.domain.enums import ContactType
 from pipeline.topology import Segment, build_segments, find_segment
+from runtime.redis import create_client, redis_status
 
 log = structlog.get_logger()
 
@@ -31,8 +30,6 @@ RECONCILE = "reconcile"
 HEARTBEATS = "heartbeats"
 ROUTERS = "routers"
 
-# Short enough to notice a dead server soon, long enough for one that has to wait for a processor.
-TIMEOUT_S = 1.0
 # How long nothing is tried after a failure.
 PAUSE_S = 2.0
 # Lanes that may wait for a server that is away; beyond that the sweep finds them anyway.
@@ -81,42 +78,6 @@ def get_key(queue: str) -> str:
 def get_linger_key(queue: str) -> str:
     """Where it is kept which of a queue's members rest, and until when."""
     return f"tocsin:resting:{queue}"
-
-
-def create_client(url: str, timeout_s: float = TIMEOUT_S) -> Any:
-    """A client that fails soon and never retries by itself: redis-py would try a dead port for seconds."""
-    return redis.Redis.from_url(
-        url,
-        socket_connect_timeout=timeout_s,
-        socket_timeout=timeout_s,
-        retry=Retry(NoBackoff(), 0),
-        health_check_interval=0,
-    )
-
-
-class RedisStatus:
-    """Whether Redis answers. Tells it once when it goes, and once when it is back."""
-
-    def __init__(self) -> None:
-        self.up = True
-        self._lock = threading.Lock()
-
-    def report_down(self, error: Exception) -> None:
-        with self._lock:
-            was_up, self.up = self.up, False
-        if was_up:
-            log.warning("redis is away; alerts are found in the database", error=type(error).__name__)
-
-    def report_up(self) -> None:
-        if self.up:
-            return
-        with self._lock:
-            was_up, self.up = self.up, True
-        if not was_up:
-            log.info("redis is back")
-
-
-redis_status = RedisStatus()
 
 
 WakeUp = tuple[str, str]

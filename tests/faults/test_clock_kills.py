@@ -138,7 +138,7 @@ def start_second_clock(instance: Installation) -> Iterator["subprocess.Popen[byt
     """A clock beside the one of `tocsin up`, as on another host."""
     started = instance.run("clock")
     try:
-        wait_until(lambda: instance.read_output().count('"ticking"') == 2)
+        wait_until(lambda: instance.read_output().count('"clock started"') == 2)
         yield started
     finally:
         started.kill()
@@ -162,7 +162,7 @@ class Outages:
         self._spans.append((started_at, now()))
 
     def _count_starts(self, kind: str) -> int:
-        log_event = {"clock": '"ticking"', "worker": '"working"'}.get(kind, "")
+        log_event = {"clock": '"clock started"', "worker": '"working"'}.get(kind, "")
         return self._instance.read_output().count(log_event) if log_event else 0
 
     def list_late(self) -> list[str]:

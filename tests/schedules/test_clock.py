@@ -7,18 +7,19 @@ from itertools import pairwise
 import pytest
 
 from models.tables.accounts import Liveness
-from schedules import clock as clocks
-from schedules.clock import PERIODIC_JOBS, RETRY_S, PeriodicJob, PeriodicScheduler
+from runtime.redis import create_client
+from schedules.clock import RETRY_S, PeriodicJob, PeriodicScheduler
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis
 from tocsin.server.embedded_redis import get_url
-from workers import queue
+from workers.periodic import liveness
+from workers.periodic.table import PERIODIC_JOBS
 
 
 @pytest.fixture
 def client(home):
     with start_redis(home):
-        client = queue.create_client(get_url(home))
+        client = create_client(get_url(home))
         yield client
         client.close()
 
@@ -129,7 +130,7 @@ def test_it_sleeps_until_the_next_slot(client, runs):
 
 
 def test_without_redis_it_tries_again(tick):
-    without_jobs = PeriodicScheduler(queue.create_client(f"redis://127.0.0.1:{find_free_port()}/0"), (tick,))
+    without_jobs = PeriodicScheduler(create_client(f"redis://127.0.0.1:{find_free_port()}/0"), (tick,))
 
     assert without_jobs.run_once() == RETRY_S
 
@@ -172,15 +173,15 @@ def test_rq_sees_the_jobs_as_json(client, tick):
 
     assert {job.func_name for job in clock.get_jobs()} >= {
         "workers.periodic.due_scan.enqueue_due",
-        "schedules.clock.record_liveness",
+        "workers.periodic.liveness.record_liveness",
     }
     assert all(not value.startswith(b"\x80") for value in client.hgetall("rq:job:tocsin-tick").values())
 
 
 def test_the_heartbeat_is_one_row(store):
-    clocks.record_liveness()
+    liveness.record_liveness()
     first = Liveness.get(Liveness.process == "clock").at
-    clocks.record_liveness()
+    liveness.record_liveness()
 
     assert Liveness.select().count() == 1
     assert Liveness.get(Liveness.process == "clock").at > first
@@ -190,12 +191,12 @@ def test_the_heartbeat_is_one_row(store):
 def test_a_heartbeat_that_lies_ahead_says_that_the_clock_was_set_back(
     store, monkeypatch, ahead_s, expected_log
 ):
-    clocks.record_liveness()
+    liveness.record_liveness()
     before = store.now() + timedelta(seconds=ahead_s)
     Liveness.update(at=before).execute()
     found = []
-    monkeypatch.setattr(clocks.outbox, "handle_clock_set_back", lambda shown, now: found.append(shown))
-    clocks.record_liveness()
-    clocks.record_liveness()
+    monkeypatch.setattr(liveness.outbox, "handle_clock_set_back", lambda shown, now: found.append(shown))
+    liveness.record_liveness()
+    liveness.record_liveness()
 
-    assert found == [before + timedelta(seconds=clocks.LIVENESS_PERIOD_S)] * expected_log
+    assert found == [before + timedelta(seconds=liveness.LIVENESS_PERIOD_S)] * expected_log

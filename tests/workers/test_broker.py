@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from pipeline.topology import build_segments
+from runtime.redis import RedisStatus
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis
 from tocsin.server.embedded_redis import get_url
@@ -30,7 +31,7 @@ def url(redis_keeper, home):
 @pytest.fixture
 def redis_status(monkeypatch):
     """A line of this test's own."""
-    redis_status = bell.RedisStatus()
+    redis_status = RedisStatus()
     monkeypatch.setattr(bell, "redis_status", redis_status)
     return redis_status
 
@@ -182,8 +183,8 @@ def test_an_outage_is_told_once_and_ends_by_itself(redis_keeper, queue_under_tes
 
         assert received.get(timeout=15)[0] == (1,)
 
-    mine = [one["event"] for one in logs if one["event"].startswith("redis is")]
-    assert mine == ["redis is away; alerts are found in the database", "redis is back"]
+    mine = [one["event"] for one in logs if one["event"].startswith("Redis is")]
+    assert mine == ["Redis is down; workers look for alerts in the database", "Redis is up again"]
 
 
 def test_ringing_a_dead_port_costs_nothing_and_raises_nothing(redis_status, monkeypatch):

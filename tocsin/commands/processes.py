@@ -65,12 +65,14 @@ def clock(parent: int | None) -> None:
     with _process("clock", parent) as (settings, redis_url):
         from schedules.clock import PeriodicJob, run
         from tocsin.server import dead_mans_switch
+        from workers import queue
+        from workers.periodic.table import PERIODIC_JOBS
 
+        queue.connect(redis_url, settings.pipeline_queues)
         dead_mans_switch.configure(settings)
-        switch_job = PeriodicJob(
-            "dead_mans_switch", settings.dead_mans_switch_every, dead_mans_switch.ping, slow=True
-        )
-        run(redis_url, settings.pipeline_queues, (switch_job,) if settings.dead_mans_switch_url else ())
+        period = settings.dead_mans_switch_every
+        switch = PeriodicJob("dead_mans_switch", period, dead_mans_switch.ping, slow=True)
+        run(redis_url, [*PERIODIC_JOBS, switch] if settings.dead_mans_switch_url else PERIODIC_JOBS)
 
 
 @click.command()

@@ -14,7 +14,7 @@ def test_the_next_process_takes_over_when_the_first_is_killed(home):
     with start_tocsin(home, "worker") as worker:
         wait_until(lambda: "redis" in worker.list_children())
         with start_tocsin(home, "clock") as clock:
-            wait_until(lambda: '"event": "ticking"' in clock.log)
+            wait_until(lambda: '"event": "clock started"' in clock.log)
             assert "redis" not in clock.list_children()
 
             worker.signal(signal.SIGKILL)

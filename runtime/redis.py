@@ -1,0 +1,50 @@
+"""Connect to Redis, and remember whether it answers."""
+
+import threading
+from typing import Any
+
+import redis
+import structlog
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+log = structlog.get_logger()
+
+# Short enough to notice a dead server soon, long enough for a server that has to wait for a processor.
+TIMEOUT_S = 1.0
+
+
+def create_client(url: str, timeout_s: float = TIMEOUT_S) -> Any:
+    """Create a client that fails soon and never retries: redis-py would try a dead port for seconds."""
+    return redis.Redis.from_url(
+        url,
+        socket_connect_timeout=timeout_s,
+        socket_timeout=timeout_s,
+        retry=Retry(NoBackoff(), 0),
+        health_check_interval=0,
+    )
+
+
+class RedisStatus:
+    """Whether Redis answers. Each change is logged once."""
+
+    def __init__(self) -> None:
+        self.up = True
+        self._lock = threading.Lock()
+
+    def report_down(self, error: Exception) -> None:
+        with self._lock:
+            was_up, self.up = self.up, False
+        if was_up:
+            log.warning("Redis is down; workers look for alerts in the database", error=type(error).__name__)
+
+    def report_up(self) -> None:
+        if self.up:
+            return
+        with self._lock:
+            was_up, self.up = self.up, True
+        if not was_up:
+            log.info("Redis is up again")
+
+
+redis_status = RedisStatus()
