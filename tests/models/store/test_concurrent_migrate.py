@@ -23,7 +23,7 @@ NEXT = "9999_next"
 NEXT_PROGRAM = """
 import sys
 from pathlib import Path
-from models import migrate
+from models.store import migrate
 migrate.MIGRATIONS_DIR = Path(sys.argv.pop(1))
 from tocsin.cli import main
 main()

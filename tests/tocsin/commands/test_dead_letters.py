@@ -28,7 +28,7 @@ def run(world, home, monkeypatch):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(command, "open_store", lambda *_: None)
     monkeypatch.setattr(command.logs, "configure", lambda *_: None)
-    monkeypatch.setattr(command.bell, "connect", lambda url: None)
+    monkeypatch.setattr(command.queue, "connect", lambda url: None)
     with capture_logs():
         yield lambda *arguments, **options: CliRunner().invoke(dead_letters, arguments, **options)
 
@@ -36,7 +36,7 @@ def run(world, home, monkeypatch):
 @pytest.fixture
 def enqueued(monkeypatch):
     lanes_enqueued = []
-    monkeypatch.setattr(command.bell, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
+    monkeypatch.setattr(command.queue, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
     return lanes_enqueued
 
 

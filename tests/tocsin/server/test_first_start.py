@@ -88,7 +88,7 @@ def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatc
 
 
 def test_several_first_processes_make_one_account(home):
-    code = "from tocsin.first_start import prepare; from tocsin.settings import load; prepare(load())"
+    code = "from tocsin.server.first_start import prepare; from runtime.settings import load; prepare(load())"
     racing = [subprocess.Popen([sys.executable, "-c", code], env=build_environment(home)) for _ in range(4)]
 
     assert [process.wait(30) for process in racing] == [0, 0, 0, 0]

@@ -16,8 +16,8 @@ from tests.support.processes import build_environment, find_free_port, list_desc
 SERVER = """
 import sys, threading
 from pathlib import Path
-from tocsin.serve import serve
-from tocsin.settings import load
+from tocsin.server.serve import serve
+from runtime.settings import load
 
 together = threading.Barrier(64, timeout=10)
 entered = threading.Event()
@@ -49,7 +49,7 @@ serve(app, settings)
 """
 
 
-IMPATIENT = "from tocsin import stalled; stalled.TIMEOUT_S, stalled.CHECK_EVERY_S = 0.5, 0.1"
+IMPATIENT = "from tocsin.server import stalled; stalled.TIMEOUT_S, stalled.CHECK_EVERY_S = 0.5, 0.1"
 
 FEW_FILES = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (256, 256))"
 

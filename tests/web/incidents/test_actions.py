@@ -382,7 +382,7 @@ def test_a_list_of_incidents_that_is_none_is_refused(act, create_incident, what,
 
 
 def test_a_family_has_so_many_children_at_most(ask, act, create_incident, world, now, monkeypatch):
-    monkeypatch.setattr("web.incidents.incidents.actions.MAX_CHILDREN", 2)
+    monkeypatch.setattr("web.incidents.actions.MAX_CHILDREN", 2)
     one, two, three, four = create_incident(), create_incident(), create_incident(), create_incident()
     act(one, "merge", incidents=[two])
     act(three, "merge", incidents=[four])

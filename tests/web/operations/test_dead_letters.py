@@ -40,8 +40,8 @@ def router_body(world, now):
 @pytest.fixture
 def enqueued(monkeypatch):
     lanes_enqueued = []
-    monkeypatch.setattr(shell.bell, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
-    monkeypatch.setattr(shell.bell, "enqueue_router", lambda *lane: lanes_enqueued.append(lane))
+    monkeypatch.setattr(shell.queue, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
+    monkeypatch.setattr(shell.queue, "enqueue_router", lambda *lane: lanes_enqueued.append(lane))
     return lanes_enqueued
 
 

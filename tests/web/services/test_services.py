@@ -250,7 +250,7 @@ def test_what_is_deleted_meanwhile_is_not_found(ask, world, monkeypatch):
         Integration.delete().execute()
         yield
 
-    monkeypatch.setattr("web.services.services.integrations.config_transaction", delete_meanwhile)
+    monkeypatch.setattr("web.services.integrations.config_transaction", delete_meanwhile)
     path = "/api/account/regenerate_integration_key/"
 
     answer = ask("POST", path, {"integration_unique_id": world.integration.unique_id})
