@@ -32,7 +32,7 @@ def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
     def print_line(text: str) -> None:
         with capsys.disabled():
-            print(f"\n  {text}", flush_redis=True)
+            print(f"\n  {text}", flush=True)
 
     return print_line
 

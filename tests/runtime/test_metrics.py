@@ -8,13 +8,15 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.reports import backlog as kept
+from models.reports import save_metrics
 from models.reports.backlog import Sample
+from models.reports.save_metrics import MetricsKeeper, save
 from models.store.base import STORE_ERRORS, db
 from models.tables.accounts import Liveness
+from runtime import metrics
+from runtime.metrics import Counters
 from tests.support.polling import wait_until
 from tests.support.processes import start_tocsin
-from tocsin import metrics
-from tocsin.metrics import Counters, MetricsKeeper
 
 ACCEPTED = ("tocsin_alerts_accepted_total", '{"source": "generic"}')
 
@@ -33,9 +35,9 @@ def test_a_store_that_fails_loses_nothing(store, counts, monkeypatch):
     with monkeypatch.context() as patched:
         patched.setattr(kept, "add", fail)
         with pytest.raises(STORE_ERRORS):
-            counts.flush()
+            save(counts)
     count_accepted(counts, 3)
-    counts.flush()
+    save(counts)
 
     assert kept.load_totals()[ACCEPTED] == 5
 
@@ -46,9 +48,9 @@ def fail(_):
 
 def test_what_has_not_grown_costs_no_statement(store, counts, statements):
     count_accepted(counts, 1)
-    counts.flush()
+    save(counts)
     with statements() as seen:
-        counts.flush()
+        save(counts)
 
     assert seen == []
 
@@ -57,7 +59,7 @@ def test_all_that_has_grown_is_one_statement(store, counts, statements):
     count_accepted(counts, 1)
     counts.observe("tocsin_batch_alerts", 7)
     with statements() as seen:
-        counts.flush()
+        save(counts)
 
     inserts = [statement for statement, _ in seen if "INSERT" in statement]
     assert len(inserts) == 1
@@ -65,7 +67,7 @@ def test_all_that_has_grown_is_one_statement(store, counts, statements):
 
 
 def test_a_process_shows_its_life_and_keeps_what_it_counted_when_it_ends(store, counts, monkeypatch):
-    monkeypatch.setattr(metrics, "FLUSH_EVERY_S", 60.0)
+    monkeypatch.setattr(save_metrics, "FLUSH_EVERY_S", 60.0)
     keeper = MetricsKeeper("worker", counts)
     keeper.start()
     wait_until(lambda: [life.kind for life in kept.list_live(store.now())] == ["worker"])

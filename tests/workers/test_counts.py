@@ -6,17 +6,18 @@ import pytest
 
 from models.domain.enums import ContactType
 from models.reports.backlog import load_totals
+from models.reports.save_metrics import save
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from pipeline.stages import dedupe
 from pipeline.topology import build_segments
+from runtime import metrics
+from runtime.metrics import Counters
 from tests.support.alerts import accept
 from tests.support.relays import relay
 from tests.workers.alerts.test_process_lane import build_segments_with
 from tests.workers.delivery.test_deliver import alert, deliver_to
 from tests.workers.timers.test_fire import MINUTE, open_incident, set_policy
-from tocsin import metrics
-from tocsin.metrics import Counters
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.timers import fire
@@ -33,7 +34,7 @@ def get_count(monkeypatch):
     monkeypatch.setattr(metrics, "counters", counters)
 
     def get_count(name: str, labels: str = "{}") -> float:
-        counters.flush()
+        save(counters)
         return load_totals().get((name, labels), 0.0)
 
     return get_count

@@ -100,7 +100,7 @@ def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
     """
     if parent is not None:
         liveness.end_with_parent(parent)
-    from tocsin.metrics import keep_metrics
+    from models.reports.save_metrics import keep_metrics
     from tocsin.server.embedded_redis import RedisKeeper, get_url
     from tocsin.server.first_start import build_welcome, prepare
 

@@ -18,8 +18,8 @@ from models.reports import backlog as kept
 from models.reports.backlog import Backlog
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness
+from runtime.metrics import count_dead_mans_switch
 from runtime.settings import Settings
-from tocsin.metrics import count_dead_mans_switch
 from workers import queue
 
 log = structlog.get_logger()

@@ -21,7 +21,7 @@ from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.sources import heartbeat
-from tocsin import metrics
+from runtime import metrics
 from workers import queue
 
 

@@ -21,7 +21,7 @@ from models.domain.enums import DELIVERABLE, ContactType
 from models.reports import backlog as kept
 from models.reports.backlog import Series
 from models.store.base import store
-from tocsin.metrics import KINDS, METRICS, Metric, count_refused
+from runtime.metrics import KINDS, METRICS, Metric, count_refused
 
 # Whoever asks more often than this gets the last answer again.
 CACHE_S = 1.0

@@ -26,7 +26,6 @@ from pipeline.lane_state import LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
-from tocsin import metrics
 from workers import queue
 from workers.alerts import config_cache, dead_letter_incidents, dead_letters, lane_state, retry
 from workers.alerts.batch_size import RELEASED_FACTOR, BatchSize
@@ -37,6 +36,7 @@ from workers.alerts.pending import (
     load_pending_receipts,
     merge_in_order,
 )
+from workers.alerts.tally import Tally, count_batch
 from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
@@ -127,7 +127,7 @@ def _process_next(
         pending = _take(service_row, segment, 1) if service else []
         if service is None or not pending:
             return False
-        tally = metrics.Tally()
+        tally = Tally()
         channels = _process_alone(service, segment, pending[0], tally, locked, now)
     queue.enqueue_deliveries(channels)
     _count_batch(tally, segment)
@@ -138,7 +138,7 @@ def _process_alone(
     service: Service,
     segment: Segment,
     work: PendingWork,
-    tally: metrics.Tally,
+    tally: Tally,
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
@@ -232,7 +232,7 @@ def _run_transaction(
             return 0
         _mark_done(pending)
         items = [item for work in pending for item in _build_items(work)]
-        tally = metrics.Tally()
+        tally = Tally()
         channels = _run_stages(service, segment, items, tally, locked, now)
     _batch_size.adjust(len(items), thread_time() - started)
     queue.enqueue_deliveries(channels)
@@ -240,8 +240,8 @@ def _run_transaction(
     return len(pending)
 
 
-def _count_batch(tally: metrics.Tally, segment: Segment) -> None:
-    metrics.count_batch(tally, segment.stage_names, is_last=segment.next_segment is None)
+def _count_batch(tally: Tally, segment: Segment) -> None:
+    count_batch(tally, segment.stage_names, is_last=segment.next_segment is None)
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
@@ -268,7 +268,7 @@ def _run_stages(
     service: Service,
     segment: Segment,
     items: Sequence[AlertInProgress],
-    tally: metrics.Tally,
+    tally: Tally,
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
@@ -282,7 +282,7 @@ def _run_chunk(
     service: Service,
     segment: Segment,
     chunk: Sequence[AlertInProgress],
-    tally: metrics.Tally,
+    tally: Tally,
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:

@@ -18,7 +18,7 @@ from models.tables.routers import GlobalRouter
 from models.write.apply import apply
 from pipeline.router import CompiledRouter, RouterRequest
 from pipeline.topology import AFTER_ROUTING
-from tocsin import metrics
+from runtime import metrics
 from workers import queue
 from workers.alerts import config_cache, dead_letter_incidents, retry
 from workers.alerts.batch_size import BatchSize

@@ -15,8 +15,8 @@ import structlog
 from models.domain.enums import ContactType
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.notifications import Message
+from runtime import metrics
 from runtime.settings import Settings
-from tocsin import metrics
 from workers.delivery.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError
 from workers.delivery.channels.email import Email
 from workers.delivery.channels.relay import Relay

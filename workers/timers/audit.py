@@ -15,7 +15,7 @@ from models.domain.enums import ActorKind, IncidentStatus
 from models.load.incidents import list_open_incidents, list_resolved_with_timers
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.incidents import Incident
-from tocsin import metrics
+from runtime import metrics
 from workers.timers.reconcile import Cause, Difference, PageLoader, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()

@@ -22,7 +22,7 @@ from models.store.base import STORE_ERRORS, Busy, connection, store
 from models.tables.timers import Timer
 from models.write.apply import apply
 from pipeline.incidents import timers as due
-from tocsin import metrics
+from runtime import metrics
 from workers import queue as bell
 from workers.alerts import config_cache
 from workers.alerts.batch_size import BatchSize

@@ -16,12 +16,12 @@ from models.tables.accounts import Liveness
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from models.tables.timers import Timer
+from runtime.metrics import counters
 from runtime.settings import load
 from schedules.clock import PeriodicJob, PeriodicScheduler
 from tests.support.alerts import accept
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis
-from tocsin.metrics import counters
 from tocsin.server import dead_mans_switch
 from tocsin.server.embedded_redis import get_url
 from workers import queue

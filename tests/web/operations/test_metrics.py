@@ -8,15 +8,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from models.domain.enums import WorkState
 from models.reports import backlog as kept
 from models.reports.backlog import ProcessLiveness
+from models.reports.save_metrics import save
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from models.tables.timers import Timer
+from runtime import metrics as counting
+from runtime.metrics import METRICS, Counters
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.timers.test_fire import open_incident, set_policy
-from tocsin import metrics as counting
-from tocsin.metrics import METRICS, Counters
 from web.operations import metrics
 
 
@@ -53,9 +54,9 @@ def test_counters_of_several_processes_are_added(scraped):
     for _ in range(2):
         counters = Counters()
         counters.add("tocsin_alerts_accepted_total", 3, source="generic")
-        counters.flush()
+        save(counters)
         counters.add("tocsin_alerts_accepted_total", 2, source="generic")
-        counters.flush()
+        save(counters)
 
     assert scraped()["tocsin_alerts_accepted_total", ("source", "generic")] == 10
 
@@ -64,7 +65,7 @@ def test_histograms_are_added_bucket_by_bucket(scraped):
     for seconds in (0.03, 7.0):
         counters = Counters()
         counters.observe("tocsin_timer_lateness_seconds", seconds, kind="escalate")
-        counters.flush()
+        save(counters)
     found = scraped()
 
     def bucket(bound):
@@ -196,7 +197,7 @@ def test_alerts_are_counted_by_source_once_they_are_kept(ask, world, scraped, mo
         (f"/api/events/{world.team.unique_id}/", {"message": "m"}),
     ):
         ask("POST", path, body, who=None)
-    counters.flush()
+    save(counters)
     found = scraped()
 
     assert found["tocsin_alerts_accepted_total", ("source", "generic")] == 2

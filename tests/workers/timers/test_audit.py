@@ -11,10 +11,13 @@ from structlog.testing import capture_logs
 from models.lifecycle import provisioning
 from models.load.lane import lock_services
 from models.reports.backlog import load_totals
+from models.reports.save_metrics import save
 from models.store.base import store
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.services import Service
 from models.tables.timers import Timer
+from runtime import metrics
+from runtime.metrics import Counters
 from tests.scenarios.test_sla import sla
 from tests.support import stores
 from tests.support.alerts import accept
@@ -26,8 +29,6 @@ from tests.workers.timers.test_fire import (
     other_service,
     set_policy,
 )
-from tocsin import metrics
-from tocsin.metrics import Counters
 from workers.alerts import process_lane
 from workers.timers import audit, fire, reconcile
 
@@ -95,7 +96,7 @@ def test_what_was_mended_is_told_in_the_timeline_and_counted(world, now, monkeyp
     Timer.update(due_at=now + MINUTE).where(Timer.id == second.id).execute()
     Timer.create(incident=third.incident, kind="snooze", key="snooze:1", due_at=now)
     audit.audit(now)
-    counters.flush()
+    save(counters)
 
     assert list_reasons() == ["missing: escalate:1:1", "moved: escalate:1:1", "extra: snooze:1"]
     assert Timer.get(Timer.key == "snooze:1").outcome == "timers reconciled by the audit"
