@@ -10,25 +10,14 @@ import peewee
 from models.domain.enums import DELIVERABLE, AttemptOutcome, WorkState
 from models.reports import dead_letters as aside
 from models.store import bulk
-from models.store.base import Table
 from models.tables.accounts import Liveness
 from models.tables.events import Event, Receipt
 from models.tables.notifications import Attempt, Message
+from models.tables.samples import Sample
 from models.tables.timers import Timer
 
 # A series by its name and its labels, as JSON with sorted keys.
 Series = tuple[str, str]
-
-
-class Sample(Table):
-    """One series of a counter or a histogram; `labels` is JSON with sorted keys. Values only grow."""
-
-    name = peewee.CharField(max_length=80)
-    labels = peewee.CharField(max_length=255)
-    value = peewee.DoubleField(default=0)
-
-    class Meta:
-        indexes = ((("name", "labels"), True),)
 
 
 def add(amounts: Mapping[Series, float]) -> None:

@@ -1,6 +1,5 @@
 """All tables, in the order in which they may be created: what migrations and tests walk."""
 
-from models.reports.backlog import Sample
 from models.tables.accounts import Account, ConfigVersion, CustomRole, Liveness, Secret, Token, User
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import (
@@ -18,6 +17,7 @@ from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.rate_limits import RateLimit
 from models.tables.routers import GlobalRouter, RouterRule
 from models.tables.rules import AlertGroupingPolicy, AlertRule, OutgoingRule
+from models.tables.samples import Sample
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.services import Integration, Service
 from models.tables.tasks import PostIncidentTask, TaskTemplate, TemplateTask

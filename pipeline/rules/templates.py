@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.rules import paths
+from pipeline.rules.conditions import paths
 
 # Room for the longest text that an alert may hold; whoever stores the result cuts it to its own limit.
 MAX_RESULT_LENGTH = 32 * 1024

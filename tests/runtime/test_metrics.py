@@ -9,10 +9,10 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from models.reports import backlog as kept
 from models.reports import save_metrics
-from models.reports.backlog import Sample
 from models.reports.save_metrics import MetricsKeeper, save
 from models.store.base import STORE_ERRORS, db
 from models.tables.accounts import Liveness
+from models.tables.samples import Sample
 from runtime import metrics
 from runtime.metrics import Counters
 from tests.support.polling import wait_until

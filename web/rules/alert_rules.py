@@ -10,8 +10,8 @@ from models.store.ids import new_uuid
 from models.tables.rules import AlertRule
 from models.tables.services import Integration
 from models.tables.teams import Team
-from pipeline.rules import paths, rulesets
-from pipeline.rules.conditions import BadRule, CompiledCondition, compile_rule, patterns
+from pipeline.rules import rulesets
+from pipeline.rules.conditions import BadRule, CompiledCondition, compile_rule, paths, patterns
 from pipeline.rules.conditions.literals import ALERT_TYPES, build_code_reader
 from web.http import access
 from web.http.auth import viewer

@@ -6,7 +6,7 @@ from marshmallow import ValidationError, validate
 
 from models.tables.rules import AlertGroupingPolicy
 from models.tables.services import Service
-from pipeline.rules import paths
+from pipeline.rules.conditions import paths
 from web.http import access
 from web.http.auth import now, viewer
 from web.http.errors import reject

@@ -12,8 +12,7 @@ from typing import Any
 import datalogic_py
 import msgspec
 
-from pipeline.rules import paths
-from pipeline.rules.conditions import patterns
+from pipeline.rules.conditions import paths, patterns
 
 # The core and plain functions of text and numbers. No clock (`now`), no raising of errors, nothing quadratic.
 FAMILIES = ["ExtString", "ExtControl", "ExtMath"]

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from pipeline.rules import paths
-from pipeline.rules.conditions import codes, engine, guards, tree
+from pipeline.rules.conditions import codes, engine, guards, paths, tree
 from pipeline.rules.conditions.bad import BadRule
 from pipeline.rules.conditions.catalogue import Logic
 from pipeline.rules.conditions.subject import HISTORY, Picker, Subject, get_canonical_name

@@ -6,8 +6,7 @@ from typing import Any
 
 from models.domain.enums import Urgency
 from pipeline.alert import Alert
-from pipeline.rules import paths
-from pipeline.rules.conditions import catalogue
+from pipeline.rules.conditions import catalogue, paths
 
 Subject = Mapping[str, Any]
 

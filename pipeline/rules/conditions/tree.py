@@ -8,8 +8,7 @@ note says so. A group without children is true; a rule that nobody filled in is 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pipeline.rules import paths
-from pipeline.rules.conditions import catalogue, literals, patterns
+from pipeline.rules.conditions import catalogue, literals, paths, patterns
 from pipeline.rules.conditions.bad import BadRule, quote
 from pipeline.rules.conditions.catalogue import Logic, Operator
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.rules import paths
-from pipeline.rules.paths import Wildcard
+from pipeline.rules.conditions import paths
+from pipeline.rules.conditions.paths import Wildcard
 
 PAYLOAD = {
     "a": {"b": [10, {"c": "deep"}], "0": "zero", "app.name": "shop", "it's": 1},
