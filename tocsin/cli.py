@@ -90,6 +90,7 @@ KNOWN_ERRORS = (
     ("builtins", "OSError"),
     ("peewee", "OperationalError"),
     ("models.store.migrate", "SchemaOutdated"),
+    ("models.store.migrate", "SchemaUnknown"),
     ("tocsin.server.embedded_redis", "NoServer"),
     ("tocsin.server.supervisor", "AlreadyUp"),
 )

@@ -1,4 +1,4 @@
-"""Bring the schema up to date: the numbered scripts in models/migrations, each once, one runner at a time."""
+"""Bring the schema up to date: each numbered script in migrations/ runs once, in one process at a time."""
 
 import fcntl
 import os
@@ -18,6 +18,10 @@ _LOCK = 7_206_247
 
 class SchemaOutdated(RuntimeError):
     """The database is older than the program; the text says what to run."""
+
+
+class SchemaUnknown(RuntimeError):
+    """The database has migrations that this program does not know; the text names them."""
 
 
 def migrate(home: Path) -> list[str]:
@@ -65,7 +69,15 @@ def _list_missing(runner: Runner) -> list[str]:
 
 
 def _open_runner() -> Runner:
-    return Runner(db.obj, str(MIGRATIONS_DIR))
+    """Open the runner of this program's migrations. Raises SchemaUnknown."""
+    runner = Runner(db.obj, str(MIGRATIONS_DIR))
+    known = {migration.name for migration in runner.migrations()}
+    if unknown := sorted(set(runner.applied()) - known):
+        raise SchemaUnknown(
+            f"this program does not know {', '.join(unknown)}, which the database has:"
+            " start the version of Tocsin that made it or a later one, or use an empty database"
+        )
+    return runner
 
 
 @contextmanager

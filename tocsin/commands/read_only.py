@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from models.store.base import SQLITE_FILE, STORE_ERRORS, connection, open_store
-from models.store.migrate import SchemaOutdated, require_schema
+from models.store.migrate import SchemaOutdated, SchemaUnknown, require_schema
 from models.store.postgresql import BadUrl
 from runtime.settings import Settings, load
 from tocsin.commands.output import to_printable
@@ -52,7 +52,7 @@ def open_read_only() -> Iterator[Settings]:
             yield settings
     except (click.ClickException, click.exceptions.Exit, BadUrl):
         raise
-    except (*STORE_ERRORS, OSError, SchemaOutdated) as error:
+    except (*STORE_ERRORS, OSError, SchemaOutdated, SchemaUnknown) as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise Unavailable(first[0]) from None
     except Exception as error:

@@ -137,3 +137,24 @@ def test_who_only_looks_gives_an_empty_database_no_schema(empty_store, home, com
 def test_then_migrate_is_all_it_takes(migrated_store, home, next_migrations):
     assert run_next(home, next_migrations, "migrate").stdout == f"applied {NEXT}\n"
     assert run_next(home, next_migrations, "token", "list").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        *((name, 1) for name in ("up", "migrate", "web", "worker", "clock", "token list")),
+        *((name, 3) for name in READ_ONLY_COMMANDS),
+    ],
+)
+def test_a_database_of_a_later_version_is_refused_with_the_names_of_its_migrations(
+    migrated_store, home, next_migrations, command, code
+):
+    assert run_next(home, next_migrations, "migrate").returncode == 0
+
+    ended = tocsin(home, *command.split())
+
+    assert ended.returncode == code
+    assert ended.stderr.endswith(
+        f"tocsin: this program does not know {NEXT}, which the database has:"
+        " start the version of Tocsin that made it or a later one, or use an empty database\n"
+    )
