@@ -1,7 +1,7 @@
-"""The incident state machine: what it means to acknowledge, resolve, reopen, assign or re-route.
+"""The state machine of an incident: acknowledge, resolve, reopen, snooze, merge, assign, change the policy.
 
-Used alike by alerts, timers, the HTTP interface and signed links. Each function answers with the
-whole change; nothing here looks at a clock or a table. Contract sections 4.3 and 4.4.
+Alerts, timers, the HTTP interface and signed links use it. Each function returns the whole change as effects.
+Nothing here reads the clock or a table. Contract sections 4.3 and 4.4.
 """
 
 from pipeline.incidents.assignment import assign, assign_role, change_policy, change_sla, change_urgency

@@ -1,4 +1,4 @@
-"""Handed on: to a person, another policy, another SLA, another urgency; and who has which role."""
+"""Assign an incident to a person, give roles in it, and change its policy, SLA or urgency."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -29,8 +29,8 @@ from schedules.escalation.notifications import (
 )
 from schedules.escalation.targets import choose_assignee
 
-# Who has an incident, and where it goes, is no concern of what its SLA promises, nor of those who were asked
-# to help.
+# A new assignee or policy changes neither the SLA targets nor the requests to responders. Their notifications
+# stay.
 _REASSIGNED_KINDS = frozenset(NotificationKind) - SLA_KINDS - {NotificationKind.RESPONDER}
 _ASSIGNMENT_KINDS = frozenset({NotificationKind.ASSIGNMENT})
 
@@ -44,9 +44,11 @@ def assign(
     now: datetime,
     reason: str = "",
 ) -> tuple[Effect, ...]:
-    """Somebody takes it over: escalation stops, that person is told, a sleep ends (contract 4.3).
+    """Assign the incident to a person: escalation stops, the person is notified, a snooze ends (contract
+    4.3).
 
-    Left to nobody, the chain that was stopped for somebody begins anew, unless it was acknowledged.
+    `person` None leaves the incident unassigned. If it is triggered and an assignment had stopped its
+    escalation, a new run starts.
     """
     row = person.row if person else None
     if incident.assigned_to == row:
@@ -66,7 +68,7 @@ def assign(
                 *start_escalation(restart_escalation(unsnoozed, now), service, config, actor, now),
             )
         return (cancelled, log, *save_with_timers(unsnoozed, service, config, now, why))
-    # Each assignment is a reason of its own, so it gets a chain number of its own.
+    # Each assignment is a separate reason to notify, so it gets its own run number.
     assigned = unsnoozed.with_changes(escalating=False, escalation_run=unsnoozed.escalation_run + 1)
     notifications = build_notifications(
         assigned,
@@ -89,7 +91,7 @@ def assign(
 def assign_role(
     incident: str, unique_id: str, role: Reference, person: Reference, actor: Actor, now: datetime
 ) -> tuple[Effect, ...]:
-    """A person has a role in an incident from now on, in the place of whoever had it."""
+    """Give a person a role in an incident, in place of the person who had it."""
     reason = f"{role.name} is {person.name} by {actor.name}"
     log = RecordLog(incident, now, "role_given", reason, actor)
     return (AssignRole(incident, unique_id, role.row, person.row, now), log)
@@ -106,10 +108,11 @@ def change_policy(
     *,
     keep_assignee: bool = False,
 ) -> tuple[Effect, ...]:
-    """Another escalation policy: its chain starts from the first rule, a sleep ends (contract 4.3).
+    """Change the escalation policy: a run starts at its first step, and a snooze ends (contract 4.3).
 
-    Where nobody has acknowledged, it is assigned as a new incident of that policy is, unless it is said to
-    stay as it is; who keeps it is then told of it still, by the chain if that names them.
+    A triggered incident is assigned in the same way as a new incident of that policy, unless `keep_assignee`
+    is set. An assignee who stays still gets the pending assignment notification, unless the new run notifies
+    the assignee.
     """
     if incident.escalation_policy == policy:
         return ()
@@ -129,7 +132,7 @@ def change_policy(
     started = start_escalation(restarted, service, config, actor, now)
     notified = {effect.notification.user for effect in started if isinstance(effect, CreateNotification)}
     at = get_routing_time(config, now)
-    # Whoever has it, and is named by the chain, is known; or somebody is told in their place.
+    # Notifications can be forwarded, so compare the person who receives those of the assignee.
     assignee_rows = {
         get_recipient(one, at).row for one in config.people.values() if one.row == restarted.assigned_to
     }
@@ -144,16 +147,18 @@ def change_policy(
 def change_urgency(
     incident: IncidentState,
     urgency: Urgency,
-    history: Iterable[NotificationFacts],
+    notifications: Iterable[NotificationFacts],
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Another urgency: by its rules people are told from now on. `tellings` are what they were told so far,
-    and are to be told."""
+    """Change the urgency; from now on its notification rules apply.
+
+    `notifications` are the notifications of the incident, sent and pending.
+    """
     raised = urgency > incident.urgency
     why = f"urgency {'raised' if raised else 'lowered'} by {actor.name}"
     changed = incident.with_changes(urgency=urgency)
-    created = rebuild_notifications(changed, history, raised=raised, why=why, now=now)
+    created = rebuild_notifications(changed, notifications, raised=raised, why=why, now=now)
     return (
         SaveIncident(changed),
         CancelNotifications(incident.unique_id, now, why, RULE_BASED),
@@ -169,8 +174,10 @@ def change_sla(
     now: datetime,
     why: str,
 ) -> tuple[Effect, ...]:
-    """Another SLA, or none: what it promises is counted from when this one's was; what this one still owed is
-    owed no more."""
+    """Change the SLA, or remove it with None. The new targets count from the start of the old ones.
+
+    Pending notifications of the old SLA are cancelled.
+    """
     return (
         CancelNotifications(incident.unique_id, now, why, SLA_KINDS),
         *save_with_timers(incident.with_changes(sla=sla), service, config, now, why),

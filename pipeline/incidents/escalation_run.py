@@ -1,4 +1,6 @@
-"""What all moves are made of: an incident begins, its chain begins, and its timers follow from what it is."""
+"""What all changes of an incident share: open it, start its escalation run, derive its timers from its
+state.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -21,7 +23,7 @@ from schedules.escalation import escalation
 from schedules.escalation.notifications import build_notifications, get_recipient, get_routing_time
 from schedules.timers import expected
 
-# Whom a chain may name that does not go on.
+# For an incident without a running escalation: no policies and no people are needed.
 EMPTY_CONFIG = OnCallConfig()
 
 
@@ -30,9 +32,9 @@ def save_with_timers(
     service: ServiceFacts | None,
     config: OnCallConfig,
     now: datetime,
-    why: str = "planned anew",
+    why: str = "reconciled",
 ) -> tuple[Effect, ...]:
-    """The incident as it is now, and exactly the timers that follow from it."""
+    """Return the effects that save the incident and make its timers exactly those that its state requires."""
     reconcile = ReconcileTimers(
         incident.unique_id, expected.get_expected_timers(incident, service, config), now, why
     )
@@ -47,8 +49,10 @@ def open_incident(
     *,
     templates: Iterable[int | None] = (),
 ) -> tuple[Effect, ...]:
-    """A new incident, logged, with the tasks of these templates. `start` must follow: it tells people and
-    sets the timers."""
+    """Return the effects of a new incident: its log entry, and the tasks of these templates.
+
+    The caller must also call `start_escalation`, which notifies people and sets the timers.
+    """
     name = incident.unique_id
     tasks = [ApplyTaskTemplate(name, template, now, actor) for template in templates if template]
     return (SaveIncident(incident), RecordLog(name, now, "opened", reason, actor), *tasks)
@@ -61,7 +65,7 @@ def start_escalation(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Begin the chain: the steps that are due at once, and the timer of the next."""
+    """Start the escalation run: take the steps that are due now, and create the timer of the next step."""
     incident, effects = escalation.advance(incident, config, actor, now)
     return (*effects, *save_with_timers(incident, service, config, now, "first step taken"))
 
@@ -74,11 +78,12 @@ def start_for_assignee(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Begin the chain of a new incident that somebody was chosen for: they are told, by it or besides it."""
+    """Start the escalation run of a new incident, and notify its assignee if the run does not."""
     effects = start_escalation(incident, service, config, actor, now)
     if person is None:
         return effects
-    # A chain that begins later tells its first people then: who is on call by then is not known.
+    # A run that starts later notifies the people of its first step then. It is not known now who will be on
+    # call.
     at = max(now, incident.run_started_at)
     known = config if at == now else replace(config, schedules={})
     _, first = escalation.advance(incident, known, actor, at)
@@ -95,13 +100,13 @@ def start_for_assignee(
 
 
 def get_saved(incident: IncidentState, effects: Iterable[Effect]) -> IncidentState:
-    """The incident as these effects leave it."""
+    """Return the incident as it is after these effects."""
     saved = [effect.incident for effect in effects if isinstance(effect, SaveIncident)]
     return next((one for one in reversed(saved) if one.unique_id == incident.unique_id), incident)
 
 
 def format_number(incident: IncidentState) -> str:
-    """As people call it; they know of no other before they can ask for anything."""
+    """Return the number by which people know the incident: messages show no other ID."""
     return f"#{incident.number}"
 
 
@@ -110,24 +115,31 @@ def clear_snooze(incident: IncidentState) -> IncidentState:
 
 
 def detach(incident: IncidentState, now: datetime) -> IncidentState:
-    """Awake and by itself: what a sleep or a parent kept back must not all be over at once."""
+    """Return the incident without snooze and without parent.
+
+    Its timeouts start again. Otherwise all those that passed during the snooze or the merge would be due at
+    once.
+    """
     if incident.snoozed_till is None and incident.parent is None:
         return incident
     return clear_snooze(incident).with_changes(parent=None, timeouts_started_at=now)
 
 
 def end_snooze(incident: IncidentState, now: datetime) -> IncidentState:
-    """Awake, a child as before."""
+    """Return the incident without snooze. An incident that is not snoozed keeps its parent."""
     return incident if incident.snoozed_till is None else detach(incident, now)
 
 
 def restart_escalation(incident: IncidentState, now: datetime) -> IncidentState:
-    """Awake, by itself, and its chain begins anew; its time-outs go on."""
+    """Return the incident with a new escalation run, without snooze and without parent.
+
+    Its timeouts continue.
+    """
     return detach(incident, now).with_changes(**restarted_escalation(incident.escalation_run, now))
 
 
 def reopen(incident: IncidentState, now: datetime) -> IncidentState:
-    """Open again: its promises and its time-outs begin anew too."""
+    """Return the incident as open again. Its SLA targets and its timeouts start again too."""
     return restart_escalation(incident, now).with_changes(
         sla_started_at=now, sla_acknowledged_at=None, timeouts_started_at=now
     )

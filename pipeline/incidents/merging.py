@@ -1,4 +1,4 @@
-"""Merged into another incident, and standing alone again."""
+"""Merge incidents into another incident, and separate them again."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -18,7 +18,10 @@ from pipeline.incidents.status import change_status
 
 
 def check_merge(parent: IncidentState, children: Sequence[IncidentState]) -> str | None:
-    """Why these cannot be merged into that one, in words that name them."""
+    """Return why these incidents cannot be merged into the parent, in words that name them.
+
+    None: they can.
+    """
     if not parent.is_open or parent.parent is not None:
         state = "resolved" if parent.parent is None else "merged into another one"
         return f"{format_number(parent)} is {state}."
@@ -39,10 +42,10 @@ def merge(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """These become children of the parent: acknowledged and silent (contract 4.3).
+    """Merge incidents into a parent: they become acknowledged and silent (contract 4.3).
 
-    `grandchildren`, all that is merged into them, become its children too: families have two generations.
-    Nothing may be against it, see `against_merging`.
+    `grandchildren` are all incidents that are merged into `children`. They become children of the parent too,
+    since there are only two levels. The caller must first check with `check_merge`.
     """
     names = ", ".join(map(format_number, children))
     merge_log = RecordLog(parent.unique_id, now, "merged", f"{names} merged into it by {actor.name}", actor)
@@ -55,7 +58,7 @@ def merge(
 def _merge_child(
     child: IncidentState, parent: IncidentState, actor: Actor, now: datetime, why: str
 ) -> tuple[Effect, ...]:
-    # What its service is told from here on must not be gathered where nobody hears of it.
+    # A merged incident notifies nobody. So it must not collect the later alerts of its service.
     merged = clear_snooze(child).with_changes(parent=parent.row, collecting=False)
     acknowledged = change_status(merged, IncidentStatus.ACKNOWLEDGED, None, EMPTY_CONFIG, actor, now, why)
     return (
@@ -81,11 +84,11 @@ def unmerge(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Stands alone again, acknowledged or resolved as it is, its time-outs with their whole time.
+    """Separate an incident from its parent. It stays acknowledged or resolved, and its timeouts start again.
 
-    Who is acknowledged or resolved has no chain: of the directory, only what SLAs promise is asked for.
+    It has no escalation run, so only the SLAs of `config` are needed.
     """
-    why = f"no longer merged into {format_number(parent)}, said {actor.name}"
+    why = f"unmerged from {format_number(parent)} by {actor.name}"
     detached = detach(child, now) if child.is_open else child.with_changes(parent=None)
     log = RecordLog(child.unique_id, now, "unmerged", why, actor)
     return (log, *save_with_timers(detached, service, config, now, why))

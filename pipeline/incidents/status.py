@@ -1,4 +1,4 @@
-"""Acknowledged, resolved, triggered again; asleep and awake."""
+"""Acknowledge, resolve and trigger an incident again; snooze it and end the snooze."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -25,7 +25,7 @@ from pipeline.incidents.escalation_run import (
     start_escalation,
 )
 
-# What an SLA promises about an end is no matter of an answer, and a sleep silences the chain, not a promise.
+# An acknowledgement does not meet the resolve target of an SLA. A snooze stops the escalation, not the SLA.
 _ACKNOWLEDGED_KINDS = frozenset(NotificationKind) - {NotificationKind.SLA_RESOLVE}
 _SNOOZED_KINDS = frozenset(NotificationKind) - SLA_KINDS
 
@@ -40,10 +40,10 @@ def change_status(
     reason: str,
     children: Iterable[IncidentState] = (),
 ) -> tuple[Effect, ...]:
-    """Any state to any state (contract 4.3); nothing when it is there already.
+    """Change the status from any value to any other (contract 4.3); return no effects if nothing changes.
 
-    Resolved, it takes with it those of its `children` that are open. Triggered again or reopened, it is
-    awake and stands alone.
+    A resolve also resolves the open incidents among `children`. If the incident is triggered again or
+    reopened, its snooze ends and it has no parent any more.
     """
     if incident.status is status:
         return ()
@@ -51,7 +51,7 @@ def change_status(
         return _retrigger(incident, service, config, actor, now, reason)
     reclaimed = () if incident.is_open else _reclaim(incident, actor, now)
     if status is IncidentStatus.ACKNOWLEDGED:
-        # A reopened one has its whole time again, or its time-outs would be over at once.
+        # The timeouts of a reopened incident start again. Otherwise they would be over at once.
         before = incident if incident.is_open else reopen(incident, now).with_changes(acknowledged_date=None)
         changed = before.with_changes(
             status=status,
@@ -100,13 +100,15 @@ def _retrigger(
 
 
 def _reclaim(incident: IncidentState, actor: Actor, now: datetime) -> tuple[Effect, ...]:
-    """What an incident takes back that needs somebody again, and that it does so by itself."""
+    """Return the effects for an incident that is open or triggered again: its entities, and the end of a
+    merge.
+    """
     entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
     if incident.parent is None:
         return entities
     return (
         *entities,
-        RecordLog(incident.unique_id, now, "unmerged", "it needs somebody by itself again", actor),
+        RecordLog(incident.unique_id, now, "unmerged", "it is a separate incident again", actor),
     )
 
 
@@ -122,10 +124,10 @@ def _resolve_children(
 
 
 def check_snooze(incident: IncidentState) -> str | None:
-    """Why it cannot be put to sleep, in words."""
+    """Return why the incident cannot be snoozed, in words. None: it can."""
     if incident.status is not IncidentStatus.ACKNOWLEDGED:
         return "Only an acknowledged incident can be snoozed."
-    return None if incident.parent is None else "It is merged into another one, and silent already."
+    return None if incident.parent is None else "It is merged into another incident and already silent."
 
 
 def snooze(
@@ -136,7 +138,7 @@ def snooze(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Nothing more is heard of an acknowledged incident until then, when it is triggered again."""
+    """Silence an acknowledged incident until a time at which it is triggered again."""
     why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {actor.name}"
     snoozed = incident.with_changes(snoozed_at=now, snoozed_till=until)
     return (
@@ -153,9 +155,12 @@ def unsnooze(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Acknowledged as before its sleep, its time-outs with their whole time; nothing when it is awake."""
+    """End a snooze: the incident stays acknowledged and its timeouts start again.
+
+    No effects without a snooze.
+    """
     if incident.snoozed_till is None:
         return ()
-    why = f"woken by {actor.name}"
+    why = f"snooze ended by {actor.name}"
     log = RecordLog(incident.unique_id, now, "unsnoozed", why, actor)
     return (log, *save_with_timers(end_snooze(incident, now), service, config, now, why))

@@ -1,7 +1,7 @@
-"""What is decided when a timer is due, from what is true at that moment.
+"""Decide what happens when a timer is due, from the state of the incident at that moment.
 
-Each function answers with the timer's outcome in words, and what changes. A timer is a wake-up: one
-that comes too late, twice, or for an incident that has moved on changes nothing and says why.
+Each function returns the outcome of the timer in words, and the effects. A timer that fires too late, twice
+or for an incident that has changed has no effects, and the outcome says why.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ TimerDecision = tuple[str, tuple[Effect, ...]]
 
 
 def escalate(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
-    """The next step of the chain, and every later one that is overdue."""
+    """Take the next step of the escalation run, and every later step that is overdue."""
     incident, config = context.incident, context.config
     if incident.status is not IncidentStatus.TRIGGERED:
         return f"incident is {incident.status.name.lower()}", ()
@@ -32,16 +32,18 @@ def escalate(context: IncidentContext, actor: Actor, now: datetime) -> TimerDeci
 
 def _explain_no_step(context: IncidentContext) -> str:
     is_gone = context.incident.escalation_policy not in context.config.policies
-    return "its policy is gone" if is_gone else "not yet due by the policy as it is now"
+    return "its escalation policy was deleted" if is_gone else "not yet due by the policy as it is now"
 
 
 def time_out_acknowledgement(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
-    """Acknowledged and still not resolved: triggered again, and the chain starts over (contract 4.3)."""
+    """Trigger an incident again that was acknowledged but not resolved in time; a new run starts
+    (contract 4.3).
+    """
     incident, service = context.incident, context.service
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
         return f"incident is {incident.status.name.lower()}", ()
     if incident.snoozed_till is not None:
-        return "the incident is asleep", incidents.save_with_timers(incident, service, context.config, now)
+        return "the incident is snoozed", incidents.save_with_timers(incident, service, context.config, now)
     if service is None or not service.acknowledgement_timeout_s:
         return "the service's acknowledgement timeout is off", ()
     if now < expected.get_timeout_at(incident, incident.acknowledged_date, service):
@@ -53,12 +55,12 @@ def time_out_acknowledgement(context: IncidentContext, actor: Actor, now: dateti
 
 
 def end_snooze(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
-    """Put off until now: triggered again, and the chain starts over (contract 4.3)."""
+    """Trigger an incident again whose snooze is over; a new run starts (contract 4.3)."""
     incident = context.incident
     if incident.snoozed_till is None:
-        return "the incident is awake", ()
+        return "the incident is not snoozed", ()
     if now < incident.snoozed_till:
-        return "asleep until later", incidents.save_with_timers(
+        return "snoozed until later", incidents.save_with_timers(
             incident, context.service, context.config, now
         )
     return "triggered again", _retrigger(context, actor, now, "the snooze is over")
@@ -70,7 +72,7 @@ def _retrigger(context: IncidentContext, actor: Actor, now: datetime, reason: st
 
 
 def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
-    """An incident older than the service's auto_resolve_timeout resolves itself (contract 4.3)."""
+    """Resolve an incident that is older than the service's auto_resolve_timeout (contract 4.3)."""
     incident, service = context.incident, context.service
     if not incident.is_open:
         return "incident is resolved", ()
@@ -87,12 +89,14 @@ def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> Timer
 
 
 def check_sla(context: IncidentContext, actor: Actor, now: datetime, key: str) -> TimerDecision:
-    """An SLA's escalation, or the breach itself, unless what was promised is met or promised no more."""
+    """Run an escalation of an SLA or report its breach, if the SLA still applies and its target was not
+    met.
+    """
     incident, config = context.incident, context.config
     timer = next((each for each in sla.list_timers(incident, config) if each.key == key), None)
     effects = incidents.save_with_timers(incident, context.service, config, now)
     if timer is None:
-        return "promised no more, or met", effects
+        return "the SLA no longer applies, or its target was met", effects
     if now < timer.due_at:
         return "not yet due by the SLA as it is now", effects
     return sla.fire_timer(incident, timer, config, actor, now)
@@ -109,7 +113,7 @@ DECIDERS: dict[TimerKind, Decide] = {
 
 
 def decide(kind: TimerKind, context: IncidentContext, now: datetime, key: str) -> TimerDecision:
-    """What is to be done about a timer of this kind; `key` is what it waited for."""
+    """Return the outcome and the effects of a timer of this kind. `key` is the key of the timer."""
     actor = Actor(ActorKind.TIMER, kind.value.replace("_", " "))
     if context.incident.parent is not None:
         effects = incidents.save_with_timers(context.incident, context.service, context.config, now)

@@ -231,7 +231,10 @@ def list_logged(effects):
         (build_incident_in(R), "Only an acknowledged incident can be snoozed."),
         (build_incident_in(A), None),
         (build_snoozed(), None),
-        (build_incident_in(A).with_changes(parent=9), "It is merged into another one, and silent already."),
+        (
+            build_incident_in(A).with_changes(parent=9),
+            "It is merged into another incident and already silent.",
+        ),
     ],
     ids=["triggered", "resolved", "acknowledged", "asleep already", "a child"],
 )

@@ -79,9 +79,9 @@ def list_notifications(effects):
 @pytest.mark.parametrize(
     ("kind", "state", "outcome"),
     [
-        (TimerKind.SNOOZE, incident(status=A), "the incident is awake"),
-        (TimerKind.SNOOZE, build_snoozed(), "asleep until later"),
-        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(), "the incident is asleep"),
+        (TimerKind.SNOOZE, incident(status=A), "the incident is not snoozed"),
+        (TimerKind.SNOOZE, build_snoozed(), "snoozed until later"),
+        (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(), "the incident is snoozed"),
         (TimerKind.AUTO_RESOLVE, incident(parent=9), "the incident is merged into another"),
         (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(parent=9), "the incident is merged into another"),
     ],

@@ -217,7 +217,7 @@ def test_the_acknowledgement_time_out_waits_for_the_sleep(act, shown, acknowledg
 
     assert list_pending_timers(number) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
     assert (shown(number)["status"], shown(number)["snoozed_till"]) == (2, None)
-    assert list_log(number)[-1] == ("unsnoozed", "woken by Alice")
+    assert list_log(number)[-1] == ("unsnoozed", "snooze ended by Alice")
 
 
 def test_waking_what_is_awake_is_no_error_and_no_news(act, acknowledged):
@@ -326,7 +326,7 @@ def test_unmerged_it_stays_acknowledged_and_stands_alone(ask, act, shown, create
     assert parent["is_parent_incident"] is True
     assert (shown(two)["status"], shown(two)["merged_with"]) == (2, None)
     assert list_pending_timers(two) == [TimerKind.ACKNOWLEDGEMENT_TIMEOUT]
-    assert list_log(two)[-1] == ("unmerged", "no longer merged into #1, said Alice")
+    assert list_log(two)[-1] == ("unmerged", "unmerged from #1 by Alice")
     ask("PATCH", f"/api/incidents/{one}/", {"status": 3})
     assert [shown(number)["status"] for number in (two, three)] == [2, 3]
 
