@@ -1,4 +1,4 @@
-"""The fold: alerts in their order through the stages of a segment, each seeing what the earlier did."""
+"""Run alerts in order through the stages of a segment; each alert sees the effects of those before it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -14,8 +14,10 @@ from pipeline.topology import Segment, Stage
 
 @dataclass(frozen=True, slots=True)
 class AlertInProgress:
-    """An alert and the road it has behind it; `next` is the stage still to come, if it is not the first
-    of the segment that takes it up."""
+    """An alert between two stages, with the reasons and rule records so far.
+
+    `next_stage` is set if the alert does not start at the first stage of its segment.
+    """
 
     alert: Alert
     reasons: tuple[tuple[str, str], ...] = ()
@@ -27,10 +29,10 @@ class AlertInProgress:
 
 
 def run_stages(in_progress: Iterable[AlertInProgress], segment: Segment, state: LaneState) -> ChangeSet:
-    """Take each alert through the segment. Pure but for `state`, which is the fold's own.
+    """Run each alert through the segment and return all changes. Pure except for `state`, which it updates.
 
-    What comes out does not depend on how the alerts were cut into batches: every decision's `now` is
-    the moment of the alert's acceptance, or that of its release from maintenance.
+    The result does not depend on how the alerts were divided into batches. The `now` of every decision is the
+    time at which the alert was accepted or released from maintenance.
     """
     outcome = ChangeSet()
     for progress in in_progress:
@@ -45,7 +47,11 @@ def _run_segment(
     stages = segment.get_stages_from(progress.next_stage)
     progress = replace(_drop_deleted(progress, state.facts.references), next_stage=None)
     for stage in stages:
-        if segment.next_segment and stage.reads_history and stage.reads_history(progress.alert, state):
+        if (
+            segment.next_segment
+            and stage.reads_past_incidents
+            and stage.reads_past_incidents(progress.alert, state)
+        ):
             return replace(progress, next_stage=stage.name)
         progress = _run_stage(progress, stage, state, outcome)
         if progress.ended:
@@ -54,7 +60,7 @@ def _run_segment(
 
 
 def _drop_deleted(progress: AlertInProgress, references: References) -> AlertInProgress:
-    """Without what was planned before a seam of the road and has been deleted since; says so."""
+    """Remove options that an earlier segment set and that have been deleted since; a reason says so."""
     options = progress.alert.options
     if options is NO_OPTIONS:
         return progress
@@ -72,7 +78,7 @@ def _drop_deleted(progress: AlertInProgress, references: References) -> AlertInP
     deleted = [name for name, value in remaining.items() if value != getattr(options, name)]
     if not deleted:
         return progress
-    reason = ("rules", f"deleted before it was its turn: {', '.join(deleted)}")
+    reason = ("rules", f"deleted before the alert was processed: {', '.join(deleted)}")
     return replace(
         progress, alert=progress.alert.with_options(**remaining), reasons=(*progress.reasons, reason)
     )
@@ -104,13 +110,13 @@ def _run_stage(
 
 
 def build_segment_event(progress: AlertInProgress, segment: Segment, state: LaneState) -> EventState:
-    """The row of an alert as it leaves a segment: its road is over, or its next stage is named."""
+    """Return the row of an alert after a segment: done, or with its next stage."""
     continues = segment.next_segment is not None and not progress.ended
     return build_event(progress, state.facts.service.row, segment.next_segment if continues else None)
 
 
 def build_event(progress: AlertInProgress, service: int | None, next_stage: str | None) -> EventState:
-    """The row of an alert in a service's lane: it waits at a stage, or its road is over."""
+    """Return the row of an alert in a service's lane: pending at a stage, or done."""
     alert, parsed = progress.alert, progress.alert.parsed
     return EventState(
         unique_id=alert.event_id,
@@ -148,7 +154,7 @@ def build_event(progress: AlertInProgress, service: int | None, next_stage: str 
 
 
 def parse_options(stored: Mapping[str, Any] | None) -> IncidentOptions:
-    """A plan as `row_of` kept it in the alert's row."""
+    """Return the incident options that `build_event` stored in the alert's row."""
     if not stored:
         return NO_OPTIONS
     urgency = None if stored["urgency"] is None else Urgency(stored["urgency"])
@@ -158,5 +164,5 @@ def parse_options(stored: Mapping[str, Any] | None) -> IncidentOptions:
 
 
 def list_entities(alerts: Sequence[Alert]) -> list[tuple[int, str]]:
-    """The entities that the state must hold before these alerts are walked to the end."""
+    """Return the entities that the state must hold before these alerts run through all stages."""
     return list(dict.fromkeys((alert.integration, alert.entity_id) for alert in alerts))

@@ -1,4 +1,4 @@
-"""An alert's road: the one list of its stages, and where the road may be cut into queues."""
+"""The pipeline: the list of its stages, and the places of possible queue splits."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,24 +12,26 @@ from pipeline.stages import dedupe, incident, normalize, notify, route, rules
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`cut_after`: whether operators may give what follows a queue of its own (TOCSIN_PIPELINE_QUEUES).
+    """One stage of the pipeline.
 
-    `looks_back`: whether the stage needs to know what became of earlier alerts to decide about this one.
-    It then decides in the last segment, where that is known, wherever the road is cut.
+    `split_after`: whether operators can give the stages after it a queue of their own
+    (TOCSIN_PIPELINE_QUEUES). `reads_past_incidents`: whether the stage needs to know the results of earlier
+    alerts to decide about this one. It then decides in the last segment, where they are known, whatever the
+    queue splits are.
     """
 
     name: str
     decide: Callable[[Alert, LaneState, datetime], Decision]
     split_after: bool = False
-    reads_history: Callable[[Alert, LaneState], bool] | None = None
+    reads_past_incidents: Callable[[Alert, LaneState], bool] | None = None
 
 
-# The order is the road. dedupe, incident and notify read and write the same rows, so they are one
-# transaction under the service's lock and never parted.
+# The order of the pipeline. dedupe, incident and notify read and write the same rows. So they run in one
+# transaction under the service's lock and are never split.
 STAGES = (
     Stage("normalize", normalize.decide, split_after=True),
     Stage("route", route.decide, split_after=True),
-    Stage("rules", rules.decide, split_after=True, reads_history=rules.reads_history),
+    Stage("rules", rules.decide, split_after=True, reads_past_incidents=rules.reads_past_incidents),
     Stage("dedupe", dedupe.decide),
     Stage("incident", incident.decide),
     Stage("notify", notify.decide),
@@ -38,7 +40,10 @@ STAGES = (
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The stages between two cuts: one queue, one actor. `then` is the next segment's name, if any."""
+    """The stages between two queue splits: one queue, one actor.
+
+    `next_segment` is the name of the segment after it, None for the last one.
+    """
 
     stages: tuple[Stage, ...]
     next_segment: str | None
@@ -53,30 +58,36 @@ class Segment:
 
     @property
     def stage_names(self) -> tuple[str, ...]:
-        """The names of its stages: what waits at any of them waits for this segment."""
+        """Return the names of its stages.
+
+        An alert that is pending at one of them is pending for this segment.
+        """
         return tuple(stage.name for stage in self.stages)
 
     def get_stages_from(self, name: str | None) -> tuple[Stage, ...]:
-        """The stages up to the segment's end, from the named one, which may lie before the segment."""
+        """Return the stages from the named one to the segment's end.
+
+        The named stage may belong to an earlier segment.
+        """
         if name is None:
             return self.stages
         names = [stage.name for stage in STAGES]
         return STAGES[names.index(name) : names.index(self.stages[-1].name) + 1]
 
 
-# Where an alert goes on that a router has sent to an integration.
+# The stage at which an alert continues after a router.
 AFTER_ROUTING = "rules"
-# And where one does that maintenance kept back, when that is over: its rules have had their say.
+# The stage at which a deferred alert continues after maintenance: its rules have already run.
 AFTER_MAINTENANCE = "dedupe"
 
 
 def build_segments(split_after: Iterable[str] = ()) -> tuple[Segment, ...]:
-    """The road, cut after the named stages. ValueError names a stage that may not be cut after."""
+    """Return the pipeline, split after the named stages. ValueError: a named stage does not allow a split."""
     requested = set(split_after)
     allowed = {stage.name for stage in STAGES if stage.split_after}
     if requested - allowed:
         raise ValueError(
-            f"the road cannot be cut after {', '.join(sorted(requested - allowed))};"
+            f"the pipeline cannot be split after {', '.join(sorted(requested - allowed))};"
             f" possible: {', '.join(stage.name for stage in STAGES if stage.split_after)}"
         )
     groups: list[list[Stage]] = [[]]
@@ -89,5 +100,5 @@ def build_segments(split_after: Iterable[str] = ()) -> tuple[Segment, ...]:
 
 
 def find_segment(pipeline: Iterable[Segment], stage: str) -> Segment:
-    """The segment of a road that a stage belongs to."""
+    """Return the segment of the pipeline that a stage belongs to."""
     return next(segment for segment in pipeline if stage in segment.stage_names)

@@ -1,1 +1,1 @@
-"""Alert rules: which match, and what their actions change."""
+"""Alert rules: decide which rules match, and apply their actions."""

@@ -1,7 +1,7 @@
-"""What a matching alert rule does: one function for each type of action. Contract sections 3.10, 4.2.
+"""The actions of a matching alert rule: one function for each type of action. Contract sections 3.10, 4.2.
 
-Each takes the alert as the rules before it left it and answers with a Change. An action that names what
-does not exist changes nothing and says so; no action ever fails.
+Each function takes the alert as the earlier rules left it and returns a Change. An action that names
+something that does not exist changes nothing, and its note says so. No action raises an error.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ REFERENCE_FIELDS: dict[RuleAction, str] = {
     RuleAction.APPLY_TASK_TEMPLATE: "task_template",
 }
 
-# An incident with more of them is none that anybody reads.
+# Nobody reads an incident with more notes, tags or tasks than these.
 MAX_NOTES = 50
 MAX_TAGS = 50
 MAX_TASKS = 50
@@ -40,7 +40,10 @@ Action = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The alert after an action, and what changed from and to, for people; `note` why nothing did."""
+    """The alert after an action, and the changed value before and after it, for people.
+
+    `note` says why nothing changed.
+    """
 
     alert: Alert
     before: str | None = None
@@ -50,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """What an action may look at besides the alert."""
+    """What an action reads besides the alert."""
 
     facts: LaneFacts
     subject: Subject
@@ -60,12 +63,12 @@ ActionFunction = Callable[[Alert, Action, ActionContext], Change]
 
 
 def apply_action(alert: Alert, action: Action, context: ActionContext) -> Change:
-    """The alert as this action leaves it."""
+    """Return the alert and the change that this action makes."""
     return ACTIONS[RuleAction(action["action_type"])](alert, action, context)
 
 
 def get_reference(action: Action) -> str:
-    """The id that an action refers to, in its typed field or, where that is empty, in its value."""
+    """Return the ID that an action refers to, from its typed field or, if that is empty, from its value."""
     name = REFERENCE_FIELDS.get(RuleAction(action["action_type"]), "value")
     return str(action.get(name) or action.get("value") or "").strip()
 
@@ -86,9 +89,9 @@ def _change_alert_type(alert: Alert, action: Action, context: ActionContext) -> 
 def _add_note(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context), MAX_NOTE_LENGTH)
     if not text:
-        return Change(alert, note="the note came out empty")
+        return Change(alert, note="the template gives an empty note")
     if len(alert.options.notes) >= MAX_NOTES:
-        return Change(alert, note=f"an alert brings {MAX_NOTES} notes at most")
+        return Change(alert, note=f"an alert can add at most {MAX_NOTES} notes")
     return Change(alert.with_options(notes=(*alert.options.notes, text)), None, text)
 
 
@@ -133,7 +136,7 @@ def _change_urgency(alert: Alert, action: Action, context: ActionContext) -> Cha
 
 
 def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:
-    """The urgency of an incident that this alert opens: what a rule said, else its integration's."""
+    """Return the urgency of an incident that this alert opens: set by a rule, or else by the integration."""
     if alert.options.urgency is not None:
         return alert.options.urgency
     return facts.integrations[alert.integration].default_urgency
@@ -142,7 +145,7 @@ def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:
 def _change_message(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_line(_render(action, context))
     if not text:
-        return Change(alert, note="the message came out empty and stays as it was")
+        return Change(alert, note="the template gives an empty message, so the message is unchanged")
     return Change(alert.with_changes(message=text), alert.message, text)
 
 
@@ -152,15 +155,17 @@ def _change_summary(alert: Alert, action: Action, context: ActionContext) -> Cha
 
 
 def _change_entity_id(alert: Alert, action: Action, context: ActionContext) -> Change:
-    """An empty template is a fresh id for each alert; one that comes out empty changes nothing, or
-    alerts that have nothing to do with each other would become one."""
+    """Set the entity_id from a template. An empty template gives each alert a new unique ID.
+
+    A template with an empty result changes nothing. Otherwise unrelated alerts would become one entity.
+    """
     template = str(action.get("value") or "")
     if not template.strip():
         new_id = identity.make_unique_entity_id(alert.event_id)
         return Change(alert.with_changes(entity_id=new_id), alert.entity_id, new_id)
     text = identity.limit_entity_id(clean_entity_id(_render(action, context)))
     if not text:
-        return Change(alert, note="the entity_id came out empty and stays as it was")
+        return Change(alert, note="the template gives an empty entity_id, so the entity_id is unchanged")
     return Change(alert.with_changes(entity_id=text), alert.entity_id, text)
 
 
@@ -170,7 +175,7 @@ def _hash_entity_id(alert: Alert, action: Action, context: ActionContext) -> Cha
 
 
 def _add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
-    """Tags by id or, as placeholders give them, by name in any case."""
+    """Add tags by ID or, for placeholders, by name in any case."""
     tags = context.facts.references.tags
     requested = [text.strip() for text in _render(action, context).split(",") if text.strip()]
     found = [find_reference(tags, text) for text in requested]
@@ -181,17 +186,17 @@ def _add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
         if missing
         else None
         if requested
-        else "it names no tag"
+        else "the action names no tag"
     )
     names = ", ".join(tag.name for tag in found if tag is not None)
     combined = tuple(dict.fromkeys((*alert.options.tags, *rows)))
     if len(combined) > MAX_TAGS:
-        return Change(alert, note=f"an alert brings {MAX_TAGS} tags at most")
+        return Change(alert, note=f"an alert can add at most {MAX_TAGS} tags")
     return Change(alert.with_options(tags=combined), None, names or None, note)
 
 
 def find_reference(references: Mapping[str, Reference], text: str) -> Reference | None:
-    """What a text refers to: by unique_id, or by its exact name in any case."""
+    """Return the object that a text refers to, by unique_id or by exact name in any case."""
     found = references.get(text.lower())
     if found is not None:
         return found
@@ -241,9 +246,9 @@ def _format_role(role: Reference, name: str) -> str:
 def _create_task(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context), MAX_NOTE_LENGTH)
     if not text:
-        return Change(alert, note="the task came out empty")
+        return Change(alert, note="the template gives an empty task")
     if len(alert.options.tasks) >= MAX_TASKS:
-        return Change(alert, note=f"an alert brings {MAX_TASKS} tasks at most")
+        return Change(alert, note=f"an alert can add at most {MAX_TASKS} tasks")
     return Change(alert.with_options(tasks=(*alert.options.tasks, text)), None, text)
 
 
@@ -277,7 +282,7 @@ def _add_responder(alert: Alert, action: Action, context: ActionContext) -> Chan
 
 
 def _assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Change:
-    """To whoever is on call by a schedule when the alert comes: the first of them."""
+    """Assign the first person who is on call by a schedule when the alert is accepted."""
     reference = get_reference(action)
     schedule = context.facts.references.schedules.get(reference)
     if schedule is None:
@@ -293,7 +298,7 @@ def _assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Ch
 def _delay_notifications(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = str(action.get("value") or "0").strip()
     if not text.isdecimal() or len(text) > 6:
-        return Change(alert, note="without effect: the delay is no number of seconds")
+        return Change(alert, note="without effect: the delay is not a number of seconds")
     return Change(alert.with_options(delay_s=int(text)), f"{alert.options.delay_s} s", f"{int(text)} s")
 
 

@@ -1,6 +1,7 @@
-"""What a sender asks for with an alert of the current event operation: contract section 3.9.
+"""Apply what a sender requests with an alert of the current event operation: contract section 3.9.
 
-Used where it names something that the team has, ignored without an error otherwise; the recorder says so.
+A request that names an object of the team is applied. Otherwise it is ignored without an error, and the alert
+trace says so.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from pipeline.rules.actions import MAX_TAGS, find_reference
 
 
 def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:
-    """The alert with its sender's wishes in its plan, and what became of them ("" when it has none)."""
+    """Return the alert with its requested options applied, and a text about them ("" if there are none)."""
     requested_options = alert.parsed.requested_options
     found = {
         "escalation_policy": _look_up(references.policies, requested_options.get("escalation_policy")),
@@ -45,7 +46,7 @@ def _look_up(references: Mapping[str, Reference], value: Any) -> Reference | Non
 
 
 def _find_tags(references: Mapping[str, Reference], value: Any) -> tuple[list[Reference], int]:
-    """The team's tags among those said, each once, and how many are none."""
+    """Return the tags of the team that the value names, each once, and the number of unknown tags."""
     items = value if isinstance(value, list) else [value]
     found = [_look_up(references, item) for item in items[:MAX_TAGS]]
     return list({tag.row: tag for tag in found if tag is not None}.values()), found.count(None)

@@ -1,7 +1,7 @@
-"""An integration's alert rules, compiled: which of them match an alert, and what they make of it.
+"""The compiled alert rules of an integration: which of them match an alert, and what their actions change.
 
-Compiled once per version of the configuration; indexed, so that an alert meets only rules that can
-match it. Rules act in order, each on what those before it left (contract section 4.2).
+They are compiled once per version of the configuration. An index selects the rules that can match an alert.
+Rules act in order, each on the alert as the earlier rules left it (contract section 4.2).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,8 +17,8 @@ from models.domain.facts import AlertRuleFacts, LaneFacts
 from pipeline.alert import Alert
 from pipeline.rules import actions
 from pipeline.rules.conditions import (
-    HISTORY,
     NEVER,
+    SECONDS_SINCE_LAST,
     BadRule,
     CompiledCondition,
     Index,
@@ -27,21 +27,24 @@ from pipeline.rules.conditions import (
     build_subject,
     compile_rule,
     evaluate,
-    reads_history,
+    reads_past_incidents,
 )
 
-# What the recorder keeps of each alert: so many rules, each value cut at so many characters.
+# What the alert trace keeps of each alert: the number of rules, and the characters of each value.
 MAX_RECORDS = 50
 MAX_SHOWN_LENGTH = 200
 
 Record = Mapping[str, Any]
-# Seconds since the last incident of the alert's entity, which rules may change; None when there was none.
+# Seconds since the last incident of the alert's entity; None if there was none. Rules can change the entity.
 SecondsSince = Callable[[Alert], float | None]
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSetResult:
-    """An alert after its rules; `records` tell each rule that was looked at, `matched` how many did."""
+    """An alert after its rules.
+
+    `records` has an entry for each evaluated rule; `matched` counts the matches.
+    """
 
     alert: Alert
     matched: int
@@ -50,7 +53,9 @@ class RuleSetResult:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """`compiled` is None for one that cannot be read any more: it never matches, and says why."""
+    """`compiled` is None for a condition that cannot be read any more: it never matches, and `problem`
+    says why.
+    """
 
     compiled: CompiledCondition | None
     problem: str | None = None
@@ -60,19 +65,19 @@ class Condition:
 
 
 def compile_condition(*texts: str) -> Condition:
-    """The condition that all of these stored ones make together."""
+    """Return a condition that holds if all of these stored conditions hold."""
     try:
         return Condition(compile_cached(*texts))
     except BadRule as error:
         return Condition(None, f"the rule cannot be read: {error}")
 
 
-# A condition that matches everything stands in for one that cannot be read, to keep its place in an index.
+# It takes the place of a condition that cannot be read, to keep the positions in an index.
 _ALWAYS = compile_rule("")
 
 
 def build_index(conditions: Iterable[Condition]) -> Index:
-    """What cannot be read is always offered, to say so."""
+    """Return an index. It always offers conditions that cannot be read, so that a record says so."""
     return Index([each.compiled or _ALWAYS for each in conditions])
 
 
@@ -83,7 +88,7 @@ class Rule:
 
 
 class Interrupted(Exception):
-    """Somebody had said that it is enough before an alert had met all of its rules."""
+    """`should_stop` ended the evaluation before all rules of an alert were evaluated."""
 
 
 def _return_false() -> bool:
@@ -91,24 +96,26 @@ def _return_false() -> bool:
 
 
 class RuleSet:
-    """The rules of one list, in its order. To be kept and shared, also between threads."""
+    """The rules of one list, in its order. Keep and share it, also between threads."""
 
     def __init__(
         self, rules: Sequence[AlertRuleFacts], should_stop: Callable[[], bool] = _return_false
     ) -> None:
-        """`is_enough` is asked before each rule: where patterns are slow a rule may take half a second."""
+        """`should_stop` is called before each rule: a rule with slow patterns can take half a second."""
         self.rules = [_compile(facts) for facts in rules]
         self._should_stop = should_stop
         self._index = build_index(rule.condition for rule in self.rules)
-        # Whether any condition depends on what became of earlier alerts.
+        # Whether any condition depends on the results of earlier alerts.
         known = (rule.condition.compiled for rule in self.rules)
-        self.reads_history = any(each is not None and reads_history(each) for each in known)
+        self.reads_past_incidents = any(each is not None and reads_past_incidents(each) for each in known)
 
     def apply(
         self, alert: Alert, facts: LaneFacts, now: datetime, seconds_since: SecondsSince
     ) -> RuleSetResult:
-        """The alert as its rules leave it. Raises Interrupted, but nothing for what a rule or an alert can
-        hold."""
+        """Return the alert after its rules.
+
+        Raises Interrupted, and no other error for any content of a rule or an alert.
+        """
         records: list[dict[str, Any]] = []
         matched, position = 0, 0
         while True:
@@ -128,7 +135,7 @@ class RuleSet:
         return RuleSetResult(alert, matched, limit_records(records))
 
     def _next_match(self, subject: Subject, first: int) -> tuple[list[tuple[Rule, Verdict]], int | None]:
-        """The verdicts of all that are looked at from `first` on, up to the first that matches: its place."""
+        """Return the verdicts of the evaluated rules from `first` on, and the position of the first match."""
         evaluated: list[tuple[Rule, Verdict]] = []
         for position in self._index.find_candidates(subject):
             if position < first:
@@ -146,7 +153,7 @@ class RuleSet:
 def _apply_actions(
     alert: Alert, rule: Rule, context: actions.ActionContext, now: datetime, seconds_since: SecondsSince
 ) -> tuple[Alert, list[Record]]:
-    """The alert after a rule's actions, each of which sees what the one before it did."""
+    """Return the alert after a rule's actions. Each action sees the changes of those before it."""
     done: list[Record] = []
     for action in rule.facts.actions:
         change = actions.apply_action(alert, action, context)
@@ -167,7 +174,7 @@ def _build_action_record(action: Mapping[str, Any], change: actions.Change) -> R
 
 
 def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, Any]:
-    """What the recorder keeps of a rule (its unique_id) that was looked at."""
+    """Return the record of an evaluated rule (its unique_id) for the alert trace."""
     record: dict[str, Any] = {
         "rule": rule,
         "description": shorten(description),
@@ -178,20 +185,20 @@ def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, Any
 
 
 def limit_records(records: Sequence[Record]) -> tuple[Record, ...]:
-    """No more records than are kept of one alert; how many were left out is the last."""
+    """Return at most MAX_RECORDS records; the last entry then says how many were left out."""
     if len(records) <= MAX_RECORDS:
         return tuple(records)
-    # What matched is worth more than what did not.
+    # Keep matches before others.
     first = sorted(range(len(records)), key=lambda position: not records[position]["matches"])[:MAX_RECORDS]
     return (*[records[position] for position in sorted(first)], {"more": len(records) - MAX_RECORDS})
 
 
 def format_value(name: str, value: Any) -> Any:
-    """A value that a condition read, short enough to keep and to look at."""
-    if name == HISTORY and value == NEVER:
+    """Return a value that a condition read, short enough to store and to show."""
+    if name == SECONDS_SINCE_LAST and value == NEVER:
         return "never"
-    if isinstance(value, dict) and value.get(HISTORY) == NEVER:
-        value = {**value, HISTORY: "never"}
+    if isinstance(value, dict) and value.get(SECONDS_SINCE_LAST) == NEVER:
+        value = {**value, SECONDS_SINCE_LAST: "never"}
     if value is None or isinstance(value, bool | int | float):
         return value
     return shorten(value if isinstance(value, str) else msgspec.json.encode(value).decode("utf-8", "replace"))
@@ -208,12 +215,12 @@ def _compile(facts: AlertRuleFacts) -> Rule:
 
 @lru_cache(maxsize=4096)
 def compile_cached(*texts: str) -> CompiledCondition:
-    """All of these conditions together; kept, since a new version leaves most rules as they were."""
+    """Compile these conditions as one. Cached, since a new version leaves most rules unchanged."""
     return compile_rule(*texts)
 
 
 def build_conditions_json(rule_type: RuleType, conditions: Sequence[Mapping[str, Any]]) -> str:
-    """An alert rule's `conditions` as a condition of their own, a tree of the query builder; "" for none."""
+    """Return the `conditions` of an alert rule as a tree of the query builder in JSON; "" for none."""
     if not conditions:
         return ""
     children = [_build_condition_node(each) for each in sorted(conditions, key=lambda each: each["position"])]

@@ -1,4 +1,4 @@
-"""Text with `{{...}}` in it, filled from an alert. Placeholders are paths and nothing else: never code."""
+"""Fill a text with `{{...}}` in it from an alert. Placeholders are paths and nothing else: never code."""
 
 import re
 from collections.abc import Mapping
@@ -6,20 +6,20 @@ from typing import Any
 
 from pipeline.rules.conditions import paths
 
-# Room for the longest text that an alert may hold; whoever stores the result cuts it to its own limit.
+# Enough for the longest text of an alert. The caller truncates the result to its own limit.
 MAX_RESULT_LENGTH = 32 * 1024
-# A placeholder with [*] may walk the whole payload; so many of them fill any sensible message.
+# A placeholder with [*] can read the whole payload. This number is enough for any sensible message.
 MAX_PLACEHOLDERS = 200
 
 _PLACEHOLDER = re.compile(r"\{\{([^{}]{0,1000})\}\}")
 
 
 def render(template: str, subject: Mapping[str, Any]) -> str:
-    """The template with each placeholder replaced by what it names; what is missing is empty.
+    """Return the template with each placeholder replaced by its value; a missing value is empty.
 
-    Names are those of `conditions.subject_of`, with or without `alert.` before them. Several values
-    are joined with ", ". Text that was filled in is not looked at again. The result is cut at
-    LONGEST_RESULT; placeholders beyond MOST_PLACEHOLDERS are empty.
+    Names are those of `conditions.build_subject`, with or without `alert.` before them. Several values are
+    joined with ", ". Placeholders in a filled-in text are not replaced. The result is truncated at
+    MAX_RESULT_LENGTH. Placeholders after the first MAX_PLACEHOLDERS are empty.
     """
     parts: list[str] = []
     remaining, position = MAX_RESULT_LENGTH, 0

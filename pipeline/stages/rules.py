@@ -1,4 +1,4 @@
-"""Stage 3: what the sender asked for, then the integration's alert rules, change the alert."""
+"""Stage 3: apply the sender's requested options, then the integration's alert rules."""
 
 from datetime import datetime
 
@@ -8,10 +8,13 @@ from pipeline.lane_state import LaneState
 from pipeline.rules import requested_options
 
 
-def reads_history(alert: Alert, state: LaneState) -> bool:
-    """Whether this alert's rules ask what became of earlier alerts, which only dedupe's transaction knows."""
+def reads_past_incidents(alert: Alert, state: LaneState) -> bool:
+    """Return whether this alert's rules read the results of earlier alerts.
+
+    Only the transaction of dedupe knows them.
+    """
     ruleset = state.rulesets.get(alert.integration)
-    return ruleset is not None and ruleset.reads_history
+    return ruleset is not None and ruleset.reads_past_incidents
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
@@ -25,7 +28,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
         return proceed(f"{note}the integration has no alert rules", *expected, alert=changed)
 
     def get_seconds_since(candidate: Alert) -> float | None:
-        return state.get_seconds_since_last(candidate, now) if ruleset.reads_history else None
+        return state.get_seconds_since_last(candidate, now) if ruleset.reads_past_incidents else None
 
     result = ruleset.apply(changed, state.facts, now, get_seconds_since)
     reason = f"{note}{result.matched} of {len(ruleset.rules)} alert rules matched"
@@ -33,7 +36,10 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 
 def _expect_ping(alert: Alert, state: LaneState) -> tuple[ExpectPing, ...]:
-    """A ping is one whatever the rules make of it, by whichever key it came: here is where all come by."""
+    """Return the effect of a ping, whatever the rules make of the alert.
+
+    Pings of all keys, of integrations and of routers, pass this stage.
+    """
     within = state.facts.integrations[alert.integration].ping_timeout
     if within is None or not alert.parsed.is_ping:
         return ()

@@ -15,7 +15,7 @@ from tests.support.rules import action, rule_facts, var
 
 A = RuleAction
 PLAIN = RuleSet([rule_facts(action(A.CHANGE_MESSAGE, "changed"))])
-RULES_WITH_HISTORY = RuleSet([rule_facts(action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 600]})])
+RULES_WITH_PAST = RuleSet([rule_facts(action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 600]})])
 RULES_FOR_ENTITY = RuleSet([rule_facts(action(A.CHANGE_ENTITY_ID, "rack"))])
 
 
@@ -36,7 +36,7 @@ def list_stages(event):
 ALL_STAGES = ["normalize", "route", "rules", "dedupe", "incident", "notify"]
 
 
-@pytest.mark.parametrize("rules", [PLAIN, RULES_WITH_HISTORY], ids=["plain", "looks back"])
+@pytest.mark.parametrize("rules", [PLAIN, RULES_WITH_PAST], ids=["plain", "looks back"])
 def test_an_uncut_road_is_walked_to_its_end(rules):
     (segment_of_all,) = build_segments()
     event = run_one(segment_of_all, state(rules))
@@ -59,9 +59,7 @@ def test_a_cut_road_waits_at_the_next_segment():
 )
 def test_rules_that_look_back_wait_for_the_last_segment_where_the_past_is_known(cuts):
     *before, last = build_segments(cuts)
-    where = state(
-        RULES_WITH_HISTORY, ("db1", "incident-0"), past={"incident-0": PastIncident(5, NOON - MINUTE)}
-    )
+    where = state(RULES_WITH_PAST, ("db1", "incident-0"), past={"incident-0": PastIncident(5, NOON - MINUTE)})
     traveller = AlertInProgress(alert())
     for segment in before:
         event = run_one(segment, where, traveller)
@@ -78,11 +76,11 @@ def test_rules_that_look_back_wait_for_the_last_segment_where_the_past_is_known(
 
 def test_rules_that_look_back_decide_where_the_road_is_not_cut_behind_them():
     first, last = build_segments(["normalize"])
-    event = run_one(first, state(RULES_WITH_HISTORY))
+    event = run_one(first, state(RULES_WITH_PAST))
 
     assert event.stage == "route"
     assert (
-        list_stages(run_one(last, state(RULES_WITH_HISTORY), AlertInProgress(alert(), event.reasons)))
+        list_stages(run_one(last, state(RULES_WITH_PAST), AlertInProgress(alert(), event.reasons)))
         == ALL_STAGES
     )
 
@@ -116,7 +114,7 @@ def test_nothing_is_asked_for_that_was_looked_for_and_is_not_there():
 
 def test_the_history_of_an_entity_that_a_rule_names_is_asked_for():
     both = RuleSet(
-        [*(rule.facts for rule in RULES_FOR_ENTITY.rules), *(rule.facts for rule in RULES_WITH_HISTORY.rules)]
+        [*(rule.facts for rule in RULES_FOR_ENTITY.rules), *(rule.facts for rule in RULES_WITH_PAST.rules)]
     )
     where = state(both, asked={(7, "db1")})
     where.facts = lane(create_incidents_for=0)
@@ -181,7 +179,7 @@ def test_each_alert_sees_what_the_earlier_ones_did():
     alerts = [
         replace(alert(level, number=n), accepted_at=NOON + n * MINUTE) for n, level in enumerate(levels)
     ]
-    where = state(RULES_WITH_HISTORY)
+    where = state(RULES_WITH_PAST)
 
     events = run_stages([AlertInProgress(each) for each in alerts], segment_of_all, where).events
 

@@ -31,5 +31,5 @@ def test_however_it_is_cut_the_road_has_every_stage_once_in_its_order(queue_spli
 
 @pytest.mark.parametrize("stage", ["dedupe", "incident", "notify", "nonsense"])
 def test_what_is_one_transaction_cannot_be_cut(stage):
-    with pytest.raises(ValueError, match="cannot be cut after"):
+    with pytest.raises(ValueError, match="cannot be split after"):
         build_segments([stage])

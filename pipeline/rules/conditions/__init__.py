@@ -1,7 +1,8 @@
-"""Conditions of rules: whether a rule_json, in either of its two syntaxes, holds for an alert.
+"""Conditions of rules: decide whether a rule_json, in either of its two syntaxes, holds for an alert.
 
-`compile_rule` once when a rule is saved or loaded, `Index` once per list of rules, `evaluate` for each
-candidate and alert. Everything here is pure; only engine.py and patterns.py know foreign libraries.
+Call `compile_rule` once when a rule is saved or loaded, create an `Index` once per list of rules, and call
+`evaluate` for each candidate and alert. Everything is pure. Only engine.py and patterns.py use external
+libraries.
 """
 
 from pipeline.rules.conditions.bad import BadRule
@@ -12,15 +13,15 @@ from pipeline.rules.conditions.rule import (
     Verdict,
     compile_rule,
     evaluate,
-    reads_history,
+    reads_past_incidents,
     trace,
     translate_rule,
 )
-from pipeline.rules.conditions.subject import HISTORY, NEVER, Subject, build_subject
+from pipeline.rules.conditions.subject import NEVER, SECONDS_SINCE_LAST, Subject, build_subject
 
 __all__ = [
-    "HISTORY",
     "NEVER",
+    "SECONDS_SINCE_LAST",
     "BadRule",
     "CompiledCondition",
     "Equality",
@@ -32,7 +33,7 @@ __all__ = [
     "compile_rule",
     "evaluate",
     "find_required_equalities",
-    "reads_history",
+    "reads_past_incidents",
     "trace",
     "translate_rule",
 ]

@@ -1,10 +1,10 @@
-"""What is wrong with a condition, in words."""
+"""The error for a bad condition, in words for people."""
 
 from typing import Any
 
 
 class BadRule(ValueError):
-    """A rule_json that cannot be stored: `field` is where, `problem` says what, for people."""
+    """A rule_json cannot be stored. `field` is the place, `problem` says what is wrong, for people."""
 
     def __init__(self, problem: str, field: str = "rule_json") -> None:
         super().__init__(f"{field}: {problem}")
@@ -16,7 +16,9 @@ MAX_SHOWN_LENGTH = 100
 
 
 def quote(value: Any) -> str:
-    """A value from a stranger as an error may quote it: short, and never the inside of a list or object."""
+    """Return a sender's value as an error can quote it: short, and without the contents of a list or
+    object.
+    """
     if isinstance(value, list):
         return "a list"
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""The fields that conditions know, and the operators of each in the query builder: one table.
+"""The table of the fields that conditions know, with the operators of each in the query builder.
 
-An operator makes JSON Logic of what it reads and of its values. Texts are compared case-sensitively
-by everything but `like` and `contains`. Each negative operator is true exactly when its positive one
-is false. Ends of ranges count as inside. Times and dates are in UTC.
+An operator builds JSON Logic from a read and its values. Comparisons of text are case-sensitive, except
+`like` and `contains`. Each negative operator is true exactly when its positive one is false. The ends of a
+range belong to it. Times and dates are in UTC.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ Build = Callable[[Logic, Sequence[Any]], Logic]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """`takes` is how many values it needs; None means one or more."""
+    """`value_count` is the number of values that it needs; None means one or more."""
 
     build: Build
     value_count: int | None = 1
@@ -33,7 +33,10 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`read` makes the values of a condition alike; `codes` are compared after it in JSON Logic too."""
+    """`read` converts the values of a condition to the form of the subject.
+
+    `coded` fields use it in JSON Logic too.
+    """
 
     operators: Mapping[str, Operator]
     read: literals.Reader = literals.read_text
@@ -49,7 +52,7 @@ def _build_between(read: Logic, values: Sequence[Any]) -> Logic:
 
 
 def _build_time_between(read: Logic, values: Sequence[Any]) -> Logic:
-    """From 22:00 to 06:00 is the night, not nothing."""
+    """Return the logic of a time range. A range from 22:00 to 06:00 is the night."""
     first, last = values
     if first <= last:
         return _build_between(read, values)
@@ -106,7 +109,7 @@ TEXT = EQUALITY | {
     "is_null": NOT_EMPTY.negate(),
 }
 
-# Names as a subject has them; the query builder writes `alert.` before each.
+# Names as in a subject; the query builder writes `alert.` before each.
 FIELDS: dict[str, Field] = {
     "alert_type": Field(CHOICE, literals.build_code_reader(literals.ALERT_TYPES), coded=True),
     "urgency": Field(CHOICE, literals.build_code_reader(literals.URGENCIES), coded=True),
@@ -119,15 +122,15 @@ FIELDS: dict[str, Field] = {
     "seconds_since_last": Field(ORDER, literals.read_number),
 }
 
-# The payload has operators of its own: a value at a path (these, named by operatorOptions.ploperator),
-# or whether there is anything at a path (any operator whose name contains "key").
+# The payload has its own operators: a value at a path (this one; operatorOptions.ploperator names the
+# comparison), or whether a path has any value (any operator whose name contains "key").
 PAYLOAD = "payload"
 PAYLOAD_SEARCH = "payloadsearch"
 PAYLOAD_OPERATORS = TEXT | CHOICE
 
 
 def normalize_field(field: str) -> str:
-    """A field's name as FIELDS has it; names that it does not know stay as they are."""
+    """Return a field's name as in FIELDS. Unknown names are returned unchanged."""
     name = field.strip().removeprefix("alert.")
     # The full name differs between clients: seconds_since_last_similar_incident and the like.
     return "seconds_since_last" if name.startswith("seconds_since") else name

@@ -1,7 +1,7 @@
-"""JSON Logic compared with fields whose values are coded: `{"==": [{"var": "alert_type"}, "critical"]}`.
+"""JSON Logic that compares fields with coded values: `{"==": [{"var": "alert_type"}, "critical"]}`.
 
-People write "critical", 3 or "3"; a subject holds "3". What a field is compared with is put into the
-form that the subject has, by the same table as for the query builder.
+People write "critical", 3 or "3"; a subject contains "3". A compared value is converted to the form of the
+subject, with the same table as for the query builder.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,10 @@ _COMPARISONS = frozenset({"==", "===", "!=", "!==", "<", "<=", ">", ">=", "in"})
 
 
 def get_variable(node: Logic) -> Variable | None:
-    """The variable that a node reads, if it is a plain read of one: its name is written out."""
+    """Return the variable that a node reads, or None.
+
+    The node must read one variable with a constant name.
+    """
     if not isinstance(node, Mapping) or len(node) != 1:
         return None
     operator, name = next(iter(node.items()))
@@ -28,7 +31,10 @@ def get_variable(node: Logic) -> Variable | None:
 
 
 def convert_codes(logic: Logic) -> Logic:
-    """The same logic with coded values in the form of the subject; what cannot be read stays as it is."""
+    """Return the logic with coded values in the form of the subject.
+
+    A value that cannot be read is unchanged.
+    """
     if isinstance(logic, list):
         return [convert_codes(each) for each in logic]
     if not isinstance(logic, Mapping):
@@ -37,7 +43,9 @@ def convert_codes(logic: Logic) -> Logic:
 
 
 def _convert_iterator(arguments: Logic) -> Logic:
-    """What runs for each item reads the item's variables, not the alert's: it is left alone."""
+    """Leave the part that runs for each item unchanged: it reads the variables of the item, not of the
+    alert.
+    """
     if not isinstance(arguments, list):
         return arguments
     return [each if index == 1 else convert_codes(each) for index, each in enumerate(arguments)]

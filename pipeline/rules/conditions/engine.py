@@ -1,7 +1,7 @@
-"""JSON Logic: the only place that knows the engine, so that another could take its place.
+"""JSON Logic. This is the only module that uses the engine, so that the engine can be replaced.
 
-`program` compiles and `run` evaluates to a value; `verdict_program` and `holds` do the same for a verdict.
-Programs are made from JSON text, since the engine crashes the process on very deep Python objects.
+`compile_logic` compiles and `run` evaluates to a value; `compile_verdict` and `is_true` do the same for a
+verdict. Programs are compiled from JSON text, since very deep Python objects crash the engine.
 """
 
 import threading
@@ -14,29 +14,29 @@ import msgspec
 
 from pipeline.rules.conditions import paths, patterns
 
-# The core and plain functions of text and numbers. No clock (`now`), no raising of errors, nothing quadratic.
-FAMILIES = ["ExtString", "ExtControl", "ExtMath"]
-# Operations of one evaluation: some 10 ms at most. Ordinary rules need fewer than 50.
+# The core, and plain functions for text and numbers. No clock (`now`), no errors raised, nothing quadratic.
+OPERATOR_GROUPS = ["ExtString", "ExtControl", "ExtMath"]
+# Operations of one evaluation: about 10 ms at most. Ordinary rules need fewer than 50.
 BUDGET = 100_000
-# Makes true or false of any value.
+# Converts any value to true or false.
 _VERDICT = "!!"
-# What patterns may cost in one evaluation, in characters times steps: about a third of a second at worst.
+# The most that patterns can cost in one evaluation, in characters times steps: about a third of a second.
 PATTERN_WORK = 80_000_000
 
 
 class InvalidLogic(ValueError):
-    """Logic that the engine will not run, and why."""
+    """The engine cannot compile this logic; the error says why."""
 
 
 class EvaluationError(Exception):
-    """An evaluation that came to no value: types that cannot be compared, or too much work."""
+    """An evaluation without a value: types that cannot be compared, or too much work."""
 
 
 _work = threading.local()
 
 
 def _matches(arguments: str) -> str:
-    """Our operator `matches`: whether a text contains a pattern. Gets and gives JSON text."""
+    """Return whether a text contains a pattern: our operator `matches`. Input and output are JSON text."""
     text, pattern = msgspec.json.decode(arguments)
     text = paths.to_text(text)
     regexp = patterns.compile_pattern(pattern)
@@ -49,9 +49,9 @@ def _matches(arguments: str) -> str:
 CUSTOM: dict[str, Callable[[str], str]] = {"matches": _matches}
 
 _ENGINE = datalogic_py.Engine(
-    families=FAMILIES,
+    families=OPERATOR_GROUPS,
     custom_operators=CUSTOM,
-    # Unlike types are unequal, as in the language that JSON Logic comes from, not an error.
+    # Values of different types are unequal, as in JavaScript, and not an error.
     config={"ops_budget": BUDGET, "loose_equality_errors": False},
 )
 ITERATORS = frozenset(
@@ -62,15 +62,20 @@ ITERATORS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Compiled logic. `reads`: the paths of the variables it reads, or None if they are only known
-    while it runs."""
+    """Compiled logic.
+
+    `reads` are the paths of the variables that it reads. None: they are known only while it runs.
+    """
 
     rule: datalogic_py.Rule
     reads: tuple[tuple[str, ...], ...] | None
 
 
 def compile_logic(logic: Any) -> Program:
-    """Compile any JSON value as logic. Raises Refused, for unknown operators and wrong arguments too."""
+    """Compile any JSON value as logic.
+
+    Raises InvalidLogic, also for unknown operators and wrong arguments.
+    """
     try:
         rule = _ENGINE.compile_checked(msgspec.json.encode(logic).decode())
     except datalogic_py.CompileError as error:
@@ -83,7 +88,7 @@ def compile_logic(logic: Any) -> Program:
 
 
 def compile_verdict(logic: Any) -> Program:
-    """The same, to be asked by `holds`."""
+    """Compile logic whose verdict `is_true` returns."""
     return compile_logic({_VERDICT: [logic]})
 
 
@@ -97,23 +102,25 @@ def _format_location(pointer: str) -> str:
 
 
 def run(compiled: Program, data: Any) -> str:
-    """The value of the logic for these data, as JSON text. Raises Failed, and nothing else for what a
-    rule or an alert can hold."""
+    """Return the value of the logic for these data, as JSON text.
+
+    Raises EvaluationError, and no other error for any content of a rule or an alert.
+    """
     _work.remaining = PATTERN_WORK
     try:
         result, _ = compiled.rule.evaluate_metered(data, BUDGET)
     except datalogic_py.DataLogicError as error:
         raise EvaluationError(_get_reason(error)) from None
     except BaseException as error:
-        # A panic of the engine is no Exception; an interrupt is none either, and goes on.
+        # A panic of the engine is not an Exception. Nor is an interrupt, which must be raised again.
         if type(error).__name__ != "PanicException":
             raise
-        raise EvaluationError("the engine gave up") from None
+        raise EvaluationError("the engine failed") from None
     return str(result)
 
 
 def is_true(compiled: Program, data: Any) -> bool:
-    """Whether a `verdict_program` comes to true. Raises Failed."""
+    """Return whether a program of `compile_verdict` evaluates to true. Raises EvaluationError."""
     return run(compiled, data) == "true"
 
 
@@ -128,4 +135,4 @@ def _get_reason(error: datalogic_py.DataLogicError) -> str:
     if known:
         return known
     where = f" in {error.operator!r}" if error.operator else ""
-    return f"values that do not fit together{where}"
+    return f"values of types that cannot be compared{where}"

@@ -1,6 +1,7 @@
-"""What a condition must not be, checked when it is saved: too large, too deep, or a way to burn a worker.
+"""Limits of a condition, checked when it is saved: its size, its depth, and the work that it can cause.
 
-The engine's own budget bounds each evaluation too; the limits here refuse early, and in words.
+The budget of the engine limits each evaluation too. These limits refuse a condition early, with an
+explanation.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ MAX_ITERATORS = 2
 
 
 def decode_rule(rule_json: str) -> Any:
-    """The JSON value of a stored text. Raises BadRule."""
+    """Return the JSON value of a stored text. Raises BadRule."""
     try:
         body = rule_json.encode()
     except UnicodeEncodeError:
@@ -36,7 +37,7 @@ def decode_rule(rule_json: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """Where in the logic a node stands: levels above it, iterators and reduces around it."""
+    """The position of a node in the logic: the levels above it, and the iterators and reduces around it."""
 
     depth: int = 1
     iterators: int = 0
@@ -46,7 +47,7 @@ class _Position:
         return replace(self, depth=self.depth + 1)
 
     def enter_iterator(self, operator: str) -> "_Position":
-        """In the part of an iterator that runs for each item."""
+        """Return the position of the part of an iterator that runs for each item."""
         return replace(
             self, iterators=self.iterators + 1, reducing=self.reducing or operator == "reduce"
         ).descend()
@@ -102,5 +103,5 @@ def _check_matches(arguments: list[Any]) -> None:
 
 
 def check_logic(logic: Any) -> None:
-    """Raises BadRule for JSON Logic beyond the limits. Operators and arguments are the engine's to check."""
+    """Check JSON Logic against the limits. Raises BadRule. The engine checks operators and arguments."""
     _Checker().check(logic, _Position())

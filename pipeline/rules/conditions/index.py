@@ -1,8 +1,8 @@
-"""Which conditions of many can match an alert at all, found without looking at each.
+"""Find the conditions of a list that can match an alert, without evaluating each.
 
-Most conditions need some variable to equal a value that is written in them. They are kept by one such
-variable and its value, so an alert meets only those that name its own values. What the index cannot
-judge stays a candidate: it may offer too many, never too few.
+Most conditions require that a variable equals a constant. The index stores such a condition by one variable
+and its value, so an alert finds only the conditions that name its values. All other conditions are always
+candidates. So the index can return too many conditions, but never too few.
 """
 
 from collections import Counter, defaultdict
@@ -18,14 +18,14 @@ from pipeline.rules.conditions.subject import Subject, Variable, get_canonical_n
 
 @dataclass(frozen=True, slots=True)
 class Equality:
-    """The condition can only match when the variable is one of these texts."""
+    """The condition can match only if the variable is one of these texts."""
 
     variable: Variable
     texts: frozenset[str]
 
 
 def find_required_equalities(logic: Logic) -> list[Equality]:
-    """What a condition demands in any case: the equalities of its top-level `and`."""
+    """Return what a condition always requires: the equalities of its top-level `and`."""
     if not isinstance(logic, Mapping) or len(logic) != 1:
         return []
     operator, arguments = next(iter(logic.items()))
@@ -40,7 +40,7 @@ def find_required_equalities(logic: Logic) -> list[Equality]:
 
 
 def _combine_branches(branches: list[Logic]) -> list[Equality]:
-    """What every branch demands of the same variable, taken together."""
+    """Return what every branch requires of the same variable, combined."""
     demands = [
         {each.variable: each.texts for each in find_required_equalities(branch)} for branch in branches
     ]
@@ -59,7 +59,7 @@ def _find_equality(operator: str, arguments: list[Logic]) -> Equality | None:
         read, value = (second, first) if isinstance(first, str) else (first, second)
         return _build_equality(read, [value], strict=operator == "===")
     if operator == "in" and isinstance(second, list):
-        # `in` compares as `==` does.
+        # `in` compares in the same way as `==`.
         return _build_equality(first, second, strict=False)
     if operator == "some":
         return _find_item_equality(first, second)
@@ -67,7 +67,9 @@ def _find_equality(operator: str, arguments: list[Logic]) -> Equality | None:
 
 
 def _find_item_equality(found: Logic, test: Logic) -> Equality | None:
-    """`some` of the texts at a path equals a text, as the query builder's payload search has it."""
+    """Return the equality for `some` of the texts at a path, as in the payload search of the query
+    builder.
+    """
     variable = get_variable(found)
     if variable is None or not is_search(variable) or not isinstance(test, Mapping) or len(test) != 1:
         return None
@@ -103,10 +105,10 @@ def _build_text_equality(variable: Variable, values: Any) -> Equality | None:
 
 
 def _is_plain(equality: Equality) -> bool:
-    """Whether `==` is plain equality of texts here.
+    """Return whether `==` is plain equality of texts here.
 
-    It is not where a text can be taken for a number, a moment or a span of time ("1d" == "24h"), which
-    all begin with a digit, a sign or a blank; nor for "", which equals null.
+    It is not if a text can be read as a number, a time or a duration ("1d" == "24h"). All of these begin with
+    a digit, a sign or a blank. It is not for "" either, which equals null.
     """
     name = equality.variable
     if len(name) == 1 and name[0] in FIELDS and FIELDS[name[0]].coded:
@@ -115,7 +117,7 @@ def _is_plain(equality: Equality) -> bool:
 
 
 class Index:
-    """The conditions of one list, in its order; to be made once per version of the list."""
+    """The conditions of one list, in its order. Create it once per version of the list."""
 
     def __init__(self, conditions: Sequence[CompiledCondition]) -> None:
         demands = [find_required_equalities(each.logic) for each in conditions]
@@ -133,7 +135,7 @@ class Index:
                 self._tables[rarest.variable][text].append(position)
 
     def find_candidates(self, subject: Subject) -> list[int]:
-        """The positions of those that may match, ascending."""
+        """Return the positions of the conditions that can match, ascending."""
         found = set(self._unindexed)
         for variable, table in self._tables.items():
             for positions in _find_rows(table, read_variable(subject, variable)):
@@ -148,5 +150,5 @@ def _find_rows(table: dict[str, list[int]], value: Any) -> Iterator[list[int]]:
     elif isinstance(value, list):
         yield from (table[each] for each in value if isinstance(each, str) and each in table)
     elif isinstance(value, bool):
-        # true == "true"; the engine says which others.
+        # true == "true"; only the engine knows which other texts equal it.
         yield from table.values()

@@ -1,6 +1,6 @@
-"""Values as people write them in a condition, made into the form in which a subject holds them.
+"""Convert values as people write them in a condition to the form of a subject.
 
-Each reader takes anything that JSON can hold and raises ValueError for what it does not understand.
+Each reader takes any JSON value. It raises ValueError for a value that it does not understand.
 """
 
 import re
@@ -32,21 +32,23 @@ ALERT_TYPES, URGENCIES, WEEKDAYS = _build_codes()
 
 
 def build_code_reader(names: Mapping[str, str]) -> Reader:
-    """Reads "3", 3, 3.0 or a name of the table as the code "3"."""
+    """Return a reader that reads "3", 3, 3.0 or a name of the table as the code "3"."""
     codes = frozenset(names.values())
 
     def read(value: Any) -> str:
         text = str(int(_check_number(value))) if _is_number(value) else _check_text(value).strip().lower()
         code = names.get(text, text)
         if code not in codes:
-            raise ValueError(f"{quote(value)} is none of {', '.join(names)}")
+            raise ValueError(f"{quote(value)} is not one of {', '.join(names)}")
         return code
 
     return read
 
 
 def read_time(value: Any) -> str:
-    """A time of day as "HH:MM:SS", from the same with or without seconds, or from seconds since midnight."""
+    """Return a time of day as "HH:MM:SS", from a text with or without seconds, or from seconds since
+    midnight.
+    """
     if _is_number(value):
         return _format_seconds(_check_number(value))
     text = _check_text(value).strip()
@@ -56,7 +58,7 @@ def read_time(value: Any) -> str:
     hours, minutes, seconds = (int(part or 0) for part in match.groups())
     # 24:00 is the end of a day.
     if minutes > 59 or seconds > 59 or hours * 3600 + minutes * 60 + seconds > _SECONDS_A_DAY:
-        raise ValueError(f"{quote(value)} is no time of day")
+        raise ValueError(f"{quote(value)} is not a time of day")
     return f"{hours:02}:{minutes:02}:{seconds:02}"
 
 
@@ -64,36 +66,36 @@ def _parse_seconds(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"{quote(text)} is no time of day: write HH:MM, HH:MM:SS or seconds") from None
+        raise ValueError(f"{quote(text)} is not a time of day: write HH:MM, HH:MM:SS or seconds") from None
 
 
 def _format_seconds(seconds: float) -> str:
     if not 0 <= seconds <= _SECONDS_A_DAY:
-        raise ValueError(f"{seconds} seconds are no time of day")
+        raise ValueError(f"{seconds} seconds are not a time of day")
     whole = int(seconds)
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
 def read_date(value: Any) -> str:
-    """A day as "YYYY-MM-DD"; a time after it is left out."""
+    """Return a day as "YYYY-MM-DD"; a time after it is left out."""
     match = _DATE.fullmatch(_check_text(value).strip())
     if match is None:
-        raise ValueError(f"{quote(value)} is no date: write YYYY-MM-DD")
+        raise ValueError(f"{quote(value)} is not a date: write YYYY-MM-DD")
     return date.fromisoformat(match[1]).isoformat()
 
 
 def read_number(value: Any) -> float | int:
-    """A number, from itself or its text."""
+    """Return a number, from a number or its text."""
     if _is_number(value):
         return _simplify_number(_check_number(value))
     try:
         return _simplify_number(float(_check_text(value)))
     except ValueError:
-        raise ValueError(f"{quote(value)} is no number") from None
+        raise ValueError(f"{quote(value)} is not a number") from None
 
 
 def read_text(value: Any) -> str:
-    """Text; a number or a truth value counts as its JSON."""
+    """Return a text. A number or a boolean becomes its JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if _is_number(value):
@@ -112,12 +114,12 @@ def _check_number(value: float) -> float:
 
 
 def _simplify_number(value: float) -> float | int:
-    """Refuses nan and infinity, and writes 5.0 as 5."""
+    """Return 5 for 5.0. Raises ValueError for nan and infinity."""
     number = _check_number(value)
     return int(number) if number == int(number) else number
 
 
 def _check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError("a value is missing" if value is None else f"{quote(value)} is no text")
+        raise ValueError("a value is missing" if value is None else f"{quote(value)} is not a text")
     return value

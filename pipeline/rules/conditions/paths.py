@@ -1,7 +1,7 @@
 """Paths into a payload, as people write them: `$.alerts[0].labels["app.name"]`, `a.b[*].c`, `a.0.b`.
 
-A path finds any number of values: `[*]` (or `*`) stands for each item of a list and each value of an
-object. It only ever reads; there are no filters, slices or searches in depth.
+A path finds any number of values. `[*]` (or `*`) stands for each item of a list and each value of an object.
+There are no filters, slices or recursive searches.
 """
 
 import json
@@ -25,7 +25,7 @@ Path = tuple[PathStep, ...]
 
 
 class BadPath(ValueError):
-    """Text that is no path; says what is wrong with it."""
+    """The text is not a path; the error says what is wrong with it."""
 
 
 # One step of a path: .name, [3], [-1], [*], ["quoted"], ['quoted'] or, tolerated, [name].
@@ -43,7 +43,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Path:
-    """The steps of a path; `$` and a leading dot may be left out. Raises BadPath."""
+    """Return the steps of a path; `$` and a leading dot are optional. Raises BadPath."""
     if len(text) > MAX_PATH_LENGTH:
         raise BadPath(f"a path may have {MAX_PATH_LENGTH} characters")
     rest = text.strip()
@@ -56,9 +56,9 @@ def _parse_steps(rest: str, text: str) -> Iterator[PathStep]:
     position = 0
     while position < len(rest):
         step = _STEP.match(rest, position)
-        # Only the first name may stand without a dot before it.
+        # Only the first name can have no dot before it.
         if step is None or (position and step["name"] is not None and rest[position] != "."):
-            raise BadPath(f"{text[:100]!r} is no path: look at {rest[position : position + 20]!r}")
+            raise BadPath(f"{text[:100]!r} is not a path: look at {rest[position : position + 20]!r}")
         position = step.end()
         yield _parse_step(step)
 
@@ -75,7 +75,7 @@ def _parse_step(step: re.Match[str]) -> PathStep:
 
 
 def find(value: Any, path: Path) -> list[Any]:
-    """Every value at the path, in the order of the payload; none where a step leads nowhere."""
+    """Return every value at the path, in the order of the payload."""
     found = [value]
     for key in path:
         found = [inner for outer in found for inner in _select(outer, key)]
@@ -96,7 +96,7 @@ def _select_items(value: list[Any], key: PathStep) -> Iterator[Any]:
     if key is Wildcard.EACH:
         yield from value
         return
-    # "0" as in a.0.b, but no other spelling of digits that Python knows.
+    # "0" as in a.0.b, but not the other spellings of digits that Python accepts.
     if isinstance(key, str) and key.isascii() and key.isdigit() and len(key) < 10:
         key = int(key)
     if isinstance(key, int) and -len(value) <= key < len(value):
@@ -104,9 +104,9 @@ def _select_items(value: list[Any], key: PathStep) -> Iterator[Any]:
 
 
 def to_text(value: Any) -> str:
-    """A value as people compare and read it: null and empty things are "", true is "true", 5 is "5".
+    """Return a value as text, as people compare and read it: null and empty values are "", true is "true".
 
-    Lists and objects are their JSON.
+    Lists and objects become JSON.
     """
     if isinstance(value, str):
         return value

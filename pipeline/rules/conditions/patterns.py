@@ -1,6 +1,6 @@
-"""Patterns that people wrote, matched in time linear in the text: the only place that knows re2.
+"""Regular expressions that people wrote, matched in time linear in the text. Only this module uses re2.
 
-re2 has no look-around and no back-references; a pattern that uses them is refused.
+re2 has no look-around and no back-references. A pattern that uses them is refused.
 """
 
 from functools import lru_cache
@@ -10,19 +10,19 @@ import re2
 from pipeline.rules.conditions.bad import quote
 
 MAX_PATTERN_LENGTH = 1_000
-# Steps of the compiled pattern. Measured: the slowest patterns cost about 4 ns for each step and
-# character of the text, so 5,000 steps on a text of 16k characters stay under half a second.
+# Steps of the compiled pattern. Measured: the slowest patterns take about 4 ns per step and character of the
+# text. So 5,000 steps on a text of 16k characters take less than half a second.
 MAX_PROGRAM_SIZE = 5_000
-# Bytes for one compiled pattern and its caches; 512 of them are kept.
+# Bytes for one compiled pattern and its caches; 512 patterns are kept.
 MAX_MEMORY = 1 << 20
 
 
 class BadPattern(ValueError):
-    """A pattern that cannot be used, and why."""
+    """The pattern cannot be used; the error says why."""
 
 
 class Pattern:
-    """A compiled pattern; `size` is the number of its steps, which is what a character may cost."""
+    """A compiled pattern. `size` is the number of its steps, the maximum work per character."""
 
     __slots__ = ("_regexp", "size")
 
@@ -40,7 +40,7 @@ class Pattern:
 
 @lru_cache(maxsize=512)
 def compile_pattern(text: str) -> Pattern:
-    """The pattern, ready to use. Raises BadPattern."""
+    """Return the compiled pattern. Raises BadPattern."""
     if len(text) > MAX_PATTERN_LENGTH:
         raise BadPattern(f"a pattern may have {MAX_PATTERN_LENGTH} characters")
     try:

@@ -1,4 +1,4 @@
-"""A condition, from its stored text to its verdict on an alert."""
+"""Compile a stored condition and evaluate it for an alert."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,16 +9,19 @@ import msgspec
 from pipeline.rules.conditions import codes, engine, guards, paths, tree
 from pipeline.rules.conditions.bad import BadRule
 from pipeline.rules.conditions.catalogue import Logic
-from pipeline.rules.conditions.subject import HISTORY, Picker, Subject, get_canonical_name
+from pipeline.rules.conditions.subject import SECONDS_SINCE_LAST, Picker, Subject, get_canonical_name
 
-# Each may walk the whole payload: measured 3 ms for one that makes text of half a megabyte.
+# Each search can read the whole payload: measured, 3 ms for one that returns half a megabyte of text.
 MAX_SEARCHES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`note` says why a condition could not match, or what of it is not understood. `read` are the
-    variables that it reads with their values, None for what the alert does not have."""
+    """The result of a condition for one alert.
+
+    `note` says why a condition could not match, or which part of it is unknown. `read` are the variables that
+    it reads and their values, None for what the alert does not have.
+    """
 
     matches: bool
     note: str | None = None
@@ -27,8 +30,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class CompiledCondition:
-    """A condition ready for any number of alerts. `logic` is what is evaluated, for people and for the
-    index; `notes` what a tree says that we do not know. To be kept and shared, also between threads."""
+    """A condition that is ready for any number of alerts. Keep and share it, also between threads.
+
+    `logic` is what is evaluated, for people and for the index. `notes` name the unknown parts of a tree.
+    """
 
     rule_json: str
     logic: Logic
@@ -38,32 +43,34 @@ class CompiledCondition:
 
     @property
     def matches_all(self) -> bool:
-        """Whether it has no condition: it matches everything."""
+        """Return whether the condition is empty and matches everything."""
         return self.logic is True
 
 
 def compile_rule(*rule_jsons: str) -> CompiledCondition:
-    """Compile stored conditions of either syntax, which must all hold; "" and {} are always true.
+    """Compile stored conditions of either syntax, which must all hold. "" and {} are always true.
 
     Raises BadRule.
     """
-    parts = [translate_rule(text) for text in rule_jsons]
-    logics = [logic for logic, _ in parts if logic is not True]
-    notes = tuple(note for _, part_notes in parts for note in part_notes)
+    translated = [translate_rule(text) for text in rule_jsons]
+    logics = [logic for logic, _ in translated if logic is not True]
+    notes = tuple(note for _, notes_found in translated for note in notes_found)
     combined: Logic = {"and": logics} if len(logics) > 1 else logics[0] if logics else True
     return _compile("".join(rule_jsons), combined, notes)
 
 
-def reads_history(compiled: CompiledCondition) -> bool:
-    """Whether a verdict depends on what became of earlier alerts (seconds since the last incident)."""
+def reads_past_incidents(compiled: CompiledCondition) -> bool:
+    """Return whether a verdict depends on the results of earlier alerts (seconds since the last incident)."""
     reads = compiled.program.reads
     if reads is None:
         return True
-    return any(not each or each == ("alert",) or get_canonical_name(each)[0] == HISTORY for each in reads)
+    return any(
+        not each or each == ("alert",) or get_canonical_name(each)[0] == SECONDS_SINCE_LAST for each in reads
+    )
 
 
 def translate_rule(rule_json: str) -> tuple[Logic, tuple[str, ...]]:
-    """The JSON Logic of a stored condition, checked, and notes on what was not understood."""
+    """Return the checked JSON Logic of a stored condition, and notes on its unknown parts."""
     value = guards.decode_rule(rule_json) if rule_json.strip() else ""
     if value in ("", {}):
         return True, ()
@@ -88,7 +95,7 @@ def _compile(rule_json: str, logic: Logic, notes: tuple[str, ...] = ()) -> Compi
 
 
 def evaluate(compiled: CompiledCondition, subject: Subject) -> Verdict:
-    """The verdict on one alert. Raises nothing for what a rule or an alert can hold."""
+    """Return the verdict on one alert. Raises no error for any content of a rule or an alert."""
     data, read = compiled.picker.pick(subject)
     note = "; ".join(compiled.notes) or None
     try:
@@ -99,7 +106,10 @@ def evaluate(compiled: CompiledCondition, subject: Subject) -> Verdict:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """One node of a condition and its verdict: `depth` below the whole, `logic` its text, cut if long."""
+    """One node of a condition and its verdict.
+
+    `depth` is its level; `logic` is its text, truncated if long.
+    """
 
     depth: int
     logic: str
@@ -107,15 +117,16 @@ class TraceStep:
 
 
 MAX_TEXT_LENGTH = 300
-# What combines verdicts, and how many arguments of it are looked at.
+# Operators that combine verdicts, and how many of their arguments are evaluated.
 _GROUPS = {"and": None, "or": None, "!": 1, "!!": 1}
 
 
 def trace(compiled: CompiledCondition, subject: Subject) -> Iterator[TraceStep]:
-    """Every group and every comparison of a condition with its own verdict, for people who try it.
+    """Yield each part of a condition that gives a verdict, with its verdict, for people who test the
+    condition.
 
-    Each is evaluated by itself, also those that the whole would not have looked at: who has no more time
-    for them takes no more of them.
+    Each part is evaluated separately, also parts that an evaluation of the whole would skip. A caller without
+    more time stops the iteration.
     """
     for depth, logic in _iterate_nodes(compiled.logic, 0):
         yield TraceStep(depth, _format_logic(logic), evaluate(_compile("", logic), subject))

@@ -1,4 +1,4 @@
-"""What conditions and templates read of an alert."""
+"""The values of an alert that conditions and templates can read."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -10,25 +10,25 @@ from pipeline.rules.conditions import catalogue, paths
 
 Subject = Mapping[str, Any]
 
-# The one variable that depends on what became of earlier alerts.
-HISTORY = "seconds_since_last"
-# Seconds since the last similar incident when there was none: for comparisons it was long ago.
+# The only variable that depends on the results of earlier alerts.
+SECONDS_SINCE_LAST = "seconds_since_last"
+# Seconds since the last similar incident if there was none: in comparisons it was long ago.
 NEVER = 10**12
 
 
 class Missing:
-    """Stands for a variable that the subject does not have."""
+    """The value of a variable that the subject does not have."""
 
 
 MISSING = Missing()
 
 
 def build_subject(alert: Alert, urgency: Urgency, now: datetime, seconds_since_last: float | None) -> Subject:
-    """The variables of an alert, by their plain names and under `alert.`.
+    """Return the variables of an alert, by their plain names and under `alert.`.
 
-    Alert type ("0" to "5"), urgency ("0", "1") and day of the week ("1" is Monday) are text; time
-    ("HH:MM:SS"), date and day are those of `now` in UTC. `seconds_since_last` is None when there was
-    no similar incident.
+    Alert type ("0" to "5"), urgency ("0", "1") and day of the week ("1" is Monday) are text. Time
+    ("HH:MM:SS"), date and day are those of `now` in UTC. `seconds_since_last` is None if there was no similar
+    incident.
     """
     moment = now.astimezone(UTC)
     fields = {
@@ -41,13 +41,13 @@ def build_subject(alert: Alert, urgency: Urgency, now: datetime, seconds_since_l
         "day_of_week": str(moment.isoweekday()),
         "alert_time": f"{moment:%H:%M:%S}",
         "alert_date": f"{moment:%Y-%m-%d}",
-        HISTORY: NEVER if seconds_since_last is None else seconds_since_last,
+        SECONDS_SINCE_LAST: NEVER if seconds_since_last is None else seconds_since_last,
     }
     return fields | {"alert": fields}
 
 
 def find_texts(subject: Subject, path: paths.Path) -> list[str]:
-    """The values in the payload at a path, as text."""
+    """Return the values in the payload at a path, as text."""
     return [paths.to_text(value) for value in paths.find(subject.get("payload"), path)]
 
 
@@ -55,32 +55,36 @@ Variable = tuple[str, ...]
 
 
 def is_search(variable: Variable) -> bool:
-    """("found", path) are the texts in the payload at that path; the query builder's trees read them."""
+    """Return whether the variable is ("found", path): the texts in the payload at that path.
+
+    The trees of the query builder read such variables.
+    """
     return len(variable) == 2 and variable[0] == "found"
 
 
 def get_canonical_name(variable: Variable) -> Variable:
-    """The variable as the catalogue has it: without `alert.`, and under the one name it has here."""
+    """Return the variable as in the catalogue: without `alert.`, and with its only name here."""
     plain = variable[1:] if variable[0] == "alert" and len(variable) > 1 else variable
     return (catalogue.normalize_field(plain[0]), *plain[1:])
 
 
 def format_variable(variable: Variable) -> str:
-    """How people write the variable."""
+    """Return the variable as people write it."""
     return variable[1] if is_search(variable) else ".".join(get_canonical_name(variable))
 
 
 def read_variable(subject: Subject, variable: Variable) -> Any:
-    """A variable's value, or MISSING."""
+    """Return a variable's value, or MISSING."""
     if is_search(variable):
         return find_texts(subject, paths.parse(variable[1]))
     return _follow(subject, get_canonical_name(variable))[0]
 
 
 def _follow(subject: Subject, steps: Variable) -> tuple[Any, int, Any]:
-    """The value at the end of the steps, and what to hand over for it after how many of the steps.
+    """Return the value after these steps, the number of steps to use for the engine, and the value for the
+    engine.
 
-    The two differ where a list is on the way: it is handed over whole.
+    They differ if there is a list on the path: the engine gets the whole list.
     """
     value: Any = subject
     used: int = len(steps)
@@ -99,10 +103,10 @@ def _follow(subject: Subject, steps: Variable) -> tuple[Any, int, Any]:
 
 
 class Picker:
-    """Hands the engine only what a condition reads, so that a large payload costs nothing.
+    """Give the engine only the variables that a condition reads, so that a large payload costs nothing.
 
-    `variables` None: what is read is known only while the condition runs, so everything is handed over.
-    Raises BadPath for a search by what is no path.
+    `variables` None: the variables are known only while the condition runs, so the engine gets everything.
+    Raises BadPath for a search whose text is not a path.
     """
 
     __slots__ = ("_everything", "_searches", "_variables")
@@ -119,11 +123,14 @@ class Picker:
 
     @property
     def searches(self) -> int:
-        """How many paths of the payload are searched for each alert."""
+        """Return how many paths of the payload are searched for each alert."""
         return len(self._searches)
 
     def pick(self, subject: Subject) -> tuple[Subject, dict[str, Any]]:
-        """The data for the engine, and for people what was read, by name; what is missing is None."""
+        """Return the data for the engine, and the values read, by name, for people.
+
+        A missing value is None.
+        """
         if self._everything:
             return subject, {name: value for name, value in subject.items() if name != "alert"}
         data: dict[str, Any] = {}
@@ -141,7 +148,7 @@ class Picker:
 
 
 def _find_outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
-    """Without those that are inside another one."""
+    """Return the variables that are not inside another one."""
     all_variables = set(variables)
     return tuple(
         each

@@ -1,8 +1,8 @@
-"""The query builder's tree of groups and rules, translated to JSON Logic.
+"""Translate the query builder's tree of groups and rules to JSON Logic.
 
-What a rule of the tree does not know (a field, an operator, a value) never helps the condition to
-match: the rule counts as false, or as true where a `not` around it would turn that into a match. A
-note says so. A group without children is true; a rule that nobody filled in is not there.
+A rule of the tree with an unknown field, operator or value never helps the condition to match. It counts as
+false, or as true if a `not` around it would turn that into a match. A note says so. A group without children
+is true; a rule without field and operator is ignored.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ GROUP, RULE = "group", "rule"
 MAX_DEPTH = 32
 MAX_NODES = 1_000
 
-# The builder knows two and a `not`; its menu shows the others by name.
+# The builder has AND, OR and a `not`; its menu shows the others by name.
 CONJUNCTIONS = {
     "AND": ("and", False),
     "OR": ("or", False),
@@ -27,25 +27,26 @@ CONJUNCTIONS = {
 
 
 class UnknownElement(ValueError):
-    """What a rule of the tree says and we do not know."""
+    """A rule of the tree contains something unknown."""
 
 
 def is_tree(value: Mapping[str, Any]) -> bool:
-    """Whether a JSON object is a tree; else it is JSON Logic."""
+    """Return whether a JSON object is a tree; otherwise it is JSON Logic."""
     return "children1" in value or value.get("type") in (GROUP, RULE)
 
 
 class Translator:
-    """One tree on its way to JSON Logic; `notes` gathers what it says that we do not know."""
+    """The translation of one tree to JSON Logic. `notes` collects the unknown parts."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self._nodes = 0
 
     def translate(self, node: Any, depth: int = 1, negated: bool = False) -> Logic:
-        """Raises BadRule for a tree too large, one that is none, and a pattern that cannot be used.
+        """Return a node as JSON Logic.
 
-        `negated` tells whether a `not` around the node turns its verdict round.
+        Raises BadRule for a tree that is too large or malformed, and for a pattern that cannot be used.
+        `negated`: a `not` around the node reverses its verdict.
         """
         self._count(depth)
         if not isinstance(node, Mapping):
@@ -108,7 +109,7 @@ def _get_conjunction(properties: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def _is_blank(node: Any) -> bool:
-    """The builder's empty line: a rule with neither field nor operator."""
+    """Return whether the node is an empty line of the builder: a rule with neither field nor operator."""
     if not isinstance(node, Mapping) or node.get("type") != RULE:
         return False
     properties = _get_properties(node)
@@ -137,7 +138,7 @@ def _translate_leaf(properties: Mapping[str, Any]) -> Logic:
 
 
 def _flatten(value: Any) -> list[Any]:
-    """Choices of several come as a list within the list of values."""
+    """Return a flat list: multiple choices come as a list inside the list of values."""
     items = value if isinstance(value, list) else [value]
     return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
 
@@ -177,7 +178,7 @@ def _translate_payload(operator: str, values: list[Any], options: Any) -> Logic:
     if operator_name is None:
         operator_name = "equal" if operator == catalogue.PAYLOAD_SEARCH else operator
     known = _find_operator(catalogue.PAYLOAD_OPERATORS, str(operator_name), catalogue.PAYLOAD)
-    # Any value at the path may be the one; a negative operator wants none of them to be.
+    # Any value at the path can match. A negative operator requires that none of them matches.
     positive = Operator(known.build, known.value_count)
     reader = literals.read_text
     any_match = {

@@ -173,22 +173,34 @@ def test_every_type_of_action_is_tried_here():
 
 NOBODY_ON_CALL = "without effect: nobody is on call by Nights"
 INVALID = [
-    (A.CHANGE_ALERT_TYPE, "loud", "'loud' is none of info, warning, error, critical, acknowledged, resolved"),
-    (A.CHANGE_ALERT_TYPE, "6", "'6' is none of info, warning, error, critical, acknowledged, resolved"),
-    (A.CHANGE_URGENCY, "2", "'2' is none of low, high"),
-    (A.CHANGE_MESSAGE, "{{payload.none}}", "the message came out empty and stays as it was"),
-    (A.CHANGE_MESSAGE, "", "the message came out empty and stays as it was"),
-    (A.CHANGE_ENTITY_ID, "{{payload.none}}", "the entity_id came out empty and stays as it was"),
-    (A.ADD_NOTE, " {{payload.nothing}} ", "the note came out empty"),
-    (A.ADD_TAGS, "", "it names no tag"),
+    (
+        A.CHANGE_ALERT_TYPE,
+        "loud",
+        "'loud' is not one of info, warning, error, critical, acknowledged, resolved",
+    ),
+    (A.CHANGE_ALERT_TYPE, "6", "'6' is not one of info, warning, error, critical, acknowledged, resolved"),
+    (A.CHANGE_URGENCY, "2", "'2' is not one of low, high"),
+    (
+        A.CHANGE_MESSAGE,
+        "{{payload.none}}",
+        "the template gives an empty message, so the message is unchanged",
+    ),
+    (A.CHANGE_MESSAGE, "", "the template gives an empty message, so the message is unchanged"),
+    (
+        A.CHANGE_ENTITY_ID,
+        "{{payload.none}}",
+        "the template gives an empty entity_id, so the entity_id is unchanged",
+    ),
+    (A.ADD_NOTE, " {{payload.nothing}} ", "the template gives an empty note"),
+    (A.ADD_TAGS, "", "the action names no tag"),
     (A.ADD_TAGS, "gone, {{payload.none}}", "1 of 1 tags do not exist"),
-    (A.CREATE_TASK, " {{payload.nothing}} ", "the task came out empty"),
+    (A.CREATE_TASK, " {{payload.nothing}} ", "the template gives an empty task"),
     (A.ASSIGN_SCHEDULE, "schedule-1", NOBODY_ON_CALL),
     (A.ADD_RESPONDER, "schedule-1", NOBODY_ON_CALL),
-    (A.DELAY_NOTIFICATIONS, "soon", "without effect: the delay is no number of seconds"),
-    (A.DELAY_NOTIFICATIONS, "-5", "without effect: the delay is no number of seconds"),
-    (A.DELAY_NOTIFICATIONS, "9999999", "without effect: the delay is no number of seconds"),
-    (A.DELAY_NOTIFICATIONS, "1.5", "without effect: the delay is no number of seconds"),
+    (A.DELAY_NOTIFICATIONS, "soon", "without effect: the delay is not a number of seconds"),
+    (A.DELAY_NOTIFICATIONS, "-5", "without effect: the delay is not a number of seconds"),
+    (A.DELAY_NOTIFICATIONS, "9999999", "without effect: the delay is not a number of seconds"),
+    (A.DELAY_NOTIFICATIONS, "1.5", "without effect: the delay is not a number of seconds"),
 ]
 
 
@@ -258,9 +270,9 @@ def test_an_alert_brings_so_many_notes_tags_and_tasks_and_no_more():
     )
     task = run_action(A.CREATE_TASK, "one more", target_alert=busy)
 
-    assert (note.alert, note.note) == (full, "an alert brings 50 notes at most")
-    assert (tag.alert, tag.note) == (full, "an alert brings 50 tags at most")
-    assert (task.alert, task.note) == (busy, "an alert brings 50 tasks at most")
+    assert (note.alert, note.note) == (full, "an alert can add at most 50 notes")
+    assert (tag.alert, tag.note) == (full, "an alert can add at most 50 tags")
+    assert (task.alert, task.note) == (busy, "an alert can add at most 50 tasks")
 
 
 def test_what_an_earlier_rule_said_is_what_a_change_is_from():

@@ -183,9 +183,9 @@ def test_each_action_is_told_with_what_it_changed_or_why_it_did_not():
 def test_a_list_looks_back_when_any_of_its_rules_does():
     since, plain = rule_facts(when={"<": [var("alert.seconds_since_last"), 5]}), rule_facts()
 
-    assert RuleSet([plain, since]).reads_history
-    assert not RuleSet([plain]).reads_history
-    assert not RuleSet([]).reads_history
+    assert RuleSet([plain, since]).reads_past_incidents
+    assert not RuleSet([plain]).reads_past_incidents
+    assert not RuleSet([]).reads_past_incidents
 
 
 CHANGING = st.sampled_from(

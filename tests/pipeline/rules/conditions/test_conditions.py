@@ -85,7 +85,7 @@ REFUSED = {
     "a long pattern": (json.dumps({"matches": [{"var": "message"}, "x" * 1001]}), "1000 characters"),
     "a pattern that is read": ('{"matches": [1, {"var": "message"}]}', "must be written out"),
     "half a match": ('{"matches": "x"}', "takes a text and a pattern"),
-    "a bad search": ('{"val": ["found", "a..b"]}', "is no path"),
+    "a bad search": ('{"val": ["found", "a..b"]}', "is not a path"),
     "a bad pattern in a tree": (json.dumps(group(rule("alert.message", "regex", "["))), "cannot be used"),
     "a bad pattern for the payload": (json.dumps(search("not_regex", "a", "*")), "cannot be used"),
     "a tree too deep": (nest_groups(33), "nested 32 deep"),
@@ -131,18 +131,18 @@ NOT_KNOWN = {
     "operator": (rule("alert.message", "sounds_like", "x"), "the operator 'sounds_like' of"),
     "operator of another field": (rule("alert.urgency", "like", "1"), "the operator 'like' of"),
     "ploperator": (search("near", "$.a", "x"), "the operator 'near' of"),
-    "code": (rule("alert.alert_type", "select_equals", "purple"), "'purple' is none of info, warning"),
-    "time": (rule("alert.alert_time", "less", "25:00"), "is no time of day"),
-    "late": (rule("alert.alert_time", "less", 86401), "no time of day"),
+    "code": (rule("alert.alert_type", "select_equals", "purple"), "'purple' is not one of info, warning"),
+    "time": (rule("alert.alert_time", "less", "25:00"), "is not a time of day"),
+    "late": (rule("alert.alert_time", "less", 86401), "not a time of day"),
     "date": (rule("alert.alert_date", "less", "2026-02-30"), "alert_date"),
-    "number": (rule("alert.seconds_since_last", "less", "soon"), "'soon' is no number"),
+    "number": (rule("alert.seconds_since_last", "less", "soon"), "'soon' is not a number"),
     "infinity": (rule("alert.seconds_since_last", "less", "inf"), "alert.seconds_since_last"),
     "no value": (rule("alert.message", "equal"), "a value is missing"),
     "half a range": (rule("alert.alert_time", "between", "08:00"), "a value is missing"),
     "null": (rule("alert.message", "equal", None), "a value is missing"),
-    "an object": (rule("alert.message", "equal", {"a": 1}), "an object is no text"),
+    "an object": (rule("alert.message", "equal", {"a": 1}), "an object is not a text"),
     "no path": (search("equal", ""), "a path is missing"),
-    "bad path": (search("equal", "$..a", "x"), "is no path"),
+    "bad path": (search("equal", "$..a", "x"), "is not a path"),
     "node": ({"type": "switch_group", "children1": {}}, "a node of type 'switch_group' is not known"),
     "conjunction": (group(rule("alert.message", "is_empty"), conjunction="XOR"), "conjunction 'XOR'"),
 }
@@ -238,7 +238,7 @@ def test_values_that_do_not_fit_together_do_not_match_and_say_so(logic):
     verdict = evaluate(compile_rule(logic), subject())
 
     assert not verdict.matches
-    assert "do not fit together" in verdict.note
+    assert "types that cannot be compared" in verdict.note
 
 
 def test_unlike_values_are_unequal_and_spoil_no_alternative():
