@@ -1,4 +1,4 @@
-"""One normaliser per monitoring tool: the extension in the URL picks it (contract X36 and section 6)."""
+"""One normalizer per monitoring tool, selected by the extension in the URL (contract X36 and section 6)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ KIB = 1024
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """`parse` reads a body into its alerts, in order, or raises BadBody. `max_bytes` bounds the body."""
+    """`parse` reads a body into its alerts, in order, or raises BadBody. `max_bytes` limits the body."""
 
     extension: str
     parse: Callable[[bytes], list[ParsedAlert]]

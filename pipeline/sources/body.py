@@ -1,4 +1,4 @@
-"""Bytes to a typed body, the same way for every source."""
+"""Decode bytes to a typed body, in the same way for every source."""
 
 import json
 from datetime import UTC, datetime
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class BadBody(ValueError):
-    """A body that cannot be taken; `errors` maps a field ("" is the body itself) to what is wrong."""
+    """A body that cannot be accepted. `errors` maps a field ("" is the body itself) to its problem."""
 
     def __init__(self, field: str, problem: str) -> None:
         super().__init__(f"{field}: {problem}" if field else problem)
@@ -20,11 +20,10 @@ class BadBody(ValueError):
 
 
 def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """A body as its typed form. BadBody for what is not JSON or has wrong types.
+    """Return a body in its typed form. Raises BadBody if it is not JSON or has wrong types.
 
-    JSON that is only ugly (raw control characters in strings, lone surrogates, bytes that are not
-    UTF-8, numbers beyond all ranges) is read again by a lenient reader: the page behind it matters more
-    than its looks.
+    JSON with small defects is read again by a lenient reader: raw control characters in strings, lone
+    surrogates, bytes that are not UTF-8, very large numbers. The alert in it matters more than its form.
     """
     body = body.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -53,7 +52,7 @@ def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
 
 
 def _parse_integer(digits: str) -> int | str:
-    """A number that no reader takes (Python stops at 4,300 digits) stays as its digits."""
+    """Return the number, or its digits if they are too many: Python stops at 4,300 digits."""
     return int(digits) if len(digits) < 1_000 else digits
 
 
@@ -62,26 +61,26 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
-    """msgspec says "Expected `str`, got `int` - at `$.message`": the field, and the rest."""
+    """Return the field and the problem of msgspec's "Expected `str`, got `int` - at `$.message`"."""
     problem, _, path = str(error).partition(" - at `")
     return path.rstrip("`").removeprefix("$").lstrip("."), problem
 
 
 def check_payload(value: Any, field: str = "payload") -> Any:
-    """A payload made fit to keep; BadBody when it is nested too deeply."""
+    """Return a payload that can be stored. Raises BadBody if it is nested too deeply."""
     try:
         return clean_payload(value)
     except (TooDeep, RecursionError):
         raise BadBody(field, "is nested too deeply") from None
 
 
-# A moment outside is none: Go writes the year 1 for a time that is not set, and a time in the last days of
-# the year 9999 cannot be read back from a store that speaks another zone than UTC.
+# A time outside this range counts as missing. Go writes the year 1 for a time that is not set. A time in the
+# last days of the year 9999 cannot be read back from a store that uses another time zone than UTC.
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
 def parse_time(text: Any) -> datetime | None:
-    """An RFC 3339 moment as aware UTC (naive means UTC); None for anything else."""
+    """Return an RFC 3339 time as aware UTC (naive means UTC), or None for anything else."""
     if not isinstance(text, str):
         return None
     try:

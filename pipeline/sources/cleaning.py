@@ -1,4 +1,7 @@
-"""Alert text made fit to store, show and send: a page is never refused for its looks (law 11)."""
+"""Clean the text of an alert so that it can be stored, shown and sent.
+
+An alert is never refused because of its form: invariant 11 (design, section 2).
+"""
 
 import math
 import re
@@ -8,8 +11,8 @@ MESSAGE_LIMIT = 1_000
 SUMMARY_LIMIT = 16 * 1024
 URL_LIMIT = 2 * 1024
 
-# Control characters but newline and tab; DEL and the C1 block; the marks that turn the direction of
-# text (Unicode TR9) and zero-width ones; lone surrogates, which no encoding takes.
+# Control characters except newline and tab; DEL and the C1 block; the marks that change the direction of text
+# (Unicode TR9) and zero-width ones; lone surrogates, which no encoding accepts.
 _UNFIT = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069\u061c\ufeff\ud800-\udfff]"
 )
@@ -18,22 +21,25 @@ _BLANKS = re.compile(r"\s+")
 
 
 def clean_text(text: str, limit: int = SUMMARY_LIMIT) -> str:
-    """Text of several lines: newlines made alike, unfit characters dropped, cut at the limit."""
+    """Return text of several lines: uniform newlines, unfit characters removed, truncated at the limit."""
     return _UNFIT.sub("", _NEWLINE.sub("\n", text[: limit * 2])).strip()[:limit]
 
 
 def clean_line(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """Text of one line: newlines and runs of blanks become one blank."""
+    """Return text of one line: newlines and runs of blanks become one blank."""
     return _BLANKS.sub(" ", clean_text(text, limit * 2)).strip()[:limit]
 
 
 def clean_entity_id(text: str) -> str:
-    """An identifier: unfit characters dropped, but never cut (two of them might become one)."""
+    """Return an identifier without unfit characters.
+
+    It is never truncated, since two different identifiers could then become equal.
+    """
     return _UNFIT.sub("", _NEWLINE.sub(" ", text)).strip()
 
 
 def clean_url(text: str) -> str | None:
-    """An http or https address without blanks, or None: a link must never run as a script."""
+    """Return an http or https address without blanks, or None. A link must never run as a script."""
     url = clean_text(text, URL_LIMIT * 2)
     if len(url) > URL_LIMIT or _BLANKS.search(url):
         return None
@@ -45,13 +51,13 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class TooDeep(ValueError):
-    """A payload nested beyond PAYLOAD_DEPTH."""
+    """A payload is nested deeper than PAYLOAD_DEPTH."""
 
 
 def clean_payload(value: Any, depth: int = PAYLOAD_DEPTH) -> Any:
-    """A payload that every store and reader can hold: no lone surrogates, no numbers beyond 64 bits.
+    """Return a payload that every store and reader can hold: no lone surrogates, no numbers over 64 bits.
 
-    Anything else stays as it was sent. Raises TooDeep.
+    Everything else stays as it was sent. Raises TooDeep.
     """
     if isinstance(value, str):
         return value if value.isascii() else _SURROGATE.sub("", value)

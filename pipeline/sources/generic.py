@@ -22,7 +22,7 @@ class Body(msgspec.Struct):
     alert_type: str | int | None = None
     suppressed: bool | None = None
     entity_id: str | int | None = None
-    # "" is what some clients send for nothing, and no page is refused for it.
+    # Some clients send "" for nothing, and no alert is refused because of that.
     payload: dict[str, Any] | str | None = None
     urls: list[str | dict[str, Any] | None] | str | None = None
     images: list[str | dict[str, Any] | None] | str | None = None
@@ -40,7 +40,10 @@ _DECODER = msgspec.json.Decoder(Body, strict=False)
 
 
 def parse(body: bytes) -> list[ParsedAlert]:
-    """One alert a body. A missing level is info (contract 4.1, row 10); a blank message is refused."""
+    """Return the one alert of a body.
+
+    A missing level is info (contract 4.1, row 10). An empty message is refused.
+    """
     data = decode(body, _DECODER)
     message = clean_line(data.message)
     if not message:
@@ -78,15 +81,16 @@ NO_MESSAGE = "alert without a message"
 
 
 def decode_object(body: bytes) -> Mapping[str, Any]:
-    """Any JSON object, made fit to keep. BadBody for anything else."""
+    """Return any JSON object, ready to store. Raises BadBody for anything else."""
     return dict(check_payload(decode(body, _OBJECT), "body"))
 
 
 def parse_any(body: bytes) -> ParsedAlert:
-    """Any JSON object as an alert: as `parse` reads it, else by the names that most tools use.
+    """Return any JSON object as an alert: as `parse` reads it, or else by the field names that most tools
+    use.
 
-    The payload is the whole body, unless it has one in it, so that rules can make more of it. BadBody for
-    what is no object.
+    If the body has no payload, the payload is the whole body, so that rules can use it. Raises BadBody if the
+    body is not an object.
     """
     data = decode_object(body)
     try:
@@ -117,7 +121,7 @@ def _parse_level_or_info(data: Any) -> AlertType:
 
 
 def parse_level(data: str | int | None) -> AlertType:
-    """Names in any case, or the digits of responses; nothing means info."""
+    """Return the level for a name in any case or for the digits used in responses. None and "" mean info."""
     if data is None or data == "":
         return AlertType.INFO
     text = str(data).strip()

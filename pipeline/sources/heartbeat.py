@@ -1,8 +1,8 @@
-"""Signs of life of a monitored thing, and what Tocsin says by itself when one is missing.
+"""Pings of a monitored job, and the alert that Tocsin writes itself when a ping is missing.
 
-Whatever is sent is a ping, nothing too: a backup that is posted with a page of its output ran all the same.
-Only what says that it failed is more; and a JSON object that is broken is refused, since it may have said
-so. All are about one entity, so that a ping ends what is open.
+Every body is a ping, an empty one too: a backup job that posts a page of its output has run. A body that
+reports a failure is more than a ping. A broken JSON object is refused, since it may have reported a failure.
+All pings of an integration are about one entity, so that the next ping resolves the open incident.
 """
 
 import json
@@ -20,19 +20,19 @@ EXTENSION = "heartbeat"
 ENTITY = "heartbeat"
 
 FAILED = frozenset({"failed", "fail", "failure", "error"})
-# What Tocsin itself writes: no sign of life.
+# The status that Tocsin itself writes. It is not a ping.
 MISSING = "missing"
 
 
 def parse(body: bytes) -> list[ParsedAlert]:
-    """One alert: a ping, which resolves, unless it says that it failed. BadBody for a broken object."""
+    """Return one alert: a ping, which resolves, or a reported failure. Raises BadBody for a broken object."""
     data = _parse_body(body)
     status = _get_text(data, "status").lower()
     has_failed = status in FAILED or status == MISSING
     message = clean_line(_get_text(data, "message"))
     return [
         ParsedAlert(
-            message=message or ("It says that it failed" if has_failed else "Ping"),
+            message=message or ("The monitored job reported a failure" if has_failed else "Ping"),
             summary=clean_text(_get_text(data, "summary")),
             alert_type=AlertType.CRITICAL if has_failed else AlertType.RESOLVED,
             entity_id=ENTITY,
@@ -44,18 +44,18 @@ def parse(body: bytes) -> list[ParsedAlert]:
 
 
 def build_missing(name: str, since: datetime, every: timedelta, grace: timedelta) -> bytes:
-    """A body that says of an integration, by name, that the last ping came at `since`."""
+    """Return a body that says that an integration, by name, sent its last ping at `since`."""
     data = {
         "status": MISSING,
         "message": f"No ping from {name} since {_format_time(since)}",
-        "summary": f"One is expected every {_format_duration(every)},"
-        f" and may be late by {_format_duration(grace)}.",
+        "summary": f"A ping is expected every {_format_duration(every)},"
+        f" and can be late by {_format_duration(grace)}.",
     }
     return json.dumps(data).encode()
 
 
 def _parse_body(body: bytes) -> Mapping[str, Any]:
-    """A JSON object, or what stands in a form or in the query of an address; {} for all else."""
+    """Return a JSON object, or the fields of a form or of a query string; {} for anything else."""
     if body.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return decode_object(body)
     try:
@@ -75,7 +75,7 @@ def _format_time(at: datetime) -> str:
 
 
 def _format_duration(span: timedelta) -> str:
-    """300 s, 5 min, 24 h, 31 d: the largest unit of which it is a whole number."""
+    """Return 300 s, 5 min, 24 h or 31 d: a whole number of the largest possible unit."""
     seconds = int(span.total_seconds())
     units = ((86_400, "d"), (3_600, "h"), (60, "min"))
     return next(

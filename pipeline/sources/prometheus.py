@@ -1,4 +1,4 @@
-"""Prometheus Alertmanager's webhook, version 4: contract section 6. A group of 50 is 50 alerts."""
+"""The webhook of Prometheus Alertmanager, version 4: contract section 6. A group of 50 is 50 alerts."""
 
 from typing import Annotated, Any
 
@@ -9,8 +9,7 @@ from pipeline.alert import ParsedAlert
 from pipeline.sources.body import BadBody, check_payload, decode, parse_time
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
-# What people write into the severity label. Absent means critical: an alert that nobody graded is
-# better heard than missed.
+# Values of the severity label. No label means critical: an alert without a level should not be missed.
 SEVERITIES = {
     "": AlertType.CRITICAL,
     "critical": AlertType.CRITICAL,
@@ -24,11 +23,11 @@ SEVERITIES = {
 
 Labels = dict[str, Any]
 
-# More than fit into 8 MiB of real alerts; empty ones would be millions.
+# More than fit into 8 MiB of real alerts. With empty alerts, 8 MiB could hold millions.
 MAX_ALERTS = 40_000
 
-# What a group says of all its alerts is kept with each of them: so many bytes in all. Alertmanager only
-# repeats there what stands in every alert, and sends less than that by far.
+# The fields of a group are stored with each of its alerts: at most this many bytes in all. Alertmanager only
+# repeats labels there that every alert has, and sends far less than this.
 MAX_SHARED_BYTES = 16 * 1024 * 1024
 
 
@@ -56,7 +55,7 @@ _DECODER = msgspec.json.Decoder(Group, strict=False)
 
 
 def parse(body: bytes) -> list[ParsedAlert]:
-    """The group's alerts in its order; entity_id is the fingerprint, or the labels when there is none."""
+    """Return the alerts of the group in order. The entity_id is the fingerprint, or else the labels."""
     group = decode(body, _DECODER)
     if not group.alerts:
         raise BadBody("alerts", "may not be empty")
@@ -65,7 +64,10 @@ def parse(body: bytes) -> list[ParsedAlert]:
 
 
 def _build_shared(group: Group) -> Labels:
-    """What each alert's payload has of the group. BadBody when that would swell beyond all measure."""
+    """Return the fields of the group for each alert's payload.
+
+    Raises BadBody if they need too much space in all.
+    """
     shared: Labels = check_payload(
         {
             "externalURL": group.externalURL,
@@ -77,7 +79,10 @@ def _build_shared(group: Group) -> Labels:
         "alerts",
     )
     if len(msgspec.json.encode(shared)) * len(group.alerts) > MAX_SHARED_BYTES:
-        raise BadBody("alerts", "are too many for all that the group says of each of them")
+        raise BadBody(
+            "alerts",
+            "are too many for the size of the group's labels and annotations",
+        )
     return shared
 
 
@@ -104,7 +109,7 @@ def _parse_alert(item: Item, group: Group, shared: Labels) -> ParsedAlert:
         )
         | shared,
         urls=tuple(_list_urls(item, annotations)),
-        # A repeated firing keeps its startsAt; a resolve says when it ended.
+        # An alert that fires again has the same startsAt; a resolve has the time of its end.
         source_at=parse_time(item.endsAt if resolved else item.startsAt),
     )
 

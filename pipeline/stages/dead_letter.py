@@ -1,4 +1,7 @@
-"""Telling people that an alert could not be read: one incident per integration (law 9)."""
+"""Report an alert that Tocsin could not process: one incident per integration.
+
+This is invariant 9 (design, section 2).
+"""
 
 from datetime import datetime
 
@@ -12,19 +15,21 @@ from schedules.escalation import targets
 ENTITY_ID = "tocsin:dead_letter"
 MESSAGE = "Tocsin could not read an alert"
 SUMMARY = (
-    "An alert was accepted but could not be processed. It is set aside with its error and can be replayed;"
-    " later alerts are not held up by it."
+    "An alert was accepted but could not be processed. It is stored as a dead letter and can be replayed;"
+    " later alerts are processed as usual."
 )
-DELETED_MESSAGE = "Tocsin set aside alerts of a deleted integration"
+DELETED_MESSAGE = "Tocsin could not process alerts of a deleted integration"
 DELETED_SUMMARY = (
-    "The integration was deleted while alerts of it were still waiting. They are kept and listed by"
-    " `tocsin dead-letters`; without their integration they cannot be processed."
+    "The integration was deleted while it had pending alerts. They are stored as dead letters and listed by"
+    " `tocsin dead-letters`; without the integration they cannot be processed."
 )
 
 
 def build_alert(trace_id: str, receipt: int, integration: int, accepted_at: datetime) -> Alert:
-    """The alert that Tocsin raises about one that it could not read; another one each time that it is
-    taken up again."""
+    """Return the alert that Tocsin writes about an alert that it could not process.
+
+    After each replay of the dead letter it is another alert.
+    """
     return Alert(
         event_id=identity.make_event_id(f"{trace_id} {accepted_at.isoformat()}", -1, integration),
         trace_id=trace_id,
@@ -38,7 +43,7 @@ def build_alert(trace_id: str, receipt: int, integration: int, accepted_at: date
 
 
 def report_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
-    """One incident for all of an integration's unreadable alerts; nothing more while it is open."""
+    """Open one incident for all dead letters of an integration. No effects while it is open."""
     entity = state.get_entity(alert.integration, ENTITY_ID)
     if state.get_open_incident(entity) is not None:
         return ChangeSet()
@@ -56,10 +61,8 @@ def report_dead_letter(alert: Alert, state: LaneState) -> ChangeSet:
 
 
 def report_deleted(name: str, count: int, state: LaneState, now: datetime) -> ChangeSet:
-    """An incident about alerts whose integration was deleted before they were worked on."""
-    incident, turn = _build_incident(
-        name, DELETED_MESSAGE, f"{DELETED_SUMMARY} Set aside: {count}.", state, now
-    )
+    """Open an incident about alerts whose integration was deleted before they were processed."""
+    incident, turn = _build_incident(name, DELETED_MESSAGE, f"{DELETED_SUMMARY} Alerts: {count}.", state, now)
     actor = Actor(ActorKind.ALERT, "alerts of a deleted integration")
     return _open_incident(incident, actor, state, now, *turn)
 
@@ -67,7 +70,7 @@ def report_deleted(name: str, count: int, state: LaneState, now: datetime) -> Ch
 def _build_incident(
     name: str, title: str, summary: str, state: LaneState, now: datetime
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """The incident to be, and the turn that is taken by its assignment."""
+    """Return the new incident, and the round-robin effect of its assignment."""
     service, config = state.facts.service, state.facts.config
     policy = config.policies.get(service.escalation_policy or 0)
     person, turn = targets.choose_assignee(policy, config, state.get_turn(policy), now)
@@ -95,7 +98,7 @@ def _open_incident(
 ) -> ChangeSet:
     service = state.facts.service
     opened = incidents.open_incident(
-        incident, actor, now, "an alert was set aside", templates=[service.task_template]
+        incident, actor, now, "an alert became a dead letter", templates=[service.task_template]
     )
     started = incidents.start_escalation(incident, service, state.facts.config, actor, now)
     return ChangeSet(effects=[*opened, *extra, *started])

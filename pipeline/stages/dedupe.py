@@ -1,4 +1,4 @@
-"""Stage 4: is this alert news, or more of something already open? Contract sections 4.1 and 4.3."""
+"""Stage 4: decide whether an alert is new or belongs to something open. Contract sections 4.1 and 4.3."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -13,12 +13,14 @@ from pipeline.stages.severity import opens_incident
 from schedules.escalation.notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
-# For how long after its acceptance a resolve still mutes triggers that are older than it (law 4).
+# How long an accepted resolve mutes triggers that are older than it: invariant 4 (design, section 2).
 RESOLVE_MEMORY = timedelta(hours=1)
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    """Suppress it, move the open incident of its entity, attach it there, or let it go on as new."""
+    """Suppress the alert, change the open incident of its entity, attach the alert to it, or proceed as
+    new.
+    """
     if alert.suppressed:
         return stop("suppressed: stored, no incident")
     entity = state.get_entity(alert.integration, alert.entity_id)
@@ -44,16 +46,18 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 
 
 def build_release_reason(at: datetime) -> tuple[str, str]:
-    """What the road says of an alert that was kept back until then."""
+    """Return the reason for an alert that maintenance deferred and that is released at this time."""
     return (
         "maintenance_end",
-        f"kept back no more, and it still burns: released {at:%Y-%m-%d %H:%M:%S} UTC",
+        f"no longer deferred, and still firing: released {at:%Y-%m-%d %H:%M:%S} UTC",
     )
 
 
 def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision:
-    """Stored only. What is kept back is not told any more once it is resolved. What was released before the
-    service was disabled, or said by Tocsin itself, which asks first whether it is, waits until it is enabled.
+    """Store the alert without an incident, since the service is disabled. A resolve ends a deferred alert.
+
+    An alert that was released before the service was disabled, or that Tocsin wrote itself, is deferred until
+    the service is enabled. Tocsin writes an alert only if the service is enabled.
     """
     effects: tuple[Effect, ...] = ()
     if alert.alert_type is AlertType.RESOLVED and entity.deferred_alert is not None:
@@ -61,13 +65,15 @@ def _decide_disabled(alert: Alert, entity: EntityState, state: LaneState, now: d
     elif alert.released_at is not None or alert.parsed.is_own:
         effects = _defer(alert, entity, state, now)
         if effects:
-            return stop("the service is disabled: to be told when it is enabled again", *effects)
+            return stop("the service is disabled: deferred until it is enabled again", *effects)
     return stop("the service is disabled: stored, no incident", *effects)
 
 
 def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> tuple[Effect, ...]:
-    """What people would have been told of is remembered until they may be, if it still burns then
-    (workers/periodic/release_maintenance.py)."""
+    """Store a deferred alert that would open an incident, so that people are notified of it later.
+
+    It is released if it is still firing then (workers/periodic/release_maintenance.py).
+    """
     is_firing = opens_incident(state.facts.integrations[alert.integration], alert.alert_type)
     if not is_firing or _is_older_than_resolve(alert, entity, now):
         return ()
@@ -75,8 +81,10 @@ def _defer(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -
 
 
 def _find_maintenance(state: LaneState, now: datetime) -> str | None:
-    """By what the service is under maintenance, None when it is not: at the alert's own moment or, where that
-    has waited, at the one at which it is worked on."""
+    """Return why the service is under maintenance, or None.
+
+    The maintenance can apply at the alert's own time or, if the alert was processed late, at that later time.
+    """
     if state.facts.service.under_maintenance:
         return "the service is under maintenance"
     moments = dict.fromkeys((now, get_routing_time(state.facts.config, now)))
@@ -93,9 +101,7 @@ def _decide_resolved(alert: Alert, entity: EntityState, state: LaneState, now: d
     other_count = state.count_others_firing(incident, entity)
     if other_count > 0:
         added = build_details(alert, incident, state, now)
-        reason = (
-            f"its entity is resolved, {other_count} more of the incident still fire{'s' * (other_count == 1)}"
-        )
+        reason = f"its entity is resolved; other firing entities of the incident: {other_count}"
         return stop(reason, SaveEntity(cleared), *added, incident=incident.unique_id)
     effects = _change_status(alert, incident, IncidentStatus.RESOLVED, state, now)
     added = build_details(alert, incident.with_changes(status=IncidentStatus.RESOLVED), state, now)
@@ -124,7 +130,11 @@ def _change_status(
 
 
 def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:
-    """Law 4: only the sources' own times are compared, and only for an hour; equal times page."""
+    """Return whether the alert is older than the last resolve of its entity, by the source's own times.
+
+    The times are compared for one hour only, and equal times do not count as older: invariant 4 (design,
+    section 2).
+    """
     source_at, resolved_source_at = alert.parsed.source_at, entity.resolved_source_at
     if source_at is None or resolved_source_at is None or entity.resolved_at is None:
         return False
@@ -132,7 +142,7 @@ def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> 
 
 
 def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
-    """Time-based collation: into the incident that still collects, counted from its creation."""
+    """Join the incident that still collects (time-based collation). Its minutes count from its creation."""
     service = state.facts.service
     if service.collation is not Collation.TIME_BASED:
         return None

@@ -1,4 +1,4 @@
-"""Stage 5: does this alert open an incident, and with what? Contract section 4.1."""
+"""Stage 5: decide whether an alert opens an incident, and with which values. Contract section 4.1."""
 
 from datetime import datetime, timedelta
 
@@ -13,7 +13,7 @@ from pipeline.stages.incident_details import build_details, build_tasks
 from pipeline.stages.severity import describe_levels, opens_incident
 from schedules.escalation import targets
 
-# How far back the context window of an incident reaches (contract 4.1, row 20).
+# The length of the context window of an incident (contract 4.1, row 20).
 CONTEXT_WINDOW = timedelta(minutes=30)
 
 
@@ -46,7 +46,7 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
 def _build_incident(
     alert: Alert, state: LaneState, now: datetime
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """The incident to be, and the turn that is taken by its assignment."""
+    """Return the new incident, and the round-robin effect of its assignment."""
     service, config, options = state.facts.service, state.facts.config, alert.options
     row = options.escalation_policy or service.escalation_policy
     policy = config.policies.get(row or 0)
@@ -79,7 +79,10 @@ def _build_incident(
 
 
 def _stop_collecting(service: ServiceFacts, state: LaneState) -> tuple[SaveIncident, ...]:
-    """The incident that collected until now stops: there is only ever one that does (law 3)."""
+    """End the collection of the incident before: only one incident of a service collects alerts.
+
+    This is invariant 3 (design, section 2).
+    """
     if service.collation is not Collation.TIME_BASED:
         return ()
     latest = state.get_collecting()

@@ -1,4 +1,4 @@
-"""What an alert brings to its incident beyond itself, as its sender and its rules want it: contract 4.2."""
+"""What an alert adds to its incident as its sender and its rules set it: contract 4.2."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,14 +20,14 @@ from pipeline.lane_state import LaneState
 from pipeline.sources.cleaning import clean_line
 from schedules.escalation.responders import ResponderRequest, request_responders
 
-# A task's title is the first line of what a rule says.
+# A task's title is the first line of the text of a rule.
 MAX_TITLE_LENGTH = 255
 
 
 def build_details(
     alert: Alert, incident: IncidentState, state: LaneState, now: datetime
 ) -> tuple[Effect, ...]:
-    """The notes, tags, roles and responders that an alert brings to its incident, new or open."""
+    """Return the notes, tags, roles and responders that an alert adds to its incident, new or open."""
     name = incident.unique_id
     notes = [
         AddNote(name, identity.make_note_id(alert.event_id, index), text, now)
@@ -43,7 +43,9 @@ def build_details(
 
 
 def _assign_roles(alert: Alert, incident: str, state: LaneState, now: datetime) -> Iterator[Effect]:
-    """Only what changes anything: an incident's history tells each change once, however many alerts come."""
+    """Return only the roles that change: the incident timeline shows each change once, for any number of
+    alerts.
+    """
     roles = {role.row: role for role in state.facts.references.roles.values()}
     for row, username in alert.options.roles:
         person = state.facts.config.people.get(username)
@@ -56,7 +58,9 @@ def _assign_roles(alert: Alert, incident: str, state: LaneState, now: datetime) 
 def _request_responders(
     alert: Alert, incident: IncidentState, state: LaneState, now: datetime
 ) -> tuple[Effect, ...]:
-    """Nobody is asked twice, none to help with what is over, and none before the incident's first step."""
+    """Request the responders of an open incident, each once, and not before the start of its escalation
+    run.
+    """
     if not incident.is_open:
         return ()
     requests = _list_requests(alert, incident.unique_id, state)
@@ -86,7 +90,7 @@ def _list_requests(alert: Alert, incident: str, state: LaneState) -> Iterator[Re
 
 
 def build_tasks(alert: Alert, incident: str, now: datetime) -> Iterator[Effect]:
-    """The tasks that an alert's rules bring to the incident that it opens."""
+    """Return the tasks that an alert's rules add to the incident that it opens."""
     actor = get_actor(alert)
     for index, text in enumerate(alert.options.tasks):
         title = clean_line(text.partition("\n")[0], MAX_TITLE_LENGTH)

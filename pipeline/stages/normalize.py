@@ -1,4 +1,4 @@
-"""Stage 1: the source's body becomes alerts with an identity."""
+"""Stage 1: turn the source's body into alerts with an identity."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -13,9 +13,9 @@ from pipeline.sources import SOURCES
 def parse_alerts(
     trace_id: str, receipt: int, integration: int, source: str, body: bytes, accepted_at: datetime
 ) -> Iterator[Alert]:
-    """Every alert of a receipt's body, in its order; ids follow from the trace_id.
+    """Yield every alert of a receipt's body, in order. The IDs follow from the trace_id.
 
-    Raises BadBody if the body cannot be read, which acceptance has already ruled out.
+    Raises BadBody if the body cannot be read. Bodies are checked before they are accepted.
     """
     for position, parsed in enumerate(SOURCES[source].parse(body)):
         yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed)
@@ -24,7 +24,7 @@ def parse_alerts(
 def build_alert(
     trace_id: str, receipt: int, position: int, integration: int, accepted_at: datetime, parsed: ParsedAlert
 ) -> Alert:
-    """What was parsed at a place of a receipt's body, as an alert of this integration."""
+    """Return the parsed alert at a position of a receipt's body as an alert of this integration."""
     generated = identity.make_entity_id(trace_id, position)
     return Alert(
         event_id=identity.make_event_id(trace_id, position, integration),
@@ -39,7 +39,7 @@ def build_alert(
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    """Say what was understood; the reading itself is `alerts_of`."""
+    """Record how the alert was understood. `parse_alerts` has already parsed it."""
     return proceed(describe_alert(alert))
 
 

@@ -1,4 +1,4 @@
-"""Stage 6: the first step of the chain: whom to tell of a new incident, and when."""
+"""Stage 6: take the first step of the escalation run, and say who is notified of a new incident and when."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from pipeline.lane_state import LaneState
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    """Take the steps that are due at once; the later ones are timers."""
+    """Take the steps that are due now; the later ones are timers."""
     incident = state.incidents[identity.make_incident_id(alert.event_id)]
     facts = state.facts
     assignee = facts.config.people.get(alert.options.assigned_to or "")
@@ -21,4 +21,4 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     names = {person.row: person.name for person in receivers}
     names_text = ", ".join(dict.fromkeys(names[notification.user] for notification in created))
     when = f"in {alert.options.delay_s} s" if alert.options.delay_s else "now"
-    return stop(f"to be told {when}: {names_text}" if created else "nobody is to be told yet", *effects)
+    return stop(f"notifies {names_text} {when}" if created else "notifies nobody yet", *effects)

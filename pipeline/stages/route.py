@@ -1,7 +1,7 @@
-"""Stage 2: whom a global router sends an alert to. Contract section 4.7.
+"""Stage 2: the routing of a global router. Contract section 4.7.
 
-Alerts that came by an integration's own key pass. Those of a router's key were routed before any service
-was looked at, in a transaction of their own (pipeline/router.py), and go on behind this stage.
+Alerts that were sent with an integration's own key pass unchanged. Alerts of a router's key were routed
+earlier, in a separate transaction (pipeline/router.py), and continue after this stage.
 """
 
 from datetime import datetime
@@ -12,4 +12,4 @@ from pipeline.lane_state import LaneState
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    return proceed("sent to an integration's own key: no router asked")
+    return proceed("sent with the key of an integration: no router applies")

@@ -1,4 +1,4 @@
-"""Which levels an integration makes incidents of: `create_incidents_for`, contract section 3.6."""
+"""The levels for which an integration opens incidents: `create_incidents_for`, contract section 3.6."""
 
 from models.domain.enums import AlertType
 from models.domain.facts import IntegrationFacts

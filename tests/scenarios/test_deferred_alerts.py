@@ -165,7 +165,7 @@ def test_what_was_released_before_the_service_was_disabled_is_told_when_it_is_en
     timeline.after(hours=1)
     assert get_stage_reasons(trace_id)[-1] == (
         "dedupe",
-        "the service is disabled: to be told when it is enabled again",
+        "the service is disabled: deferred until it is enabled again",
     )
 
     set_service(world, status=ServiceStatus.ACTIVE)

@@ -77,10 +77,10 @@ def test_what_still_burns_when_maintenance_ends_is_told_then(timeline, window, n
     assert (event.incident, event.incident_created, event.suppressed) == (incident, True, False)
     assert get_stage_reasons(trace_id) == [
         ("dedupe", UNTIL_ONE),
-        ("maintenance_end", "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC"),
+        ("maintenance_end", "no longer deferred, and still firing: released 2026-03-04 13:00:00 UTC"),
         ("dedupe", NEW),
         ("incident", "opens an incident"),
-        ("notify", "to be told now: Alice"),
+        ("notify", "notifies Alice now"),
     ]
 
 
@@ -262,9 +262,9 @@ def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeli
     assert timeline.mails() == [("alice", DISK)]
     assert [reason for _, reason in get_stage_reasons(trace_id)][:4] == [
         UNTIL_ONE,
-        "kept back no more, and it still burns: released 2026-03-04 13:00:00 UTC",
+        "no longer deferred, and still firing: released 2026-03-04 13:00:00 UTC",
         "under maintenance by Move until 2026-03-04 14:00:00 UTC",
-        "kept back no more, and it still burns: released 2026-03-04 14:00:00 UTC",
+        "no longer deferred, and still firing: released 2026-03-04 14:00:00 UTC",
     ]
 
 

@@ -44,7 +44,7 @@ def test_an_alert_walks_its_road_and_then_time_goes_on_until_nothing_is_left():
     found = run_simulation(lane(build_config((0, "alice"), (5, "bob"))))
 
     assert list_events(found) == [
-        "0 pipeline: to be told now: Alice",
+        "0 pipeline: notifies Alice now",
         "0 opened: critical alert from Probe",
         "0 log: step 1 of policy Default: Alice",
         "0 notified: named by step 1 of policy Default",
@@ -317,11 +317,11 @@ def test_what_maintenance_keeps_back_is_told_when_it_is_over():
     assert told(found) == [("Alice", 30)]
     assert list_events(found)[:2] == [
         "0 pipeline: under maintenance by Deploy until 2026-03-04 12:20:00 UTC",
-        "30 pipeline: to be told now: Alice",
+        "30 pipeline: notifies Alice now",
     ]
     (event,) = found.events
     assert event.message == "Seen: Disk full"
-    assert ("maintenance_end", "kept back no more, and it still burns: released 2026-03-04 12:30:00 UTC") in (
+    assert ("maintenance_end", "no longer deferred, and still firing: released 2026-03-04 12:30:00 UTC") in (
         event.reasons
     )
     assert run_simulation(facts, duration=29 * MINUTE).continues_at == NOON + 30 * MINUTE

@@ -274,7 +274,7 @@ def test_whatever_is_sent_to_a_heartbeat_is_a_ping(body):
     ("body", "message"),
     [
         (b'{"status": "failed", "message": "Disk full"}', "Disk full"),
-        (b'\xef\xbb\xbf {"status": "Failure"}', "It says that it failed"),
+        (b'\xef\xbb\xbf {"status": "Failure"}', "The monitored job reported a failure"),
         (b"status=failed&message=Disk+full", "Disk full"),
         (b"message=Disk%20full&status=error&host=db1", "Disk full"),
         (b'{"status": "failed", "message": "\xff"}', "\ufffd"),
@@ -297,6 +297,6 @@ def test_that_a_ping_is_missing_is_about_the_same_entity_and_no_ping():
     parsed = ping(body)
 
     assert parsed.message == 'No ping from Backup "night" since 2026-03-04 12:00:00 UTC'
-    assert parsed.summary == "One is expected every 1 d, and may be late by 90 s."
+    assert parsed.summary == "A ping is expected every 1 d, and can be late by 90 s."
     assert (parsed.alert_type, parsed.entity_id, parsed.is_ping) == (AlertType.CRITICAL, "heartbeat", False)
     assert parsed.is_own

@@ -40,7 +40,7 @@ def decide(incoming, *, entities=(), incidents=(), firing=None, facts=None):
         (
             alert(AlertType.RESOLVED),
             {"entities": [OPEN_ENTITY], "incidents": [incident()], "firing": {"incident-1": 3}},
-            "its entity is resolved, 2 more of the incident still fire",
+            "its entity is resolved; other firing entities of the incident: 2",
         ),
         (
             alert(AlertType.ACKNOWLEDGED),

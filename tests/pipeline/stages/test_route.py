@@ -86,7 +86,7 @@ def test_a_target_that_is_named_twice_has_one_alert():
         ),
         (
             (router_rule(*route_to("gone", "lost"), name="x"),),
-            "rule x of router Front door: 2 integrations of it are gone; it reaches nobody",
+            "rule x of router Front door: 2 of its integrations are deleted; it reaches nobody",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -106,7 +106,7 @@ def test_a_closed_or_deleted_target_keeps_no_other_from_its_alert():
     )
 
     assert list_integrations(events) == [7]
-    expected_reason = "sent to Target 7; Closed takes no alerts; 1 integrations of it are gone"
+    expected_reason = "sent to Target 7; Closed takes no alerts; 1 of its integrations are deleted"
     assert dict(events[0].reasons)["route"].endswith(f": {expected_reason}")
 
 

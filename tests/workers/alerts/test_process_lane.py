@@ -259,7 +259,7 @@ def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_anot
         pass
 
     titles = sorted(incident.title for incident in Incident.select())
-    assert titles == ["Tocsin set aside alerts of a deleted integration", "good"]
+    assert titles == ["Tocsin could not process alerts of a deleted integration", "good"]
     assert Notification.select().count() == 2, "and somebody is told of both"
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
     assert errors == ["its integration was deleted"]

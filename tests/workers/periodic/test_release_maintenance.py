@@ -114,7 +114,7 @@ def test_several_workers_release_it_once(world, now, window, deferred_alerts, mo
 
     assert (total, count_deferred()) == (10, 0)
     assert Incident.select().count() == 10
-    assert all(event.reasons[-1][1].startswith("to be told now") for event in Event.select())
+    assert all(event.reasons[-1][1].startswith("notifies ") for event in Event.select())
 
 
 @pytest.mark.parametrize(("limit", "pages"), [(2, 1), (1, 2)])
