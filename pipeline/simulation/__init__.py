@@ -1,1 +1,1 @@
-"""Simulate what an alert would lead to, with the functions that notify people."""
+"""Simulate what an alert would cause, with the functions that notify people."""

@@ -1,6 +1,6 @@
-"""The course of time while nobody reacts: timers that wait, messages to be sent, and what comes of them.
+"""The course of time in a simulation without any reaction: timers, messages to send, and their results.
 
-Does in memory what the shells around the decisions do: the road, timers, maintenance and deliver of workers.
+It does in memory what workers do: process alerts, fire timers, release maintenance and send messages.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ from models.domain.effects import (
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
-from pipeline.incidents import timers as due
+from pipeline.incidents import timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import Interrupted
 from pipeline.run_stages import AlertInProgress, parse_options, run_stages
@@ -32,15 +32,18 @@ from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE, build_segments
 from schedules.escalation.notifications import get_cancel_reason
 from schedules.maintenance import find_in_force
-from schedules.timers import expected as timers
+from schedules.timers.expected import get_expected_timers
 
-# So much may happen, and so many timers be due.
+# The maximum number of simulated events, and of timers that fire.
 MAX_SIMULATED_EVENTS = 1_000
 
 
 class SimulatedKind(StrEnum):
-    """What sort of thing happens: an alert comes to the end of its road, an incident opens, somebody is told,
-    the incident's log gets an entry, a timer is due."""
+    """The kind of a simulated event.
+
+    The kinds are: an alert leaves the pipeline, an incident opens, a person is notified, the incident's log
+    gets an entry, a timer fires.
+    """
 
     PIPELINE = "pipeline"
     OPENED = "opened"
@@ -51,8 +54,11 @@ class SimulatedKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SimulatedEvent:
-    """`what` is the last stage of a road, or the kind of the entry, the notice or the timer; `notice` is what
-    somebody is told by. `incident` is its unique_id, None where the road leads to none."""
+    """One thing that happens in a simulation.
+
+    `what` is the last stage of an alert, or the kind of the log entry, notification or timer. `incident` is a
+    unique_id, None if the alert has no incident. `notification` is set if a person is notified.
+    """
 
     at: datetime
     kind: SimulatedKind
@@ -64,7 +70,7 @@ class SimulatedEvent:
 
 @dataclass(slots=True)
 class SimulatedMessage:
-    """Notices that travel together; the last of them decides when."""
+    """Notifications that share one outgoing message. The last of them decides when it is sent."""
 
     notifications: list[NotificationState]
 
@@ -75,7 +81,7 @@ class SimulatedMessage:
 
 @dataclass(slots=True)
 class _Pending:
-    """What one transaction owes so far, by key; `said` are the keys of all that it ever did."""
+    """The notifications of one transaction, by key. `seen_keys` are the keys of all it ever created."""
 
     notifications: dict[str, NotificationState] = field(default_factory=dict)
     seen_keys: set[str] = field(default_factory=set)
@@ -94,39 +100,40 @@ class _Pending:
 
 @dataclass(slots=True)
 class SimulationEngine:
-    """The world as it goes on by itself.
+    """The state of a simulation, and the rules by which it continues.
 
-    It ends early, and then `is_cut`, as soon as `is_enough` says so, or where there is too much; but not
-    before everybody is told who is to be told of what has happened at that moment.
+    It ends early, and `is_truncated` is set, as soon as `should_stop` returns true or too much happens. But
+    it first sends all notifications that are due at that moment.
     """
 
     state: LaneState
     should_stop: Callable[[], bool]
-    # The incident and the key of timers that have done what is done only once.
+    # The incident and the key of timers that fire only once and have fired.
     done: set[tuple[str, str]]
     simulated_events: list[SimulatedEvent] = field(default_factory=list)
-    # The alerts at the end of their roads, by unique_id.
+    # The alerts that left the pipeline, by unique_id.
     events: dict[str, EventState] = field(default_factory=dict)
-    # Incidents to which alerts led, or that held what an alert was about when it came.
+    # Incidents of the alerts, or that held the entity of an alert when it arrived.
     related: set[str] = field(default_factory=set)
-    # Incidents that something happened to, in the order in which it did.
+    # Incidents that changed, in the order of their first changes.
     changed: dict[str, None] = field(default_factory=dict)
     is_truncated: bool = False
-    # By incident and key, in the order in which they began to wait.
+    # By incident and key, in the order of creation.
     _timers: dict[tuple[str, str], TimerState] = field(default_factory=dict)
     _messages: list[SimulatedMessage] = field(default_factory=list)
-    # Keys of notices that were ever owed (law 8), and of those that are owed no more.
+    # Keys of all notifications ever created: invariant 8 (design, section 2). Then those of the cancelled
+    # ones.
     _created_keys: set[str] = field(default_factory=set)
     _cancelled_keys: set[str] = field(default_factory=set)
     _fired_count: int = 0
-    # The moment up to which all has happened, but perhaps for some of its own.
+    # Everything before this time has happened; at this time, something may still happen.
     _current_time: datetime | None = None
-    # What maintenance keeps back, and until when.
+    # The alerts that maintenance deferred, and when it ends.
     _deferred: list[Alert] = field(default_factory=list)
     _release_at: datetime | None = None
 
     def process(self, in_progress: Iterable[AlertInProgress], now: datetime) -> None:
-        """Alerts on the whole road, in one transaction."""
+        """Run alerts through the whole pipeline, in one transaction."""
         self._current_time = now
         (pipeline,) = build_segments()
         pending = _Pending()
@@ -154,13 +161,15 @@ class SimulationEngine:
             yield event.incident
 
     def defer(self, alerts: Iterable[Alert], now: datetime, until: datetime) -> None:
-        """Note which of these maintenance keeps back, and when it is over, if it is by then."""
+        """Store which of these alerts maintenance deferred, and its end if it is not later than `until`."""
         deferred = {entity.deferred_alert for entity in self.state.entities.values()}
         self._deferred = [alert for alert in alerts if alert.event_id in deferred]
         self._release_at = _get_maintenance_end(self.state.facts, now, until) if self._deferred else None
 
     def _release(self, now: datetime) -> None:
-        """As workers/periodic/release_maintenance.py does: what still burns takes up its road again."""
+        """Process the deferred alerts that are still firing, as workers/periodic/release_maintenance.py
+        does.
+        """
         for entity in list(self.state.entities.values()):
             if entity.deferred_alert in self.events:
                 self.state.apply_effects([SaveEntity(replace(entity, deferred_alert=None))])
@@ -169,7 +178,7 @@ class SimulationEngine:
         self.process(released, now)
 
     def run(self, start: datetime, until: datetime, *, inclusive: bool) -> None:
-        """Let time pass up to a moment, `including` it or not; stops where there is too much."""
+        """Let time pass to `until`, `inclusive` or not. Stops if too much happens."""
         while (moment := self.get_next_time()) is not None:
             now = max(moment, start)
             if now > until or (now == until and not inclusive):
@@ -185,7 +194,9 @@ class SimulationEngine:
             self._send_due(now)
 
     def get_next_time(self, incidents: Collection[str] | None = None) -> datetime | None:
-        """When something happens next by itself, to these incidents (None: to any) or to an alert."""
+        """Return when the next event happens to one of these incidents (None: to any) or to a deferred
+        alert.
+        """
 
         def is_selected(incident: str) -> bool:
             return incidents is None or incident in incidents
@@ -215,17 +226,17 @@ class SimulationEngine:
                 self._fire(name, key, now)
 
     def _list_due(self, now: datetime) -> Iterator[tuple[str, str]]:
-        """Those that are due for longest first; at one moment, those that wait for longest."""
+        """Return the due timers, earliest first; at the same time, in the order of creation."""
         due_timers = [(timer.due_at, place) for place, timer in self._timers.items() if timer.due_at <= now]
         return (place for _, place in sorted(due_timers, key=lambda one: one[0]))
 
     def _fire(self, name: str, key: str, now: datetime) -> None:
-        """As workers/timers/fire.py does: a timer that is due is over, unless it is decided to be later."""
+        """Fire a timer as workers/timers/fire.py does: it is done, unless the decision sets a later time."""
         timer = self._timers.get((name, key))
         if timer is None or self._is_finished():
             return
         self._fired_count += 1
-        outcome, effects = due.decide(timer.kind, self._build_context(name), now, key)
+        outcome, effects = timers.decide(timer.kind, self._build_context(name), now, key)
         if outcome.startswith(FIRED_ONCE):
             self.done.add((name, key))
         self.record(SimulatedEvent(now, SimulatedKind.TIMER, timer.kind.value, outcome, name))
@@ -240,7 +251,7 @@ class SimulationEngine:
         return IncidentContext(incident, facts.service, facts.config, children)
 
     def _commit(self, effects: Iterable[Effect], now: datetime) -> None:
-        """What one transaction would write."""
+        """Apply the effects of one transaction."""
         effects = list(effects)
         self.state.apply_effects(effects)
         pending = _Pending()
@@ -248,7 +259,7 @@ class SimulationEngine:
         self._create_all(pending, now)
 
     def _process_effects(self, effects: Iterable[Effect], pending: _Pending) -> None:
-        """What becomes of effects, but for the state, in a transaction that `owed` so much before."""
+        """Apply effects, except to the state. `pending` are the notifications of the transaction so far."""
         for effect in effects:
             match effect:
                 case SaveIncident(incident):
@@ -265,20 +276,20 @@ class SimulationEngine:
                     self._cancel(name, kinds)
 
     def reconcile_all(self, timer_order: Sequence[tuple[str, str]]) -> None:
-        """What the open incidents wait for, in the order in which they do."""
+        """Create the expected timers of the open incidents, in the stored order."""
         order = {each: place for place, each in enumerate(timer_order)}
         facts = self.state.facts
         expected = [
             (incident.unique_id, timer)
             for incident in self.state.incidents.values()
-            for timer in timers.get_expected_timers(incident, facts.service, facts.config)
+            for timer in get_expected_timers(incident, facts.service, facts.config)
             if (incident.unique_id, timer.key) not in self.done
         ]
         expected.sort(key=lambda one: order.get((one[0], one[1].key), len(order)))
         self._timers = {(name, timer.key): timer for name, timer in expected}
 
     def _reconcile(self, incident: str, expected: Iterable[TimerState]) -> None:
-        """Exactly these wait from now on; what waited already keeps its place."""
+        """Make the timers of an incident equal to the expected ones. A timer that exists keeps its place."""
         by_key = {timer.key: timer for timer in expected if (incident, timer.key) not in self.done}
         for name, key in list(self._timers):
             if name == incident and key not in by_key:
@@ -290,7 +301,7 @@ class SimulationEngine:
         self._created_keys |= pending.seen_keys
 
     def create_notifications(self, notifications: Iterable[NotificationState], now: datetime) -> None:
-        """What one transaction owes, as messages."""
+        """Create the notifications of one transaction, grouped into messages."""
         groups: dict[tuple[object, ...], SimulatedMessage] = {}
         for notification in notifications:
             if notification.key not in self._created_keys:
@@ -301,7 +312,7 @@ class SimulationEngine:
         self._messages += groups.values()
 
     def _cancel(self, incident: str, kinds: Collection[NotificationKind]) -> None:
-        """What is still owed of an incident for reasons of these kinds is owed no more."""
+        """Cancel the pending notifications of an incident of these kinds."""
         pending = (notification for message in self._messages for notification in message.notifications)
         cancelled = (one for one in pending if one.incident == incident and one.kind in kinds)
         self._cancelled_keys.update(notification.key for notification in cancelled)
@@ -350,7 +361,7 @@ def _build_end_event(event: EventState, now: datetime) -> SimulatedEvent:
 
 
 def _get_maintenance_end(facts: LaneFacts, now: datetime, until: datetime) -> datetime | None:
-    """When no window holds any more, or some moment after `until`; None where there is no end to it."""
+    """Return when the maintenance ends, or a time after `until`. None: it has no end."""
     if facts.service.under_maintenance:
         return None
     moment = now
@@ -362,7 +373,7 @@ def _get_maintenance_end(facts: LaneFacts, now: datetime, until: datetime) -> da
 
 
 def _resume(alert: Alert, event: EventState, now: datetime) -> AlertInProgress:
-    """An alert as its rules left it, where it goes on after maintenance."""
+    """Return an alert as its rules left it, at the stage where it continues after maintenance."""
     updated = alert.with_changes(
         entity_id=event.entity_id,
         message=event.message,

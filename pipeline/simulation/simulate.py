@@ -1,7 +1,7 @@
-"""What would happen: an alert on its road, and then time, from one due timer to the next, if nobody reacts.
+"""Simulate an alert in the pipeline, and then the time after it, from one due timer to the next.
 
-Decided by the very functions that decide when it happens: `walk`, the timers that its decisions arm,
-`due.decide`, and the notices that these owe. Nothing is written, and nobody is told.
+Nobody reacts in the simulation. It uses the functions of the real processing: `run_stages`, the timers that
+decisions create, `timers.decide`, and the resulting notifications. Nothing is written and nobody is notified.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -19,12 +19,15 @@ MAX_DURATION = timedelta(days=31)
 
 @dataclass(frozen=True, slots=True)
 class SimulationResult:
-    """What happens to alerts and to their incidents, in order, up to MOST_HAPPENINGS; `told` is the first
-    word to each person, by row number, also where that is not among them. `events` are the alerts at the end
-    of their roads, `incidents` those to which something happened, as they are then.
+    """What happens to alerts and to their incidents, in order, up to MAX_SIMULATED_EVENTS.
 
-    `goes_on_at` is when more would happen later than was asked, `is_cut` whether there was more than is told.
-    Where entities are `missing`, nothing else is told: it must be asked anew, with these known.
+    `first_notified` is the time of the first notification of each person, by row number, even if it is not
+    among the simulated events. `events` are the alerts after the pipeline. `incidents` are the incidents that
+    changed, in their last state.
+
+    `continues_at` is the time of the next event after the simulated duration. `is_truncated`: not all events
+    are included. If entities are `missing`, the result is otherwise empty, and the caller must simulate again
+    with these loaded.
     """
 
     simulated_events: tuple[SimulatedEvent, ...] = ()
@@ -48,13 +51,13 @@ def simulate(
     done_once: Iterable[tuple[str, str]] = (),
     should_stop: Callable[[], bool] = lambda: False,
 ) -> SimulationResult:
-    """What happens to alerts that are accepted at a moment, and for how long after it.
+    """Return what happens to alerts that are accepted at `at`, and during `duration` after it.
 
-    `state` is the lane's, and the simulation's own from here on. The incidents in it were so at the moment
-    `since` (None: `at`), when what was `owed` of them was still to be told, timers were `waiting` in this
-    order, and what is done once was `done` (by incident and key): they too move on until the alerts come, but
-    it is told only of those that the alerts lead to, or are about. `is_enough` may end it early, which then
-    is cut.
+    `state` is the state of the lane; the simulation changes it. Its incidents are as they were at `since`
+    (None: `at`). `pending` are their pending notifications at that time. Their timers existed in
+    `timer_order`, and the timers of `done_once` had fired (by incident and key). These incidents change too
+    before the alerts arrive. But the result contains only incidents that are related to the alerts.
+    `should_stop` can end the simulation early, and the result is then truncated.
     """
     engine = SimulationEngine(state, should_stop, set(done_once))
     for notification in pending:
@@ -72,7 +75,7 @@ def simulate(
 
 
 def _build_result(engine: SimulationEngine) -> SimulationResult:
-    """Without what happens to other incidents that are open meanwhile."""
+    """Return the result without the events of other open incidents."""
     related = _list_related(engine.related, engine.state)
     simulated_events = [
         each for each in engine.simulated_events if each.incident is None or each.incident in related
@@ -93,7 +96,7 @@ def _build_result(engine: SimulationEngine) -> SimulationResult:
 
 
 def _list_related(names: Collection[str], state: LaneState) -> set[str]:
-    """These incidents, what they are merged into, and what is merged into them."""
+    """Return these incidents, their parents, and the incidents that are merged into them."""
     incidents = [state.incidents[name] for name in names if name in state.incidents]
     rows = {incident.row for incident in incidents if incident.row}
     parents = {incident.parent for incident in incidents if incident.parent}
