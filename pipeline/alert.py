@@ -1,4 +1,4 @@
-"""An alert on its road: frozen values, no rows."""
+"""The values of an alert in the pipeline: frozen, and without database rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,12 +11,13 @@ from models.domain.enums import ActorKind, AlertType, Urgency
 
 @dataclass(frozen=True, slots=True)
 class ParsedAlert:
-    """One alert as its source said it, cleaned. `entity_id` is None when the source gave none.
+    """One alert as its source sent it, after cleaning.
 
-    `source_at` is the source's own time of this change of state, when it has one. `wishes` are what
-    the current event operation may ask for (contract 3.9): sla, escalation_policy, priority, tags,
-    stakeholders, stakeholder_comms. `is_ping` is a sign of life, after which the next one is expected;
-    `is_own` what Tocsin says by itself.
+    `entity_id` is None when the source gave none. `source_at` is the source's own time of this change of
+    state, if the source gave one. `requested_options` are what the current event operation can ask for
+    (contract 3.9): sla, escalation_policy, priority, tags, stakeholders, stakeholder_comms. `is_ping`: the
+    alert is a ping of a heartbeat, and the next ping is expected after it. `is_own`: Tocsin itself wrote the
+    alert.
     """
 
     message: str
@@ -36,11 +37,12 @@ class ParsedAlert:
 
 @dataclass(frozen=True, slots=True)
 class IncidentOptions:
-    """What the sender and the rules want of the incident that the alert belongs to.
+    """What the sender and the rules set for the incident of the alert.
 
-    References are row numbers, people are usernames; None leaves it to the service. `roles` are roles of
-    the team's, each with who is to have it. Notes, tags, roles and responders are for an incident that is
-    open already too; the rest is for a new one (contract 4.2), tasks beside those of the service.
+    References are row numbers, people are usernames. None means that the value of the service applies.
+    `roles` are pairs of a role of the team and the person who gets it. Notes, tags, roles and responders also
+    apply to an incident that is already open. The rest applies to a new incident only (contract 4.2). Tasks
+    are added to the tasks of the service.
     """
 
     escalation_policy: int | None = None
@@ -63,11 +65,11 @@ NO_OPTIONS = IncidentOptions()
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A parsed alert with its identity: where it came in, when, and in which order.
+    """A parsed alert with its identity: where and when Tocsin accepted it, and in which order.
 
-    `event_id` names it for ever. `accepted_at` is the `now` of every decision about it, so that the
-    size of a batch and the length of a queue change nothing; for one that maintenance kept back, it is
-    `released_at` from then on.
+    `event_id` never changes. `accepted_at` is the `now` of every decision about the alert, so that the batch
+    size and the length of a queue change nothing. After the release of an alert that maintenance deferred,
+    that `now` is `released_at`.
     """
 
     event_id: str
@@ -83,7 +85,9 @@ class Alert:
 
     @property
     def effective_at(self) -> datetime:
-        """The `now` of what is decided about it from here on."""
+        """Return the `now` of the decisions about this alert: the later of `accepted_at` and
+        `released_at`.
+        """
         return max(self.accepted_at, self.released_at or self.accepted_at)
 
     @property
@@ -103,12 +107,12 @@ class Alert:
         return self.parsed.suppressed
 
     def with_changes(self, *, entity_id: str | None = None, **changes: Any) -> "Alert":
-        """This alert with other contents, as a rule's actions make it."""
+        """Return a copy of this alert with other contents, as the actions of a rule set them."""
         parsed = replace(self.parsed, **changes) if changes else self.parsed
         return replace(self, entity_id=entity_id or self.entity_id, parsed=parsed)
 
     def with_options(self, **changes: Any) -> "Alert":
-        """This alert with another plan."""
+        """Return a copy of this alert with other incident options."""
         return replace(self, options=replace(self.options, **changes))
 
 

@@ -1,4 +1,4 @@
-"""What a lane's alerts see while a batch of them is folded: the world as the earlier ones left it."""
+"""The state of a lane while its batch is processed: each alert sees the effects of the alerts before it."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from pipeline.alert import Alert
 from pipeline.rules.rulesets import RuleSet
 
 EntityKey = tuple[int, str]
-# An incident's unique_id, and the row of the person or of the policy that was asked to help with it.
+# An incident's unique_id, and the row of its responder: a person or a policy.
 ResponderKey = tuple[str, int | None, int | None]
 # An incident's unique_id, and the row of a role in it.
 RoleKey = tuple[str, int]
@@ -38,7 +38,7 @@ RoleKey = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class PastIncident:
-    """The last incident of an entity that none holds now: its row, and when it was over."""
+    """The last incident of an entity that has no open one: its row, and when it ended."""
 
     row: int
     ended_at: datetime
@@ -47,16 +47,18 @@ class PastIncident:
 class LaneState:
     """Entities and open incidents of one service, kept up to date by the effects of each decision.
 
-    Stages read it; only the road's fold calls `absorb`. `firing` counts for each incident the
-    entities that still fire, including those that no alert of this batch is about; `past` has the last
-    incident of entities whose incident is over. `asked` are the keys of entities that were looked for in
-    the store (None: all that there are): asking for another notes it in `missing`, since a rule may give
-    an alert an entity_id that nobody foresaw. What was decided with any missing must be decided anew.
-    `called` and `roles` are who was asked to help with an open incident, and who has which role in it: only
-    where rules ask for helpers and give roles. Open children of the incidents are among the incidents; asking
-    for those of a service that is not among the `locked` ones (None: all are) notes it in `unlocked`, and
-    what was decided with any must be decided anew, under its lock. `turns` are those of policies that assign
-    by turns, by row.
+    Stages only read it; `run_stages` calls `apply_effects`. `firing_counts` is, for each incident, the number
+    of entities that are still firing, including entities without an alert in this batch. `past_incidents` is
+    the last incident of entities whose incident has ended.
+
+    `loaded_keys` are the entities that were looked up in the store (None: all). A rule can give an alert an
+    entity_id that was not loaded. It is then added to `missing`, and the batch must be decided again.
+
+    `responders` and `roles` are the responders and role holders of open incidents. They are loaded only if
+    rules add responders or assign roles. The open children of an incident can belong to services outside
+    `locked` (None: all are locked). Their services are added to `locks_missing`, and the batch must be
+    decided again under their locks. `next_targets` is the place of the next target of each round-robin
+    policy, by row.
     """
 
     def __init__(
@@ -100,8 +102,11 @@ class LaneState:
         return known or EntityState(integration, entity_id)
 
     def get_seconds_since_last(self, alert: Alert, now: datetime) -> float | None:
-        """Since the last incident of the alert's entity was over or, while it is open, began (contract
-        4.2); None when there was none."""
+        """Return the seconds since the last incident of the alert's entity ended or, if it is open, was
+        created.
+
+        None: there was no incident. Contract 4.2.
+        """
         last = self.get_entity(alert.integration, alert.entity_id).last_incident
         if last is None:
             return None
@@ -115,12 +120,12 @@ class LaneState:
         return max((now - since).total_seconds(), 0.0)
 
     def get_open_incident(self, entity: EntityState) -> IncidentState | None:
-        """The open incident that holds an entity."""
+        """Return the open incident that holds an entity."""
         incident = self.incidents.get(entity.incident or "")
         return incident if incident is not None and incident.is_open else None
 
     def get_children(self, incident: IncidentState) -> list[IncidentState]:
-        """The open incidents that are merged into this one, and end with it."""
+        """Return the open incidents that are merged into this one. They are resolved with it."""
         ids = self._children.get(incident.row or 0, ())
         found = [one for one in map(self.incidents.__getitem__, ids) if one.is_open]
         if self.locked is not None:
@@ -128,15 +133,15 @@ class LaneState:
         return found
 
     def get_collecting(self) -> IncidentState | None:
-        """The incident that gathers the service's alerts, if one is open."""
+        """Return the open incident that collects the service's alerts, if there is one."""
         return next((i for i in self.incidents.values() if i.collecting and i.is_open), None)
 
     def get_turn(self, policy: PolicyFacts | None) -> int:
-        """Which target's turn it is, by a policy that assigns by turns."""
+        """Return the place of the next target of a round-robin policy."""
         return self.next_targets.get(policy.row, 0) if policy else 0
 
     def count_others_firing(self, incident: IncidentState, entity: EntityState) -> int:
-        """How many of an incident's entities fire besides this one."""
+        """Return how many other entities of the incident are firing."""
         own = 1 if entity.firing and entity.incident == incident.unique_id else 0
         return self.firing_counts.get(incident.unique_id, 0) - own
 

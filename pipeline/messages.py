@@ -1,7 +1,7 @@
-"""What a message says: plain words that somebody who was just woken up understands.
+"""The text of a message, in plain words that a person understands who was just woken up.
 
-What happened, where, how bad, since when, why you, and where to go. Texts come from strangers, so
-each is made one line (or dropped of what is unfit) again here, whatever was done to it before.
+It says what happened, where, how severe, since when, why this person is notified, and where to go. Texts come
+from unknown senders. So each is cleaned and shortened again here, whatever was done to it before.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from pipeline.sources.cleaning import clean_line, clean_text
 MAX_TITLE = 120
 MAX_NAME = 40
 MAX_SUMMARY = 2_000
-# Of a storm, so many incidents are told one by one; the others are counted.
+# At most this many incidents are listed in one message; the others are counted.
 MAX_LISTED = 100
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -25,7 +25,7 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """Who reads the message; `zone` is the name of a time zone, as the person gave it."""
+    """The reader of the message. `zone` is the name of a time zone, as the person gave it."""
 
     name: str
     zone: str = "UTC"
@@ -33,7 +33,10 @@ class Recipient:
 
 @dataclass(frozen=True, slots=True)
 class IncidentSummary:
-    """One incident, as a message speaks of it: `reason` is why this person is told, `link` the page."""
+    """One incident in a message.
+
+    `reason` is why this person is notified; `link` leads to the incident's page.
+    """
 
     number: int
     title: str
@@ -48,7 +51,7 @@ class IncidentSummary:
 
 @dataclass(frozen=True, slots=True)
 class InvitationDetails:
-    """What somebody is invited to, and by whom; all by name. `link` is the page on which they join."""
+    """An invitation, with all names in words. `link` leads to the page on which the person joins."""
 
     account: str
     teams: Sequence[str]
@@ -63,14 +66,14 @@ class MessageText:
 
 
 def build_message_text(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageText:
-    """A message about these incidents, at least one."""
+    """Return a message about these incidents, at least one."""
     if len(incidents) == 1:
         return MessageText(_build_single_subject(incidents[0]), _build_single_text(incidents[0], recipient))
     return MessageText(_build_group_subject(incidents), _build_group_text(incidents, recipient))
 
 
 def build_test_text(reason: str, recipient: Recipient, now: datetime) -> MessageText:
-    """A message that only tries whether messages arrive."""
+    """Return a message that only shows whether messages arrive."""
     lines = [
         f"Hello {_shorten(recipient.name)},",
         "",
@@ -84,7 +87,7 @@ def build_test_text(reason: str, recipient: Recipient, now: datetime) -> Message
 
 
 def build_invitation_text(invitation: InvitationDetails, recipient: Recipient) -> MessageText:
-    """An invitation; nothing happens before the page behind its link is told to."""
+    """Return an invitation. Nothing happens until the person confirms on the page behind its link."""
     account, teams = (
         _shorten(invitation.account, MAX_NAME),
         [_shorten(name, 200) for name in invitation.teams],
@@ -92,7 +95,7 @@ def build_invitation_text(invitation: InvitationDetails, recipient: Recipient) -
     lines = [
         f"Hello {_shorten(recipient.name)},",
         "",
-        f"{_shorten(invitation.inviter, 200)} invites you to {account} on Tocsin, which tells people"
+        f"{_shorten(invitation.inviter, 200)} invites you to {account} on Tocsin, which notifies people"
         " when their",
         "services are in trouble.",
         "",
@@ -101,14 +104,14 @@ def build_invitation_text(invitation: InvitationDetails, recipient: Recipient) -
         "Join here, and get a token for the interface (once, within 7 days):",
         invitation.link,
         "",
-        "You may be told of incidents by e-mail, whether you join or not. If this comes as a surprise, ask",
-        "who invites you.",
+        "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,",
+        "ask the person who invites you.",
     ]
     return MessageText(f"[Tocsin] Invitation to {account}", "\n".join(lines) + "\n")
 
 
 def format_time(at: datetime, zone: str) -> str:
-    """A moment on the reader's clock, which is named; UTC when that zone is unknown."""
+    """Return a time in the reader's time zone, with the name of the zone. UTC if the zone is unknown."""
     local = at.astimezone(_get_zone(zone))
     name = local.tzname() or "UTC"
     day = f"{WEEKDAYS[local.weekday()]} {local.day} {MONTHS[local.month - 1]} {local.year}"
@@ -117,7 +120,7 @@ def format_time(at: datetime, zone: str) -> str:
 
 
 def _get_zone(name: str) -> tzinfo:
-    # OSError: the name of a folder of the time zone database.
+    # OSError: the text is the name of a folder in the time zone database.
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -130,7 +133,7 @@ def describe_severity(level: AlertType | None, urgency: Urgency) -> str:
 
 
 def _shorten(text: str, limit: int = 1_000) -> str:
-    """One line; what was cut says so."""
+    """Return one line of at most `limit` characters. A shortened text ends with "..."."""
     clean = clean_line(text, limit + 1)
     return clean if len(clean) <= limit else f"{clean[: limit - 3].rstrip()}..."
 
@@ -180,7 +183,7 @@ def _build_single_text(incident: IncidentSummary, recipient: Recipient) -> str:
 def _build_group_text(incidents: Sequence[IncidentSummary], recipient: Recipient) -> str:
     reasons = list(dict.fromkeys(_shorten(incident.reason) for incident in incidents))
     lines = [
-        f"{len(incidents)} incidents are open, and you are told of all of them in this one message.",
+        f"{len(incidents)} incidents are open. This one message is about all of them.",
         "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).",
         "",
         *(f"Why you: {reason}" for reason in reasons[:5]),

@@ -1,7 +1,7 @@
-"""What a global router makes of a body: an alert for each integration that its rules name.
+"""Turn a body sent to a global router into an alert for each integration that its rules name.
 
-The first rule that matches acts, with all its actions; if none does, the alert is kept, marked suppressed,
-and reaches nobody (contract section 4.7). Pure: the shell is workers/alerts/process_router.py.
+The actions of the first rule that matches apply. If no rule matches, the alert is stored as suppressed and
+nobody is notified (contract section 4.7). This module is pure; its shell is workers/alerts/process_router.py.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,18 +24,18 @@ from pipeline.topology import AFTER_ROUTING
 
 Reasons = tuple[tuple[str, str], ...]
 
-# Alerts that one body may become: the largest group of Alertmanager's for one target, or 2,000 alerts for
-# each of 25. They are written in one transaction; measured, 8 s on SQLite, and 4 kB of memory for each.
+# The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
+# for each of 25. They are written in one transaction; measured, 8 s on SQLite, and 4 kB of memory for each.
 MAX_EVENTS = 50_000
 
 
 class TooManyAlerts(ValueError):
-    """A body that would become more than MOST_EVENTS alerts."""
+    """A body would become more than MAX_EVENTS alerts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RouterRequest:
-    """A body that came by a router's key; `source` is the extension of its URL."""
+    """A body that was sent with a router's key. `source` is the extension of its URL."""
 
     trace_id: str
     receipt: int
@@ -46,7 +46,10 @@ class RouterRequest:
 
 @dataclass(frozen=True, slots=True)
 class RoutingResult:
-    """What a router's rules say of one alert; `records` tell each rule that was looked at."""
+    """The result of a router's rules for one alert.
+
+    `records` has an entry for each rule that was evaluated.
+    """
 
     reason: str
     targets: tuple[RouteTarget, ...] = ()
@@ -54,7 +57,7 @@ class RoutingResult:
 
 
 class CompiledRouter:
-    """A router's rules, compiled. To be kept and shared, also between threads."""
+    """The compiled rules of a router. Keep and share it, also between threads."""
 
     def __init__(self, facts: RouterFacts) -> None:
         self.facts = facts
@@ -62,8 +65,10 @@ class CompiledRouter:
         self._index = rulesets.build_index(self._conditions)
 
     def route(self, incoming: RouterRequest) -> list[EventState]:
-        """The alerts to write, in their order. Raises BadBody for what acceptance should have refused, and
-        TooMany."""
+        """Return the alerts to write, in order.
+
+        Raises BadBody for a body that should have been refused when it was accepted, and TooManyAlerts.
+        """
         every = (event for alert in _parse_alerts(incoming) for event in self._build_events(incoming, alert))
         events = list(islice(every, MAX_EVENTS + 1))
         if len(events) > MAX_EVENTS:
@@ -82,7 +87,7 @@ class CompiledRouter:
                 yield build_event(progress, target.service, AFTER_ROUTING)
 
     def choose(self, subject: Subject) -> RoutingResult:
-        """The first rule that matches, and what it says."""
+        """Return the result of the first rule that matches."""
         records = []
         for index in self._index.find_candidates(subject):
             rule, verdict = self.facts.rules[index], self._conditions[index].evaluate(subject)
@@ -93,7 +98,10 @@ class CompiledRouter:
         return RoutingResult(reason, records=rulesets.limit_records(records))
 
     def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
-        """An alert that one action sends on and another drops is sent on: somebody may be waiting for it."""
+        """Return the targets of a rule. If one action routes an alert and another drops it, it is routed.
+
+        Somebody may depend on this alert.
+        """
         prefix = f"rule {rule.name or rule.unique_id} of router {self.facts.name}"
         routes = [a["integration"] for a in rule.actions if a["action_type"] == RouterAction.ROUTE]
         matches = [self.facts.targets.get(unique_id) for unique_id in dict.fromkeys(routes)]
@@ -101,7 +109,7 @@ class CompiledRouter:
         closed = [target.name for target in matches if target is not None and not target.accepts_alerts]
         notes = [f"{name} takes no alerts" for name in closed]
         if matches.count(None):
-            notes.append(f"{matches.count(None)} integrations of it are gone")
+            notes.append(f"{matches.count(None)} of its integrations are deleted")
         if targets:
             notes.insert(0, f"sent to {', '.join(target.name for target in targets)}")
         elif not rule.actions:
@@ -114,7 +122,10 @@ class CompiledRouter:
 
 
 def _parse_alerts(incoming: RouterRequest) -> Sequence[Alert]:
-    """The body's alerts as its URL says; a generic form is one, and read anew for each target."""
+    """Return the body's alerts as the extension of its URL says.
+
+    A body in the generic form is one alert, and is parsed again for each target.
+    """
     if incoming.source == generic.EXTENSION:
         parsed = [generic.parse_any(incoming.body)]
     else:
@@ -129,7 +140,9 @@ def _build_alert(incoming: RouterRequest, position: int, parsed: ParsedAlert, in
 
 
 def _build_subject(incoming: RouterRequest, alert: Alert) -> Subject:
-    """Conditions of a router look at the whole posted body, not only at the payload in it."""
+    """Return the subject of a router's conditions: the payload is the whole body, not only the payload
+    in it.
+    """
     subject = build_subject(alert, Urgency.HIGH, incoming.accepted_at, None)
     if incoming.source != generic.EXTENSION:
         return subject
@@ -138,7 +151,7 @@ def _build_subject(incoming: RouterRequest, alert: Alert) -> Subject:
 
 
 def _parse_for_target(incoming: RouterRequest, alert: Alert, target: RouteTarget) -> Iterator[Alert]:
-    """The alert as this integration would have read it."""
+    """Return the alert as this integration would have parsed it."""
     if incoming.source != generic.EXTENSION:
         yield _build_alert(incoming, alert.position, alert.parsed, target.integration)
         return
@@ -147,9 +160,10 @@ def _parse_for_target(incoming: RouterRequest, alert: Alert, target: RouteTarget
 
 
 def parse_for_source(source: str, body: bytes) -> list[ParsedAlert]:
-    """A generic form on a router's key, as a target with this source reads it.
+    """Return the alerts of a body in the generic form as a target with this source parses it.
 
-    What is no form that the target knows may still mean something to its rules.
+    A body that the source cannot parse is parsed as a generic object, since the target's rules may understand
+    it.
     """
     if source == generic.EXTENSION:
         return [generic.parse_any(body)]

@@ -71,9 +71,7 @@ def test_several_incidents_are_listed_each_with_its_link():
     words = build_message_text(build_facts(3), ALICE)
 
     assert words.subject == "[Checkout] 3 incidents: Disk 1, Disk 2, Disk 3"
-    assert words.text.startswith(
-        "3 incidents are open, and you are told of all of them in this one message.\n"
-    )
+    assert words.text.startswith("3 incidents are open. This one message is about all of them.\n")
     assert words.text.count("Why you: named by step 1 of policy Default\n") == 1
     assert (
         "#2 Disk 2\n"
