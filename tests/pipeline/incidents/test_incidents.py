@@ -1,4 +1,4 @@
-"""Every status against every wanted status, and what comes with a move."""
+"""Every change of an incident's status, and the effects of each change."""
 
 import itertools
 from dataclasses import replace
@@ -27,7 +27,7 @@ CONFIG = build_config((0, "alice"), (5, "bob"))
 
 
 def build_incident_in(status):
-    """An incident that got into this status a minute after it began."""
+    """Return an incident that got this status a minute after its creation."""
     return incident(
         status=status,
         acknowledged_date=NOON + MINUTE if status is A else None,
@@ -51,12 +51,12 @@ def kinds(effects):
 
 
 @pytest.mark.parametrize("status", list(IncidentStatus))
-def test_moving_to_where_it_is_changes_nothing(status):
+def test_a_change_to_the_present_status_has_no_effects(status):
     assert move(status, status) == ()
 
 
 @pytest.mark.parametrize(("status", "to"), list(itertools.permutations(IncidentStatus, 2)))
-def test_every_other_move_is_possible_logged_and_replans_the_timers(status, to):
+def test_every_other_change_of_status_is_logged_and_reconciles_the_timers(status, to):
     effects = move(status, to)
 
     assert get_last_incident(effects).status is to
@@ -74,14 +74,14 @@ def test_every_other_move_is_possible_logged_and_replans_the_timers(status, to):
         (R, A, NOON + 2 * MINUTE, None),
     ],
 )
-def test_dates_follow_the_status(status, to, acknowledged, resolved):
+def test_a_change_of_status_sets_the_dates(status, to, acknowledged, resolved):
     after = get_last_incident(move(status, to))
 
     assert (after.acknowledged_date, after.resolved_date) == (acknowledged, resolved)
 
 
 @pytest.mark.parametrize("to", [A, R])
-def test_acknowledging_and_resolving_void_what_is_owed_and_stop_the_chain(to):
+def test_acknowledge_and_resolve_cancel_notifications_and_stop_the_escalation(to):
     effects = move(T, to)
 
     assert CancelNotifications in kinds(effects)
@@ -93,12 +93,12 @@ def test_acknowledging_and_resolving_void_what_is_owed_and_stop_the_chain(to):
 @pytest.mark.parametrize(
     ("status", "to", "kind"), [(T, R, ReleaseEntities), (R, T, ReclaimEntities), (R, A, ReclaimEntities)]
 )
-def test_entities_are_released_by_a_resolve_and_reclaimed_by_reopening(status, to, kind):
+def test_a_resolve_releases_entities_and_a_reopen_reclaims_them(status, to, kind):
     assert kind in kinds(move(status, to))
 
 
 @pytest.mark.parametrize("status", [A, R])
-def test_triggering_again_begins_a_new_chain_from_the_first_step(status):
+def test_an_incident_triggered_again_starts_a_new_run_at_the_first_step(status):
     effects = move(status, T)
 
     after = get_last_incident(effects)
@@ -108,21 +108,21 @@ def test_triggering_again_begins_a_new_chain_from_the_first_step(status):
     ]
 
 
-def test_reopening_as_acknowledged_gives_the_time_outs_their_whole_time():
+def test_an_incident_reopened_as_acknowledged_gets_its_full_timeouts():
     later = NOON + 60 * MINUTE
-    watched_service = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
+    service_with_timeouts = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     closed = incident(status=R, acknowledged_date=NOON + MINUTE, resolved_date=NOON + 2 * MINUTE)
-    effects = incidents.change_status(closed, A, watched_service, CONFIG, ACTOR, later, "because")
+    effects = incidents.change_status(closed, A, service_with_timeouts, CONFIG, ACTOR, later, "because")
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
     assert sorted(timer.due_at for timer in reconcile.expected) == [later + 10 * MINUTE, later + 15 * MINUTE]
 
 
-def test_acknowledging_takes_over_what_nobody_has():
+def test_an_unassigned_incident_is_assigned_to_the_person_who_acknowledges():
     assert get_last_incident(move(T, A)).assigned_to == BOB.row
 
 
-def test_assigning_stops_the_chain_and_tells_that_person():
+def test_an_assignment_stops_the_escalation_and_notifies_the_assignee():
     effects = incidents.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON)
 
     after = get_last_incident(effects)
@@ -132,7 +132,7 @@ def test_assigning_stops_the_chain_and_tells_that_person():
     }
 
 
-def test_taken_from_whom_the_chain_was_stopped_for_and_given_to_nobody_it_begins_anew():
+def test_an_incident_assigned_to_nobody_starts_a_new_run_if_an_assignment_stopped_it():
     stopped = build_incident_in(T).with_changes(
         assigned_to=BOB.row, escalating=False, paged_someone=True, escalation_run=2
     )
@@ -149,9 +149,9 @@ def test_taken_from_whom_the_chain_was_stopped_for_and_given_to_nobody_it_begins
         build_incident_in(T).with_changes(assigned_to=ALICE.row),
         build_incident_in(A).with_changes(assigned_to=BOB.row, escalating=False),
     ],
-    ids=["its chain goes on", "somebody has answered"],
+    ids=["escalating", "acknowledged"],
 )
-def test_given_to_nobody_it_tells_nobody_who_need_not_hear_of_it(state):
+def test_an_incident_assigned_to_nobody_notifies_nobody_if_no_run_was_stopped(state):
     effects = incidents.assign(state, None, service(), CONFIG, ACTOR, NOON + MINUTE)
 
     assert (get_last_incident(effects).assigned_to, get_last_incident(effects).escalation_run) == (
@@ -161,7 +161,7 @@ def test_given_to_nobody_it_tells_nobody_who_need_not_hear_of_it(state):
     assert CreateNotification not in kinds(effects)
 
 
-def test_another_policy_begins_its_chain_anew():
+def test_a_change_of_policy_starts_a_new_run():
     config = build_config((0, "bob"))
     moved = build_incident_in(T).with_changes(escalation_policy=None)
     effects = incidents.change_policy(moved, 1, service(), config, ACTOR, NOON + MINUTE)
@@ -170,13 +170,13 @@ def test_another_policy_begins_its_chain_anew():
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
 
 
-def test_another_policy_assigns_what_nobody_has_acknowledged_to_its_own_people():
+def test_a_change_of_policy_assigns_only_a_triggered_incident():
     config = build_config((0, "bob"))
 
-    pending_outcome = incidents.change_policy(
+    triggered = incidents.change_policy(
         build_incident_in(T).with_changes(escalation_policy=None), 1, service(), config, ACTOR, NOON
     )
-    taken = incidents.change_policy(
+    acknowledged = incidents.change_policy(
         build_incident_in(A).with_changes(escalation_policy=None, assigned_to=ALICE.row),
         1,
         service(),
@@ -185,13 +185,13 @@ def test_another_policy_assigns_what_nobody_has_acknowledged_to_its_own_people()
         NOON,
     )
 
-    assert (get_last_incident(pending_outcome).assigned_to, get_last_incident(taken).assigned_to) == (
+    assert (get_last_incident(triggered).assigned_to, get_last_incident(acknowledged).assigned_to) == (
         BOB.row,
         ALICE.row,
     )
 
 
-def test_another_policy_takes_a_turn_of_its_own():
+def test_a_change_to_a_round_robin_policy_takes_its_next_target():
     config = replace(build_config((0, "alice", "bob"), round_robin=True), next_targets={1: 1})
     effects = incidents.change_policy(
         build_incident_in(T).with_changes(escalation_policy=None), 1, service(), config, ACTOR, NOON
@@ -200,7 +200,7 @@ def test_another_policy_takes_a_turn_of_its_own():
     assert (get_last_incident(effects).assigned_to, AdvanceRoundRobin(1, 1, 0) in effects) == (BOB.row, True)
 
 
-def test_an_acknowledged_incident_can_be_handed_to_somebody_who_is_told():
+def test_an_acknowledged_incident_can_be_assigned_and_notifies_the_assignee():
     effects = incidents.assign(build_incident_in(A), BOB, service(), CONFIG, ACTOR, NOON + 2 * MINUTE)
 
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
@@ -210,13 +210,13 @@ SNOOZED_UNTIL = NOON + 60 * MINUTE
 
 
 def build_snoozed(**changes):
-    """Acknowledged, and put off for an hour."""
+    """Return an acknowledged incident that is snoozed for an hour."""
     return build_incident_in(A).with_changes(
         snoozed_at=NOON + 2 * MINUTE, snoozed_till=SNOOZED_UNTIL, **changes
     )
 
 
-def list_snooze_errors(state):
+def is_snoozed(state):
     return (state.snoozed_at, state.snoozed_till) != (None, None)
 
 
@@ -225,7 +225,7 @@ def list_logged(effects):
 
 
 @pytest.mark.parametrize(
-    ("state", "against"),
+    ("state", "expected"),
     [
         (build_incident_in(T), "Only an acknowledged incident can be snoozed."),
         (build_incident_in(R), "Only an acknowledged incident can be snoozed."),
@@ -236,13 +236,13 @@ def list_logged(effects):
             "It is merged into another incident and already silent.",
         ),
     ],
-    ids=["triggered", "resolved", "acknowledged", "asleep already", "a child"],
+    ids=["triggered", "resolved", "acknowledged", "snoozed", "merged"],
 )
-def test_only_what_is_acknowledged_and_can_be_heard_is_put_to_sleep(state, against):
-    assert incidents.check_snooze(state) == against
+def test_only_an_acknowledged_incident_without_parent_can_be_snoozed(state, expected):
+    assert incidents.check_snooze(state) == expected
 
 
-def test_a_sleep_is_silent_and_written_down():
+def test_a_snooze_cancels_notifications_and_is_logged():
     effects = incidents.snooze(
         build_incident_in(A), SNOOZED_UNTIL, service(), CONFIG, ACTOR, NOON + 2 * MINUTE
     )
@@ -263,40 +263,42 @@ ENDS = {
     "assigned": lambda state: incidents.assign(state, ALICE, service(), CONFIG, ACTOR, NOON),
     "assigned to nobody": lambda state: incidents.assign(state, None, service(), CONFIG, ACTOR, NOON),
     "rerouted": lambda state: incidents.change_policy(state, None, service(), CONFIG, ACTOR, NOON),
-    "woken": lambda state: incidents.unsnooze(state, service(), CONFIG, ACTOR, NOON),
+    "unsnoozed": lambda state: incidents.unsnooze(state, service(), CONFIG, ACTOR, NOON),
     "merged": lambda state: incidents.merge(incident(unique_id="p", row=9), [state], [], ACTOR, NOON),
 }
 
 
 @pytest.mark.parametrize("how", ENDS)
-def test_a_sleep_ends_with_whatever_happens_to_the_incident(how):
+def test_a_snooze_ends_with_every_change_of_the_incident(how):
     effects = ENDS[how](build_snoozed(assigned_to=BOB.row))
 
-    assert not list_snooze_errors(get_last_incident(effects))
+    assert not is_snoozed(get_last_incident(effects))
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)][-1:]
     assert "snooze" not in [timer.kind for timer in reconcile.expected]
 
 
-@pytest.mark.parametrize("how", ["assigned", "assigned to nobody", "woken"])
-def test_what_a_sleep_put_off_is_not_all_over_at_once(how):
-    watched_service = service(acknowledgement_timeout_s=900)
+@pytest.mark.parametrize("how", ["assigned", "assigned to nobody", "unsnoozed"])
+def test_timeouts_start_again_after_a_snooze(how):
+    service_with_timeouts = service(acknowledgement_timeout_s=900)
     later = NOON + 50 * MINUTE
     state = build_snoozed(assigned_to=BOB.row)
     effects = {
-        "assigned": lambda: incidents.assign(state, ALICE, watched_service, CONFIG, ACTOR, later),
-        "assigned to nobody": lambda: incidents.assign(state, None, watched_service, CONFIG, ACTOR, later),
-        "woken": lambda: incidents.unsnooze(state, watched_service, CONFIG, ACTOR, later),
+        "assigned": lambda: incidents.assign(state, ALICE, service_with_timeouts, CONFIG, ACTOR, later),
+        "assigned to nobody": lambda: incidents.assign(
+            state, None, service_with_timeouts, CONFIG, ACTOR, later
+        ),
+        "unsnoozed": lambda: incidents.unsnooze(state, service_with_timeouts, CONFIG, ACTOR, later),
     }[how]()
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
     assert [timer.due_at for timer in reconcile.expected] == [later + 15 * MINUTE]
 
 
-def test_waking_what_is_awake_changes_nothing():
+def test_unsnooze_without_a_snooze_has_no_effects():
     assert incidents.unsnooze(build_incident_in(A), service(), CONFIG, ACTOR, NOON) == ()
 
 
-def test_a_reason_stands_in_the_history_of_what_was_handed_on():
+def test_the_log_of_an_assignment_has_its_reason():
     effects = incidents.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON, "knows databases")
 
     reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
@@ -313,7 +315,7 @@ def build_child(number=1, **changes):
 
 
 @pytest.mark.parametrize(
-    ("parent", "children", "against"),
+    ("parent", "children", "expected"),
     [
         (PARENT, [build_child()], None),
         (PARENT, [build_child(status=A), build_child(2)], None),
@@ -325,20 +327,20 @@ def build_child(number=1, **changes):
         (PARENT, [build_child(parent=9)], "#1 is merged into another one, or into this, already."),
     ],
 )
-def test_only_open_incidents_that_stand_alone_are_merged(parent, children, against):
-    assert incidents.check_merge(parent, children) == against
+def test_only_open_incidents_without_parent_can_be_merged(parent, children, expected):
+    assert incidents.check_merge(parent, children) == expected
 
 
-def get_last_reason(effects):
+def get_saved_incidents(effects):
     return {
         effect.incident.unique_id: effect.incident for effect in effects if isinstance(effect, SaveIncident)
     }
 
 
-def test_a_child_is_acknowledged_silent_and_gathers_nothing_more():
+def test_a_merged_incident_is_acknowledged_silent_and_stops_collecting():
     effects = incidents.merge(PARENT, [build_child(collecting=True)], [], ACTOR, NOON)
 
-    after = get_last_reason(effects)["child-1"]
+    after = get_saved_incidents(effects)["child-1"]
     assert (after.status, after.parent, after.collecting) == (A, 9, False)
     assert (after.acknowledged_date, after.assigned_to) == (NOON, BOB.row)
     assert CancelNotifications in kinds(effects)
@@ -346,49 +348,49 @@ def test_a_child_is_acknowledged_silent_and_gathers_nothing_more():
     assert list_logged(effects) == ["merged", "acknowledged", "merged"]
 
 
-def test_who_had_a_child_keeps_it():
+def test_a_merged_incident_keeps_its_assignee():
     before = build_child(status=A, acknowledged_date=NOON - MINUTE, assigned_to=ALICE.row)
-    after = get_last_reason(incidents.merge(PARENT, [before], [], ACTOR, NOON))["child-1"]
+    after = get_saved_incidents(incidents.merge(PARENT, [before], [], ACTOR, NOON))["child-1"]
 
     assert (after.acknowledged_date, after.assigned_to) == (NOON - MINUTE, ALICE.row)
 
 
-def test_families_have_two_generations():
+def test_children_of_a_merged_incident_get_its_parent():
     of_child = build_child(2, status=R, parent=1)
     effects = incidents.merge(PARENT, [build_child()], [of_child], ACTOR, NOON)
 
-    assert {name: state.parent for name, state in get_last_reason(effects).items()} == {
+    assert {name: state.parent for name, state in get_saved_incidents(effects).items()} == {
         "child-1": 9,
         "child-2": 9,
     }
-    assert get_last_reason(effects)["child-2"].status is R
+    assert get_saved_incidents(effects)["child-2"].status is R
 
 
-def test_children_are_resolved_with_their_parent_and_those_that_were_before_are_left_alone():
+def test_open_children_are_resolved_with_their_parent():
     children = [build_child(1, status=A, parent=9), build_child(2, status=R, parent=9)]
     effects = incidents.change_status(PARENT, R, service(), CONFIG, ACTOR, NOON, "because", children)
 
-    assert {name: state.status for name, state in get_last_reason(effects).items()} == {
+    assert {name: state.status for name, state in get_saved_incidents(effects).items()} == {
         "parent": R,
         "child-1": R,
     }
-    assert get_last_reason(effects)["child-1"].parent == 9
+    assert get_saved_incidents(effects)["child-1"].parent == 9
     assert {e.incident for e in effects if isinstance(e, ReleaseEntities)} == {"parent", "child-1"}
     assert "merged into #9, which is resolved" in [e.reason for e in effects if isinstance(e, RecordLog)]
 
 
 @pytest.mark.parametrize("to", [T, A])
-def test_acknowledging_or_triggering_a_parent_moves_no_child(to):
+def test_children_keep_their_status_if_their_parent_is_acknowledged_or_triggered(to):
     parent = PARENT.with_changes(status=A if to is T else T)
     effects = incidents.change_status(
         parent, to, service(), CONFIG, ACTOR, NOON, "because", [build_child(status=A, parent=9)]
     )
 
-    assert set(get_last_reason(effects)) == {"parent"}
+    assert set(get_saved_incidents(effects)) == {"parent"}
 
 
 @pytest.mark.parametrize(("status", "to"), [(A, T), (R, T), (R, A)])
-def test_a_child_that_needs_somebody_again_stands_alone(status, to):
+def test_a_child_that_is_triggered_or_reopened_is_unmerged(status, to):
     before = build_incident_in(status).with_changes(parent=9)
     effects = incidents.change_status(before, to, service(), CONFIG, ACTOR, NOON, "because")
 
@@ -396,7 +398,7 @@ def test_a_child_that_needs_somebody_again_stands_alone(status, to):
     assert "unmerged" in list_logged(effects)
 
 
-def test_a_child_that_is_resolved_alone_stays_one():
+def test_a_child_that_is_resolved_keeps_its_parent():
     effects = incidents.change_status(
         build_incident_in(A).with_changes(parent=9), R, service(), CONFIG, ACTOR, NOON, "because"
     )
@@ -406,17 +408,17 @@ def test_a_child_that_is_resolved_alone_stays_one():
 
 
 @pytest.mark.parametrize("status", [A, R])
-def test_unmerged_it_is_what_it_was_and_its_time_outs_have_their_whole_time(status):
-    watched_service = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
+def test_an_unmerged_incident_keeps_its_status_and_gets_its_full_timeouts(status):
+    service_with_timeouts = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     later = NOON + 60 * MINUTE
     effects = incidents.unmerge(
-        build_incident_in(status).with_changes(parent=9), PARENT, watched_service, CONFIG, ACTOR, later
+        build_incident_in(status).with_changes(parent=9), PARENT, service_with_timeouts, CONFIG, ACTOR, later
     )
 
     assert (get_last_incident(effects).status, get_last_incident(effects).parent) == (status, None)
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
-    due_moments = [later + 10 * MINUTE, later + 15 * MINUTE] if status is A else []
-    assert sorted(timer.due_at for timer in reconcile.expected) == due_moments
+    due_times = [later + 10 * MINUTE, later + 15 * MINUTE] if status is A else []
+    assert sorted(timer.due_at for timer in reconcile.expected) == due_times
 
 
 ESCALATION_NOTIFICATION = {
@@ -434,7 +436,7 @@ UNASSIGNED = incidents.assign(BOB_NOTIFIED, None, service(), CONFIG, ACTOR, NOON
 
 
 def build_assigned_to_bob(*steps, bob=BOB):
-    """Of another policy, with these steps."""
+    """Return the effects of a change to another policy with these steps."""
     context = (service(), build_config(*steps, people=(ALICE, bob, CHARLIE)), ACTOR, NOON)
     return incidents.change_policy(
         BOB_NOTIFIED.with_changes(escalation_policy=None), 1, *context, keep_assignee=True
@@ -450,7 +452,7 @@ STILL_NOTIFIED_BY_FORWARDING = build_assigned_to_bob((0, "bob"), bob=FORWARDED)
 
 
 @pytest.mark.parametrize(
-    ("effects", "void"),
+    ("effects", "cancelled_kinds"),
     [
         (move(T, A), {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION}),
         (move(T, R), {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION,
@@ -473,12 +475,12 @@ STILL_NOTIFIED_BY_FORWARDING = build_assigned_to_bob((0, "bob"), bob=FORWARDED)
     ],
     ids=[
         "acknowledged", "resolved", "assigned", "assigned to nobody", "re-routed",
-        "re-routed and kept", "re-routed to who keeps it",
-        "re-routed to who keeps it and is away", "snoozed", "merged", "another SLA",
+        "re-routed, assignee kept", "re-routed, assignee notified",
+        "re-routed, assignee forwards", "snoozed", "merged", "another SLA",
         "another urgency", "reopened",
     ],
 )  # fmt: skip
-def test_a_move_voids_what_it_concerns_and_nothing_else(effects, void):
+def test_a_change_cancels_only_the_notifications_that_it_concerns(effects, cancelled_kinds):
     kinds = (effect.kinds for effect in effects if isinstance(effect, CancelNotifications))
 
-    assert set().union(*kinds) - {NotificationKind.TEST} == void
+    assert set().union(*kinds) - {NotificationKind.TEST} == cancelled_kinds

@@ -1,4 +1,4 @@
-"""Which timers an incident has, and what they do: after whatever moves, in whatever order."""
+"""Which timers an incident has and what they do, after any changes in any order."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -25,8 +25,8 @@ SILVER = sla((2, 0, "alice"), resolve=120, row=2, name="Silver")
 CONFIG_WITH_SLAS = replace(CONFIG, slas={1: GOLD, 2: SILVER})
 
 
-def list_kinds(state, watched_service=SERVICE):
-    return {timer.kind for timer in get_expected_timers(state, watched_service, CONFIG)}
+def list_kinds(state, timer_service=SERVICE):
+    return {timer.kind for timer in get_expected_timers(state, timer_service, CONFIG)}
 
 
 def build_snoozed(**changes):
@@ -35,7 +35,7 @@ def build_snoozed(**changes):
     )
 
 
-def test_a_sleep_overrides_the_acknowledgement_time_out_and_nothing_else():
+def test_a_snooze_replaces_only_the_acknowledgement_timeout():
     assert list_kinds(build_snoozed()) == {TimerKind.SNOOZE, TimerKind.AUTO_RESOLVE}
     assert list_kinds(incident(status=A, acknowledged_date=NOON)) == {
         TimerKind.ACKNOWLEDGEMENT_TIMEOUT,
@@ -43,7 +43,7 @@ def test_a_sleep_overrides_the_acknowledgement_time_out_and_nothing_else():
     }
 
 
-def test_a_child_waits_for_nothing():
+def test_a_merged_incident_has_no_timers():
     for state in (
         incident(parent=9),
         incident(status=A, acknowledged_date=NOON, parent=9),
@@ -52,18 +52,18 @@ def test_a_child_waits_for_nothing():
         assert list_kinds(state) == set()
 
 
-def test_the_next_sleep_is_another_wait():
+def test_the_next_snooze_has_another_timer_key():
     first, second = build_snoozed(), build_snoozed().with_changes(snoozed_at=NOON + MINUTE)
     keys = [timer.key for state in (first, second) for timer in get_expected_timers(state, service(), CONFIG)]
 
     assert len(set(keys)) == 2
 
 
-def decide(kind, state, at, watched_service=SERVICE, key=""):
-    return timers.decide(kind, IncidentContext(state, watched_service, CONFIG), at, key)
+def decide(kind, state, at, timer_service=SERVICE, key=""):
+    return timers.decide(kind, IncidentContext(state, timer_service, CONFIG), at, key)
 
 
-def test_when_the_sleep_is_over_it_is_triggered_again_and_people_are_told():
+def test_the_end_of_a_snooze_triggers_the_incident_and_notifies_people():
     outcome, effects = decide(TimerKind.SNOOZE, build_snoozed(), NOON + 30 * MINUTE)
 
     after = [effect.incident for effect in effects if isinstance(effect, SaveIncident)][-1]
@@ -86,7 +86,7 @@ def list_notifications(effects):
         (TimerKind.ACKNOWLEDGEMENT_TIMEOUT, build_snoozed(parent=9), "the incident is merged into another"),
     ],
 )
-def test_a_timer_that_comes_when_all_has_changed_does_nothing_and_says_why(kind, state, outcome):
+def test_a_timer_that_no_longer_applies_does_nothing_and_says_why(kind, state, outcome):
     outcome_text, effects = decide(kind, state, NOON + 20 * MINUTE)
 
     assert outcome_text == outcome
@@ -94,7 +94,7 @@ def test_a_timer_that_comes_when_all_has_changed_does_nothing_and_says_why(kind,
     assert {e.incident.status for e in effects if isinstance(e, SaveIncident)} <= {state.status}
 
 
-def test_an_incident_that_resolves_itself_takes_its_children_with_it():
+def test_auto_resolve_also_resolves_the_children():
     child = incident(unique_id="child", row=2, parent=1, status=A)
     _, effects = timers.decide(
         TimerKind.AUTO_RESOLVE,
@@ -126,7 +126,10 @@ def unmerge(state, now):
 
 
 def fire(pending, state, now):
-    """What is due by now, one after the other; the effects, and the keys of what was done for good."""
+    """Fire the timers that are due in order.
+
+    Return their effects, and the keys of timers that fire only once.
+    """
     effects, done = (), set()
     for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
@@ -158,7 +161,7 @@ ACTIONS = {
     ),
     "by none": lambda state, now: incidents.change_policy(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
     "snooze": snooze,
-    "wake": lambda state, now: incidents.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "unsnooze": lambda state, now: incidents.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
     "merge": merge,
     "unmerge": unmerge,
     "to gold": change_sla_to(1),
@@ -170,8 +173,8 @@ ACTION_LISTS = st.lists(st.tuples(st.sampled_from(ACTIONS_AND_TIMERS), st.intege
 
 
 @given(ACTION_LISTS)
-def test_after_any_moves_exactly_the_wanted_timers_wait(actions):
-    """Of those that do something once, those that have done it neither wait nor are done again."""
+def test_stored_timers_equal_expected_timers_after_any_changes(actions):
+    """A timer that fires only once does not exist and does not fire again afterwards."""
     now, state, done = NOON, incident(number=1, sla_started_at=NOON, sla=1), set()
     pending = set(get_expected_timers(state, SERVICE, CONFIG_WITH_SLAS))
     for name, minutes in actions:
@@ -197,8 +200,8 @@ def test_after_any_moves_exactly_the_wanted_timers_wait(actions):
 
 
 @given(ACTION_LISTS)
-def test_what_is_open_and_no_child_is_never_forgotten(actions):
-    """Where the service has its time-outs, something waits for it: somebody hears of it again."""
+def test_an_open_incident_without_parent_always_has_a_timer(actions):
+    """The service has timeouts, so a timer will notify somebody of the incident again."""
     now, state = NOON, incident(number=1, sla_started_at=NOON, sla=1)
     for name, minutes in actions:
         now += timedelta(minutes=minutes)
