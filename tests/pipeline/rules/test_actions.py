@@ -1,4 +1,4 @@
-"""What each action of an alert rule makes of an alert, and what it says of it."""
+"""What each action of an alert rule changes in an alert, and what its record says."""
 
 import hashlib
 from dataclasses import replace
@@ -141,7 +141,9 @@ EFFECTS = [
 @pytest.mark.parametrize(
     ("kind", "outcome", "expected", "before", "after"), EFFECTS, ids=[f"{e[0].name} {e[1]}" for e in EFFECTS]
 )
-def test_an_action_changes_the_alert_and_says_from_what_to_what(kind, outcome, expected, before, after):
+def test_an_action_changes_the_alert_and_returns_the_values_before_and_after(
+    kind, outcome, expected, before, after
+):
     change = run_action(kind, **outcome)
 
     assert (change.alert, change.before, change.after, change.note) == (expected, before, after, None)
@@ -161,13 +163,13 @@ MISSING = [
 
 @pytest.mark.parametrize("value", ["", "gone"])
 @pytest.mark.parametrize(("kind", "missing_kind"), MISSING, ids=lambda value: getattr(value, "name", ""))
-def test_what_names_nothing_changes_nothing_and_says_so(kind, missing_kind, value):
+def test_an_action_with_an_unknown_reference_changes_nothing_and_says_so(kind, missing_kind, value):
     change = run_action(kind, value)
 
     assert (change.alert, change.note) == (DISK, f"without effect: there is no such {missing_kind}")
 
 
-def test_every_type_of_action_is_tried_here():
+def test_every_type_of_action_is_tested_here():
     assert {kind for kind, *_ in (*EFFECTS, *MISSING)} == set(RuleAction) == set(actions.ACTIONS)
 
 
@@ -205,7 +207,7 @@ INVALID = [
 
 
 @pytest.mark.parametrize(("kind", "value", "note"), INVALID, ids=[f"{k.name} {v!r}" for k, v, _ in INVALID])
-def test_a_value_that_makes_no_sense_leaves_the_alert_as_it_was_and_says_so(kind, value, note):
+def test_an_action_with_an_invalid_value_changes_nothing_and_says_so(kind, value, note):
     change = run_action(kind, value)
 
     assert (change.alert.parsed, change.alert.entity_id) == (DISK.parsed, DISK.entity_id)
@@ -213,7 +215,7 @@ def test_a_value_that_makes_no_sense_leaves_the_alert_as_it_was_and_says_so(kind
 
 
 @pytest.mark.parametrize("value", [None, "", " "], ids=repr)
-def test_an_empty_template_for_the_entity_id_is_a_fresh_one_for_each_alert(value):
+def test_an_empty_entity_id_template_gives_each_alert_a_new_entity_id(value):
     other = alert(number=1)
     fresh = [
         run_action(A.CHANGE_ENTITY_ID, value, target_alert=each).alert.entity_id
@@ -224,26 +226,26 @@ def test_an_empty_template_for_the_entity_id_is_a_fresh_one_for_each_alert(value
     assert fresh[0] == fresh[2] != fresh[1]
 
 
-def test_a_placeholder_without_a_value_is_empty_and_the_rest_stays():
+def test_a_placeholder_without_a_value_is_empty_and_other_text_is_unchanged():
     template = "{{payload.none}}on {{ payload.host }}{{payload.nothing}} {{nonsense("
 
     assert run_action(A.CHANGE_MESSAGE, template).after == "on db1 {{nonsense("
 
 
-def test_what_was_filled_in_is_no_template_itself():
+def test_a_filled_in_value_is_not_a_template():
     sly = alert(payload={"a": "{{payload.b}}", "b": "secret"})
 
     assert run_action(A.CHANGE_MESSAGE, "{{payload.a}}", target_alert=sly).after == "{{payload.b}}"
 
 
-def test_tags_are_named_by_id_or_by_name_in_any_case_and_each_is_kept_once():
+def test_tags_are_found_by_id_or_by_name_in_any_case_and_added_once():
     change = run_action(A.ADD_TAGS, "TAG-1,{{payload.tags[*]}}", target_alert=DISK.with_options(tags=(31,)))
 
     assert change.alert.options.tags == (31, 32)
     assert change.note == "1 of 4 tags do not exist"
 
 
-def test_texts_are_as_clean_and_as_short_as_if_the_sender_had_said_them():
+def test_texts_of_actions_are_cleaned_and_truncated_like_those_of_senders():
     wild = alert(payload={"x": "a\x00\u202eb\r\nc" + "x" * 50_000})
 
     assert run_action(A.CHANGE_MESSAGE, "{{payload.x}}", target_alert=wild).after == "ab c" + "x" * 996
@@ -252,7 +254,7 @@ def test_texts_are_as_clean_and_as_short_as_if_the_sender_had_said_them():
     assert run_action(A.CHANGE_ENTITY_ID, "{{payload.x}}", target_alert=wild).after.startswith("sha256:")
 
 
-def test_the_hash_of_an_entity_id_is_stable_and_takes_any_text():
+def test_the_hash_of_an_entity_id_is_stable_for_any_text():
     wild = [alert(entity_id=text) for text in ("\ud800", "e" * 255, "é")]
     digests = [run_action(A.HASH_ENTITY_ID, target_alert=each).alert.entity_id for each in (*wild, *wild)]
 
@@ -260,7 +262,7 @@ def test_the_hash_of_an_entity_id_is_stable_and_takes_any_text():
     assert {len(each) for each in digests} == {64}
 
 
-def test_an_alert_brings_so_many_notes_tags_and_tasks_and_no_more():
+def test_notes_tags_and_tasks_of_an_alert_are_limited():
     full = DISK.with_options(notes=("n",) * actions.MAX_NOTES, tags=tuple(range(100, 100 + actions.MAX_TAGS)))
     busy = DISK.with_options(tasks=("t",) * actions.MAX_TASKS)
 
@@ -275,7 +277,7 @@ def test_an_alert_brings_so_many_notes_tags_and_tasks_and_no_more():
     assert (task.alert, task.note) == (busy, "an alert can add at most 50 tasks")
 
 
-def test_what_an_earlier_rule_said_is_what_a_change_is_from():
+def test_the_value_before_a_change_comes_from_the_earlier_rule():
     changed = DISK.with_options(
         assigned_to="alice", sla=11, urgency=Urgency.LOW, delay_s=60, escalation_policy=2
     )
@@ -288,22 +290,25 @@ def test_what_an_earlier_rule_said_is_what_a_change_is_from():
     assert BOB.name == run_action(A.ASSIGN_USER, "bob", target_alert=changed).after
 
 
-def test_a_role_has_one_person_and_a_list_what_it_holds_once():
-    wanted = DISK.with_options(
+def test_a_role_has_one_person_and_lists_have_no_duplicates():
+    alert_with_options = DISK.with_options(
         roles=((41, "alice"), (42, "alice")), responders=("bob",), task_templates=(51,)
     )
-    outcome = run_action(A.ASSIGN_ROLE, "bob", key="role-1", target_alert=wanted)
+    outcome = run_action(A.ASSIGN_ROLE, "bob", key="role-1", target_alert=alert_with_options)
 
     assert outcome.alert.options.roles == ((41, "bob"), (42, "alice"))
     assert (outcome.before, outcome.after) == ("Commander: Alice", "Commander: Bob")
-    assert run_action(A.ADD_RESPONDER, "bob", target_alert=wanted).alert == wanted
-    assert run_action(A.APPLY_TASK_TEMPLATE, "template-1", target_alert=wanted).alert == wanted
+    assert run_action(A.ADD_RESPONDER, "bob", target_alert=alert_with_options).alert == alert_with_options
+    assert (
+        run_action(A.APPLY_TASK_TEMPLATE, "template-1", target_alert=alert_with_options).alert
+        == alert_with_options
+    )
 
 
 @pytest.mark.parametrize(
     ("key", "value", "missing_kind"), [("gone", "bob", "incident role"), ("role-1", "x", "user")]
 )
-def test_a_role_needs_somebody_and_somebody_a_role(key, value, missing_kind):
+def test_a_role_assignment_needs_a_known_role_and_a_known_user(key, value, missing_kind):
     change = run_action(A.ASSIGN_ROLE, value, key=key)
 
     assert (change.alert, change.note) == (DISK, f"without effect: there is no such {missing_kind}")
@@ -311,5 +316,5 @@ def test_a_role_needs_somebody_and_somebody_a_role(key, value, missing_kind):
 
 @pytest.mark.parametrize("kind", RuleAction, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("value", [None, "", "x" * 100_000, "{{" * 1000, "{{payload}}", "\ud800", "٣"])
-def test_no_action_ever_fails(kind, value):
+def test_no_action_raises_an_error(kind, value):
     run_action(kind, value)

@@ -1,4 +1,6 @@
-"""What a sender asks for is used where the team has it, and ignored, but told, where it has not."""
+"""Options that a sender requests are applied if the team has them; others are ignored, and a reason says
+so.
+"""
 
 import pytest
 
@@ -15,7 +17,7 @@ KNOWN = References(
 )
 
 
-def planned(**requested):
+def apply_options(**requested):
     changed, expected_reason = requested_options.apply_requested(alert(requested_options=requested), KNOWN)
     return changed.options, expected_reason
 
@@ -53,15 +55,17 @@ def planned(**requested):
     ],
     ids=str,
 )
-def test_a_wish_is_granted_or_ignored_and_told(requested, expected, expected_reason):
-    plan, reason = planned(**requested)
+def test_a_requested_option_is_applied_or_ignored_and_the_reason_says_so(
+    requested, expected, expected_reason
+):
+    options, reason = apply_options(**requested)
 
-    assert {name: getattr(plan, name) for name in expected} == expected
-    assert plan == alert().with_options(**expected).options
+    assert {name: getattr(options, name) for name in expected} == expected
+    assert options == alert().with_options(**expected).options
     assert reason == expected_reason
 
 
-def test_of_very_many_tags_the_first_are_looked_at():
-    plan, _ = planned(tags=["x"] * MAX_TAGS + ["Disk"])
+def test_only_the_first_of_very_many_tags_are_looked_up():
+    options, _ = apply_options(tags=["x"] * MAX_TAGS + ["Disk"])
 
-    assert plan.tags == ()
+    assert options.tags == ()

@@ -1,4 +1,4 @@
-"""Alert rules act in their order, each on what those before it left, and say what they looked at."""
+"""Alert rules act in order, each on the alert as the earlier rules left it, and record what they read."""
 
 import json
 from dataclasses import replace
@@ -31,7 +31,7 @@ def apply_rules(*rules, to=None, since=last_seen_never):
     return RuleSet(rules).apply(to or alert(), FACTS, NOON, since)
 
 
-def test_all_rules_that_match_act_in_order_and_the_last_word_counts():
+def test_all_matching_rules_act_in_order_and_the_last_change_counts():
     ruled = apply_rules(
         rule_facts(change_message("one"), action(A.CHANGE_URGENCY, "0")),
         rule_facts(change_message("none"), when=equals("entity_id", "other")),
@@ -42,7 +42,7 @@ def test_all_rules_that_match_act_in_order_and_the_last_word_counts():
     assert ruled.matched == 2
 
 
-def test_a_rule_that_matches_and_stops_is_the_last():
+def test_no_rule_acts_after_a_matching_rule_that_stops():
     ruled = apply_rules(
         rule_facts(change_message("one"), when={"!=": [var("message"), "Disk full"]}, stop=True),
         rule_facts(change_message("two"), stop=True),
@@ -65,20 +65,20 @@ CHANGES = [
 @pytest.mark.parametrize(
     ("change", "when"), CHANGES, ids=[RuleAction(c["action_type"]).name for c, _ in CHANGES]
 )
-def test_a_later_rule_sees_what_an_earlier_one_did_and_no_earlier_rule_does(change, when):
+def test_a_rule_sees_the_changes_of_earlier_rules_only(change, when):
     seen = rule_facts(action(A.ADD_NOTE, "seen"), when=when)
 
     assert apply_rules(rule_facts(change), seen).alert.options.notes == ("seen",)
     assert apply_rules(seen, rule_facts(change)).alert.options.notes == ()
 
 
-def test_a_later_action_of_a_rule_sees_what_an_earlier_one_did():
+def test_an_action_sees_the_changes_of_earlier_actions_of_its_rule():
     ruled = apply_rules(rule_facts(change_message("{{message}}!"), action(A.ADD_NOTE, "it says {{message}}")))
 
     assert ruled.alert.options.notes == ("it says Disk full!",)
 
 
-def test_a_later_rule_asks_for_the_history_of_the_entity_that_an_earlier_one_named():
+def test_seconds_since_last_are_those_of_the_entity_id_set_by_an_earlier_rule():
     """Contract 4.2: the similar incident is the last one with the same entity_id."""
     recent = rule_facts(action(A.SUPPRESS), when={"<": [var("seconds_since_last"), 600]})
     ago = {"db1": None, "rack": 30.0}
@@ -90,7 +90,7 @@ def test_a_later_rule_asks_for_the_history_of_the_entity_that_an_earlier_one_nam
     assert ruled.alert.suppressed
 
 
-def test_what_an_alert_has_no_history_for_was_long_ago_and_is_told_as_never():
+def test_an_alert_without_a_similar_incident_is_recorded_as_never():
     rule = rule_facts(when={">": [var("seconds_since_last"), 10**9]})
 
     (record,) = apply_rules(rule).records
@@ -104,8 +104,8 @@ INVALID_RULES = [
 ]
 
 
-@pytest.mark.parametrize("bad", INVALID_RULES, ids=["unknown operator", "no JSON"])
-def test_a_rule_that_cannot_be_read_never_matches_and_says_so_in_its_place(bad):
+@pytest.mark.parametrize("bad", INVALID_RULES, ids=["unknown operator", "not JSON"])
+def test_a_rule_that_cannot_be_read_never_matches_and_its_record_says_so(bad):
     ruled = apply_rules(
         rule_facts(change_message("one"), name="first"), bad, rule_facts(change_message("two"), name="last")
     )
@@ -144,18 +144,20 @@ ON_DB1, ON_WEB = build_condition(2, "^db[0-9]$", "host"), build_condition(2, "we
         (RuleType.ALL, (build_condition(1, "loud"),), "", False),
     ],
 )
-def test_conditions_count_by_the_rules_type_and_besides_them_its_rule_json(kind, conditions, when, matches):
+def test_conditions_are_combined_by_the_rule_type_and_rule_json_must_hold_too(
+    kind, conditions, when, matches
+):
     rule = rule_facts(when=when, rule_type=kind, conditions=conditions)
 
     assert bool(apply_rules(rule, to=alert(payload={"host": "db1"})).matched) is matches
 
 
-def test_what_a_rule_read_is_told_cut_and_of_many_rules_what_matched_first():
+def test_records_are_truncated_and_matches_are_kept_before_others():
     long = alert(payload={"x": "y" * 10_000, "list": [1, "z" * 1000], "flag": True, "none": None})
     reads = {"and": [var(f"payload.{name}") for name in ("x", "list", "flag")]}
-    quiet = [rule_facts(when={"!": [var("payload.flag")]}, name=f"{n}") for n in range(MAX_RECORDS + 10)]
+    unmatched = [rule_facts(when={"!": [var("payload.flag")]}, name=f"{n}") for n in range(MAX_RECORDS + 10)]
 
-    ruled = apply_rules(*quiet, rule_facts(when=reads, name="match"), to=long)
+    ruled = apply_rules(*unmatched, rule_facts(when=reads, name="match"), to=long)
 
     assert len(ruled.records) == MAX_RECORDS + 1
     assert ruled.records[-1] == {"more": 11}
@@ -168,7 +170,7 @@ def test_what_a_rule_read_is_told_cut_and_of_many_rules_what_matched_first():
     }
 
 
-def test_each_action_is_told_with_what_it_changed_or_why_it_did_not():
+def test_each_action_is_recorded_with_its_change_or_the_reason_for_none():
     acts = (action(A.CHANGE_ALERT_TYPE, "error"), action(A.ASSIGN_SCHEDULE, "x"), change_message("m" * 900))
     (record,) = apply_rules(rule_facts(*acts, name="Errors")).records
 
@@ -180,7 +182,7 @@ def test_each_action_is_told_with_what_it_changed_or_why_it_did_not():
     ]
 
 
-def test_a_list_looks_back_when_any_of_its_rules_does():
+def test_a_rule_set_reads_past_incidents_if_any_of_its_rules_does():
     since, plain = rule_facts(when={"<": [var("alert.seconds_since_last"), 5]}), rule_facts()
 
     assert RuleSet([plain, since]).reads_past_incidents
@@ -232,7 +234,7 @@ class UnindexedRules:
 
 @settings(max_examples=200, deadline=None)
 @given(RULES, ALERTS)
-def test_rules_make_the_same_of_an_alert_with_the_index_and_without(rules, one):
+def test_rules_give_the_same_result_with_and_without_the_index(rules, one):
     indexed = apply_rules(*rules, to=one)
     with mock.patch.object(rulesets, "Index", UnindexedRules):
         scanned = apply_rules(*rules, to=one)
@@ -243,13 +245,13 @@ def test_rules_make_the_same_of_an_alert_with_the_index_and_without(rules, one):
 
 @settings(max_examples=100, deadline=None)
 @given(RULES, ALERTS)
-def test_what_rules_say_can_be_kept_as_json(rules, one):
+def test_records_of_rules_can_be_stored_as_json(rules, one):
     records = [dict(record) for record in apply_rules(*rules, to=one).records]
 
     assert json.loads(json.dumps(records)) == records
 
 
-def test_rules_leave_alone_who_sent_the_alert_and_when():
+def test_rules_do_not_change_the_origin_and_time_of_an_alert():
     acts = (
         change_message("x"),
         action(A.CHANGE_ENTITY_ID, ""),

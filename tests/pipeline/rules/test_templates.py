@@ -1,4 +1,4 @@
-"""Templates: what is filled in, and what never is."""
+"""Templates: which placeholders are filled in, and which are not."""
 
 import pytest
 
@@ -34,13 +34,13 @@ RENDERED = {
     "{{message": "{{message",
     "{message}": "{message}",
     "{{{message}}}": "{Disk full}",
-    # What is filled in is not looked at again.
+    # Placeholders in a filled-in value are not replaced.
     "{{summary}}": "97% of {{message}}",
 }
 
 
 @pytest.mark.parametrize("template", RENDERED)
-def test_placeholders_are_filled_and_the_missing_are_empty(template):
+def test_placeholders_are_filled_in_and_missing_values_are_empty(template):
     assert RENDERED[template] == render(template, SUBJECT)
 
 
@@ -61,7 +61,7 @@ def test_a_placeholder_is_never_code(name):
     assert render(f"<{{{{{name}}}}}>", SUBJECT) == "<>"
 
 
-def test_a_result_has_an_end():
+def test_a_result_is_truncated():
     payload = {"big": "x" * 500_000}
 
     rendered = render("{{payload.big}}" * 1_000, {"payload": payload})

@@ -1,4 +1,4 @@
-"""Conditions: what is accepted, what is refused and how, and what a verdict tells."""
+"""Conditions: which are accepted, which are refused and why, and what a verdict contains."""
 
 import json
 from datetime import UTC, datetime, timedelta, timezone
@@ -30,7 +30,7 @@ EMPTY = {
 
 
 @pytest.mark.parametrize("rule_json", EMPTY.values(), ids=EMPTY)
-def test_a_condition_without_conditions_is_always_true(rule_json):
+def test_an_empty_condition_is_always_true(rule_json):
     compiled = compile_rule(rule_json)
 
     assert compiled.matches_all
@@ -101,7 +101,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("rule_json", "problem"), REFUSED.values(), ids=REFUSED)
-def test_what_cannot_be_is_refused_in_words(rule_json, problem):
+def test_an_invalid_condition_is_refused_with_its_problem(rule_json, problem):
     with pytest.raises(BadRule) as refused:
         compile_rule(rule_json)
 
@@ -121,7 +121,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("rule_json", ACCEPTED.values(), ids=ACCEPTED)
-def test_what_is_within_the_limits_is_accepted(rule_json):
+def test_a_condition_within_the_limits_is_accepted(rule_json):
     evaluate(compile_rule(rule_json), subject())
 
 
@@ -149,8 +149,8 @@ NOT_KNOWN = {
 
 
 @pytest.mark.parametrize(("node", "note"), NOT_KNOWN.values(), ids=NOT_KNOWN)
-def test_what_a_tree_says_and_we_do_not_know_never_makes_it_match(node, note):
-    """Nor does it spoil an alternative that we do know."""
+def test_an_unknown_element_of_a_tree_never_makes_it_match(node, note):
+    """A known alternative beside it still matches."""
     for tree in (node, group(node), group(node, negated=True), group(group(node), negated=True)):
         verdict = evaluate(compile_rule(json.dumps(group(tree))), subject())
         assert not verdict.matches
@@ -159,7 +159,7 @@ def test_what_a_tree_says_and_we_do_not_know_never_makes_it_match(node, note):
     assert matches(group(node, rule("alert.message", "like", "disk"), conjunction="OR"))
 
 
-def test_a_comparison_with_another_field_is_not_known():
+def test_a_comparison_with_another_field_is_unknown():
     node = rule("alert.message", "equal", "alert.summary")
     node["properties"]["valueSrc"] = ["field"]
 
@@ -189,11 +189,11 @@ TRUE, FALSE = rule("alert.message", "is_not_empty"), rule("alert.message", "is_e
         (TRUE, True),
     ],
 )
-def test_groups(tree, expected):
+def test_a_group_combines_its_children(tree, expected):
     assert expected is matches(tree)
 
 
-def test_the_verdict_tells_what_was_read():
+def test_a_verdict_has_the_values_that_were_read():
     tree = group(
         rule("alert.message", "like", "disk"),
         search("equal", "$.alerts[*].host", "db2"),
@@ -211,7 +211,7 @@ def test_the_verdict_tells_what_was_read():
     }
 
 
-def test_the_verdict_tells_what_was_missing():
+def test_a_verdict_has_the_missing_variables():
     logic = {"and": [{"==": [{"var": "payload.a.b"}, 1]}, {"==": [{"var": "alert.payload.list.1.x"}, 1]}]}
 
     verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload={"list": [{}, {"x": 1}]}))
@@ -234,14 +234,14 @@ def test_a_variable_whose_name_is_computed_can_be_read():
         '{">": [{"var": "payload"}, 5]}',
     ],
 )
-def test_values_that_do_not_fit_together_do_not_match_and_say_so(logic):
+def test_values_of_incomparable_types_do_not_match_and_the_note_says_so(logic):
     verdict = evaluate(compile_rule(logic), subject())
 
     assert not verdict.matches
     assert "types that cannot be compared" in verdict.note
 
 
-def test_unlike_values_are_unequal_and_spoil_no_alternative():
+def test_values_of_different_types_are_unequal_and_other_branches_still_match():
     logic = {"or": [{"==": [{"var": "message"}, 5]}, {"==": [{"var": "alert_type"}, 3]}]}
 
     assert matches(logic)
@@ -267,14 +267,14 @@ def test_a_condition_that_takes_too_much_work_is_stopped(logic):
     assert "too much" in verdict.note
 
 
-def test_constants_that_take_too_much_work_are_stopped_when_compiled_or_run():
+def test_constants_that_take_too_much_work_are_stopped_at_compilation_or_evaluation():
     numbers = list(range(5_000))
     logic = {"some": [numbers, {"all": [numbers, {"!==": [{"var": ""}, 4_999]}]}]}
 
     assert not matches(logic)
 
 
-def test_the_trace_has_a_verdict_for_each_node():
+def test_a_trace_has_a_verdict_for_each_node():
     tree = group(rule("alert.message", "like", "disk"), group(search("equal", "$.host", "db2"), negated=True))
 
     steps = list(trace(compile_rule(json.dumps(tree)), subject(payload={"host": "db2"})))
@@ -290,7 +290,7 @@ def test_the_trace_has_a_verdict_for_each_node():
     assert steps[4].verdict.read == {"$.host": ["db2"]}
 
 
-def test_the_trace_leaves_out_what_is_never_looked_at():
+def test_a_trace_leaves_out_nodes_that_are_never_evaluated():
     steps = trace(compile_rule('{"!": [{"var": "payload.a"}, {"lower": []}]}'), subject())
 
     assert [step.verdict.matches for step in steps] == [True, False]

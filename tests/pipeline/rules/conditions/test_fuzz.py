@@ -1,4 +1,4 @@
-"""Whatever stands in a rule_json, it is compiled or refused, soon, and then gives a verdict."""
+"""Any rule_json is compiled or refused within a short time, and then gives a verdict."""
 
 import json
 from datetime import timedelta
@@ -10,7 +10,7 @@ from pipeline.rules.conditions import BadRule, Index, compile_rule, evaluate, tr
 from pipeline.rules.conditions.engine import ITERATORS
 from tests.support.condition_trees import subject
 
-# Far above what any of them takes, far below what would hold up a worker.
+# Much longer than any example takes, and much shorter than a delay that would block a worker.
 TIME_LIMIT_S = timedelta(seconds=2)
 
 ALERT = subject(payload={"list": [{"x": n, "text": "ab" * n} for n in range(200)], "a": {"b": "c"}})
@@ -68,25 +68,25 @@ def evaluate_or_refuse(rule_json):
 
 @settings(max_examples=400, deadline=TIME_LIMIT_S)
 @given(JSON)
-def test_json_logic_of_any_shape(value):
+def test_any_json_logic_is_compiled_or_refused(value):
     evaluate_or_refuse(json.dumps(value))
 
 
 @settings(max_examples=400, deadline=TIME_LIMIT_S)
 @given(TREE_LIKE)
-def test_trees_of_any_shape(value):
+def test_any_tree_is_compiled_or_refused(value):
     evaluate_or_refuse(json.dumps({"type": "group", "children1": [value]}))
     evaluate_or_refuse(json.dumps(value))
 
 
 @settings(max_examples=200, deadline=TIME_LIMIT_S)
 @given(st.one_of(st.text(), st.text(alphabet='[]{}":,var!0 \\', max_size=200)))
-def test_text_of_any_kind(text):
+def test_any_text_is_compiled_or_refused(text):
     evaluate_or_refuse(text)
 
 
 @settings(max_examples=50, deadline=TIME_LIMIT_S)
 @given(st.sampled_from(['{"!":[', "[", '{"a":', '{"type":"group","children1":[']), st.integers(1, 10_000))
-def test_nesting_of_any_depth(opening, depth):
+def test_any_depth_is_compiled_or_refused(opening, depth):
     closing = opening.replace("[", "]").replace("{", "}")
     evaluate_or_refuse(opening * depth + "1" + "".join(c for c in reversed(closing) if c in "]}") * depth)

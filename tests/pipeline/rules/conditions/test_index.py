@@ -1,4 +1,4 @@
-"""The index finds what the plain scan finds, in the same order, without looking at each."""
+"""The index finds the same conditions as an evaluation of each, in the same order."""
 
 import json
 
@@ -63,7 +63,7 @@ RULES = st.lists(st.one_of(TREES, LOGIC, st.just({})), max_size=12)
 
 @settings(max_examples=300, deadline=None)
 @given(RULES, SUBJECTS)
-def test_the_same_matches_in_the_same_order(rules, alert):
+def test_the_index_finds_the_same_matches_in_the_same_order(rules, alert):
     compiled = [compile_rule(json.dumps(each)) for each in rules]
 
     assert list_by_scan(compiled, alert) == list_by_index(compiled, alert)
@@ -71,8 +71,8 @@ def test_the_same_matches_in_the_same_order(rules, alert):
 
 @settings(max_examples=300, deadline=None)
 @given(LOGIC, SUBJECTS)
-def test_what_is_handed_to_the_engine_is_enough(logic, alert):
-    """Also with a variable whose name is computed, for which everything is handed over."""
+def test_the_picked_variables_give_the_same_verdict_as_the_whole_subject(logic, alert):
+    """Also with a variable whose name is computed, for which the engine gets the whole subject."""
     everything = {"or": [logic, {"!==": [{"var": {"cat": ["mess", "age"]}}, alert["message"]]}]}
 
     picked, full_rule = (compile_rule(json.dumps(each)) for each in (logic, everything))
@@ -81,7 +81,7 @@ def test_what_is_handed_to_the_engine_is_enough(logic, alert):
 
 
 @given(PAYLOADS)
-def test_what_is_missing_stays_missing_and_null_stays_present(payload):
+def test_a_missing_variable_stays_missing_and_null_stays_present(payload):
     logic = {"!": [{"missing": ["payload.a", "payload.none"]}]}
 
     verdict = evaluate(compile_rule(json.dumps(logic)), subject(payload=payload))
@@ -89,7 +89,7 @@ def test_what_is_missing_stays_missing_and_null_stays_present(payload):
     assert verdict.matches is ({"a", "none"} <= set(payload))
 
 
-def test_of_many_rules_only_those_that_name_the_value_are_candidates():
+def test_only_rules_that_name_the_value_are_candidates():
     names = [f"service-{number}" for number in range(2_000)]
     rules = [
         compile_rule(json.dumps(each))
@@ -120,7 +120,7 @@ def test_of_many_rules_only_those_that_name_the_value_are_candidates():
             {("message",): {"a", "b"}},
         ),
         ({"or": [{"==": [{"var": "message"}, "a"]}, {"==": [{"var": "summary"}, "b"]}]}, {}),
-        # Either may be taken for a number, a span of time or nothing.
+        # Each of these can be read as a number, a duration or null.
         ({"==": [{"var": "message"}, "24h"]}, {}),
         ({"in": [{"var": "message"}, ["a", "1d"]]}, {}),
         ({"==": [{"var": "message"}, ""]}, {}),
@@ -128,7 +128,7 @@ def test_of_many_rules_only_those_that_name_the_value_are_candidates():
         ({"!": [{"===": [{"var": "message"}, "a"]}]}, {}),
     ],
 )
-def test_what_a_condition_demands(logic, demands):
+def test_required_equalities_are_found(logic, demands):
     found = find_required_equalities(compile_rule(json.dumps(logic)).logic)
 
     assert demands == {each.variable: set(each.texts) for each in found}

@@ -1,4 +1,4 @@
-"""The shared JSON Logic test suite, through our module. `.ci/jsonlogic_suite.py` fetches it."""
+"""The shared JSON Logic test suite, run with our module. `.ci/jsonlogic_suite.py` downloads it."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def suite():
     return [case for case in json.loads(SUITE.read_text()) if isinstance(case, dict)]
 
 
-def test_every_case_has_its_value(suite):
+def test_every_case_of_the_suite_has_its_value(suite):
     found = [engine.run(engine.compile_logic(case["rule"]), json.dumps(case.get("data"))) for case in suite]
 
     assert len(suite) == 278
@@ -26,12 +26,12 @@ def test_every_case_has_its_value(suite):
 
 
 def is_truthy(value):
-    """What JSON Logic takes for true: everything but 0, "", null, false and the empty array."""
+    """Return whether JSON Logic takes a value as true: all except 0, "", null, false and the empty array."""
     return value != [] and (isinstance(value, dict) or bool(value))
 
 
-def test_every_case_that_is_a_condition_has_its_verdict(suite):
-    """The data stand in for an alert; the guards refuse what they are there to refuse, and little else."""
+def test_every_condition_of_the_suite_has_its_verdict(suite):
+    """The data take the place of an alert. The guards refuse none of these conditions."""
     refused = []
     for case in suite:
         data = case.get("data")

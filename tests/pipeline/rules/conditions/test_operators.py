@@ -1,4 +1,4 @@
-"""Every field with every operator, once as a tree and once as JSON Logic that somebody might write."""
+"""Every field with every operator, as a tree and as JSON Logic that a person could write."""
 
 import json
 from typing import Any
@@ -16,7 +16,7 @@ PAYLOAD = {
     "alerts": [{"host": "db1", "load": 3}, {"host": "db2", "up": True}],
 }
 
-# operator -> values and what they give for the text "Disk full on db1".
+# operator -> values and their verdicts for the text "Disk full on db1".
 TEXT = {
     "equal": [(["Disk full on db1"], True), (["disk full on db1"], False), (["Disk"], False)],
     "like": [(["FULL"], True), (["db2"], False)],
@@ -25,15 +25,15 @@ TEXT = {
     "regex": [(["db[0-9]$"], True), (["(?i)DISK"], True), (["^full"], False)],
     "is_not_empty": [([], True)],
 }
-# For a text that is "".
+# The same for an empty text.
 EMPTY_TEXT = {
     "is_not_empty": [([], False)],
     "equal": [([""], True), (["x"], False)],
     "like": [(["x"], False)],
 }
 
-# field -> the same for an alert that is critical, urgent, on Wednesday, 2026-03-04 at 23:30:15 UTC,
-# 600 seconds after the last one.
+# field -> the same for an alert that is critical, urgent, on Wednesday, 2026-03-04 at 23:30:15 UTC, 600
+# seconds after the last incident.
 CHOICES = {
     "alert_type": ("3", "critical", ["0", "resolved"], ["warning", 3.0]),
     "urgency": ("1", "high", ["0"], ["low", 1]),
@@ -145,7 +145,7 @@ def verdict(condition: Any, alert: Any = None) -> bool:
 
 
 @pytest.mark.parametrize(("field", "plain", "name", "values", "expected"), CASES, ids=ids(CASES))
-def test_as_a_tree(field, plain, name, values, expected):
+def test_an_operator_gives_its_verdict_in_a_tree(field, plain, name, values, expected):
     assert expected is verdict(group(rule(f"alert.{field}", name, *values)))
     assert expected is verdict(rule(field, name, *values))
 
@@ -169,14 +169,14 @@ def build_logic(plain: str, read: Any, values: list[Any]) -> Any:
 
 
 @pytest.mark.parametrize(("field", "plain", "name", "values", "expected"), CASES, ids=ids(CASES))
-def test_as_json_logic(field, plain, name, values, expected):
+def test_an_operator_gives_its_verdict_in_json_logic(field, plain, name, values, expected):
     positive = expected is not any(name in names for names in NEGATIVES.values())
     for read in ({"var": field}, {"var": f"alert.{field}"}, {"val": ["alert", field]}):
         assert positive is verdict(build_logic(plain, read, values))
         assert positive is not verdict({"!": [build_logic(plain, read, values)]})
 
 
-def test_the_table_is_complete():
+def test_the_table_has_every_field_and_operator():
     tested = {(field, name) for field, _, name, _, _ in CASES}
 
     assert {(name, each) for name, field in catalogue.FIELDS.items() for each in field.operators} == tested
@@ -187,7 +187,7 @@ def test_the_table_is_complete():
     cases := list_cases("message", EMPTY_TEXT),
     ids=ids(cases),
 )
-def test_of_an_empty_text(field, plain, name, values, expected):
+def test_an_operator_gives_its_verdict_on_an_empty_text(field, plain, name, values, expected):
     assert expected is verdict(rule(f"alert.{field}", name, *values), subject(message=""))
 
 
@@ -197,8 +197,8 @@ PAYLOAD_CASES = list_cases("$.title", TEXT | {"select_any_in": [(["db2", "Disk f
 @pytest.mark.parametrize(
     ("path", "plain", "name", "values", "expected"), PAYLOAD_CASES, ids=ids(PAYLOAD_CASES)
 )
-def test_a_value_of_the_payload(path, plain, name, values, expected):
-    """The text stands at a path of its own, in a list, and in a payload that has it in two places."""
+def test_an_operator_gives_its_verdict_on_a_value_of_the_payload(path, plain, name, values, expected):
+    """The text is at a path, in a list, and in a payload that has it in two places."""
     assert expected is verdict(group(search(name, path, *values)))
     assert expected is verdict(search(name, "title", *values))
     assert expected is verdict(
@@ -206,7 +206,7 @@ def test_a_value_of_the_payload(path, plain, name, values, expected):
     )
 
 
-def test_the_payload_knows_every_operator():
+def test_the_payload_supports_every_operator():
     assert set(catalogue.PAYLOAD_OPERATORS) == {name for _, _, name, _, _ in PAYLOAD_CASES}
 
 
@@ -230,24 +230,24 @@ def test_the_payload_knows_every_operator():
         ("equal", "$.absent", [""], False),
     ],
 )
-def test_values_of_the_payload_that_are_not_plain(ploperator, path, values, expected):
+def test_absent_empty_and_nested_values_of_the_payload_are_compared(ploperator, path, values, expected):
     assert expected is verdict(search(ploperator, path, *values))
 
 
-def test_a_payload_search_without_an_operator_is_for_equality():
+def test_a_payload_search_without_an_operator_means_equality():
     assert verdict(rule("alert.payload", "payloadsearch", "$.title", "Disk full on db1"))
     assert verdict(rule("payload", "not_equal", "$.title", "Disk full on db2"))
 
 
 @pytest.mark.parametrize("operator", ["keysearch", "key_exists", "payload_key_search"])
-def test_a_key_of_the_payload(operator):
+def test_a_key_operator_finds_a_path_of_the_payload(operator):
     assert verdict(rule("alert.payload", operator, "$.nothing"))
     assert verdict(rule("alert.payload", operator, "alerts[*].load"))
     assert not verdict(rule("alert.payload", operator, "$.absent"))
     assert verdict(rule("alert.payload", f"not_{operator}", "$.absent"))
 
 
-def test_the_payload_in_json_logic():
+def test_json_logic_reads_the_payload():
     assert verdict({"==": [{"var": "payload.alerts.1.host"}, "db2"]})
     assert verdict({"==": [{"var": "alert.payload.title"}, "Disk full on db1"]})
     assert verdict({"some": [{"var": "payload.alerts"}, {"==": [{"var": "host"}, "db2"]}]})
@@ -256,14 +256,14 @@ def test_the_payload_in_json_logic():
     assert not verdict({"missing": ["payload.title"]})
 
 
-def test_names_of_codes_belong_to_the_alert_and_not_to_items_of_its_payload():
+def test_names_of_codes_are_converted_for_the_alert_and_not_for_items_of_its_payload():
     payload = {"alerts": [{"urgency": "high"}]}
     some = {"some": [{"var": "payload.alerts"}, {"==": [{"var": "urgency"}, "high"]}]}
 
     assert verdict(some, subject(payload=payload))
 
 
-def test_without_a_similar_incident_it_was_long_ago():
+def test_an_alert_without_a_similar_incident_compares_as_long_ago():
     first = subject(None)
 
     assert not verdict(rule("alert.seconds_since_last", "less", 300), first)

@@ -44,19 +44,19 @@ RESULTS = {
 
 
 @pytest.mark.parametrize("path", RESULTS)
-def test_a_path_finds_what_is_there(path):
+def test_a_path_finds_its_value(path):
     assert RESULTS[path] == paths.find(PAYLOAD, paths.parse(path))
 
 
 @pytest.mark.parametrize(
     "path", ["a..b", "$..a", "a[", "a]", "a[]", "a['b]", "a[0]b", "a[?(@.x)]", "a" * 1001]
 )
-def test_what_is_no_path_is_refused_in_words(path):
+def test_an_invalid_path_is_refused_with_its_problem(path):
     with pytest.raises(paths.BadPath, match=r"path"):
         paths.parse(path)
 
 
-def test_a_path_is_its_steps():
+def test_a_path_is_parsed_into_its_steps():
     assert paths.parse('$.a[0][*]["b.c"]') == ("a", 0, Wildcard.EACH, "b.c")
 
 
@@ -74,7 +74,7 @@ def test_a_path_is_its_steps():
         ({"k": ["é"]}, '{"k":["é"]}'),
     ],
 )
-def test_values_have_one_text(value, text):
+def test_a_value_has_one_text(value, text):
     assert text == paths.to_text(value)
 
 

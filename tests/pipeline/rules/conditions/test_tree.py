@@ -1,4 +1,4 @@
-"""A tree and its translation agree, whatever the tree and the alert."""
+"""A tree and its translation give the same verdict for any tree and any alert."""
 
 import json
 
@@ -113,7 +113,7 @@ def test_a_tree_and_its_translation_agree(tree, alert):
 
 
 @given(TREES, SUBJECTS)
-def test_children_may_be_an_array(tree, alert):
+def test_the_children_of_a_tree_can_be_an_array(tree, alert):
     def to_array(node):
         inside = node.get("children1")
         return node if inside is None else node | {"children1": [to_array(each) for each in inside.values()]}
