@@ -1,4 +1,4 @@
-"""Bodies of monitoring tools become alerts; what cannot be taken says why."""
+"""Bodies of monitoring tools become alerts; a body that is refused has an error that says why."""
 
 import json
 from contextlib import suppress
@@ -34,15 +34,15 @@ def generic(**alert):
         ("", AlertType.INFO),
     ],
 )
-def test_levels_are_names_in_any_case_or_digits(level_text, understood):
+def test_a_level_is_a_name_in_any_case_or_a_digit(level_text, understood):
     assert generic(message="m", alert_type=level_text).alert_type is understood
 
 
-def test_an_entity_id_may_be_a_number():
+def test_an_entity_id_can_be_a_number():
     assert generic(message="m", entity_id=7).entity_id == "7"
 
 
-def test_urls_may_be_strings_or_objects_and_never_scripts():
+def test_urls_can_be_strings_or_objects_but_not_scripts():
     urls = ["https://a.example/x", {"link_url": "http://b.example", "link_text": "B"}, "javascript:alert(1)"]
 
     assert generic(message="m", urls=urls).urls == (
@@ -52,14 +52,14 @@ def test_urls_may_be_strings_or_objects_and_never_scripts():
 
 
 @pytest.mark.parametrize("nothing", ["", " ", None])
-def test_blank_text_for_what_may_be_absent_refuses_no_page(nothing):
+def test_an_alert_with_blank_optional_fields_is_accepted(nothing):
     parsed = generic(message="m", **dict.fromkeys(("payload", "urls", "images", "notes"), nothing))
 
     assert (parsed.payload, parsed.urls, parsed.images, parsed.notes) == ({}, (), (), ())
     assert len(generic(message="m", urls=[None, "https://example.org"]).urls) == 1
 
 
-def test_booleans_may_come_as_text():
+def test_a_boolean_can_be_sent_as_text():
     assert generic(message="m", suppressed="true").suppressed is True
 
 
@@ -80,7 +80,7 @@ def test_booleans_may_come_as_text():
         (b'{"message": "m", "payload": {"a": ' + b"[" * 200 + b"]" * 200 + b"}}", "payload"),
     ],
 )
-def test_what_is_no_alert_is_refused_with_the_field(body, field):
+def test_an_invalid_body_is_refused_with_the_field(body, field):
     with pytest.raises(BadBody) as caught:
         GENERIC.parse(body)
 
@@ -98,7 +98,7 @@ def test_what_is_no_alert_is_refused_with_the_field(body, field):
         '{"message": "\u202edrowssap\u2066"}'.encode(),
     ],
 )
-def test_a_page_is_not_refused_for_its_looks(body):
+def test_an_alert_with_small_defects_is_accepted(body):
     (parsed,) = GENERIC.parse(body)
 
     assert parsed.message
@@ -107,7 +107,7 @@ def test_a_page_is_not_refused_for_its_looks(body):
 
 
 @given(st.text())
-def test_a_cleaned_line_is_one_printable_line(text):
+def test_cleaned_text_has_no_newlines_and_is_printable(text):
     line = clean_line(text)
 
     assert "\n" not in line
@@ -123,7 +123,7 @@ def test_cleaning_twice_changes_nothing(text):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_taken_or_refused_and_nothing_else(body):
+def test_any_bytes_are_parsed_or_refused(body):
     for source in SOURCES.values():
         with suppress(BadBody):
             assert source.parse(body)
@@ -132,11 +132,11 @@ def test_any_bytes_are_taken_or_refused_and_nothing_else(body):
 @pytest.mark.parametrize(
     "url", ["javascript:x", "data:text/html,x", "//x", "http://a b", "https://" + "x" * 3000]
 )
-def test_addresses_that_are_none_are_dropped(url):
+def test_invalid_addresses_are_dropped(url):
     assert clean_url(url) is None
 
 
-def test_a_payload_is_kept_as_it_was_but_for_what_no_store_can_hold():
+def test_a_payload_is_unchanged_except_for_values_that_no_store_can_hold():
     parsed = generic(message="m", payload={"a": [1, 2**70, None, 1.5, {"b": "\u0000x"}]})
 
     assert parsed.payload == {"a": [1, str(2**70), None, 1.5, {"b": "\u0000x"}]}
@@ -166,7 +166,7 @@ def prometheus(**options):
     return parsed
 
 
-def test_alertmanagers_alert_is_mapped_as_the_contract_says():
+def test_an_alertmanager_alert_is_mapped_as_the_contract_says():
     parsed = prometheus(severity="warning")
 
     assert parsed.message == "Disk full on db1"
@@ -189,11 +189,11 @@ def test_severities_become_levels(severity, level):
     assert prometheus(severity=severity).alert_type is level
 
 
-def test_without_a_severity_it_is_critical():
+def test_an_alert_without_a_severity_is_critical():
     assert prometheus().alert_type is AlertType.CRITICAL
 
 
-def test_resolved_says_when_it_ended():
+def test_a_resolved_alert_has_the_time_of_its_end():
     parsed = prometheus(status="resolved")
 
     assert parsed.alert_type is AlertType.RESOLVED
@@ -203,8 +203,8 @@ def test_resolved_says_when_it_ended():
 @pytest.mark.parametrize(
     "level_text", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "0000-00-00", "soon", 7, None]
 )
-def test_a_moment_that_nobody_meant_is_none(level_text):
-    """A trigger that carries Go's zero time would be older than every resolve, and page nobody."""
+def test_a_time_that_was_not_set_is_none(level_text):
+    """A trigger with Go's zero time would be older than every resolve, and would notify nobody."""
     group = alertmanager()
     group["alerts"][0]["startsAt"] = level_text
     (parsed,) = PROMETHEUS.parse(json.dumps(group).encode())
@@ -220,18 +220,18 @@ def test_a_group_without_alerts_is_refused():
 @pytest.mark.parametrize(
     ("number", "stored_value"), [("1e999", "inf"), ("-1e999", "-inf"), ("9" * 5000, "9" * 5000)]
 )
-def test_a_number_beyond_all_ranges_refuses_no_page(number, stored_value):
+def test_an_alert_with_a_very_large_number_is_accepted(number, stored_value):
     (parsed,) = GENERIC.parse(f'{{"message": "m", "payload": {{"a": {number}}}}}'.encode())
 
     assert parsed.payload == {"a": stored_value}
 
 
-def test_a_group_of_millions_of_nothing_is_refused():
+def test_a_group_of_millions_of_empty_alerts_is_refused():
     with pytest.raises(BadBody):
         PROMETHEUS.parse(b'{"alerts": [' + b"{}," * 40_000 + b"{}]}")
 
 
-def test_what_a_group_says_of_all_its_alerts_may_not_swell_it():
+def test_a_group_whose_shared_fields_are_too_large_is_refused():
     labels = {f"label{n}": "" for n in range(20_000)}
     group = {"commonLabels": labels, "alerts": [{"labels": {"alertname": str(n)}} for n in range(800)]}
 
@@ -239,7 +239,7 @@ def test_what_a_group_says_of_all_its_alerts_may_not_swell_it():
         PROMETHEUS.parse(json.dumps(group).encode())
 
 
-def test_a_large_group_may_say_of_all_its_alerts_what_stands_in_each_of_them():
+def test_a_large_group_can_repeat_the_labels_of_its_alerts():
     labels = {f"label{n}": "x" * 20 for n in range(20)}
     group = {"commonLabels": labels, "groupLabels": labels, "alerts": [{"labels": labels}] * 8_000}
 
@@ -263,7 +263,7 @@ def ping(body):
         b"it said status=failed yesterday",
     ],
 )  # fmt: skip
-def test_whatever_is_sent_to_a_heartbeat_is_a_ping(body):
+def test_any_body_sent_to_a_heartbeat_is_a_ping(body):
     parsed = ping(body)
 
     assert (parsed.alert_type, parsed.entity_id, parsed.is_ping) == (AlertType.RESOLVED, "heartbeat", True)
@@ -280,18 +280,18 @@ def test_whatever_is_sent_to_a_heartbeat_is_a_ping(body):
         (b'{"status": "failed", "message": "\xff"}', "\ufffd"),
     ],
 )
-def test_a_thing_that_says_that_it_failed_is_alive_and_critical(body, message):
+def test_a_reported_failure_is_a_ping_and_critical(body, message):
     parsed = ping(body)
 
     assert (parsed.alert_type, parsed.message, parsed.is_ping) == (AlertType.CRITICAL, message, True)
 
 
-def test_a_broken_object_may_have_said_that_it_failed_and_is_refused():
+def test_a_broken_object_sent_to_a_heartbeat_is_refused():
     with pytest.raises(BadBody):
         ping(b"{status: failed}")
 
 
-def test_that_a_ping_is_missing_is_about_the_same_entity_and_no_ping():
+def test_the_alert_about_a_missing_ping_has_the_entity_of_pings_and_is_no_ping():
     since = datetime(2026, 3, 4, 12, tzinfo=UTC)
     body = heartbeat.build_missing('Backup "night"', since, timedelta(hours=24), timedelta(seconds=90))
     parsed = ping(body)

@@ -1,4 +1,4 @@
-"""Is an alert news, or more of something already open?"""
+"""Dedupe decides whether an alert is new or belongs to something open."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -58,7 +58,7 @@ def decide(incoming, *, entities=(), incidents=(), firing=None, facts=None):
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )  # fmt: skip
-def test_the_reason_says_what_was_found(incoming, world, reason):
+def test_a_decision_has_its_reason(incoming, world, reason):
     assert decide(incoming, **world).reason == reason
 
 
@@ -81,7 +81,7 @@ DEPLOY = replace(lane(), windows=(WindowFacts("window-1", "Deploy", NOON, NOON +
     ],
     ids=["before", "within", "after", "released", "resolved", "suppressed"],
 )
-def test_a_window_keeps_back_what_comes_within(incoming, reason):
+def test_a_maintenance_window_defers_alerts_during_the_window(incoming, reason):
     state = LaneState(DEPLOY)
 
     assert dedupe.decide(incoming, state, incoming.effective_at).reason == reason
@@ -96,9 +96,9 @@ def test_a_window_keeps_back_what_comes_within(incoming, reason):
         (AlertType.INFO, OPEN_ENTITY, None),
         (AlertType.RESOLVED, replace(OPEN_ENTITY, deferred_alert="event-9"), None),
     ],
-    ids=["new", "of an open incident", "not covered", "news", "resolved"],
+    ids=["new", "of an open incident", "level without incidents", "info", "resolved"],
 )
-def test_the_entity_remembers_what_people_would_have_been_told_of(level, entity, deferred_alert):
+def test_an_entity_stores_the_deferred_alert_that_would_notify_people(level, entity, deferred_alert):
     world = {"entities": [entity], "incidents": [incident()], "firing": {"incident-1": 1}} if entity else {}
     decision = decide(alert(level), facts=DEPLOY, **world)
 
@@ -124,14 +124,14 @@ def test_a_trigger_older_than_the_last_resolve_does_not_page(reported_at, accept
     assert decide(late, entities=[RESOLVED]).continues is continues
 
 
-def test_a_resolve_from_the_future_counts_as_said_when_it_was_accepted():
+def test_a_resolve_with_a_future_time_counts_from_its_acceptance():
     decision = decide(alert(AlertType.RESOLVED, source_at=NOON + timedelta(days=1)))
 
     (saved,) = [effect.entity for effect in decision.effects if isinstance(effect, SaveEntity)]
     assert saved.resolved_source_at == NOON
 
 
-def test_a_resolve_without_a_time_of_its_own_never_mutes():
+def test_a_resolve_without_a_source_time_never_mutes():
     decision = decide(alert(AlertType.RESOLVED))
 
     (saved,) = [effect.entity for effect in decision.effects if isinstance(effect, SaveEntity)]
@@ -151,7 +151,7 @@ COLLATING = incident(collecting=True)
         (0, AlertType.CRITICAL, Collation.OFF, False),
     ],
 )
-def test_collation_gathers_covered_alerts_for_a_while_after_the_incidents_creation(
+def test_collation_collects_alerts_for_some_minutes_after_the_incidents_creation(
     minutes, level, collation, joins
 ):
     other = alert(level, "db2", at=NOON + minutes * MINUTE)

@@ -1,4 +1,4 @@
-"""Which integrations a global router sends a body to, and as which alerts."""
+"""The integrations and the alerts that a global router creates from a body."""
 
 import json
 
@@ -36,7 +36,7 @@ def list_integrations(events):
     return [event.integration for event in events]
 
 
-def test_the_first_rule_that_matches_acts_and_no_other():
+def test_only_the_first_matching_rule_acts():
     events = routed(
         router_rule(*route_to("nine"), when=equals("message", "other")),
         router_rule(*route_to("eight"), name="first"),
@@ -51,7 +51,7 @@ def test_the_first_rule_that_matches_acts_and_no_other():
     assert [record["rule"] for record in events[0].rules] == ["id of first"]
 
 
-def test_all_actions_of_the_rule_act_and_each_target_has_an_alert_of_its_own():
+def test_all_actions_of_a_rule_act_and_each_target_gets_its_own_alert():
     seven, eight = routed(router_rule(*route_to("seven", "eight")))
 
     assert (seven.integration, seven.service, seven.stage) == (7, 1, "rules")
@@ -60,13 +60,13 @@ def test_all_actions_of_the_rule_act_and_each_target_has_an_alert_of_its_own():
     assert dict(seven.reasons)["route"].endswith(": sent to Target 7, Target 8")
 
 
-def test_two_integrations_of_one_service_have_an_alert_each():
+def test_two_integrations_of_one_service_get_an_alert_each():
     events = routed(router_rule(*route_to("seven", "ten")), ten=target(10, service=1))
 
     assert [(event.integration, event.service) for event in events] == [(7, 1), (10, 1)]
 
 
-def test_a_target_that_is_named_twice_has_one_alert():
+def test_a_target_that_is_named_twice_gets_one_alert():
     assert list_integrations(routed(router_rule(*route_to("seven", "eight", "seven")))) == [7, 8]
 
 
@@ -91,7 +91,7 @@ def test_a_target_that_is_named_twice_has_one_alert():
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_what_reaches_nobody_is_kept_suppressed_and_says_why(rules, expected_reason):
+def test_an_unrouted_alert_is_stored_as_suppressed_and_the_reason_says_why(rules, expected_reason):
     (event,) = routed(*rules, closed=target(11, name="Closed", accepts_alerts=False))
 
     assert (event.integration, event.service, event.suppressed) == (None, None, True)
@@ -99,7 +99,7 @@ def test_what_reaches_nobody_is_kept_suppressed_and_says_why(rules, expected_rea
     assert event.reasons[-1] == ("route", expected_reason)
 
 
-def test_a_closed_or_deleted_target_keeps_no_other_from_its_alert():
+def test_other_targets_get_their_alert_if_one_is_closed_or_deleted():
     events = routed(
         router_rule(*route_to("closed", "gone", "seven")),
         closed=target(11, name="Closed", accepts_alerts=False),
@@ -110,12 +110,12 @@ def test_a_closed_or_deleted_target_keeps_no_other_from_its_alert():
     assert dict(events[0].reasons)["route"].endswith(f": {expected_reason}")
 
 
-def test_an_alert_that_one_action_sends_on_and_another_drops_is_sent_on():
+def test_an_alert_that_one_action_routes_and_another_drops_is_routed():
     assert list_integrations(routed(router_rule(SUPPRESS, *route_to("seven")))) == [7]
 
 
 @pytest.mark.parametrize("bad", ['{"no such operator": []}', "{nonsense"])
-def test_a_rule_that_cannot_be_read_never_matches_and_says_so_in_its_place(bad):
+def test_a_rule_that_cannot_be_read_never_matches_and_its_record_says_so(bad):
     (event,) = routed(
         router_rule(*route_to("eight"), when=bad, name="bad"), router_rule(*route_to("seven"), name="good")
     )
@@ -152,7 +152,7 @@ def test_each_alert_of_a_prometheus_url_is_routed_by_itself():
     assert [(e.integration, e.position, e.entity_id) for e in events] == [(7, 0, "a"), (8, 1, "b")]
 
 
-def test_an_alert_of_a_group_that_no_rule_matches_is_kept_beside_those_that_one_does():
+def test_an_unmatched_alert_of_a_group_is_stored_beside_the_matched_ones():
     events = routed(
         router_rule(*route_to("seven"), when=equals("payload.labels.team", "web")),
         body=GROUP,
@@ -172,13 +172,13 @@ def test_an_alert_of_a_group_that_no_rule_matches_is_kept_beside_those_that_one_
     ],
     ids=str,
 )
-def test_conditions_look_at_the_whole_posted_body(when, matches):
+def test_conditions_read_the_whole_posted_body(when, matches):
     (event,) = routed(router_rule(*route_to("seven"), when=when), body=GROUP)
 
     assert (event.integration == 7) is matches
 
 
-def test_conditions_see_the_parsed_fields_of_a_generic_body_and_all_that_is_beside_them():
+def test_conditions_read_the_parsed_fields_of_a_generic_body_and_all_its_other_fields():
     when = {
         "and": [
             equals("alert_type", "3"),
@@ -216,20 +216,20 @@ def test_any_json_object_is_an_alert(body, message):
 
 
 @pytest.mark.parametrize("body", [b"[]", b"5", b"nonsense", b'"text"'])
-def test_what_is_no_object_is_refused(body):
+def test_a_body_that_is_not_an_object_is_refused(body):
     with pytest.raises(BadBody):
         routed(body=body)
 
 
-def test_no_history_is_known_to_a_router():
+def test_a_router_knows_no_past_incidents():
     assert "sent to" in get_reason(
         router_rule(*route_to("seven"), when={">": [var("seconds_since_last"), 10**9]})
     )
 
 
 @pytest.mark.parametrize("source", ["prometheus", "generic"])
-def test_a_body_becomes_no_endless_number_of_alerts(monkeypatch, source):
-    """A generic form of 120 kB is read by each of 25 targets as 40,000 alerts."""
+def test_the_number_of_alerts_of_a_body_is_limited(monkeypatch, source):
+    """25 targets can each read a generic body of 120 kB as 40,000 alerts."""
     monkeypatch.setattr(router, "MAX_EVENTS", 3)
     two = {"ten": target(10, source="prometheus")}
 
@@ -238,7 +238,7 @@ def test_a_body_becomes_no_endless_number_of_alerts(monkeypatch, source):
         routed(router_rule(*route_to("nine", "ten")), body=GROUP, source=source, **two)
 
 
-def test_the_same_body_leads_to_the_same_names_whenever_it_is_routed():
+def test_the_same_body_always_gets_the_same_ids():
     rules = (router_rule(*route_to("seven", "eight")),)
 
     assert routed(*rules) == routed(*rules)
@@ -247,8 +247,8 @@ def test_the_same_body_leads_to_the_same_names_whenever_it_is_routed():
 @pytest.mark.parametrize(
     ("body", "payload"),
     [
-        pytest.param({**DISK, "host": "db1"}, {**DISK, "host": "db1"}, id="none of its own"),
-        pytest.param({**DISK, "payload": {"host": "db1"}}, {"host": "db1"}, id="one of its own"),
+        pytest.param({**DISK, "host": "db1"}, {**DISK, "host": "db1"}, id="without payload"),
+        pytest.param({**DISK, "payload": {"host": "db1"}}, {"host": "db1"}, id="with payload"),
         pytest.param({"host": "db1"}, {"host": "db1"}, id="no message"),
     ],
 )
