@@ -1,4 +1,4 @@
-"""What would happen, decided from facts alone."""
+"""What a simulation returns for given facts."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +15,7 @@ from pipeline.simulation.simulate import simulate
 from schedules.timers import expected
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, build_config, incident, lane
 from tests.support.rules import action, rule_facts
-from tests.support.schedules import facts as rotas
+from tests.support.schedules.facts import layer, schedule
 
 HOURS = timedelta(hours=2)
 NAMES = {person.row: person.name for person in (ALICE, BOB, CHARLIE)}
@@ -27,8 +27,8 @@ def run_simulation(facts, *alerts, duration=HOURS, rules=(), next_targets=None, 
     return simulate(state, alerts or [alert()], NOON, duration, **options)
 
 
-def told(found):
-    """Who is told after how many minutes."""
+def list_notified(found):
+    """Return who is notified, and after how many minutes."""
     return [
         (NAMES[each.notification.user], (each.at - NOON) / MINUTE)
         for each in found.simulated_events
@@ -40,7 +40,7 @@ def list_events(found):
     return [f"{(each.at - NOON) // MINUTE} {each.kind}: {each.why}" for each in found.simulated_events]
 
 
-def test_an_alert_walks_its_road_and_then_time_goes_on_until_nothing_is_left():
+def test_a_simulation_runs_the_pipeline_and_then_all_timers():
     found = run_simulation(lane(build_config((0, "alice"), (5, "bob"))))
 
     assert list_events(found) == [
@@ -62,37 +62,37 @@ def test_an_alert_walks_its_road_and_then_time_goes_on_until_nothing_is_left():
     ]  # fmt: skip
 
 
-def test_it_ends_when_the_time_is_over_and_says_when_it_would_go_on():
+def test_a_simulation_ends_after_its_duration_and_returns_the_next_time():
     config = build_config((0, "alice"), (5, "bob"), repeat=9)
 
     found = run_simulation(lane(config), duration=5 * MINUTE)
 
-    assert told(found) == [("Alice", 0), ("Bob", 5)]
+    assert list_notified(found) == [("Alice", 0), ("Bob", 5)]
     assert found.continues_at == NOON + 10 * MINUTE
 
 
-def test_of_no_time_at_all_only_what_happens_at_once_is_told():
-    assert told(run_simulation(lane(build_config((0, "alice"), (5, "bob"))), duration=timedelta(0))) == [
-        ("Alice", 0)
-    ]
+def test_a_simulation_without_duration_has_only_immediate_events():
+    assert list_notified(
+        run_simulation(lane(build_config((0, "alice"), (5, "bob"))), duration=timedelta(0))
+    ) == [("Alice", 0)]
 
 
-def test_an_incident_that_resolves_itself_tells_nobody_of_what_was_still_owed():
+def test_auto_resolve_cancels_pending_notifications():
     found = run_simulation(lane(build_config((0, "bob")), auto_resolve_s=240))
 
-    assert told(found) == [("Bob", 0)]
+    assert list_notified(found) == [("Bob", 0)]
     assert list_events(found)[-2:] == ["4 timer: resolved", "4 log: open for 240 s"]
     assert found.incidents[0].status is IncidentStatus.RESOLVED
     assert found.continues_at is None
 
 
-def test_nobody_is_told_of_what_opens_no_incident_and_the_road_says_why():
+def test_an_alert_without_incident_notifies_nobody_and_the_reason_says_why():
     disabled = run_simulation(lane(status=ServiceStatus.DISABLED))
-    covered = run_simulation(lane(), alert(AlertType.INFO))
+    info = run_simulation(lane(), alert(AlertType.INFO))
     suppressed = run_simulation(lane(), rules=[rule_facts(action(RuleAction.SUPPRESS))])
 
     assert list_events(disabled) == ["0 pipeline: the service is disabled: stored, no incident"]
-    assert list_events(covered) == [
+    assert list_events(info) == [
         "0 pipeline: info opens no incident here: the integration opens them for critical"
     ]
     assert list_events(suppressed) == ["0 pipeline: suppressed: stored, no incident"]
@@ -100,84 +100,84 @@ def test_nobody_is_told_of_what_opens_no_incident_and_the_road_says_why():
     assert disabled.incidents == ()
 
 
-def test_a_rule_puts_off_the_first_word():
+def test_a_rule_delays_the_first_notification():
     delay = rule_facts(action(RuleAction.DELAY_NOTIFICATIONS, "90"))
 
     found = run_simulation(lane(build_config((0, "alice"), (5, "alice"))), rules=[delay])
 
-    assert told(found) == [("Alice", 1.5), ("Alice", 6.5)]
+    assert list_notified(found) == [("Alice", 1.5), ("Alice", 6.5)]
 
 
-def test_who_is_on_call_and_who_is_away_is_asked_of_each_moment():
-    turns = rotas.schedule(rotas.layer("alice bob", "2026-03-03 12:05"))
+def test_shifts_and_forwarding_apply_at_the_time_of_each_step():
+    turns = schedule(layer("alice bob", "2026-03-03 12:05"))
     forwarded_person = replace(ALICE, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),))
     config = build_config((0, turns), (4, turns), (5, turns), people=(forwarded_person, BOB, CHARLIE))
 
     found = run_simulation(lane(config), duration=5 * MINUTE)
 
-    assert told(found) == [("Charlie", 0), ("Alice", 4), ("Bob", 5)]
+    assert list_notified(found) == [("Charlie", 0), ("Alice", 4), ("Bob", 5)]
     assert "; forwarded from Alice" in found.simulated_events[3].why
 
 
-def test_by_turns_it_is_told_whose_turn_it_is():
+def test_a_round_robin_policy_notifies_its_next_target():
     config = build_config((0, "alice", "bob"), round_robin=True, assignee_only=True)
 
-    assert told(run_simulation(lane(config), next_targets={1: 0})) == [("Alice", 0)]
-    assert told(run_simulation(lane(config), next_targets={1: 1}))[0] == ("Bob", 0)
+    assert list_notified(run_simulation(lane(config), next_targets={1: 0})) == [("Alice", 0)]
+    assert list_notified(run_simulation(lane(config), next_targets={1: 1}))[0] == ("Bob", 0)
 
 
-def test_nobody_on_call_is_told_to_the_managers():
+def test_managers_are_notified_if_nobody_is_on_call():
     found = run_simulation(lane(build_config((0,), managers=("alice",))))
 
-    assert told(found) == [("Alice", 0)]
+    assert list_notified(found) == [("Alice", 0)]
     assert found.simulated_events[-1].why.startswith(
         "policy Default reaches nobody: the team's managers told"
     )
 
 
-def test_several_alerts_of_one_body_are_one_course_of_time():
+def test_alerts_of_one_body_are_simulated_in_one_run():
     found = run_simulation(
         lane(build_config((0, "alice"))), alert(), alert(entity_id="db2", number=1), alert(number=2)
     )
 
-    assert told(found) == [("Alice", 0), ("Alice", 0)]
+    assert list_notified(found) == [("Alice", 0), ("Alice", 0)]
     assert [event.incident_created for event in found.events] == [True, True, False]
     assert len(found.incidents) == 2
 
 
-def test_there_is_an_end_to_what_is_told():
+def test_the_number_of_simulated_events_is_limited():
     found = run_simulation(lane(build_config((0, "alice"), repeat=100_000)), duration=timedelta(days=31))
 
     assert len(found.simulated_events) == MAX_SIMULATED_EVENTS
     assert found.is_truncated
 
 
-def stop_after(asked):
-    """is_enough, which says so when it has been asked so many times."""
-    left = iter([False] * asked)
+def stop_after(calls):
+    """Return a `should_stop` that returns true after this number of calls."""
+    left = iter([False] * calls)
     return lambda: next(left, True)
 
 
-def test_it_stops_between_alerts_and_tells_what_came_of_those_before():
+def test_a_simulation_can_stop_between_alerts_and_keeps_the_earlier_events():
     alerts = [alert(entity_id=f"db{number}", number=number) for number in range(3)]
 
     found = run_simulation(lane(build_config((0, "alice"), (5, "bob"))), *alerts, should_stop=stop_after(2))
 
     assert found.is_truncated
     assert [event.entity_id for event in found.events] == ["db0", "db1"]
-    assert told(found) == [("Alice", 0), ("Alice", 0)]
+    assert list_notified(found) == [("Alice", 0), ("Alice", 0)]
 
 
-def test_it_stops_between_timers():
+def test_a_simulation_can_stop_between_timers():
     found = run_simulation(
         lane(build_config((0, "alice"), (5, "bob"), (9, "alice"))), should_stop=stop_after(5)
     )
 
     assert found.is_truncated
-    assert told(found) == [("Alice", 0), ("Bob", 5)]
+    assert list_notified(found) == [("Alice", 0), ("Bob", 5)]
 
 
-def test_it_stops_between_rules_and_tells_nothing_of_an_alert_that_has_not_met_all_of_its():
+def test_a_simulation_that_stops_between_rules_leaves_out_the_unfinished_alert():
     rules = [rule_facts(action(RuleAction.CHANGE_MESSAGE, "Seen"))] * 3
 
     found = run_simulation(
@@ -188,7 +188,7 @@ def test_it_stops_between_rules_and_tells_nothing_of_an_alert_that_has_not_met_a
     assert [(event.entity_id, event.message) for event in found.events] == [("db1", "Seen")]
 
 
-def test_whoever_is_told_at_once_is_told_however_much_happens_at_that_moment():
+def test_immediate_notifications_are_complete_even_if_events_are_truncated():
     config = build_config(*[(0, "alice")] * 50, (0, "bob"))
     alerts = [alert(entity_id=f"db{number}", number=number) for number in range(50)]
 
@@ -202,7 +202,7 @@ def test_whoever_is_told_at_once_is_told_however_much_happens_at_that_moment():
     }
 
 
-def test_what_is_left_out_is_said_where_nothing_more_would_happen_later():
+def test_a_truncated_simulation_says_so_even_without_later_events():
     alerts = [alert(entity_id=f"db{number}", number=number) for number in range(100)]
 
     found = run_simulation(lane(build_config(*[(0, "alice")] * 8)), *alerts)
@@ -216,7 +216,7 @@ def test_what_is_left_out_is_said_where_nothing_more_would_happen_later():
 
 @pytest.fixture
 def firing_incident():
-    """An incident that opened an hour ago: Alice was told, Bob is to be, twenty minutes from noon."""
+    """An incident that opened an hour ago: Alice was notified, and Bob will be, 20 minutes after noon."""
     opened_at = NOON - timedelta(hours=1)
     open_incident = incident(
         creation_date=opened_at, run_started_at=opened_at, next_step=1, paged_someone=True
@@ -226,35 +226,35 @@ def firing_incident():
     return LaneState(facts, [entity], [open_incident], {open_incident.unique_id: 1})
 
 
-def test_an_alert_of_what_burns_already_joins_it_and_that_goes_on(firing_incident):
+def test_an_alert_of_a_firing_entity_joins_its_incident_which_continues(firing_incident):
     found = simulate(firing_incident, [alert()], NOON, HOURS)
 
     assert list_events(found)[0] == "0 pipeline: its entity has an open incident"
-    assert told(found) == [("Bob", 20), ("Bob", 25)]
+    assert list_notified(found) == [("Bob", 20), ("Bob", 25)]
     assert [left.unique_id for left in found.incidents] == ["incident-1"]
 
 
-def test_what_happens_before_the_alert_comes_is_not_told_but_counts(firing_incident):
+def test_events_before_the_alert_take_effect_but_are_not_returned(firing_incident):
     later = NOON + 30 * MINUTE
 
     found = simulate(firing_incident, [alert(at=later)], later, HOURS, since=NOON)
 
-    assert told(found) == []
+    assert list_notified(found) == []
     assert found.incidents[0].next_step == 2
 
 
-def test_what_is_owed_already_is_told_too(firing_incident):
+def test_pending_notifications_are_sent_too(firing_incident):
     when = NOON + 3 * MINUTE
-    owed = NotificationState(
+    pending_notification = NotificationState(
         "k", "incident-1", 1, 100, 1, 10, NotificationKind.ESCALATION, "named before", when, "b"
     )
 
-    found = simulate(firing_incident, [alert()], NOON, HOURS, pending=[owed])
+    found = simulate(firing_incident, [alert()], NOON, HOURS, pending=[pending_notification])
 
-    assert told(found) == [("Alice", 3), ("Bob", 20), ("Bob", 25)]
+    assert list_notified(found) == [("Alice", 3), ("Bob", 20), ("Bob", 25)]
 
 
-def test_what_happens_to_an_incident_that_the_alert_has_nothing_to_do_with_is_not_told(firing_incident):
+def test_events_of_unrelated_incidents_are_not_returned(firing_incident):
     other = simulate(firing_incident, [alert(AlertType.INFO, entity_id="db2")], NOON, HOURS)
 
     assert list_events(other) == [
@@ -263,7 +263,7 @@ def test_what_happens_to_an_incident_that_the_alert_has_nothing_to_do_with_is_no
     assert (other.first_notified, other.incidents, other.continues_at) == ({}, (), None)
 
 
-def test_what_is_merged_into_the_alerts_incident_is_told_of_too():
+def test_incidents_merged_into_the_alerts_incident_are_returned_too():
     parent, child = incident(), incident(unique_id="child", row=2, parent=1)
     entity = EntityState(7, "db1").with_incident(parent.unique_id)
     state = LaneState(lane(), [entity], [child, parent], {parent.unique_id: 1})
@@ -276,7 +276,7 @@ def test_what_is_merged_into_the_alerts_incident_is_told_of_too():
     ]
 
 
-def test_of_timers_that_are_due_together_the_one_that_waits_for_longest_comes_first():
+def test_timers_due_at_the_same_time_fire_in_the_order_of_creation():
     facts = lane(build_config((0, "alice"), (60, "bob")), auto_resolve_s=3600)
     open_incident = incident(next_step=1, paged_someone=True)
     keys = [
@@ -284,20 +284,20 @@ def test_of_timers_that_are_due_together_the_one_that_waits_for_longest_comes_fi
         for timer in expected.get_expected_timers(open_incident, facts.service, facts.config)
     ]
 
-    def list_fired(waiting):
+    def list_fired(timer_order):
         state = LaneState(
             facts,
             [EntityState(7, "db1").with_incident(open_incident.unique_id)],
             [open_incident],
             {open_incident.unique_id: 1},
         )
-        found = simulate(state, [alert()], NOON, HOURS, timer_order=waiting)
+        found = simulate(state, [alert()], NOON, HOURS, timer_order=timer_order)
         return [each.what for each in found.simulated_events if each.kind is SimulatedKind.TIMER]
 
     assert [list_fired(keys), list_fired(keys[::-1])] == [["escalate", "auto_resolve"], ["auto_resolve"]]
 
 
-def test_entities_that_nobody_looked_for_are_named():
+def test_entities_that_were_not_loaded_are_returned_as_missing():
     fresh = rule_facts(action(RuleAction.CHANGE_ENTITY_ID, "db2"))
     state = LaneState(lane(), rulesets={7: RuleSet([fresh])}, loaded_keys={(7, "db1")})
 
@@ -308,13 +308,13 @@ def build_window(start, end, **more):
     return WindowFacts("window-1", "Deploy", NOON + start * MINUTE, NOON + end * MINUTE, **more)
 
 
-def test_what_maintenance_keeps_back_is_told_when_it_is_over():
+def test_a_deferred_alert_notifies_people_after_maintenance():
     rule = rule_facts(action(RuleAction.CHANGE_MESSAGE, "Seen: {{message}}"))
     facts = replace(lane(build_config((0, "alice"))), windows=(build_window(-10, 20), build_window(15, 30)))
 
     found = run_simulation(facts, rules=[rule])
 
-    assert told(found) == [("Alice", 30)]
+    assert list_notified(found) == [("Alice", 30)]
     assert list_events(found)[:2] == [
         "0 pipeline: under maintenance by Deploy until 2026-03-04 12:20:00 UTC",
         "30 pipeline: notifies Alice now",
@@ -327,10 +327,10 @@ def test_what_maintenance_keeps_back_is_told_when_it_is_over():
     assert run_simulation(facts, duration=29 * MINUTE).continues_at == NOON + 30 * MINUTE
 
 
-def test_maintenance_that_never_ends_tells_nobody():
+def test_maintenance_without_end_notifies_nobody():
     switched_on = lane(build_config((0, "alice")), under_maintenance=True)
     by_turns = [build_window(0, 720, repeat_interval=1), build_window(720, 1440, repeat_interval=1)]
     always = replace(lane(build_config((0, "alice"))), windows=tuple(by_turns))
 
     for facts in (switched_on, always):
-        assert told(run_simulation(facts, duration=timedelta(days=31))) == []
+        assert list_notified(run_simulation(facts, duration=timedelta(days=31))) == []
