@@ -1,4 +1,4 @@
-"""What messages say, to the letter."""
+"""The exact text of messages."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -40,7 +40,7 @@ def build_facts(count: int) -> list[IncidentSummary]:
     ]
 
 
-def test_one_incident():
+def test_a_message_about_one_incident_has_this_text():
     words = build_message_text([DISK], ALICE)
 
     assert words.subject == "[Checkout] #12 Disk full on db1 (critical)"
@@ -60,14 +60,14 @@ def test_one_incident():
     )
 
 
-def test_an_incident_made_by_hand_has_no_level_and_one_of_a_deleted_service_no_place():
+def test_a_message_can_have_no_level_and_no_service():
     words = build_message_text([replace(DISK, level=None, service=None, urgency=Urgency.LOW)], ALICE)
 
     assert words.subject == "[(service deleted)] #12 Disk full on db1"
     assert "How bad:  low urgency\n" in words.text
 
 
-def test_several_incidents_are_listed_each_with_its_link():
+def test_a_message_lists_each_incident_with_its_link():
     words = build_message_text(build_facts(3), ALICE)
 
     assert words.subject == "[Checkout] 3 incidents: Disk 1, Disk 2, Disk 3"
@@ -80,23 +80,25 @@ def test_several_incidents_are_listed_each_with_its_link():
     ) in words.text
 
 
-def test_the_same_title_stands_once_in_the_subject():
+def test_a_subject_contains_each_title_once():
     words = build_message_text([replace(one, title="Disk full") for one in build_facts(50)], ALICE)
 
     assert words.subject == "[Checkout] 50 incidents: Disk full"
 
 
-def test_of_a_storm_the_first_are_listed_and_the_others_counted():
+def test_a_message_about_many_incidents_lists_the_first_and_counts_the_others():
     words = build_message_text(build_facts(MAX_LISTED + 3), ALICE)
 
     assert words.text.count("https://") == MAX_LISTED
     assert words.text.endswith("and 3 more: #101, #102, #103\n")
 
 
-def test_several_services_are_counted():
-    facts_told = [DISK, replace(DISK, service="Search"), replace(DISK, service="Billing")]
+def test_a_subject_counts_the_other_services():
+    incidents_of_services = [DISK, replace(DISK, service="Search"), replace(DISK, service="Billing")]
 
-    assert build_message_text(facts_told, ALICE).subject.startswith("[Checkout and 2 more] 3 incidents")
+    assert build_message_text(incidents_of_services, ALICE).subject.startswith(
+        "[Checkout and 2 more] 3 incidents"
+    )
 
 
 @pytest.mark.parametrize(
@@ -105,7 +107,7 @@ def test_several_services_are_counted():
     ids=["newline", "header", "nul", "bidi", "long", "surrogate", "empty", "emoji"],
 )
 @pytest.mark.parametrize("count", [1, 3])
-def test_hostile_text_stays_one_line_and_short(text, count):
+def test_hostile_text_is_shortened_and_has_no_newlines(text, count):
     hostile = replace(DISK, title=text, service=text, reason=text, summary=text)
     words = build_message_text([hostile] * count, Recipient(text, text))
 
@@ -117,7 +119,7 @@ def test_hostile_text_stays_one_line_and_short(text, count):
     assert DISK.link in words.text
 
 
-def test_what_was_cut_says_so():
+def test_a_shortened_text_ends_with_dots():
     words = build_message_text([replace(DISK, title="word " * 100, summary="x" * 3_000)], ALICE)
 
     assert "... (critical)" in words.subject
@@ -138,7 +140,7 @@ def test_what_was_cut_says_so():
         ("\x00", NOON, "Wed 4 Mar 2026, 12:00:05 UTC"),
     ],
 )
-def test_moments_are_told_on_the_readers_clock(zone, at, words):
+def test_times_are_in_the_readers_time_zone(zone, at, words):
     assert format_time(at, zone) == words
 
 
@@ -150,7 +152,7 @@ def test_a_test_message_says_that_nothing_happened():
     assert "Because: asked for by Bob\n" in words.text
 
 
-def test_an_invitation_says_to_what_and_by_whom():
+def test_an_invitation_names_the_account_the_teams_and_the_inviter():
     invited = InvitationDetails(
         "Example", ["Payments", "Search"], "Bob", "https://tocsin.example.org/join/abc"
     )
@@ -166,7 +168,7 @@ def test_an_invitation_says_to_what_and_by_whom():
         assert line in words.text
 
 
-def test_names_in_an_invitation_are_one_line_each():
+def test_names_in_an_invitation_have_no_newlines():
     hostile = "x\r\nBcc: eve@example.org\n" + "y" * 500
 
     words = build_invitation_text(

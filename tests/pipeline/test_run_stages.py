@@ -1,4 +1,4 @@
-"""The fold over a segment: what waits where, what is taken up again, what is asked for."""
+"""Running a segment: at which stage alerts are pending, and which entities are missing."""
 
 from dataclasses import replace
 
@@ -19,13 +19,13 @@ RULES_WITH_PAST = RuleSet([rule_facts(action(A.SUPPRESS), when={"<": [var("secon
 RULES_FOR_ENTITY = RuleSet([rule_facts(action(A.CHANGE_ENTITY_ID, "rack"))])
 
 
-def state(rules, *entities, asked=None, past=None):
+def state(rules, *entities, loaded=None, past=None):
     known = [EntityState(7, name, last_incident=last) for name, last in entities]
-    return LaneState(lane(), known, rulesets={7: rules}, loaded_keys=asked, past_incidents=past or {})
+    return LaneState(lane(), known, rulesets={7: rules}, loaded_keys=loaded, past_incidents=past or {})
 
 
-def run_one(segment, where, traveller=None):
-    (event,) = run_stages([traveller or AlertInProgress(alert())], segment, where).events
+def run_one(segment, where, progress=None):
+    (event,) = run_stages([progress or AlertInProgress(alert())], segment, where).events
     return event
 
 
@@ -36,16 +36,16 @@ def list_stages(event):
 ALL_STAGES = ["normalize", "route", "rules", "dedupe", "incident", "notify"]
 
 
-@pytest.mark.parametrize("rules", [PLAIN, RULES_WITH_PAST], ids=["plain", "looks back"])
-def test_an_uncut_road_is_walked_to_its_end(rules):
-    (segment_of_all,) = build_segments()
-    event = run_one(segment_of_all, state(rules))
+@pytest.mark.parametrize("rules", [PLAIN, RULES_WITH_PAST], ids=["plain", "reads past incidents"])
+def test_a_pipeline_without_queue_splits_runs_all_stages(rules):
+    (whole_pipeline,) = build_segments()
+    event = run_one(whole_pipeline, state(rules))
 
     assert list_stages(event) == ALL_STAGES
     assert (event.stage, event.state) == ("", WorkState.DONE)
 
 
-def test_a_cut_road_waits_at_the_next_segment():
+def test_an_alert_is_pending_for_the_next_segment_after_a_queue_split():
     first, _ = build_segments(["rules"])
     event = run_one(first, state(PLAIN))
 
@@ -55,26 +55,26 @@ def test_a_cut_road_waits_at_the_next_segment():
 
 
 @pytest.mark.parametrize(
-    "cuts", [("rules",), ("normalize", "rules"), ("normalize", "route", "rules"), ("route", "rules")]
+    "queue_splits", [("rules",), ("normalize", "rules"), ("normalize", "route", "rules"), ("route", "rules")]
 )
-def test_rules_that_look_back_wait_for_the_last_segment_where_the_past_is_known(cuts):
-    *before, last = build_segments(cuts)
+def test_rules_that_read_past_incidents_run_in_the_last_segment(queue_splits):
+    *before, last = build_segments(queue_splits)
     where = state(RULES_WITH_PAST, ("db1", "incident-0"), past={"incident-0": PastIncident(5, NOON - MINUTE)})
-    traveller = AlertInProgress(alert())
+    progress = AlertInProgress(alert())
     for segment in before:
-        event = run_one(segment, where, traveller)
-        taken_up = event.alert.get("next_stage") or event.stage
-        traveller = AlertInProgress(traveller.alert, event.reasons, event.rules, taken_up)
+        event = run_one(segment, where, progress)
+        next_stage = event.alert.get("next_stage") or event.stage
+        progress = AlertInProgress(progress.alert, event.reasons, event.rules, next_stage)
 
     assert (event.stage, event.alert["next_stage"]) == ("dedupe", "rules")
     assert list_stages(event) == ["normalize", "route"]
-    ended = run_one(last, where, traveller)
+    ended = run_one(last, where, progress)
     assert list_stages(ended) == ["normalize", "route", "rules", "dedupe"]
     assert (ended.suppressed, ended.stage, ended.state) == (True, "", WorkState.DONE)
     assert "next_stage" not in ended.alert
 
 
-def test_rules_that_look_back_decide_where_the_road_is_not_cut_behind_them():
+def test_rules_that_read_past_incidents_run_at_once_without_a_later_split():
     first, last = build_segments(["normalize"])
     event = run_one(first, state(RULES_WITH_PAST))
 
@@ -85,10 +85,10 @@ def test_rules_that_look_back_decide_where_the_road_is_not_cut_behind_them():
     )
 
 
-def test_an_alert_that_a_router_sent_goes_on_behind_the_routing():
-    (segment_of_all,) = build_segments()
+def test_an_alert_of_a_router_continues_after_routing():
+    (whole_pipeline,) = build_segments()
     event = run_one(
-        segment_of_all,
+        whole_pipeline,
         state(PLAIN),
         AlertInProgress(alert(), (("normalize", "x"), ("route", "y")), next_stage="rules"),
     )
@@ -96,30 +96,30 @@ def test_an_alert_that_a_router_sent_goes_on_behind_the_routing():
     assert list_stages(event) == ALL_STAGES
 
 
-def test_entities_that_nobody_looked_for_are_asked_for():
-    (segment_of_all,) = build_segments()
-    where = state(RULES_FOR_ENTITY, asked={(7, "db1")})
-    run_one(segment_of_all, where)
+def test_an_entity_that_was_not_loaded_is_missing():
+    (whole_pipeline,) = build_segments()
+    where = state(RULES_FOR_ENTITY, loaded={(7, "db1")})
+    run_one(whole_pipeline, where)
 
     assert where.missing == {(7, "rack")}
 
 
-def test_nothing_is_asked_for_that_was_looked_for_and_is_not_there():
-    (segment_of_all,) = build_segments()
-    where = state(RULES_FOR_ENTITY, asked={(7, "db1"), (7, "rack")})
-    run_one(segment_of_all, where)
+def test_an_entity_that_was_looked_up_without_result_is_not_missing():
+    (whole_pipeline,) = build_segments()
+    where = state(RULES_FOR_ENTITY, loaded={(7, "db1"), (7, "rack")})
+    run_one(whole_pipeline, where)
 
     assert where.missing == set()
 
 
-def test_the_history_of_an_entity_that_a_rule_names_is_asked_for():
+def test_an_entity_whose_past_incidents_a_rule_reads_is_missing():
     both = RuleSet(
         [*(rule.facts for rule in RULES_FOR_ENTITY.rules), *(rule.facts for rule in RULES_WITH_PAST.rules)]
     )
-    where = state(both, asked={(7, "db1")})
+    where = state(both, loaded={(7, "db1")})
     where.facts = lane(create_incidents_for=0)
-    (segment_of_all,) = build_segments()
-    run_one(segment_of_all, where)
+    (whole_pipeline,) = build_segments()
+    run_one(whole_pipeline, where)
 
     assert (7, "rack") in where.missing
 
@@ -146,7 +146,7 @@ def test_the_history_of_an_entity_that_a_rule_names_is_asked_for():
     ],
     ids=["none", "deleted", "over", "open", "over in this batch", "in the future"],
 )
-def test_seconds_count_from_the_end_of_the_last_incident_or_from_the_beginning_of_an_open_one(
+def test_seconds_since_last_count_from_the_end_or_from_the_creation_of_an_open_incident(
     entity, incidents, past, expected
 ):
     where = LaneState(lane(), [entity], incidents, past_incidents=past)
@@ -154,7 +154,7 @@ def test_seconds_count_from_the_end_of_the_last_incident_or_from_the_beginning_o
     assert where.get_seconds_since_last(alert(), NOON) == expected
 
 
-def test_a_plan_is_kept_in_the_alerts_row_and_read_back():
+def test_incident_options_are_stored_in_the_alerts_row_and_read_back():
     changed = alert().with_options(
         escalation_policy=1,
         assigned_to="bob",
@@ -173,14 +173,14 @@ def test_a_plan_is_kept_in_the_alerts_row_and_read_back():
     )
 
 
-def test_each_alert_sees_what_the_earlier_ones_did():
-    (segment_of_all,) = build_segments()
+def test_each_alert_sees_the_effects_of_earlier_alerts():
+    (whole_pipeline,) = build_segments()
     levels = (AlertType.CRITICAL, AlertType.RESOLVED, AlertType.CRITICAL)
     alerts = [
         replace(alert(level, number=n), accepted_at=NOON + n * MINUTE) for n, level in enumerate(levels)
     ]
     where = state(RULES_WITH_PAST)
 
-    events = run_stages([AlertInProgress(each) for each in alerts], segment_of_all, where).events
+    events = run_stages([AlertInProgress(each) for each in alerts], whole_pipeline, where).events
 
     assert [event.suppressed for event in events] == [False, True, True]

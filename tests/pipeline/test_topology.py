@@ -1,4 +1,4 @@
-"""The one list of stages holds together."""
+"""The list of stages is consistent."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import pytest
 from pipeline.topology import STAGES, build_segments
 
 
-def test_stages_have_names_of_their_own():
+def test_stage_names_are_unique():
     assert len({stage.name for stage in STAGES}) == len(STAGES)
 
 
@@ -19,17 +19,17 @@ def test_stages_have_names_of_their_own():
         for queue_splits in itertools.combinations([stage.name for stage in STAGES if stage.split_after], n)
     ],
 )
-def test_however_it_is_cut_the_road_has_every_stage_once_in_its_order(queue_splits):
-    segment_parts = build_segments(queue_splits)
+def test_a_split_pipeline_has_every_stage_once_in_order(queue_splits):
+    segments = build_segments(queue_splits)
 
-    assert [stage for segment_part in segment_parts for stage in segment_part.stages] == list(STAGES)
-    assert [segment_part.next_segment for segment_part in segment_parts] == [
-        *(segment_part.name for segment_part in segment_parts[1:]),
+    assert [stage for segment in segments for stage in segment.stages] == list(STAGES)
+    assert [segment.next_segment for segment in segments] == [
+        *(segment.name for segment in segments[1:]),
         None,
     ]
 
 
 @pytest.mark.parametrize("stage", ["dedupe", "incident", "notify", "nonsense"])
-def test_what_is_one_transaction_cannot_be_cut(stage):
+def test_stages_of_one_transaction_cannot_be_split(stage):
     with pytest.raises(ValueError, match="cannot be split after"):
         build_segments([stage])
