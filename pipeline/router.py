@@ -100,7 +100,7 @@ class CompiledRouter:
     def _choose_targets(self, rule: RouterRuleFacts) -> RoutingResult:
         """Return the targets of a rule. If one action routes an alert and another drops it, it is routed.
 
-        Somebody may depend on this alert.
+        An alert too many does less harm than a missing one.
         """
         prefix = f"rule {rule.name or rule.unique_id} of router {self.facts.name}"
         routes = [a["integration"] for a in rule.actions if a["action_type"] == RouterAction.ROUTE]

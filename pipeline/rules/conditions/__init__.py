@@ -1,6 +1,6 @@
 """Conditions of rules: decide whether a rule_json, in either of its two syntaxes, holds for an alert.
 
-Call `compile_rule` once when a rule is saved or loaded, create an `Index` once per list of rules, and call
+Call `compile_rule` once when a rule is saved or loaded, and create an `Index` once per list of rules. Call
 `evaluate` for each candidate and alert. Everything is pure. Only engine.py and patterns.py use external
 libraries.
 """
