@@ -32,7 +32,7 @@ def escalate(context: IncidentContext, actor: Actor, now: datetime) -> TimerDeci
 
 def _explain_no_step(context: IncidentContext) -> str:
     is_gone = context.incident.escalation_policy not in context.config.policies
-    return "its escalation policy was deleted" if is_gone else "not yet due by the policy as it is now"
+    return "it has no escalation policy any more" if is_gone else "not yet due by the policy as it is now"
 
 
 def time_out_acknowledgement(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:

@@ -121,8 +121,7 @@ class SimulationEngine:
     # By incident and key, in the order of creation.
     _timers: dict[tuple[str, str], TimerState] = field(default_factory=dict)
     _messages: list[SimulatedMessage] = field(default_factory=list)
-    # Keys of all notifications ever created: invariant 8 (design, section 2). Then those of the cancelled
-    # ones.
+    # Keys of all notifications ever created, and of the cancelled ones: invariant 8 (design, section 2).
     _created_keys: set[str] = field(default_factory=set)
     _cancelled_keys: set[str] = field(default_factory=set)
     _fired_count: int = 0
