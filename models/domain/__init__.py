@@ -1,1 +1,1 @@
-"""The vocabulary of decisions: enums, facts and effects as plain frozen values."""
+"""Plain frozen values for decisions: enums, facts and effects."""

@@ -1,7 +1,7 @@
-"""The catalogue of applications that an integration can be of: contract section 3.6.
+"""The catalogue of applications for integrations (contract section 3.6).
 
-`extension` is the part of the webhook URL that picks the normaliser (pipeline/sources); an
-application without a normaliser of its own is not listed until it has one.
+`extension` is the part of the webhook URL that selects the normalizer (pipeline/sources). Only
+applications that have a normalizer are listed.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ APPLICATIONS: dict[str, Application] = {
         ),
         Application(
             "b7e0c5d2-41f9-4a36-8c0e-6d2a9f3b7e18", "Heartbeat", "heartbeat",
-            "Jobs that send a ping each time: an incident opens when one is missing, and ends with the next.",
+            "Jobs that send a ping after each run. A missing ping opens an incident, the next resolves it.",
             "Monitoring",
         ),
     )

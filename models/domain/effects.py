@@ -1,7 +1,7 @@
-"""The vocabulary between deciding and acting: what a decision may say, as plain frozen values.
+"""The effects that a decision can ask for, as plain frozen values.
 
-The pure code in pipeline/ and schedules/ returns these; models/write/apply.py writes them in bulk. States
-(IncidentState, EntityState ...) are whole rows: the last one said about a row wins.
+The pure code in pipeline/ and schedules/ returns effects; models/write/apply.py writes them in bulk. States
+(IncidentState, EntityState ...) are whole rows: the last state of a row wins.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,10 @@ from models.domain.enums import (
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts. `user` is a User row's number; `name` is how the log names them."""
+    """The author of a change. `user` is a User row number; `name` is shown in reasons and logs.
+
+    `alert` is the unique_id of the alert that caused the change.
+    """
 
     kind: ActorKind
     name: str
@@ -36,14 +39,18 @@ class Actor:
 
 @dataclass(frozen=True, slots=True)
 class IncidentState:
-    """An incident as a row. References are row numbers; moments are aware UTC.
+    """An incident as a row. References are row numbers; times are aware UTC.
 
-    `row`, and the `number` by which people know it, are None until it has been written; `unique_id` is known
-    from the start. `reached` is whether its chain has named anybody yet, `chain_over` whether it came to its
-    end. The promises of its SLA run since `promised_from`, and that of an answer is kept at `answered_at`;
-    its time-outs count from `timeouts_from`, when it was last reopened, woken or alone again (None: since it
-    was created, or acknowledged). `parent` is the incident that it is merged into; it sleeps while
-    `snoozed_till` is set.
+    - `row` and `number` (the number that people see) are None until the incident is written. `unique_id` is
+      set from the start.
+    - `paged_someone`: whether the escalation run has notified anybody. `exhausted`: whether it has no step
+      left.
+    - `sla_started_at`: when the SLA targets started. `sla_acknowledged_at`: when the acknowledge target was
+      met.
+    - `timeouts_started_at`: when the incident was last reopened, woken from a snooze or unmerged. The
+      time-outs count from then. None: they count from the creation or the acknowledgement.
+    - `parent`: the incident that this one is merged into.
+    - `snoozed_till`: set while the incident is snoozed.
     """
 
     unique_id: str
@@ -89,16 +96,20 @@ class IncidentState:
 
 
 def restarted_escalation(escalation_run: int, now: datetime) -> dict[str, Any]:
-    """What changes of an incident whose chain, of this number, begins anew."""
+    """Return the changed columns of an incident whose escalation run with this number is restarted."""
     run = {"escalation_run": escalation_run + 1, "run_started_at": now}
     return {**run, "escalating": True, "next_step": 0, "paged_someone": False, "exhausted": False}
 
 
 @dataclass(frozen=True, slots=True)
 class EntityState:
-    """The thing that is alerting; `incident` is the unique_id of the open incident that holds it,
-    `last_incident` that of the last one that did. `kept_back` is the unique_id of the last alert of it that
-    maintenance kept from opening an incident, while it still burns."""
+    """An entity as a row.
+
+    - `incident`: the unique_id of the open incident that holds the entity.
+    - `last_incident`: the unique_id of the last incident that held it.
+    - `deferred_alert`: the unique_id of the last alert that a maintenance window deferred. It is set while
+      the entity is still firing.
+    """
 
     integration: int
     entity_id: str
@@ -114,19 +125,21 @@ class EntityState:
         return (self.integration, self.entity_id)
 
     def with_incident(self, incident: str) -> "EntityState":
-        """Firing, and held by this open incident."""
+        """Return the entity as firing and held by this open incident."""
         return replace(self, firing=True, incident=incident, last_incident=incident, deferred_alert=None)
 
     def without_incident(self, *, by_person: bool) -> "EntityState":
-        """Held by no incident any more, and not counted as firing. What is kept back of it is to be told all
-        the same, unless it `is_seen`."""
+        """Return the entity as not firing and held by no incident.
+
+        A deferred alert stays deferred, unless a person released the entity (`by_person`): that person knows.
+        """
         deferred_alert = None if by_person else self.deferred_alert
         return replace(self, firing=False, incident=None, deferred_alert=deferred_alert)
 
 
 @dataclass(frozen=True, slots=True)
 class EventState:
-    """One alert at the end of its road, or at a seam of it (`stage` is then the next one)."""
+    """One alert at the end of the pipeline or at a queue split (`stage` is then the next stage)."""
 
     unique_id: str
     receipt: int
@@ -150,13 +163,13 @@ class EventState:
     error: str | None = None
 
 
-# How the outcome of a timer begins that has done what is done once for its key (enums.ONCE).
+# The prefix of the outcome of a one-time timer (enums.ONE_TIME) that has fired.
 FIRED_ONCE = "done once: "
 
 
 @dataclass(frozen=True, slots=True)
 class TimerState:
-    """`key` is what is waited for; the same key is the same wait."""
+    """A timer as a row. `key` identifies the timer within its incident."""
 
     incident: str
     kind: TimerKind
@@ -166,10 +179,10 @@ class TimerState:
 
 @dataclass(frozen=True, slots=True)
 class NotificationState:
-    """A reason to tell a person by a contact (None: the address of the account).
+    """One reason to notify a person through a contact (None: the user's own e-mail address).
 
-    `bundle` names the reason kind, step and delay: what one transaction owes to one contact within
-    one bundle travels in one message.
+    `group_key` contains the kind of the reason, the step and the delay. Notifications that one transaction
+    creates for one contact with the same group key share one outgoing message.
     """
 
     key: str
@@ -184,10 +197,10 @@ class NotificationState:
     group_key: str
 
     def message_group(self, now: datetime) -> tuple[object, ...]:
-        """What is the same for all that go in one message, of what one transaction owes.
+        """Return the values that notifications of one transaction need in common to share one message.
 
-        Those that are due travel together. Those that are not yet do so within a minute of each other: alerts
-        that waited long may be taken together though they came far apart, and the first is not to be late.
+        Due notifications share a message. Later ones share it only if they are due in the same minute: one
+        batch can contain alerts that came far apart, and the message for the first one must not be late.
         """
         minute = self.not_before.replace(second=0, microsecond=0) if self.not_before > now else None
         return (self.user, self.contact, self.channel, self.group_key, minute)
@@ -208,8 +221,10 @@ class SaveEntity:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseEntities:
-    """All entities that this incident holds are free again, and count as not firing. What maintenance keeps
-    back of them is to be told all the same, unless it `is_seen`: a person let go of them."""
+    """Release all entities of this incident; they then count as not firing.
+
+    Deferred alerts of these entities stay deferred, unless a person released the entities (`by_person`).
+    """
 
     incident: str
     by_person: bool
@@ -217,7 +232,7 @@ class ReleaseEntities:
 
 @dataclass(frozen=True, slots=True)
 class ReclaimEntities:
-    """A reopened incident takes back its entities, except those that another open incident holds."""
+    """Give a reopened incident its entities back, except those that another open incident holds."""
 
     incident: str
 
@@ -233,10 +248,10 @@ class RecordLog:
 
 @dataclass(frozen=True, slots=True)
 class ReconcileTimers:
-    """From now on exactly these timers wait for the incident; the others end, and say why.
+    """Make the stored timers of an incident equal to the expected timers; end the others with a reason.
 
-    Said anew after each change of an incident, so that what waits always follows from what is. Of those that
-    do something once, what was done already does not wait again.
+    Each change of an incident returns this effect, so that the timers always follow from its state. A
+    one-time timer that has fired is not created again.
     """
 
     incident: str
@@ -252,8 +267,7 @@ class CreateNotification:
 
 @dataclass(frozen=True, slots=True)
 class CancelNotifications:
-    """What is still owed of an incident for reasons of these kinds (all, unless some are named) and was not
-    sent is owed no more, and says why."""
+    """Cancel the pending notifications of an incident, with an outcome in words. Default: of all kinds."""
 
     incident: str
     at: datetime
@@ -263,7 +277,7 @@ class CancelNotifications:
 
 @dataclass(frozen=True, slots=True)
 class AddNote:
-    """A note on an incident; `unique_id` names it for ever."""
+    """Add a note to an incident."""
 
     incident: str
     unique_id: str
@@ -273,7 +287,7 @@ class AddNote:
 
 @dataclass(frozen=True, slots=True)
 class AddTag:
-    """A team's tag (its row number) on an incident; one that is there already stays as it is."""
+    """Add a team's tag (row number) to an incident, unless it has the tag already."""
 
     incident: str
     unique_id: str
@@ -283,9 +297,9 @@ class AddTag:
 
 @dataclass(frozen=True, slots=True)
 class AddResponder:
-    """Somebody (a User row's number), or whom a policy names, asked to help with an incident.
+    """Ask a user or the people of a policy (row numbers) to help with an incident.
 
-    One who was asked already stays as they are.
+    A responder that the incident already has stays unchanged.
     """
 
     incident: str
@@ -299,8 +313,7 @@ class AddResponder:
 
 @dataclass(frozen=True, slots=True)
 class AssignRole:
-    """A person (a User row's number) has one of the team's roles (its row number) in an incident, in the
-    place of whoever had it."""
+    """Give a user one of the team's roles in an incident (row numbers). Replaces the previous user."""
 
     incident: str
     unique_id: str
@@ -311,7 +324,7 @@ class AssignRole:
 
 @dataclass(frozen=True, slots=True)
 class AddTask:
-    """Something to do about an incident; `unique_id` names it for ever, `role` who is to do it."""
+    """Add a task to an incident. `role` (row number) names the role that does the task."""
 
     incident: str
     unique_id: str
@@ -324,9 +337,9 @@ class AddTask:
 
 @dataclass(frozen=True, slots=True)
 class ApplyTaskTemplate:
-    """The tasks of a team's template (its row number) on an incident, once, whatever they are by then.
+    """Add the tasks of a team's template (row number) to an incident, once.
 
-    What is due is due so long after `at`, be the template due immediately or not.
+    The tasks are read when the effect is written. Their due times count from `at`.
     """
 
     incident: str
@@ -337,8 +350,10 @@ class ApplyTaskTemplate:
 
 @dataclass(frozen=True, slots=True)
 class AdvanceRoundRobin:
-    """A policy (its row number) has assigned an incident by turns: it was the turn of the target in place
-    `known`, from 0, and is that of `next` from now on."""
+    """Advance the round robin of a policy (row number) after it assigned an incident.
+
+    `current` is the position of the target (from 0) that the decision read, `next` the new position.
+    """
 
     policy: int
     current: int
@@ -347,8 +362,7 @@ class AdvanceRoundRobin:
 
 @dataclass(frozen=True, slots=True)
 class ExpectPing:
-    """A ping came to an integration (its row number): the next one must have come at this moment, unless a
-    later one is said already."""
+    """Expect the next ping of an integration (row number) before this time, unless a later time is stored."""
 
     integration: int
     at: datetime
@@ -376,11 +390,13 @@ Effect = (
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a stage says of one alert: why, what changes in the world, and whether the road goes on.
+    """What a stage decides about one alert.
 
-    `alert` is the alert as the next stage is to see it, None when unchanged; `incident` the one it
-    belongs to from here on, None when that does not change; `opened` whether it was opened for it; `rules`
-    what each rule said that was looked at (pipeline/rules/rulesets.py), for the recorder.
+    - `continues`: whether the alert goes on to the next stage.
+    - `alert`: the alert for the next stage; None: unchanged.
+    - `incident`: the incident of the alert from here on; None: unchanged.
+    - `opened`: whether the incident was opened for this alert.
+    - `rules`: the result of each evaluated rule (pipeline/rules/rulesets.py), for the alert trace.
     """
 
     reason: str
@@ -409,7 +425,7 @@ def stop(reason: str, *effects: Effect, alert: Any = None, incident: str | None 
 
 @dataclass(slots=True)
 class ChangeSet:
-    """Everything that one transaction is to write: effects in their order, events beside them."""
+    """Everything that one transaction writes: effects in their order, and events."""
 
     effects: list[Effect] = field(default_factory=list)
     events: list[EventState] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""The words of the contract that travel as numbers, and the states of our own rows."""
+"""Enums: the numbers that the contract defines, and the states of our own rows."""
 
 from enum import IntEnum, StrEnum
 
@@ -50,19 +50,20 @@ class ContactType(IntEnum):
     GOOGLE_CHAT = 6
 
 
-# Contact types that a channel can send to today; rules for others count as unusable (law 9).
+# Contact types that have a channel. Notification rules for other types count as unusable
+# (invariant 9, design, section 2).
 DELIVERABLE = frozenset({ContactType.EMAIL})
 
 
 class TargetType(IntEnum):
-    """What a step of an escalation policy names (contract section 3.5)."""
+    """The kind of a target in a step of an escalation policy (contract section 3.5)."""
 
     SCHEDULE = 1
     USER = 2
 
 
 class AssigneeStrategy(IntEnum):
-    """To whom a policy's incidents are assigned (contract section 3.5)."""
+    """How a policy selects the assignee of an incident (contract section 3.5)."""
 
     FIRST = 1
     ROUND_ROBIN = 2
@@ -87,14 +88,14 @@ class Collation(IntEnum):
 
 
 class RouterAction(IntEnum):
-    """Contract section 3.10, router rules."""
+    """Actions of router rules (contract section 3.10)."""
 
     ROUTE = 0
     SUPPRESS = 1
 
 
 class RuleAction(IntEnum):
-    """What an alert rule may do: contract section 3.10."""
+    """Actions of alert rules (contract section 3.10)."""
 
     CHANGE_ALERT_TYPE = 1
     ADD_NOTE = 2
@@ -126,7 +127,7 @@ class TaskStatus(IntEnum):
 
 
 class ResponseStatus(IntEnum):
-    """What somebody who was asked to help said: contract section 3.8."""
+    """The answer of a responder (contract section 3.8)."""
 
     ACCEPTED = 1
     DECLINED = 2
@@ -134,7 +135,7 @@ class ResponseStatus(IntEnum):
 
 
 class RestrictionType(IntEnum):
-    """When a layer of a schedule counts: contract section 3.4."""
+    """How a schedule layer is restricted in time (contract section 3.4)."""
 
     NONE = 0
     DAILY = 1
@@ -142,28 +143,28 @@ class RestrictionType(IntEnum):
 
 
 class RuleType(IntEnum):
-    """How many of an alert rule's `conditions` must hold."""
+    """Whether all or any of an alert rule's `conditions` must match."""
 
     ALL = 0
     ANY = 1
 
 
 class AlertConditionType(IntEnum):
-    """What a condition of an alert rule's `conditions` looks at."""
+    """The part of an alert that a condition of an alert rule reads."""
 
     ALERT_TYPE = 1
     PAYLOAD = 2
 
 
 class SlaTargetKind(IntEnum):
-    """What an SLA promises the time of, as `type` of an escalation names it: contract section 3.11."""
+    """The SLA target of an SLA escalation: its `type` in the contract (contract section 3.11)."""
 
     ACKNOWLEDGE = 1
     RESOLVE = 2
 
 
 class WorkState(IntEnum):
-    """Where a Receipt or an Event stands: still to be worked on, done, or set aside with its error."""
+    """The state of a Receipt or an Event. A dead letter keeps its error."""
 
     PENDING = 0
     DONE = 1
@@ -171,7 +172,7 @@ class WorkState(IntEnum):
 
 
 class TimerKind(StrEnum):
-    """What a timer wakes; the functions that decide stand in schedules/timers/expected.py."""
+    """What a timer is for. schedules/timers/expected.py has the functions that decide when it is due."""
 
     ESCALATE = "escalate"
     ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"
@@ -181,12 +182,12 @@ class TimerKind(StrEnum):
     SLA_BREACH = "sla_breach"
 
 
-# What these do is done once for the same key: a timer that has done it is not armed again.
+# These timers fire once for each key: a timer that has fired is not created again.
 ONE_TIME = frozenset({TimerKind.SLA_ESCALATION, TimerKind.SLA_BREACH})
 
 
 class NotificationKind(StrEnum):
-    """Why somebody is owed word of an incident."""
+    """Why somebody is notified of an incident."""
 
     ESCALATION = "escalation"
     ASSIGNMENT = "assignment"
@@ -197,7 +198,7 @@ class NotificationKind(StrEnum):
     TEST = "test"
 
 
-# What somebody is told by the notification rules of an incident's urgency.
+# Kinds for which the notification rules of the incident's urgency select the contacts.
 RULE_BASED = frozenset(
     {
         NotificationKind.ESCALATION,
@@ -206,7 +207,7 @@ RULE_BASED = frozenset(
         NotificationKind.NOBODY_PAGED,
     }
 )
-# What somebody is told because an SLA promises it, and not because an incident is theirs.
+# Kinds that an SLA causes. The person is not necessarily the assignee of the incident.
 SLA_KINDS = frozenset({NotificationKind.SLA_ACKNOWLEDGE, NotificationKind.SLA_RESOLVE})
 
 
@@ -225,7 +226,7 @@ class MessageStatus(IntEnum):
 
 
 class MessageKind(StrEnum):
-    """What a message is that carries no notices and tries no contact."""
+    """The kind of a message that carries no notifications and is not a test message."""
 
     INVITATION = "invitation"
 
@@ -237,7 +238,7 @@ class AttemptOutcome(StrEnum):
 
 
 class ActorKind(StrEnum):
-    """Who moved an incident."""
+    """The kind of actor that changed an incident."""
 
     ALERT = "alert"
     TIMER = "timer"

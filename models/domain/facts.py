@@ -1,4 +1,4 @@
-"""What decisions are given to know: frozen values, filled from rows by models/load/lane.py."""
+"""Facts: the frozen values that decisions read. models/load fills them from rows."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -25,13 +25,13 @@ class IntegrationFacts:
     name: str
     create_incidents_for: int
     default_urgency: Urgency
-    # How long after a ping the next one must have come; None where no ping is expected.
+    # The longest allowed time between two pings; None: no ping is expected.
     ping_timeout: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NotificationRuleFacts:
-    """A notification rule that can be used: its contact's channel exists."""
+    """A usable notification rule: the channel of its contact exists."""
 
     row: int
     contact: int
@@ -51,7 +51,10 @@ class PersonFacts:
 
 @dataclass(frozen=True, slots=True)
 class ForwardingFacts:
-    """From `start` until just before `end` somebody else is told, whose own forwarding does not count."""
+    """A forwarding rule: from `start` until just before `end`, notify `to` instead.
+
+    Forwarding rules of `to` are ignored.
+    """
 
     start: datetime
     end: datetime
@@ -60,8 +63,10 @@ class ForwardingFacts:
 
 @dataclass(frozen=True, slots=True)
 class NotificationFacts:
-    """That somebody is to be told of an incident by a contact (None: the account's address), or was, and not
-    before which moment; for what `occasion` of this kind, and why."""
+    """A notification, pending or sent. `contact` None: the user's own e-mail address.
+
+    `reason_key` is the part of its key that says why it exists. `not_before` is when it is due.
+    """
 
     kind: NotificationKind
     reason_key: str
@@ -74,8 +79,10 @@ class NotificationFacts:
 
 @dataclass(frozen=True, slots=True)
 class RestrictionFacts:
-    """From a time of day on, for `duration`; `day` is 1 (Monday) to 7 (Sunday), of no meaning where it is
-    every day."""
+    """A restriction of a layer: it starts at a time of day and lasts `duration`.
+
+    `day` is 1 (Monday) to 7 (Sunday); daily restrictions ignore it.
+    """
 
     day: int
     time_of_day: timedelta
@@ -84,8 +91,10 @@ class RestrictionFacts:
 
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
-    """An active layer of a schedule: people (by username) taking turns of one length, from `start` until just
-    before `end`, at the times that its restrictions let through."""
+    """An active layer of a schedule: people (by username) take turns of one length.
+
+    It counts from `start` until just before `end`, at the times that its restrictions allow.
+    """
 
     unique_id: str
     name: str
@@ -99,7 +108,10 @@ class LayerFacts:
 
 @dataclass(frozen=True, slots=True)
 class OverrideFacts:
-    """One person (by username) from `start` until just before `end`, instead of whoever the layers name."""
+    """An override: one person (by username) is on call from `start` until just before `end`.
+
+    It replaces the people of the layers.
+    """
 
     unique_id: str
     name: str
@@ -110,8 +122,11 @@ class OverrideFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleFacts:
-    """Whose turn it is: contract section 4.5. `by_local_time` are turns that begin at the same hour by the
-    clock on the wall, summer and winter; `overrides` those that had not ended when it was read."""
+    """A schedule (contract section 4.5).
+
+    With `by_local_time` the shifts begin at the same local time in summer and in winter. `overrides` are
+    those that had not ended when the schedule was read.
+    """
 
     row: int
     unique_id: str
@@ -124,8 +139,10 @@ class ScheduleFacts:
 
 @dataclass(frozen=True, slots=True)
 class ScheduleOverview:
-    """A schedule and what is around it: `team` by name with its `members` (usernames), and whether any
-    policy names the schedule."""
+    """A schedule with the name of its team and the usernames of the team members.
+
+    `is_used`: whether an escalation policy names the schedule.
+    """
 
     schedule: ScheduleFacts
     team: str
@@ -135,7 +152,7 @@ class ScheduleOverview:
 
 @dataclass(frozen=True, slots=True)
 class StepTarget:
-    """Whom a step names: a person by username, or whoever is on call by a schedule, by its unique_id."""
+    """A target of a step: a person by username, or a schedule by its unique_id."""
 
     kind: TargetType
     name: str
@@ -143,7 +160,7 @@ class StepTarget:
 
 @dataclass(frozen=True, slots=True)
 class StepFacts:
-    """A step of a policy: `delay_minutes` after the chain began, these."""
+    """A step of a policy: it notifies its targets `delay_minutes` after the escalation run began."""
 
     delay_minutes: int
     targets: tuple[StepTarget, ...]
@@ -151,8 +168,11 @@ class StepFacts:
 
 @dataclass(frozen=True, slots=True)
 class PolicyFacts:
-    """`round_robin`: each incident is assigned to the next target of the first step, who `alone` is then told
-    by that step (contract 4.4, row 5)."""
+    """An escalation policy.
+
+    `round_robin`: each incident is assigned to the next target of the first step. `assignee_only`: the first
+    step then notifies only the assignee (contract 4.4, row 5).
+    """
 
     row: int
     unique_id: str
@@ -166,7 +186,10 @@ class PolicyFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlaEscalationFacts:
-    """Whom (by username) an SLA tells so many seconds after a promise of it breaks; negative: before."""
+    """An SLA escalation: the people (by username) who are notified `after_s` seconds after a breach.
+
+    A negative `after_s` is before the breach.
+    """
 
     unique_id: str
     target_kind: SlaTargetKind
@@ -176,7 +199,7 @@ class SlaEscalationFacts:
 
 @dataclass(frozen=True, slots=True)
 class SlaFacts:
-    """An active SLA: within how many seconds it promises an answer, and an end; None where it does not."""
+    """An active SLA: the targets to acknowledge and to resolve, in seconds. None: no such target."""
 
     row: int
     unique_id: str
@@ -188,12 +211,12 @@ class SlaFacts:
 
 @dataclass(frozen=True, slots=True)
 class OnCallConfig:
-    """Policies and SLAs, by row, the people and the schedules they name; whom to tell when a chain reaches
-    nobody.
+    """Policies and SLAs by row number, with the people and schedules that they name.
 
-    `turns`, by row of a policy that assigns by turns, is which target's turn it is. `worked_at` is when what
-    is decided about is worked on, where that may be later than its own moment (see
-    schedules/escalation/notifications.py).
+    - `managers` and `owner` (usernames): the last resort, if an escalation run notifies nobody.
+    - `next_targets`: the position of the next target, by row number of a round robin policy.
+    - `processed_at`: when the alert or timer is processed, if that can be later than its own time (see
+      schedules/escalation/notifications.py).
     """
 
     policies: Mapping[int, PolicyFacts] = field(default_factory=dict)
@@ -227,8 +250,11 @@ class ServiceFacts:
 
 @dataclass(frozen=True, slots=True)
 class WindowFacts:
-    """A maintenance window: from `start` until just before `end`, again every `repeat_interval` days (0:
-    never) by the clock on the wall of `time_zone`; the last begins before `repeat_until` (None: none is)."""
+    """A maintenance window: from `start` until just before `end`.
+
+    It repeats every `repeat_interval` days (0: never), in the local time of `time_zone`. The last repetition
+    begins before `repeat_until` (None: it repeats without end).
+    """
 
     unique_id: str
     name: str
@@ -241,8 +267,10 @@ class WindowFacts:
 
 @dataclass(frozen=True, slots=True)
 class IncidentContext:
-    """An incident under its service's lock, and what its moves depend on; `children` are all that are merged
-    into it, under the locks of theirs."""
+    """An incident with everything that its decisions read. Its service is locked.
+
+    `children` are the incidents that are merged into it; their services are locked too.
+    """
 
     incident: IncidentState
     service: ServiceFacts | None
@@ -252,7 +280,7 @@ class IncidentContext:
 
 @dataclass(frozen=True, slots=True)
 class AlertRuleFacts:
-    """An alert rule as it is stored; `conditions` and `actions` as models/tables/rules.py has them."""
+    """An alert rule as it is stored. models/tables/rules.py describes `conditions` and `actions`."""
 
     unique_id: str
     description: str = ""
@@ -265,7 +293,7 @@ class AlertRuleFacts:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Something that alerts and rules may refer to."""
+    """An object that alerts and rules can refer to."""
 
     row: int
     name: str
@@ -273,7 +301,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class References:
-    """What a team's alerts and rules may refer to, by unique_id."""
+    """The objects that the alerts and rules of a team can refer to, by unique_id."""
 
     policies: Mapping[str, Reference] = field(default_factory=dict)
     slas: Mapping[str, Reference] = field(default_factory=dict)
@@ -286,10 +314,10 @@ class References:
 
 @dataclass(frozen=True, slots=True)
 class LaneFacts:
-    """What a service's lane knows about itself, the same for every alert of a batch.
+    """The facts of a service's lane, the same for every alert of a batch.
 
-    `rules` are the enabled alert rules of each integration that has any, in the order in which they act.
-    `windows` are the maintenance windows that the service is in.
+    `rules` are the enabled alert rules by row number of the integration, in order of evaluation. Integrations
+    without rules are absent. `windows` are the maintenance windows of the service.
     """
 
     service: ServiceFacts
@@ -302,7 +330,10 @@ class LaneFacts:
 
 @dataclass(frozen=True, slots=True)
 class RouteTarget:
-    """An integration that a router may send to; `is_open` unless it is disabled or outbound."""
+    """An integration to which a router can send alerts.
+
+    `accepts_alerts` is False if the integration is disabled or outbound.
+    """
 
     integration: int
     service: int
@@ -313,7 +344,7 @@ class RouteTarget:
 
 @dataclass(frozen=True, slots=True)
 class RouterRuleFacts:
-    """A router's rule as it is stored: `actions` as models/tables/routers.py has them."""
+    """A router rule as it is stored. models/tables/routers.py describes `actions`."""
 
     unique_id: str
     name: str
@@ -323,7 +354,7 @@ class RouterRuleFacts:
 
 @dataclass(frozen=True, slots=True)
 class RouterFacts:
-    """What a router's lane knows: its rules in order, and their targets by the integration's unique_id."""
+    """The facts of a router's lane: its rules in order, and their targets by unique_id of the integration."""
 
     row: int
     name: str
