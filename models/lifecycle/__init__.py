@@ -1,1 +1,1 @@
-"""Begin and end accounts, members, invitations and signed links."""
+"""Create and remove accounts, members, teams, invitations and signed links."""

@@ -1,4 +1,4 @@
-"""Messages that invite somebody to an account: they carry no notice, and go to the account's address."""
+"""Messages that invite a user to an account. They carry no notification and go to the user's own address."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from models.tables.notifications import Message
 
 
 def create_invitation(user: User, inviter: str, now: datetime) -> Message:
-    """An invitation for this member, due now; `inviter` is who says so, by name."""
+    """Store an invitation for this member, due now. `inviter` is a display name."""
     return Message.create(
         message_id=hash_message_id([f"invitation:{new_uuid()}"]),
         account=user.account_id,
@@ -23,7 +23,7 @@ def create_invitation(user: User, inviter: str, now: datetime) -> Message:
 
 
 def find_last_invitation(user: User) -> datetime | None:
-    """When this member was last invited by a message."""
+    """Return when the last invitation for this member was created; None: there was none."""
     query = Message.select(Message.created_at).where(
         Message.user == user, Message.kind == MessageKind.INVITATION
     )

@@ -1,6 +1,6 @@
-"""Who leaves an account, and who takes it over: everything that follows from it, in the caller's transaction.
+"""Remove a user from an account, and transfer the ownership of an account, in the caller's transaction.
 
-A removed member stays as a row, to which the past points; nothing that is still to happen does.
+A removed user stays as a row, because rows about the past refer to it. Configuration and open work do not.
 """
 
 from collections.abc import Callable
@@ -39,11 +39,11 @@ _PERSON_ACTIONS = frozenset({RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, Rul
 
 
 def remove(user: User, actor: Actor, now: datetime) -> None:
-    """Take a member, who is not the owner, out of the account and of everything that would act on them.
+    """Remove a user, who must not be the owner, from the account and from all its configuration.
 
-    The caller has locked the account's services, so that no lane opens something for them meanwhile; and
-    raises the version. Tokens work for present members only. What is owed to them is told no more: that is
-    seen when it is to be sent.
+    The caller locks the services of the account first, so that no lane opens an incident for the user
+    meanwhile. The caller also raises the version of the configuration. Tokens of removed users stop working,
+    because each request checks the user. A delivery checks the user too, and cancels pending notifications.
     """
     User.update(removed_at=now, custom_role=None).where(User.id == user.id).execute()
     _transfer_teams(user, now)
@@ -57,9 +57,9 @@ def remove(user: User, actor: Actor, now: datetime) -> None:
 
 
 def transfer_ownership(account: Account, new_owner: User) -> User | None:
-    """Make this member the account's owner, and the owner an admin, who is returned. Teams keep theirs.
+    """Make this user the owner of the account and the previous owner an admin. Teams keep their owners.
 
-    None, and nothing is changed, when the heir is removed by now.
+    Return the previous owner. Return None and change nothing if the new owner was removed meanwhile.
     """
     owner = _lock_owner(account.id)
     if (
@@ -80,7 +80,7 @@ def _lock_owner(account_row: int) -> User:
 
 
 def _transfer_teams(user: User, now: datetime) -> None:
-    """Teams of theirs become those of the account's owner, who manages them from now on."""
+    """Make the owner of the account the owner and a manager of the user's teams."""
     owned = [team.id for team in store().for_update(Team.select(Team.id).where(Team.owner == user))]
     if not owned:
         return
@@ -92,7 +92,10 @@ def _transfer_teams(user: User, now: datetime) -> None:
 
 
 def _remove_from_config(user: User) -> None:
-    """Steps and promises stay, if need be with nobody in them; an action that named them is dropped."""
+    """Remove the user from policies, SLAs and alert rules.
+
+    Steps and SLA escalations stay, even without people. Actions of rules that name the user are deleted.
+    """
     teams = Team.select(Team.id).where(Team.account == user.account_id)
     services = Service.select(Service.id).where(Service.team.in_(teams))
     integrations = Integration.select(Integration.id).where(Integration.service.in_(services))
@@ -106,7 +109,7 @@ Change = Callable[[list[dict[str, Any]], str], list[dict[str, Any]]]
 
 
 def _rewrite(column: peewee.Field, condition: Any, username: str, change: Change) -> None:
-    """Change a list that is kept as JSON in each row that names this person."""
+    """Apply a change to a JSON column, in each row that contains this username."""
     table: Any = column.model
     matching = table.select(table.id, column).where(condition, column.cast("TEXT").contains(username))
     rows = store().for_update(matching.order_by(table.id))
@@ -146,16 +149,18 @@ def _remove_action(actions: list[dict[str, Any]], username: str) -> list[dict[st
 
 
 def _unassign_tasks(user: User) -> None:
-    """What they were still to do is for somebody else; what they did stays theirs."""
+    """Unassign the user's open tasks; done tasks keep their user."""
     for table in (PostIncidentTask, IncidentTask):
         open_tasks = (table.assigned_to == user) & (table.status != TaskStatus.DONE)
         table.update(assigned_to=None).where(open_tasks).execute()
 
 
 def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
-    """Open incidents of theirs are nobody's, and say why. Those that nobody has acknowledged begin their
-    chain anew, as do others of which they were still owed word: it may have ended, or been stopped, because
-    this person was told, or to be told. What was merged into another incident is silent, and stays so.
+    """Unassign the user's open incidents, restart escalation runs, and write the reasons to the log.
+
+    The escalation run restarts if the incident is not acknowledged and was assigned to the user, or has a
+    pending notification for the user. Such a run may have ended or stopped because of this user. Merged
+    incidents are silent and are not restarted.
     """
     open_incidents = Incident.select().where(Incident.status < IncidentStatus.RESOLVED)
     IncidentAssignment.delete().where(
@@ -180,14 +185,15 @@ def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
 
 
 def _build_timer(incident: Incident, now: datetime) -> dict[str, Any]:
-    """Who wakes up decides what is due, and arms what follows (schedules/timers/expected.py)."""
+    """Build the first timer of the new run. The worker that fires it reconciles the other timers
+    (schedules/timers/expected.py)."""
     key = f"{TimerKind.ESCALATE}:{incident.escalation_run + 1}:0"
     return {"incident": incident.id, "kind": TimerKind.ESCALATE, "key": key, "due_at": now}
 
 
 def _build_log(incident: Incident, user: User, actor: Actor, now: datetime) -> dict[str, Any]:
     was_assigned = incident.assigned_to_id == user.id
-    result = "assigned to nobody" if was_assigned else "they were still to be told"
+    result = "assigned to nobody" if was_assigned else "a notification for them was pending"
     return {
         "incident": incident.id,
         "at": now,

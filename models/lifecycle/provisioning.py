@@ -1,7 +1,7 @@
-"""What comes into being together: an account and its owner, a user and contacts, a team and its defaults.
+"""Create an account with its owner, a user with contacts, a team with its defaults.
 
-Each function inserts rows inside the caller's transaction and returns the row it is named for. Those that
-lanes know of raise the version of the configuration.
+Each function inserts rows inside the caller's transaction and returns the row in its name. Functions that
+change what lanes load raise the version of the configuration.
 """
 
 from datetime import datetime
@@ -15,7 +15,7 @@ from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy, IncidentRole, Team, TeamMember
 from models.tables.users import ContactMethod, NotificationRule
 
-# What account members outside a new team may do (contract section 3.3).
+# Permissions of account members outside a new team (contract section 3.3).
 DEFAULT_TEAM_PERMISSIONS = [
     "schedule_read", "member_read", "team_read", "sla_read", "incident_read", "incident_role_read",
     "escalation_policy_read", "tag_read", "service_read", "task_template_read", "priority_read",
@@ -45,7 +45,10 @@ def create_user(
     last_name: str = "",
     is_verified: bool = False,
 ) -> User:
-    """A member, with the contact "Primary Email" and a rule for each urgency (contract section 3.2)."""
+    """Create a user with the contact "Primary Email" and a notification rule for each urgency.
+
+    Source: contract section 3.2.
+    """
     user = User.create(
         unique_id=new_uuid(),
         account=account,
@@ -63,7 +66,7 @@ def create_user(
 
 
 def find_member(account: Account, email: str) -> User | None:
-    """The present member with this address, however it is spelt."""
+    """Return the member with this address, or None. Ignores case; removed users are left out."""
     same_email = peewee.fn.LOWER(User.email) == email.lower()
     found: User | None = (
         User.select().where(User.account == account, User.removed_at.is_null(), same_email).first()
@@ -72,7 +75,7 @@ def find_member(account: Account, email: str) -> User | None:
 
 
 def create_contact(user: User, name: str, kind: ContactType, value: str, now: datetime) -> ContactMethod:
-    """A contact; the user's first e-mail contact comes with a rule for each urgency, at once."""
+    """Create a contact. The user's first e-mail contact gets a rule without delay for each urgency."""
     first = (
         not ContactMethod.select()
         .where(ContactMethod.user == user, ContactMethod.contact_type == ContactType.EMAIL)
@@ -90,14 +93,17 @@ def create_contact(user: User, name: str, kind: ContactType, value: str, now: da
 
 
 def issue_token(user: User, name: str, now: datetime, expires_at: datetime | None = None) -> str:
-    """A token that acts as this user: returned here, once, and stored only as its digest."""
+    """Create a token of this user and return it. Only its digest is stored. `expires_at` None: never."""
     token = new_token()
     Token.create(user=user, name=name, digest=digest(token), created_at=now, expires_at=expires_at)
     return token
 
 
 def create_team(account: Account, name: str, owner: User, now: datetime) -> Team:
-    """A team with its owner as manager, the role "Incident Commander" and a default policy (contract 3.3)."""
+    """Create a team with its owner as manager, the role "Incident Commander" and a default policy.
+
+    Source: contract 3.3.
+    """
     team = Team.create(
         unique_id=new_uuid(),
         account=account,
@@ -120,7 +126,7 @@ def create_team(account: Account, name: str, owner: User, now: datetime) -> Team
         unique_id=new_uuid(),
         team=team,
         name="Default Escalation Policy",
-        summary="Tells the team's owner at once.",
+        summary="Notifies the owner of the team immediately.",
         rules=[{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [target]}],
         assignment_settings=build_assignment_settings(),
         creation_date=now,
@@ -130,7 +136,7 @@ def create_team(account: Account, name: str, owner: User, now: datetime) -> Team
 
 
 def build_assignment_settings() -> dict[str, object]:
-    """Whom an incident is assigned to: 1, anybody of the first rule (contract section 3.5)."""
+    """Return the default: strategy 1, assign to any target of the first rule (contract section 3.5)."""
     return {"unique_id": new_uuid(), "assignee_strategy": 1, "assignment_index": 0, "call_rr_assignee": False}
 
 

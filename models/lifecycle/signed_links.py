@@ -1,10 +1,13 @@
-"""Signed links, for seven days: to one incident, as one person; or into an account, for who is invited. And
-without an end, since programs subscribe to them: the addresses of calendars.
+"""Signed links to incidents and invitations, valid for seven days, and to calendar feeds, without expiry.
 
-A token binds row numbers (incident, user, notice), or a user and the address that was invited, and the
-moment it ends; or what a calendar shows, and the key of whom it was given to. No token of one purpose is good
-for another. The key is a row of the database, so that every process and host signs and reads alike;
-deleting the row ends all links.
+Calendar feeds do not expire because programs subscribe to them. The token contains:
+
+- incident link: row numbers (incident, user, notification) and the time of expiry
+- invitation: the user, a digest of the invited address and the time of expiry
+- calendar feed: what the calendar shows, the user and a digest of the user's calendar key
+
+A token of one kind is not valid for another kind. The signing key is a row of the database, so that all
+processes and hosts share it. Deletion of the row invalidates all links.
 """
 
 import secrets
@@ -24,16 +27,16 @@ _SECRET = "links"  # noqa: S105 - the name of the row, not its value
 
 
 class BadLink(ValueError):
-    """Not a link of ours."""
+    """The signature of a token is not valid."""
 
 
 class ExpiredLink(BadLink):
-    """A link of ours that is older than its lifetime."""
+    """The signature is valid, but the link is older than its lifetime."""
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """What a link is for; row numbers."""
+    """A link to an incident, for one user; row numbers."""
 
     incident: int
     user: int
@@ -42,23 +45,23 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """Whom an invitation is for: a row number, and the address that it was sent to."""
+    """An invitation: the row number of the user, and a digest of the invited address."""
 
     user: int
     address: str
 
     @classmethod
     def for_user(cls, user: Any) -> "Invitation":
-        """For a user as they are now: one who got another address is not who was invited."""
+        """Return the invitation for the user's current address; a changed address invalidates it."""
         return cls(user.id, digest(user.email)[:16])
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarFeed:
-    """What a calendar shows, `months` ahead, to the user of this row number: the shifts of a schedule, by its
-    unique_id, or of all where that is ""; `own` are the user's alone.
+    """A calendar feed of a user (row number): shifts for the next `months` months.
 
-    `key` stands for the user's calendar_key, so that a new one ends the addresses that were given before.
+    `schedule` is a unique_id, "" for all schedules. `own_only`: only the user's own shifts. `key` is a digest
+    of the user's calendar_key, so that a new calendar_key invalidates earlier addresses.
     """
 
     user: int
@@ -69,16 +72,16 @@ class CalendarFeed:
 
     @classmethod
     def for_user(cls, user: Any, *, schedule: str = "", own_only: bool, months: int) -> "CalendarFeed":
-        """For a user with the calendar_key that they have now, which must be there."""
+        """Return the feed for the user's current calendar_key, which must not be None."""
         return cls(user.id, digest(user.calendar_key)[:16], schedule, own_only, months)
 
     def has_key_of(self, user: Any) -> bool:
-        """Whether the user still has the key by which it was given."""
+        """Return whether the user's calendar_key is still the one of this feed."""
         return user.calendar_key is not None and self.key == digest(user.calendar_key)[:16]
 
 
 class Signer:
-    """Signs and reads links. Made by signer()."""
+    """Signs and reads links. get_signer() creates it."""
 
     def __init__(self, key: str) -> None:
         self._links = itsdangerous.URLSafeSerializer(key, salt="link")
@@ -86,26 +89,26 @@ class Signer:
         self._feeds = itsdangerous.URLSafeSerializer(key, salt="calendar")
 
     def sign(self, link: Link, now: datetime) -> str:
-        """A token for a path, of letters, digits and -_. only."""
+        """Return a token for a URL path: letters, digits and -_. only."""
         return _sign(self._links, [link.incident, link.user, link.notification], now)
 
     def read(self, token: str, now: datetime) -> Link:
-        """What was signed. Raises BadLink or ExpiredLink; does not ask whether the user is still there."""
+        """Return the signed link. Raises BadLink or ExpiredLink. Does not check whether the user exists."""
         return Link(*_verify(self._links, token, now))
 
     def sign_invitation(self, invitation: Invitation, now: datetime) -> str:
         return _sign(self._invitations, [invitation.user, invitation.address], now)
 
     def read_invitation(self, token: str, now: datetime) -> Invitation:
-        """What was signed, as read() does; does not ask whether it was used."""
+        """Return the signed invitation. Raises like read(). Does not check whether it was used."""
         return Invitation(*_verify(self._invitations, token, now))
 
     def sign_feed(self, feed: CalendarFeed) -> str:
-        """A token that does not end, the same whenever it is asked for."""
+        """Return a token without expiry. The same feed always gives the same token."""
         return _serialize(self._feeds, [feed.user, feed.key, feed.schedule, int(feed.own_only), feed.months])
 
     def read_feed(self, token: str) -> CalendarFeed:
-        """What was signed. Raises BadLink; does not ask whether the key still is the user's."""
+        """Return the signed feed. Raises BadLink. Does not check whether the user still has the key."""
         user, key, schedule, own_only, months = _deserialize(self._feeds, token)
         return CalendarFeed(user, key, schedule, bool(own_only), months)
 
@@ -147,7 +150,7 @@ def read_feed(token: str) -> CalendarFeed:
 
 
 def _get_reader() -> Signer:
-    """A signer that never writes: as long as no key was made, no link can be good."""
+    """Return a signer without creating a key. Raises BadLink if there is no key: then no link is valid."""
     key = _load_key()
     if key is None:
         raise BadLink
@@ -155,7 +158,7 @@ def _get_reader() -> Signer:
 
 
 def get_signer() -> Signer:
-    """The signer of this installation; its key is made at the first call. Needs a connection."""
+    """Return the signer of this installation; the first call creates its key. Needs a connection."""
     return Signer(_load_key() or _create_key())
 
 
@@ -166,9 +169,9 @@ def _load_key() -> str | None:
 
 def _create_key() -> str:
     with store().write_transaction():
-        # Two processes may make it at once; the first one's stays.
+        # Two processes may create the key at the same time; the first key is kept.
         Secret.insert(name=_SECRET, value=secrets.token_urlsafe(32)).on_conflict_ignore().execute()
         key = _load_key()
     if key is None:
-        raise RuntimeError("the key of links cannot be read back")
+        raise RuntimeError("the signing key of links was stored but cannot be read")
     return key

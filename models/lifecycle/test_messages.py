@@ -1,4 +1,4 @@
-"""Messages that only try whether a contact can be reached: they carry no notice."""
+"""Test messages: they show whether a contact can be reached and carry no notification."""
 
 from datetime import datetime
 
@@ -11,13 +11,13 @@ from models.tables.users import ContactMethod
 def create_test_message(
     contact: ContactMethod, reason: str, now: datetime, claimed_until: datetime | None = None
 ) -> Message:
-    """A test message to this contact, due now; `reason` says who asked for it.
+    """Store a test message to this contact, due now. `reason` names the person who requested it.
 
-    `claimed_until` is for a caller that sends it himself.
+    A caller that sends the message itself sets `claimed_until`, so that no worker sends it too.
     """
     user = User.get_by_id(contact.user_id)
     return Message.create(
-        message_id=hash_message_id([f"trial:{new_uuid()}"]),
+        message_id=hash_message_id([f"test:{new_uuid()}"]),
         account=user.account_id,
         user=user,
         contact=contact,

@@ -197,7 +197,7 @@ def test_who_is_removed_while_they_are_to_be_told_of_somebody_elses_incident_lea
 
     assert timeline.mails() == [("alice", DISK)]
     reasons = [log.reason for log in timeline.incident().incidentlog_set]
-    assert "Bob was removed from the account by Alice: they were still to be told" in reasons
+    assert "Bob was removed from the account by Alice: a notification for them was pending" in reasons
 
 
 def test_a_person_whom_a_rule_chose_is_told_though_their_shift_was_taken_from_them_meanwhile(timeline, world):

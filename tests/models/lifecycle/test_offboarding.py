@@ -1,4 +1,4 @@
-"""Who takes an account over."""
+"""Transfer of the ownership of an account."""
 
 from models.domain.enums import AccountRole
 from models.lifecycle.offboarding import transfer_ownership
@@ -10,7 +10,7 @@ def list_owners(account) -> list[User]:
     return list(User.select().where(User.account == account, User.role == AccountRole.OWNER))
 
 
-def test_an_account_has_one_owner_before_and_after(world, store):
+def test_a_transfer_leaves_an_account_with_one_owner(world, store):
     teams = [team.owner for team in Team.select().order_by(Team.id)]
     before = ConfigVersion.get(ConfigVersion.account == world.account).version
 
@@ -24,7 +24,7 @@ def test_an_account_has_one_owner_before_and_after(world, store):
     assert ConfigVersion.get(ConfigVersion.account == world.account).version == before + 1
 
 
-def test_an_account_is_handed_to_nobody_who_was_removed(world, store, now):
+def test_an_account_is_not_transferred_to_a_removed_user(world, store, now):
     with store.write_transaction():
         User.update(removed_at=now).where(User.id == world.bob.id).execute()
         assert transfer_ownership(world.account, world.bob) is None

@@ -1,4 +1,4 @@
-"""Signed links: what they bind, and for how long."""
+"""Signed links: content and expiry."""
 
 from datetime import timedelta
 
@@ -21,12 +21,12 @@ LINK = Link(incident=1, user=2, notification=3)
 CALENDAR = CalendarFeed(user=2, key="0123456789abcdef", schedule="", own_only=True, months=3)
 
 
-def test_a_link_is_read_as_it_was_signed(store, now):
+def test_a_signed_link_is_read_unchanged(store, now):
     assert get_signer().read(get_signer().sign(LINK, now), now) == LINK
     assert Secret.select().count() == 1
 
 
-def test_it_ends_after_seven_days(now):
+def test_a_link_expires_after_seven_days(now):
     token = Signer("key").sign(LINK, now)
 
     assert Signer("key").read(token, now + LIFETIME) == LINK
@@ -34,27 +34,27 @@ def test_it_ends_after_seven_days(now):
         Signer("key").read(token, now + LIFETIME + timedelta(seconds=1))
 
 
-@pytest.mark.parametrize("spoilt", ["", ".", "x", "🔥", "a" * 5000, "WzEsMiwzLDRd.x", "\x00"])
-def test_what_was_not_signed_is_no_link(now, spoilt):
+@pytest.mark.parametrize("invalid", ["", ".", "x", "🔥", "a" * 5000, "WzEsMiwzLDRd.x", "\x00"])
+def test_a_link_without_a_valid_signature_is_refused(now, invalid):
     with pytest.raises(BadLink):
-        Signer("key").read(spoilt, now)
+        Signer("key").read(invalid, now)
 
 
-def test_every_letter_of_it_counts(now):
+def test_a_link_with_one_changed_character_is_refused(now):
     token = Signer("key").sign(LINK, now)
-    # The last letter of the signature carries two bits that mean nothing.
-    for place in range(len(token) - 1):
-        other = "A" if token[place] != "A" else "B"
+    # The last character of the signature contains two bits without a meaning.
+    for position in range(len(token) - 1):
+        other = "A" if token[position] != "A" else "B"
         with pytest.raises(BadLink):
-            Signer("key").read(token[:place] + other + token[place + 1 :], now)
+            Signer("key").read(token[:position] + other + token[position + 1 :], now)
 
 
-def test_another_installation_signs_differently(now):
+def test_a_link_of_another_installation_is_refused(now):
     with pytest.raises(BadLink):
         Signer("other").read(Signer("key").sign(LINK, now), now)
 
 
-def test_a_new_key_ends_all_links(store, now):
+def test_a_new_signing_key_invalidates_all_links(store, now):
     token = get_signer().sign(LINK, now)
     Secret.delete().execute()
 
@@ -62,7 +62,7 @@ def test_a_new_key_ends_all_links(store, now):
         get_signer().read(token, now)
 
 
-def test_a_calendar_is_read_as_it_was_signed_however_late(store):
+def test_a_signed_calendar_feed_is_read_unchanged_and_does_not_expire(store):
     token = get_signer().sign_feed(CALENDAR)
 
     assert signed_links.read_feed(token) == CALENDAR
@@ -72,39 +72,39 @@ def test_a_calendar_is_read_as_it_was_signed_however_late(store):
         signed_links.read_feed(token)
 
 
-@pytest.mark.parametrize("spoilt", ["", ".", "x", "🔥", "a" * 5000, "WzEsMiwzLDRd.x", "\x00"])
-def test_what_was_not_signed_is_no_calendar(spoilt):
+@pytest.mark.parametrize("invalid", ["", ".", "x", "🔥", "a" * 5000, "WzEsMiwzLDRd.x", "\x00"])
+def test_a_calendar_feed_without_a_valid_signature_is_refused(invalid):
     with pytest.raises(BadLink):
-        Signer("key").read_feed(spoilt)
+        Signer("key").read_feed(invalid)
 
 
-def test_every_letter_of_a_calendar_counts():
+def test_a_calendar_feed_with_one_changed_character_is_refused():
     token = Signer("key").sign_feed(CALENDAR)
-    for place in range(len(token) - 1):
-        other = "A" if token[place] != "A" else "B"
+    for position in range(len(token) - 1):
+        other = "A" if token[position] != "A" else "B"
         with pytest.raises(BadLink):
-            Signer("key").read_feed(token[:place] + other + token[place + 1 :])
+            Signer("key").read_feed(token[:position] + other + token[position + 1 :])
 
 
-def test_a_token_of_one_purpose_is_good_for_no_other(now):
-    ours = Signer("key")
+def test_a_token_of_one_kind_is_not_valid_for_another_kind(now):
+    signer = Signer("key")
     tokens = {
-        "link": ours.sign(LINK, now),
-        "invitation": ours.sign_invitation(Invitation(2, "0123456789abcdef"), now),
-        "feed": ours.sign_feed(CALENDAR),
+        "link": signer.sign(LINK, now),
+        "invitation": signer.sign_invitation(Invitation(2, "0123456789abcdef"), now),
+        "feed": signer.sign_feed(CALENDAR),
     }
-    reading = {
-        "link": lambda token: ours.read(token, now),
-        "invitation": lambda token: ours.read_invitation(token, now),
-        "feed": ours.read_feed,
+    readers = {
+        "link": lambda token: signer.read(token, now),
+        "invitation": lambda token: signer.read_invitation(token, now),
+        "feed": signer.read_feed,
     }
-    for purpose, token in tokens.items():
-        for other in reading.keys() - {purpose}:
+    for kind, token in tokens.items():
+        for other in readers.keys() - {kind}:
             with pytest.raises(BadLink):
-                reading[other](token)
+                readers[other](token)
 
 
-def test_a_calendar_is_by_the_key_that_its_user_has(now):
+def test_a_calendar_feed_is_bound_to_the_calendar_key_of_its_user(now):
     user = User(id=7, calendar_key="one")
     calendar = CalendarFeed.for_user(user, own_only=False, months=3, schedule="x")
 
