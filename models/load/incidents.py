@@ -1,4 +1,4 @@
-"""Incidents and entities as decisions are given to know them: rows to states, in prepared queries."""
+"""Load incidents and entities as states for decisions, by prepared queries."""
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from models.tables.events import Entity
 from models.tables.incidents import Incident, IncidentAssignment, IncidentResponder
 from models.tables.timers import Timer
 
-# Columns of an incident that a state carries, besides its references and its row number.
+# Columns that an IncidentState has besides references, row number, number, status and urgency.
 STATE_COLUMNS = (
     "unique_id", "incident_key", "title", "summary", "creation_date", "run_started_at", "acknowledged_date",
     "resolved_date", "context_window_start", "context_window_end", "collecting", "escalating",
@@ -36,7 +36,7 @@ STATE_REFERENCES = (
 
 @dataclass(frozen=True, slots=True)
 class LastIncident:
-    """The last incident of an entity that none holds now; `ended_at` is when it was over."""
+    """The last incident of an entity that no incident holds now. `ended_at`: when it was resolved."""
 
     row: int
     unique_id: str
@@ -70,8 +70,10 @@ _ENTITIES = Prepared(_select_entities)
 def load_entities(
     keys: Collection[tuple[int, str]],
 ) -> tuple[list[EntityState], list[LastIncident]]:
-    """The entities of these keys that exist, each with the incident that holds it; and the last incidents
-    of those that are held by none."""
+    """Load the existing entities of these keys, and the last incidents of those that no incident holds.
+
+    May return more entities: all combinations of the integrations and entity_ids in the keys.
+    """
     if not keys:
         return [], []
     integrations, names = {integration for integration, _ in keys}, {name for _, name in keys}
@@ -90,7 +92,7 @@ def load_entities(
             resolved_date,
             created,
         ) = row
-        # Whatever holds an entity is also the last that did.
+        # The incident that holds an entity is also its last incident.
         holder_id = unique_id if held_row is not None else None
         entities.append(
             EntityState(
@@ -103,7 +105,7 @@ def load_entities(
 
 
 def _prepare_states(where: Callable[[], Any], refine: Callable[[Any], Any] = lambda query: query) -> Prepared:
-    """A query for incidents as states; `more` says in which order, or that they are to be locked."""
+    """Prepare a query for incidents as states. `refine` adds an order, a limit or a lock."""
     names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
     columns = [getattr(Incident, name) for name in names]
     return Prepared(lambda: refine(Incident.select(*columns).where(where())))
@@ -124,9 +126,10 @@ _COLLECTING = _prepare_states(
 def load_open_incidents(
     service_row: int, unique_ids: Collection[str], *, collecting: bool = True
 ) -> list[IncidentState]:
-    """The open incidents among these, and the one that the service collects into, if asked for.
+    """Load the open incidents with these unique_ids, and the collecting incident of the service.
 
-    A query for each, so that each has an index of its own, however many incidents of the service are open.
+    `collecting` False: without the collecting one. Two queries, so that each uses its own index, no matter
+    how many incidents of the service are open.
     """
     rows = _OPEN_BY_ID.rows(unique_ids=unique_ids) if unique_ids else []
     if collecting:
@@ -152,13 +155,13 @@ _CHILDREN = _prepare_states(
 
 
 def load_open_children(incidents: Iterable[IncidentState]) -> list[IncidentState]:
-    """The open incidents that are merged into one of these."""
+    """Load the open incidents that are merged into one of these."""
     rows = [incident.row for incident in incidents if incident.parent is None]
     return [_build_state(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
 
 
 def _prepare_page(where: Callable[[], Any]) -> Prepared:
-    """A query that walks over incidents by row number, a page at a time."""
+    """Prepare a query for a page of incidents, ordered by row number."""
     return _prepare_states(
         lambda: where() & (Incident.id > bind("after")),
         lambda query: query.order_by(Incident.id).limit(bind("limit")),
@@ -186,25 +189,27 @@ _RESOLVED_WITH_TIMERS = _prepare_page(
 
 
 def list_open_incidents(service_row: int | None, row: int, limit: int) -> list[IncidentState]:
-    """Open incidents of a service (None: of those that are deleted) beyond a row number, in their order: to
-    walk over all of them."""
+    """Return a page of the open incidents of a service, ordered by row number.
+
+    `service_row` None: of deleted services. `row`: the last row number of the previous page.
+    """
     if service_row is not None:
         return list_open_incidents_with("service", service_row, row, limit)
     return [_build_state(found) for found in _OPEN_WITHOUT_SERVICE.rows(after=row, limit=limit)]
 
 
 def list_open_incidents_with(column: str, owner: int, row: int, limit: int) -> list[IncidentState]:
-    """Open incidents that have this policy, service or SLA (`column` says which); as above."""
+    """Return a page of the open incidents with this policy, service or SLA (`column`), as above."""
     return [_build_state(found) for found in _OPEN_BY_COLUMN[column].rows(row=owner, after=row, limit=limit)]
 
 
 def list_resolved_with_timers(row: int, limit: int) -> list[IncidentState]:
-    """Resolved incidents for which timers wait all the same; as above."""
+    """Return a page of the resolved incidents that still have pending timers, as above."""
     return [_build_state(row) for row in _RESOLVED_WITH_TIMERS.rows(after=row, limit=limit)]
 
 
 def _match_with_children() -> Any:
-    """One of these, or merged into one of these."""
+    """Return the condition for these incidents and all that are merged into them."""
     merged = Incident.parent.is_null(False) & in_bound(Incident.parent, "rows")
     return in_bound(Incident.id, "rows") | merged
 
@@ -213,7 +218,7 @@ _SERVICES = Prepared(lambda: Incident.select(Incident.service).where(_match_with
 
 
 def find_services(incident_rows: Collection[int]) -> set[int]:
-    """The services of these incidents and of all that are merged into them."""
+    """Return the services of these incidents and of all that are merged into them."""
     return {row for (row,) in _SERVICES.rows(rows=incident_rows) if row}
 
 
@@ -229,8 +234,10 @@ _LOCKED_IF_FREE = _prepare_lock(skip_locked=True)
 
 
 def lock_incident_rows(incident_rows: Collection[int], *, blocking: bool = True) -> list[IncidentState]:
-    """These incidents and all that are merged into them, locked; without those that somebody else holds
-    where it is not to wait."""
+    """Lock and load these incidents and all that are merged into them.
+
+    `blocking` False: do not wait for locks, and leave out incidents that another transaction has locked.
+    """
     query = _LOCKED if blocking else _LOCKED_IF_FREE
     return [_build_state(row) for row in query.rows(rows=incident_rows)]
 
@@ -245,7 +252,7 @@ _FIRING = Prepared(
 
 
 def count_firing(incidents: Iterable[IncidentState]) -> dict[str, int]:
-    """How many entities fire for each incident."""
+    """Return the number of firing entities by incident; incidents without any are absent."""
     rows = {incident.row: incident.unique_id for incident in incidents}
     if not rows:
         return {}
@@ -267,14 +274,14 @@ _ROLES = Prepared(
 def load_responders(
     incidents: Iterable[IncidentState],
 ) -> set[tuple[str, int | None, int | None]]:
-    """Who was asked to help with these incidents: the incident, and the row of a person or of a policy."""
+    """Load the responders of these incidents as (incident, user row, policy row); one of the rows is None."""
     rows = {incident.row: incident.unique_id for incident in incidents}
     found = _RESPONDERS.rows(incidents=list(rows)) if rows else []
     return {(rows[incident], user, policy) for incident, user, policy in found}
 
 
 def load_roles(incidents: Iterable[IncidentState]) -> dict[tuple[str, int], int]:
-    """Who has which role in these incidents, by the incident and the role's row."""
+    """Load the user rows with a role in these incidents, by incident and row of the role."""
     rows = {incident.row: incident.unique_id for incident in incidents}
     found = _ROLES.rows(incidents=list(rows)) if rows else []
     return {(rows[incident], role): user for incident, role, user in found}

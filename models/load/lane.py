@@ -1,6 +1,6 @@
-"""Rows to facts: what decisions are given to know, in a constant number of queries.
+"""Load the facts of lanes and incidents for decisions, in a constant number of queries.
 
-Everything here is to be called inside a write transaction when something will be decided upon it.
+Call these functions inside the write transaction that writes the decision.
 """
 
 from collections.abc import Collection, Iterable
@@ -42,7 +42,7 @@ _SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id
 
 
 def lock_service(service_row: int) -> Service | None:
-    """The service with its team, its row locked until the transaction ends; None when it is gone."""
+    """Lock a service until the transaction ends and return it; None: the service was deleted."""
     row = _SERVICE.first(row=service_row)
     return None if row is None else _build_row(Service, row)
 
@@ -56,19 +56,19 @@ def _prepare_services(*, skip_locked: bool) -> Prepared:
 
 
 _SERVICES = _prepare_services(skip_locked=False)
-_UNLOCKED_SERVICES = _prepare_services(skip_locked=True)
+_FREE_SERVICES = _prepare_services(skip_locked=True)
 
 
 def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, Service]:
-    """Those of these services that are left, locked in the order in which everybody locks them.
+    """Lock these services in ascending order, as all code does, and return them; deleted ones are absent.
 
-    Where it is not to wait, it raises Busy unless it has the locks of all of them at once; one that is
-    gone counts as busy.
+    `blocking` False: do not wait for locks. Raises Busy if a service is locked by another transaction, or was
+    deleted.
     """
     if not rows:
         return {}
     matches = [
-        _build_row(Service, row) for row in (_SERVICES if blocking else _UNLOCKED_SERVICES).rows(rows=rows)
+        _build_row(Service, row) for row in (_SERVICES if blocking else _FREE_SERVICES).rows(rows=rows)
     ]
     if not blocking and len(matches) < len(set(rows)):
         raise Busy
@@ -76,7 +76,7 @@ def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, 
 
 
 def _build_row(table: Any, row: tuple[Any, ...]) -> Any:
-    """A row of all columns as peewee would have made it."""
+    """Build a model instance from a tuple of all columns, as peewee does."""
     instance = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
     instance._dirty.clear()
     return instance
@@ -90,7 +90,10 @@ def get_team_of_service(service_row: int) -> int:
 def load_service_config(
     service_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
 ) -> tuple[ServiceFacts, OnCallConfig] | None:
-    """A locked service's facts, with its own policy and SLA and those asked for; None when it is gone."""
+    """Lock a service and load its facts and on-call config; None: the service was deleted.
+
+    The config contains the service's own policy and SLA and the given ones (row numbers).
+    """
     service = lock_service(service_row)
     if service is None:
         return None
@@ -103,10 +106,10 @@ def load_service_config(
 def lock_incident(
     incident_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
 ) -> IncidentContext | None:
-    """An incident with its children, locked as `lock_families` says; None when it is gone.
+    """Lock an incident with its children (see lock_with_children) and load it; None: it does not exist.
 
-    `policies` and `slas` are rows of those that the caller may give it, `at` when it is decided, None for
-    now.
+    `policies` and `slas` are row numbers that the caller may set on the incident. `at` is the time of the
+    decision; None: now.
     """
     locked = lock_with_children([incident_row])
     incident = locked.incidents.get(incident_row)
@@ -121,7 +124,7 @@ def lock_incident(
 
 @dataclass(frozen=True, slots=True)
 class ConfigKeys:
-    """What incidents of a team are decided by: rows of policies and of SLAs."""
+    """The policies and SLAs (row numbers) that decisions about incidents of one team need."""
 
     team: int
     policies: frozenset[int]
@@ -129,7 +132,7 @@ class ConfigKeys:
 
     @classmethod
     def from_incidents(cls, incidents: Collection[IncidentState]) -> "ConfigKeys":
-        """Of one or more incidents of one team."""
+        """Collect the keys of one or more incidents, which must have the same team."""
         (team,) = {incident.team for incident in incidents}
         return cls(
             team,
@@ -138,7 +141,7 @@ class ConfigKeys:
         )
 
     def with_extra(self, policies: Iterable[int | None], slas: Iterable[int | None]) -> "ConfigKeys":
-        """With these besides."""
+        """Return a copy with more policies and SLAs; None is ignored."""
         return ConfigKeys(self.team, self.policies | _drop_empty(policies), self.slas | _drop_empty(slas))
 
 
@@ -147,18 +150,18 @@ def _drop_empty(rows: Iterable[int | None]) -> frozenset[int]:
 
 
 def list_slas(incidents: Iterable[IncidentState]) -> frozenset[int]:
-    """The SLAs that promise something of these incidents."""
+    """Return the SLAs (row numbers) of these incidents."""
     return _drop_empty(incident.sla for incident in incidents)
 
 
 def load_incident_config(config_keys: ConfigKeys, at: datetime | None = None) -> OnCallConfig:
-    """Whom incidents may name, and what they were promised; see `models.load.oncall_config.directory`."""
+    """Load the on-call config for these keys; see `models.load.oncall_config.load_oncall_config`."""
     return load_oncall_config(Team.get_by_id(config_keys.team), config_keys.policies, at, config_keys.slas)
 
 
 @dataclass(frozen=True, slots=True)
 class LockedIncidents:
-    """Incidents with all that are merged into them, by row; and the services of all these."""
+    """Incidents and their children by row number, and the services of all of them."""
 
     incidents: dict[int, IncidentState]
     services: dict[int, ServiceFacts]
@@ -168,23 +171,24 @@ class LockedIncidents:
 
 
 def lock_with_children(incident_rows: Collection[int], *, blocking: bool = True) -> LockedIncidents:
-    """These incidents and their children, locked by their services (and themselves).
+    """Lock the services of these incidents and of their children, then the incidents, and load them.
 
-    Who are children is certain only under the lock: where something was merged between looking and locking,
-    all is let go and locked again with its service, in order. Where it is not to wait, it raises Busy when
-    somebody else holds one of the services, and leaves out incidents that have none and are held by somebody
-    else.
+    The list of children is certain only under the locks. If an incident was merged between the first query
+    and the locks, all locks are released. They are taken again with the additional service, in order.
+
+    `blocking` False: do not wait for locks. Raises Busy if another transaction has locked one of the
+    services. Incidents without a service that are locked elsewhere are left out.
     """
     service_rows = find_services(incident_rows)
     while True:
         with db.atomic() as savepoint:
             services = lock_services(service_rows, blocking=blocking)
-            # Whoever holds one of a service's incidents without its lock holds it for a moment only.
+            # Code that locks an incident without its service keeps that lock for a short time only.
             locked = lock_incident_rows(incident_rows, blocking=blocking or bool(service_rows))
             missing = {state.service for state in locked if state.service} - service_rows
             if not missing:
                 break
-            # What is held now may come after what is missing, in the order in which everybody locks.
+            # A locked service may come after the missing one in the order of locks: release them first.
             savepoint.rollback()
         service_rows |= missing
     accounts = {state.service: state.account for state in locked}
@@ -198,7 +202,7 @@ _SERVICES_BY_ROW = Prepared(lambda: Service.select().where(in_bound(Service.id, 
 
 
 def load_services(incidents: Iterable[IncidentState]) -> dict[int, ServiceFacts]:
-    """The services of these incidents, by row, as they are at the moment: to look, not to decide."""
+    """Load the services of these incidents by row number, without locks: for display, not for decisions."""
     accounts = {incident.service: incident.account for incident in incidents if incident.service}
     matches = _SERVICES_BY_ROW.rows(rows=list(accounts)) if accounts else []
     services = (_build_row(Service, row) for row in matches)
@@ -215,7 +219,7 @@ _VERSION_FOR_TEAM = Prepared(
 
 
 def get_team_version(team_row: int) -> int:
-    """The version of the configuration that a team's services and incidents are worked on by."""
+    """Return the current version of the configuration of the team's account; -1: the team was deleted."""
     return _read_version(_VERSION_FOR_TEAM.first(team=team_row))
 
 
@@ -233,9 +237,9 @@ def get_router_version(router: GlobalRouter) -> int:
 
 
 def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFacts | None = None) -> LaneFacts:
-    """What a service's lane knows, for alerts of this moment (None: now) and later ones.
+    """Load the facts of a service's lane, for alerts at this time (None: now) and later.
 
-    Also what a drafted rule names besides.
+    `draft` is an alert rule that is not stored yet; the objects that it names are loaded too.
     """
     team = Team.get_by_id(service.team_id)
     integrations = list(Integration.select().where(Integration.service == service))
@@ -278,7 +282,7 @@ def _build_references(rows: Iterable[Any]) -> dict[str, Reference]:
 
 
 def _list_references(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[RuleAction]) -> set[str]:
-    """What actions of these kinds name, in that field or in their value."""
+    """Return the references of actions of these kinds: the field or, if it is empty, the value."""
     return {
         str(action.get(field) or action.get("value") or "").strip().lower()
         for rule in rules
@@ -288,8 +292,8 @@ def _list_references(rules: Iterable[AlertRuleFacts], field: str, kinds: Collect
 
 
 def _load_policies(team: Team, service: Service, rules: Iterable[AlertRuleFacts]) -> list[EscalationPolicy]:
-    """The team's own policies, the account's global ones, and those that were shared with it: the
-    service's, and what its rules name."""
+    """Load the policies of the team, the global ones of the account, the service's own policy, and those that
+    its rules name."""
     kinds = (RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER)
     unique_ids = _list_references(rules, "escalation_policy", kinds)
     query = (
@@ -307,14 +311,14 @@ def _load_policies(team: Team, service: Service, rules: Iterable[AlertRuleFacts]
 
 
 def _load_schedules(team: Team, rules: Iterable[AlertRuleFacts]) -> list[Schedule]:
-    """The schedules that the rules of a team's service name."""
+    """Load the schedules that these rules name."""
     unique_ids = _list_references(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
     query = Schedule.select().join(Team)
     return list(query.where(Team.account == team.account_id, in_list(Schedule.unique_id, unique_ids)))
 
 
 def load_alert_rules(integrations: Iterable[Integration]) -> dict[int, tuple[AlertRuleFacts, ...]]:
-    """The enabled rules of these integrations, in the order in which they act (contract 4.2)."""
+    """Load the enabled rules of these integrations in order of evaluation (contract 4.2)."""
     query = (
         AlertRule.select()
         .where(in_list(AlertRule.integration, [row.id for row in integrations]), AlertRule.is_enabled)
@@ -339,14 +343,14 @@ def build_alert_rule(row: AlertRule) -> AlertRuleFacts:
 
 
 def lock_router(router_row: int) -> GlobalRouter | None:
-    """The router, its row locked until the transaction ends; None when it is gone."""
+    """Lock a router until the transaction ends and return it; None: the router was deleted."""
     query = GlobalRouter.select().where(GlobalRouter.id == router_row)
     matches: GlobalRouter | None = store().for_update(query).get_or_none()
     return matches
 
 
 def load_router(router: GlobalRouter) -> RouterFacts:
-    """A router's rules in their order, and the integrations of its account that they name."""
+    """Load the rules of a router in order, and the integrations of its account that they name."""
     rows = RouterRule.select().where(RouterRule.router == router)
     rules = [
         RouterRuleFacts(row.unique_id, row.name, row.rule_json, tuple(row.actions))

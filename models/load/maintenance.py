@@ -1,4 +1,4 @@
-"""Maintenance windows as decisions are given to know them: rows to facts, in one query for many services."""
+"""Load maintenance windows as facts, in one query for many services."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -9,8 +9,10 @@ from models.tables.maintenance import Maintenance, MaintenanceService
 
 
 def load_windows(services: Collection[int], since: datetime) -> dict[int, tuple[WindowFacts, ...]]:
-    """The windows of these services (by row) that may hold at a moment or later, in the order in which they
-    were made. Services without any are left out."""
+    """Load the windows of these services that can be active at `since` or later, oldest first.
+
+    Keys are row numbers; services without a window are absent.
+    """
     if not services:
         return {}
     query = (

@@ -1,4 +1,4 @@
-"""What people are told of an incident by their rules, and were, as decisions are given to know it."""
+"""Load the notifications of an incident as facts."""
 
 from models.domain.enums import RULE_BASED, NotificationKind, NotificationStatus
 from models.domain.facts import NotificationFacts
@@ -8,7 +8,7 @@ from models.tables.notifications import Notification, get_reason_key
 
 
 def load_notifications(incident_row: int) -> list[NotificationFacts]:
-    """All that was sent of an incident, or waits, in order; without people who have left."""
+    """Load the sent and pending notifications by notification rules, in order; without removed users."""
     active = (NotificationStatus.PENDING, NotificationStatus.SENT)
     query = (
         Notification.select(Notification, User)

@@ -1,6 +1,6 @@
-"""Policies and people as decisions are given to know them: from rows to a Directory.
+"""Load policies, SLAs and people as an OnCallConfig.
 
-To be called inside a write transaction when something will be decided upon it.
+Call these functions inside the write transaction that writes the decision.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -38,10 +38,11 @@ from models.tables.users import ContactMethod, ForwardingRule, NotificationRule
 def load_oncall_config(
     team: Team, policies: Collection[int], at: datetime | None = None, slas: Collection[int] = ()
 ) -> OnCallConfig:
-    """Policies and SLAs by row, everybody they name, the team's managers and the account's owner.
+    """Load policies and SLAs, the people and schedules they name, the team managers and the account owner.
 
-    Removed members are not in it: a step that names only them has nobody. It is for decisions about this
-    moment (None: now) and later ones: overrides and forwarding that were long over then are not in it either.
+    Removed users are left out, so a step that names only removed users has no people. The config is for
+    decisions at time `at` (None: now) and later. It does not contain overrides and forwarding rules that
+    ended long before.
     """
     rows = list(EscalationPolicy.select().where(in_list(EscalationPolicy.id, policies))) if policies else []
     return build_oncall_config(team, rows, at=at, slas=_select_slas(slas))
@@ -55,8 +56,7 @@ def build_oncall_config(
     at: datetime | None = None,
     slas: Iterable[Sla] = (),
 ) -> OnCallConfig:
-    """The same of policies and SLAs that are read already, with more people and schedules, as they are
-    named."""
+    """Build the same config from loaded policies and SLAs, with additional usernames and schedules."""
     active_slas = {row.id: build_sla(row) for row in slas if row.is_active}
     policies = {row.id: build_policy(row) for row in rows}
     targets = (target for policy in policies.values() for step in policy.steps for target in step.targets)
@@ -100,7 +100,7 @@ def _select_slas(rows: Collection[int]) -> list[Sla]:
 
 
 def load_slas(slas: Collection[int]) -> OnCallConfig:
-    """What these SLAs (by row) promise, and nobody: to plan, not to tell."""
+    """Load only the active SLAs, without people: enough for expected timers, not for notifications."""
     return OnCallConfig(slas={row.id: build_sla(row) for row in _select_slas(slas) if row.is_active})
 
 
@@ -112,13 +112,13 @@ _NEXT_TARGETS = Prepared(
 
 
 def load_next_targets(config: OnCallConfig) -> dict[int, int]:
-    """Whose turn it is by those policies that assign by turns, as it was last committed."""
+    """Load the committed position of the next target, by row number of each round robin policy."""
     rows = [policy.row for policy in config.policies.values() if policy.round_robin]
     return dict(_NEXT_TARGETS.rows(policies=rows)) if rows else {}
 
 
 def lock_next_target(config: OnCallConfig, policy: int | None) -> OnCallConfig:
-    """The directory with the turn of this policy, kept from changing until the transaction ends."""
+    """Lock a round robin policy until the transaction ends; return the config with its next target."""
     facts = config.policies.get(policy or 0)
     if facts is None or not facts.round_robin:
         return config
@@ -127,13 +127,13 @@ def lock_next_target(config: OnCallConfig, policy: int | None) -> OnCallConfig:
 
 
 def load_people(usernames: Collection[str], at: datetime | None = None) -> dict[str, PersonFacts]:
-    """Persons by username; unknown and removed ones are left out."""
+    """Load people by username; unknown and removed users are left out."""
     users = User.select().where(in_list(User.username, usernames), User.removed_at.is_null())
     return _build_people(list(users), at)
 
 
 def _build_people(users: list[User], at: datetime | None) -> dict[str, PersonFacts]:
-    """Facts of these users, and of those to whom their notices may be forwarded."""
+    """Build the facts of these users, with the users in their forwarding rules."""
     forwarding = _load_forwarding([user.id for user in users], get_lookback_start(at))
     recipients = [rule.to_user for rule in forwarding]
     rules = _load_rules({user.id for user in (*users, *recipients)})
@@ -153,7 +153,7 @@ def _build_person(user: User, rules: Mapping[int, list[NotificationRuleFacts]]) 
 
 
 def _load_forwarding(users: Collection[int], since: datetime) -> list[ForwardingRule]:
-    """The forwarding rules of these users that reach beyond a moment, to users who are still there."""
+    """Load the forwarding rules that end after `since`; rules to removed users are left out."""
     to = User.alias()
     query = (
         ForwardingRule.select(ForwardingRule, to)
@@ -164,7 +164,7 @@ def _load_forwarding(users: Collection[int], since: datetime) -> list[Forwarding
 
 
 def _load_rules(users: Collection[int]) -> dict[int, list[NotificationRuleFacts]]:
-    """The notification rules of these users, by user, by which somebody can be told."""
+    """Load the usable notification rules by user row: those whose contact type has a channel."""
     query = (
         NotificationRule.select(NotificationRule, ContactMethod)
         .join(ContactMethod)

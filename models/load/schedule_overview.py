@@ -1,4 +1,4 @@
-"""Schedules with what is around them, for looking at a whole time: rows to facts, in a few queries."""
+"""Load schedules with their teams for the schedule overview, in a few queries."""
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
@@ -14,7 +14,10 @@ from models.tables.teams import EscalationPolicy, Team, TeamMember
 
 
 def load_overviews(rows: Iterable[Schedule], since: datetime) -> list[ScheduleOverview]:
-    """Schedules, in their order, with the overrides that reach beyond `since`. The rows bring their teams."""
+    """Load overviews of these schedules in their order, with the overrides that end after `since`.
+
+    The rows must be joined with their teams.
+    """
     rows = list(rows)
     facts = load_schedule_facts(rows, since)
     members = _load_usernames({row.team_id for row in rows})
@@ -28,13 +31,15 @@ def load_overviews(rows: Iterable[Schedule], since: datetime) -> list[ScheduleOv
 
 
 def select_schedules(condition: Any) -> Any:
-    """The schedules that meet a condition, each with its team, in the order in which they were made."""
+    """Return a query for the schedules that match a condition, joined with their teams, oldest first."""
     return Schedule.select(Schedule, Team).join(Team).where(condition).order_by(Schedule.id)
 
 
 def find_schedules_naming(usernames: Collection[str], teams: Any, since: datetime) -> list[ScheduleFacts]:
-    """The schedules of these teams that name one of these people, be it by an override that reaches beyond
-    `since`."""
+    """Load the schedules of these teams that name one of these people in a layer or an override.
+
+    Only overrides that end after `since` count.
+    """
     overrides = ScheduleOverride.select(ScheduleOverride.schedule).join(User)
     overriding = overrides.where(in_list(User.username, usernames), ScheduleOverride.end_time > since)
     named = contains_any(Schedule.layers, usernames) | Schedule.id.in_(overriding)
@@ -44,13 +49,13 @@ def find_schedules_naming(usernames: Collection[str], teams: Any, since: datetim
 
 
 def find_members(account: int, usernames: Collection[str]) -> dict[str, User]:
-    """Those of these people who are in the account, by username."""
+    """Load the users of the account among these usernames, by username; removed users are left out."""
     members = User.select().where(User.account == account, User.removed_at.is_null())
     return {user.username: user for user in members.where(in_list(User.username, usernames))}
 
 
 def _load_usernames(teams: Collection[int]) -> dict[int, set[str]]:
-    """Usernames of the members of these teams, by team."""
+    """Load the usernames of the members by team row."""
     found: dict[int, set[str]] = {}
     rows = TeamMember.select(TeamMember.team, User.username).join(User).where(in_list(TeamMember.team, teams))
     for team, username in rows.tuples():
@@ -59,7 +64,7 @@ def _load_usernames(teams: Collection[int]) -> dict[int, set[str]]:
 
 
 def _find_used(accounts: Collection[int], unique_ids: Collection[str]) -> set[str]:
-    """Those of these schedules that policies of their accounts name."""
+    """Return the schedules among these unique_ids that an escalation policy of the accounts names."""
     policies = EscalationPolicy.select(EscalationPolicy.rules).join(Team)
     rows = policies.where(in_list(Team.account, accounts), contains_any(EscalationPolicy.rules, unique_ids))
     return {

@@ -1,4 +1,4 @@
-"""Schedules as decisions are given to know them: rows to facts, in two queries however many there are."""
+"""Load schedules as facts, in two queries for any number of schedules."""
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, time, timedelta
@@ -11,19 +11,19 @@ from models.tables.accounts import User
 from models.tables.schedules import Schedule, ScheduleOverride
 from models.tables.teams import Team
 
-# By more than this no host's clock is wrong.
+# More than the clock of any host can be wrong.
 LOOKBACK = timedelta(days=2)
 
 
 def get_lookback_start(at: datetime | None = None) -> datetime:
-    """What had ended by then is of no meaning to what is decided about a moment and later ones; about now."""
+    """Return the time before which ended objects do not matter for decisions at `at` (None: now) or later."""
     return (at or datetime.now(UTC)) - LOOKBACK
 
 
 def load_schedules(
     account: int, unique_ids: Collection[str], at: datetime | None = None
 ) -> dict[str, ScheduleFacts]:
-    """Those of these schedules that the account has, by unique_id, for questions about a moment and later."""
+    """Load the account's schedules with these unique_ids, for decisions at `at` (None: now) and later."""
     if not unique_ids:
         return {}
     rows = (
@@ -33,9 +33,9 @@ def load_schedules(
 
 
 def load_schedule_facts(rows: Iterable[Schedule], since: datetime) -> list[ScheduleFacts]:
-    """Facts of schedules, in their order, with the overrides that reach beyond `since`, in theirs.
+    """Build the facts of schedules in their order, with the overrides that end after `since`.
 
-    An override by somebody who left the account is none: it must not keep others from being on call.
+    Overrides of removed users are left out: the people of the layers must be on call instead.
     """
     rows = list(rows)
     overrides: dict[int, list[OverrideFacts]] = {}
@@ -52,7 +52,7 @@ def load_schedule_facts(rows: Iterable[Schedule], since: datetime) -> list[Sched
 
 
 def list_usernames(schedule: ScheduleFacts) -> set[str]:
-    """Everybody who may ever be on call by a schedule."""
+    """Return all usernames in the layers and overrides of a schedule."""
     return {name for layer in schedule.layers for name in layer.usernames}.union(
         override.username for override in schedule.overrides
     )

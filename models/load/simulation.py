@@ -1,13 +1,12 @@
-"""What a simulation is given to know beyond facts, and the names of whom and what it speaks of.
+"""Load what a simulation needs besides facts: pending notifications and names.
 
-Read only: to be called inside one transaction of `store().reading()`.
+Call these functions inside one `store().read_transaction()`.
 """
 
 from collections.abc import Collection
 
 from models.domain.effects import NotificationState
-from models.domain.enums import NotificationKind
-from models.domain.enums import NotificationStatus as NotificationStatus
+from models.domain.enums import NotificationKind, NotificationStatus
 from models.store.prepared import in_list
 from models.tables.accounts import User
 from models.tables.incidents import Incident
@@ -16,7 +15,10 @@ from models.tables.users import ContactMethod
 
 
 def load_pending_notifications(incidents: Collection[int]) -> list[NotificationState]:
-    """What is still to be told of these incidents (row numbers), each with the moment of its message."""
+    """Load the pending notifications of these incidents (row numbers).
+
+    `not_before` is the time of the next attempt of their message.
+    """
     query = (
         Notification.select(Notification, Message, Incident.unique_id)
         .join(Message)
@@ -43,11 +45,11 @@ def load_pending_notifications(incidents: Collection[int]) -> list[NotificationS
 
 
 def load_users(rows: Collection[int]) -> dict[int, User]:
-    """Persons by row number."""
+    """Load users by row number."""
     return {user.id: user for user in User.select().where(in_list(User.id, rows))}
 
 
 def load_contact_names(rows: Collection[int]) -> dict[int, str]:
-    """What contacts are called, by row number; never their values."""
+    """Load the names of contacts by row number, without their addresses."""
     query = ContactMethod.select(ContactMethod.id, ContactMethod.name)
     return dict(query.where(in_list(ContactMethod.id, rows)).tuples())

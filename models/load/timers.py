@@ -1,4 +1,4 @@
-"""The timers of incidents as decisions know them. Incidents are given by row number, with their unique_id."""
+"""Load the timers of incidents. The argument `unique_ids` maps row numbers of incidents to unique_ids."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -28,7 +28,7 @@ _FIRED = Prepared(lambda: _select_fired().where(in_bound(Timer.key, "keys")))
 
 
 def load_pending_timers(unique_ids: Mapping[int, str]) -> list[tuple[int, TimerState]]:
-    """What waits for these incidents, each with its own row number."""
+    """Load the pending timers of these incidents, each with its row number."""
     found = _PENDING.rows(incidents=list(unique_ids)) if unique_ids else []
     return [
         (row, TimerState(unique_ids[incident], TimerKind(kind), key, due_at))
@@ -37,20 +37,22 @@ def load_pending_timers(unique_ids: Mapping[int, str]) -> list[tuple[int, TimerS
 
 
 def list_pending_keys(unique_ids: Mapping[int, str]) -> list[tuple[str, str]]:
-    """What waits for these incidents, by incident and key: in the order in which those that are due together
-    are taken (workers/timers/fire.py)."""
+    """Return the pending timers as (incident, key), ordered by row number.
+
+    workers/timers/fire.py takes timers with the same due time in this order.
+    """
     rows = sorted(load_pending_timers(unique_ids), key=lambda item: item[0])
     return [(timer.incident, timer.key) for _, timer in rows]
 
 
 def find_all_fired(unique_ids: Mapping[int, str]) -> set[tuple[str, str]]:
-    """All that is done once and was done of these incidents: incident and key."""
+    """Return all one-time timers of these incidents that have fired, as (incident, key)."""
     found = _ALL_FIRED.rows(incidents=list(unique_ids)) if unique_ids else []
     return {(unique_ids[row], key) for _, row, key in found}
 
 
 def find_fired(unique_ids: Mapping[int, str], timers: Iterable[TimerState]) -> set[tuple[str, str]]:
-    """Which of these timers, of these incidents, have done already what is done once: incident and key."""
+    """Return the one-time timers among these that have fired, as (incident, key)."""
     one_time = {(timer.incident, timer.key) for timer in timers if timer.kind in ONE_TIME}
     if not one_time:
         return set()
@@ -61,7 +63,7 @@ def find_fired(unique_ids: Mapping[int, str], timers: Iterable[TimerState]) -> s
 
 
 def find_fired_rows(keys: Collection[tuple[int, str]]) -> dict[tuple[int, str], int]:
-    """The rows of timers that have done what is done once, by incident (row number) and key."""
+    """Return the row numbers of the fired one-time timers among these keys (incident row, timer key)."""
     if not keys:
         return {}
     found = _FIRED.rows(incidents={incident for incident, _ in keys}, keys={key for _, key in keys})

@@ -1,4 +1,4 @@
-"""What a lock on a row keeps others from, on a store whose rows are locked one by one."""
+"""Row locks, on a store that locks single rows, and lock files."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -12,19 +12,19 @@ from models.tables.events import Receipt
 from tests.support.alerts import accept
 
 
-def test_an_alert_is_accepted_while_its_service_is_worked_on(world, now, store):
-    """A lane that is long at work must not keep the group commit, and with it every key, waiting."""
+def test_an_alert_is_accepted_while_a_worker_locks_its_service(world, now, store):
+    """A slow lane must not block the group commit, which serves all integrations."""
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     locked, done = threading.Event(), threading.Event()
 
-    def accept_alerts():
+    def hold_lock():
         with connection(), store.write_transaction():
             lock_service(world.service.id)
             locked.set()
             done.wait()
 
-    worker = threading.Thread(target=accept_alerts)
+    worker = threading.Thread(target=hold_lock)
     worker.start()
     locked.wait()
     try:
@@ -38,11 +38,11 @@ def test_an_alert_is_accepted_while_its_service_is_worked_on(world, now, store):
     assert Receipt.select().count() == 1
 
 
-def test_whoever_is_impatient_is_told_that_somebody_else_is_busy(world, store):
+def test_a_transaction_with_a_lock_timeout_gets_busy_while_another_one_holds_the_lock(world, store):
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
 
-    def lock_impatiently():
+    def lock_with_timeout():
         with connection(), store.write_transaction(), store.lock_timeout(0.05):
             lock_service(world.service.id)
 
@@ -50,11 +50,11 @@ def test_whoever_is_impatient_is_told_that_somebody_else_is_busy(world, store):
         with store.write_transaction():
             lock_service(world.service.id)
             with pytest.raises(Busy):
-                pool.submit(lock_impatiently).result(timeout=10)
-        pool.submit(lock_impatiently).result(timeout=10)
+                pool.submit(lock_with_timeout).result(timeout=10)
+        pool.submit(lock_with_timeout).result(timeout=10)
 
 
-def test_only_what_is_locked_impatiently_is_given_up(world, store):
+def test_a_lock_timeout_ends_with_its_block(world, store):
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     with store.write_transaction():
@@ -63,7 +63,7 @@ def test_only_what_is_locked_impatiently_is_given_up(world, store):
         assert db.execute_sql("show lock_timeout").fetchone() == ("0",)
 
 
-def test_threads_that_have_written_leave_no_open_files(store):
+def test_ended_threads_leave_no_open_lock_files(store):
     def write_rows():
         with connection(), store.write_transaction():
             pass
@@ -74,7 +74,7 @@ def test_threads_that_have_written_leave_no_open_files(store):
         thread.start()
         thread.join()
 
-    # One connection more, which goes back to the pool.
+    # One more connection, which goes back to the pool.
     assert count_open_files() <= before + 5
 
 

@@ -1,4 +1,4 @@
-"""What a reopened incident takes back: contract section 4.3."""
+"""Entities of a reopened incident (contract section 4.3)."""
 
 from datetime import timedelta
 
@@ -18,13 +18,13 @@ from workers.alerts import process_lane
 MINUTE = timedelta(minutes=1)
 
 
-def alert(world, kind, at, entity="db1"):
+def process_alert(world, kind, at, entity="db1"):
     accept(world, at, message="Disk full", alert_type=kind, entity_id=entity)
     process_lane.run(world.service.id)
 
 
-def move(to, at):
-    """A person moves the first incident."""
+def change_status(to, at):
+    """Change the status of the first incident, as Bob."""
     first = Incident.select().order_by(Incident.id).get()
     with store().write_transaction():
         found = lock_incident(first.id)
@@ -36,21 +36,23 @@ def move(to, at):
 
 
 @pytest.mark.parametrize(("meanwhile", "firing"), [(None, True), ("resolved", False)])
-def test_an_entity_fires_unless_its_source_said_resolved_even_meanwhile(world, now, meanwhile, firing):
-    alert(world, "critical", now)
-    move(IncidentStatus.RESOLVED, now + MINUTE)
+def test_a_reopened_incident_has_a_firing_entity_unless_it_was_resolved_meanwhile(
+    world, now, meanwhile, firing
+):
+    process_alert(world, "critical", now)
+    change_status(IncidentStatus.RESOLVED, now + MINUTE)
     if meanwhile:
-        alert(world, meanwhile, now + 2 * MINUTE)
-    move(IncidentStatus.TRIGGERED, now + 3 * MINUTE)
+        process_alert(world, meanwhile, now + 2 * MINUTE)
+    change_status(IncidentStatus.TRIGGERED, now + 3 * MINUTE)
 
     entity = Entity.get()
     assert (entity.firing, entity.incident) == (firing, Incident.get())
 
 
-def test_an_entity_that_another_open_incident_holds_stays_there(world, now):
-    alert(world, "critical", now)
-    move(IncidentStatus.RESOLVED, now + MINUTE)
-    alert(world, "critical", now + 2 * MINUTE)
-    move(IncidentStatus.TRIGGERED, now + 3 * MINUTE)
+def test_an_entity_of_another_open_incident_stays_there(world, now):
+    process_alert(world, "critical", now)
+    change_status(IncidentStatus.RESOLVED, now + MINUTE)
+    process_alert(world, "critical", now + 2 * MINUTE)
+    change_status(IncidentStatus.TRIGGERED, now + 3 * MINUTE)
 
     assert Entity.get().incident == Incident.select().order_by(Incident.id.desc()).get()

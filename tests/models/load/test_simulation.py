@@ -1,4 +1,4 @@
-"""What a simulation reads, and that it can do nothing else."""
+"""The data that a simulation reads, and read-only transactions."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -20,7 +20,7 @@ from tests.workers.timers.test_fire import set_policy
 from workers.alerts import process_lane
 
 
-def test_what_reads_cannot_write(world):
+def test_a_read_transaction_cannot_write(world):
     with pytest.raises((peewee.OperationalError, peewee.InternalError)), base.store().read_transaction():
         Account.update(name="Changed").execute()
 
@@ -28,7 +28,7 @@ def test_what_reads_cannot_write(world):
     assert Account.get_by_id(world.account.id).name == "Changed"
 
 
-def test_what_reads_sees_one_moment_and_keeps_nobody_from_writing(world):
+def test_a_read_transaction_sees_one_snapshot_and_does_not_block_writers(world):
     def rename():
         with base.connection(), base.store().write_transaction():
             Account.update(name="Changed").execute()
@@ -42,7 +42,7 @@ def test_what_reads_sees_one_moment_and_keeps_nobody_from_writing(world):
     assert Account.get_by_id(world.account.id).name == "Changed"
 
 
-def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
+def test_a_pending_notification_is_loaded_with_the_due_time_of_its_message(world, now):
     set_policy(world, (0, world.bob))
     NotificationRule.update(start_delay=5).where(NotificationRule.user == world.bob).execute()
     accept(world, now, message="Disk full", alert_type="critical", exactly=True)
@@ -64,21 +64,21 @@ def test_what_is_owed_is_read_with_the_moment_of_its_message(world, now):
     assert load_users([pending.user]) == {world.bob.id: world.bob}
 
 
-def test_what_is_done_once_is_known_by_what_it_said(world, now):
+def test_a_fired_one_time_timer_is_found_by_its_outcome(world, now):
     accept(world, now, message="Disk full", alert_type="critical")
     process_lane.run(world.service.id)
     incident = Incident.get()
     for key, kind, outcome in (
-        ("a", TimerKind.SLA_BREACH, "done once: told"),
-        ("b", TimerKind.SLA_BREACH, "planned anew"),
-        ("c", TimerKind.ESCALATE, "done once: told"),
+        ("a", TimerKind.SLA_BREACH, "done once: notified"),
+        ("b", TimerKind.SLA_BREACH, "reconciled"),
+        ("c", TimerKind.ESCALATE, "done once: notified"),
     ):
         Timer.create(incident=incident, kind=kind, key=key, due_at=now, done_at=now, outcome=outcome)
 
     assert find_all_fired({incident.id: incident.unique_id}) == {(incident.unique_id, "a")}
 
 
-def test_timers_that_wait_are_in_the_order_in_which_they_began_to(world, now):
+def test_pending_timers_are_ordered_by_their_creation(world, now):
     accept(world, now, message="Disk full", alert_type="critical")
     process_lane.run(world.service.id)
     incident = Incident.get()
