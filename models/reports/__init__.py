@@ -1,1 +1,1 @@
-"""Answer what people ask the store: alert traces, incident timelines, dead letters, the backlog."""
+"""Read reports from the store: alert traces, incident timelines, dead letters, the backlog."""

@@ -1,6 +1,6 @@
-"""The flight recorder: from a trace_id, why somebody was told or was not (law 5).
+"""Build the alert trace: why people were or were not notified, by trace_id (invariant 5, design, section 2).
 
-Contacts are named, never shown: their values stay in their own table.
+The trace contains the names of contacts, never their addresses.
 """
 
 from collections.abc import Collection, Iterable
@@ -29,12 +29,12 @@ from models.tables.users import ContactMethod
 
 JsonDict = dict[str, Any]
 
-# What a receipt's state is called in the alert status operation (contract 3.9).
+# Names of states in the alert status operation (contract 3.9).
 STATE_NAMES = {WorkState.PENDING: "queued", WorkState.DONE: "completed", WorkState.DEAD_LETTER: "failed"}
 
 
 def find_receipt(trace_id: str) -> Receipt | None:
-    """The receipt with its integration and service, or None."""
+    """Return the receipt with its integration, service and router, or None."""
     query = (
         Receipt.select(Receipt, Integration, Service, GlobalRouter)
         .join(Integration, peewee.JOIN.LEFT_OUTER)
@@ -49,15 +49,16 @@ def find_receipt(trace_id: str) -> Receipt | None:
 
 
 def list_events(receipt: Receipt, services: Any = None) -> list[Event]:
-    """The alerts of a receipt in their order, each with its incident, integration and service.
+    """Return the alerts of a receipt in order, each with its incident, integration and service.
 
-    `services`, a query of service rows, leaves out what a router sent elsewhere; None shows all.
+    `services` is a query of service rows; alerts that a router sent to other services are left out. None:
+    all alerts.
     """
     return list(_select_events(receipt, services))
 
 
 def find_first_event(receipt: Receipt, services: Any = None) -> Event | None:
-    """The one that the alert status operation answers for."""
+    """Return the first alert of a receipt, which the alert status operation reports; None: there is none."""
     found: Event | None = _select_events(receipt, services).first()
     return found
 
@@ -80,7 +81,10 @@ def _select_events(receipt: Receipt, services: Any) -> Any:
 
 
 def get_status(receipt: Receipt, events: Collection[Event]) -> str:
-    """queued, completed or failed: a receipt is as far as the slowest of its alerts."""
+    """Return queued, completed or failed for a receipt and its alerts.
+
+    One failed alert makes it failed; otherwise one pending alert makes it queued.
+    """
     states = {_get_state(row) for row in (receipt, *events)}
     for state in (WorkState.DEAD_LETTER, WorkState.PENDING):
         if state in states:
@@ -89,15 +93,16 @@ def get_status(receipt: Receipt, events: Collection[Event]) -> str:
 
 
 def _get_state(row: Receipt | Event) -> WorkState:
-    """Work is done on what was dropped, and yet it never came to its end: only that keeps an error."""
+    """Return the state, but DEAD_LETTER for a dropped row. Only dropped rows are DONE with an error."""
     state = WorkState(row.state)
     return WorkState.DEAD_LETTER if state is WorkState.DONE and row.error else state
 
 
 def build_trace(receipt: Receipt, services: Any = None) -> JsonDict:
-    """The road of a receipt's alerts stage by stage, and all that became of their incidents.
+    """Return the alert trace of a receipt: its alerts stage by stage, and their incidents with deliveries.
 
-    `services`, a query of service rows, leaves out what a router sent elsewhere; None shows all.
+    `services` is a query of service rows; alerts that a router sent to other services are left out. None:
+    all alerts.
     """
     events = list_events(receipt, services)
     incidents = [i for i in {e.incident_id: e.incident for e in events}.values() if i is not None]
@@ -149,7 +154,7 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
         Timer.select().where(Timer.incident.in_(rows)).order_by(Timer.due_at, Timer.id)
     )
     deliveries: dict[int, list[JsonDict]] = {}
-    for notification, entry in load_notification_history(Notification.incident.in_(rows)):
+    for notification, entry in load_notification_entries(Notification.incident.in_(rows)):
         deliveries.setdefault(notification.incident_id, []).append(entry)
     return [
         {
@@ -182,8 +187,8 @@ def _build_timer(row: Timer) -> JsonDict:
     return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": row.outcome}
 
 
-def load_notification_history(where: Any) -> list[tuple[Notification, JsonDict]]:
-    """What became of notices, in their order: a constant number of statements."""
+def load_notification_entries(where: Any) -> list[tuple[Notification, JsonDict]]:
+    """Load notifications in order, with their attempts, in a constant number of statements."""
     query = (
         Notification.select(Notification, User, ContactMethod, Message)
         .join(User)
@@ -220,7 +225,7 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
     )
     own_attempts = attempts.get(notification.message_id, [])
     if notification.state == NotificationStatus.CANCELLED:
-        # What was tried later carried other notices.
+        # Later attempts carried the other notifications of the message.
         own_attempts = [attempt for attempt in own_attempts if attempt["at"] <= notification.done_at]
     return {
         "person": get_display_name(notification.user),

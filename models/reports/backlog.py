@@ -1,4 +1,4 @@
-"""What all processes on all hosts have counted, kept where each of them can read it; and what waits."""
+"""Store the counters and the liveness of all processes on all hosts, and measure the backlog."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Series = tuple[str, str]
 
 
 def add(amounts: Mapping[Series, float]) -> None:
-    """Add to what is kept, in one statement. In the same order everywhere, so that nobody waits in a ring."""
+    """Add amounts to the stored series in one statement. Sorted, so that two processes cannot deadlock."""
     records = [
         {"name": name, "labels": labels, "value": value} for (name, labels), value in sorted(amounts.items())
     ]
@@ -29,14 +29,14 @@ def add(amounts: Mapping[Series, float]) -> None:
 
 
 def load_totals() -> dict[Series, float]:
-    """All that was ever counted."""
+    """Load the totals of all series."""
     query = Sample.select(Sample.name, Sample.labels, Sample.value).tuples()
     return {(name, labels): value for name, labels, value in query}
 
 
 @dataclass(frozen=True, slots=True)
 class Overdue:
-    """How many wait, and since when the oldest does (None: nothing waits)."""
+    """The number of overdue rows, and since when the oldest is due (None: there are none)."""
 
     count: int = 0
     since: datetime | None = None
@@ -44,9 +44,11 @@ class Overdue:
 
 @dataclass(frozen=True, slots=True)
 class UnsentMessages(Overdue):
-    """Messages of a channel that should be out. `since` passes over those that were tried in vain while
-    others were sent: it is their recipients who do not take them. `failed` are those that were given up, or
-    could not be tried, since the last one that was sent, without those that were refused for good.
+    """Overdue messages of a channel.
+
+    `since` ignores messages whose first attempt failed while other messages were sent: then the recipient is
+    the cause, not the channel. `failed` counts the messages that failed since the last sent one, without
+    those that the recipient refused permanently.
     """
 
     failed: int = 0
@@ -54,9 +56,12 @@ class UnsentMessages(Overdue):
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits now. `received` are bodies, `on_road` alerts behind a cut of the road; `lanes` are the
-    services and routers that they wait for. Timers and messages count once they are due; the latter are by
-    channel. `oldest` tells since when the first of its lane has waited, for the lane where that is longest.
+    """The pending work.
+
+    - `received`: pending bodies. `in_pipeline`: alerts that are pending after a queue split.
+    - `lanes`: the number of services and routers with pending bodies or alerts.
+    - `oldest`: since when the oldest first body or alert of a lane is pending.
+    - `timers` and `messages`: overdue ones; messages by channel.
     """
 
     received: int
@@ -73,7 +78,7 @@ _PENDING = peewee.SQL(str(int(WorkState.PENDING)))
 
 
 def measure_backlog(now: datetime) -> Backlog:
-    """By indexes that hold only what waits; of the rows behind these only the first of a lane is read."""
+    """Measure the backlog. Uses partial indexes of pending rows, and reads only the first row of a lane."""
     received = _count_lanes(Receipt, Receipt.service, Receipt.id)
     routed = _count_lanes(Receipt, Receipt.router, Receipt.id)
     in_pipeline = _count_lanes(Event, Event.service, Event.receipt)
@@ -94,7 +99,10 @@ def measure_backlog(now: datetime) -> Backlog:
 
 
 class _Lane(NamedTuple):
-    """What waits for a service or a router (None: for none of this kind), and the first receipt of it."""
+    """The number of pending rows of a service or router, and their first receipt.
+
+    `owner` None: rows without an owner of this kind.
+    """
 
     owner: int | None
     size: int
@@ -114,7 +122,7 @@ MAX_LANES = 1_000
 
 
 def _find_oldest_body(first_receipts: list[int]) -> datetime | None:
-    """One that was taken up again has waited since then."""
+    """Return since when the oldest body is pending; a replayed body counts from its replay."""
     since = peewee.fn.MIN(peewee.fn.COALESCE(Receipt.replayed_at, Receipt.received_at))
     return _read_moment(
         Receipt.received_at, Receipt.select(since).where(Receipt.id.in_(first_receipts[:MAX_LANES]))
@@ -149,7 +157,11 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _count_unsent(channel: int, now: datetime) -> UnsentMessages:
-    """A message is late since it was due; once it was tried, since the first try: each one moves the next."""
+    """Count the overdue messages of a channel.
+
+    A message is overdue since its due time or, after an attempt, since its first attempt: each attempt
+    changes the due time.
+    """
     sent_at = _find_last_sent(channel)
     first = Message.first_attempt_at
     since = peewee.fn.MIN(peewee.fn.COALESCE(first, Message.next_attempt_at))
@@ -174,7 +186,10 @@ def _find_last_sent(channel: int) -> datetime:
 
 
 def _count_failed(channel: int, moment: datetime) -> int:
-    """That an address is refused tells nothing of the relay: it may be somebody's slip of the pen."""
+    """Count the messages that failed after this time, without refused ones.
+
+    A refused address says nothing about the mail relay; it may be misspelled.
+    """
     refused = Attempt.select().where(
         Attempt.message == Message.id, Attempt.outcome == AttemptOutcome.REFUSED.value
     )
@@ -197,8 +212,7 @@ FORGET_AFTER = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class ProcessLiveness:
-    """One process of a kind, from its start on, with its last sign of life, where it gave one. `row` names it
-    among all of its kind."""
+    """The liveness of one process. `row` is its unique name, `seen_at` its last sign of life (None: none)."""
 
     kind: str
     row: str
@@ -207,7 +221,7 @@ class ProcessLiveness:
 
 
 def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
-    """A sign of life; forgets those that have been silent for long. Inside a write transaction."""
+    """Record a sign of life, and delete rows older than FORGET_AFTER. Needs a write transaction."""
     bulk.insert(
         Liveness,
         [
@@ -224,17 +238,17 @@ def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
 
 
 def remove_process(liveness: ProcessLiveness) -> None:
-    """It ends in order. Inside a write transaction."""
+    """Delete the row of a process that stops normally. Needs a write transaction."""
     Liveness.delete().where(Liveness.process == liveness.row).execute()
 
 
 def list_live(now: datetime) -> list[ProcessLiveness]:
-    """The processes that gave a sign of life lately."""
+    """Return the processes with a sign of life within DEAD_AFTER."""
     return _load_processes(_is_process(), Liveness.at >= now - DEAD_AFTER)
 
 
 def list_recent(kind: str) -> list[ProcessLiveness]:
-    """The processes of a kind that gave a sign of life within the hour, and did not end in order."""
+    """Return the processes of a kind that did not stop normally, if seen within FORGET_AFTER."""
     return _load_processes(Liveness.process.startswith(f"{kind}:"))
 
 
@@ -247,5 +261,8 @@ def _load_processes(*conditions: Any) -> list[ProcessLiveness]:
 
 
 def _is_process() -> Any:
-    """The table holds signs of life by their kind too: the clock's and the probe's, without a colon."""
+    """Return the condition for rows of processes.
+
+    The table also has rows by kind, of the clock and the probe; their names have no colon.
+    """
     return Liveness.process.contains(":")

@@ -1,8 +1,8 @@
-"""What was set aside with its error (law 9): told, taken up again, or dropped by those whom it concerns.
+"""List, replay and drop dead letters (invariant 9, design, section 2).
 
-A whole body that could not be worked on is a Receipt, a single alert of one an Event. Outside they go by
-one `id`: the trace_id of a body, the unique_id of an alert. What is taken up again waits in its lane; whoever
-calls `replay` rings there afterwards.
+A dead letter is a Receipt (a whole body that Tocsin could not process) or an Event (one alert of a body).
+Users see one `id`: the trace_id of a body, the unique_id of an alert. A replayed dead letter is pending in
+its lane; the caller of `replay` enqueues the lane afterwards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,19 +19,19 @@ from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service
 
-# Changed in one transaction: a fraction of a second of the lanes' locks.
+# Dead letters that one transaction changes, so that it holds the locks of lanes for less than a second.
 CHANGE_BATCH = 500
 
-# Spelled out, not a parameter: SQLite uses the indexes of what is set aside only then.
+# A literal and not a parameter: otherwise SQLite does not use the partial indexes of dead letters.
 _DEAD_LETTER = peewee.SQL(str(int(WorkState.DEAD_LETTER)))
 
 
-# How the error of a body begins that was dropped.
+# The prefix of the error of a dropped body.
 DROPPED = "dropped: "
 
 
 class Key(NamedTuple):
-    """Names a row, without reading it. `receipt` and `position` give the order of acceptance."""
+    """Identifies a dead letter. `receipt` and `position` give the order of acceptance."""
 
     is_alert: bool
     row: int
@@ -45,7 +45,7 @@ class ObjectRef(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What a stage said of an alert before it was set aside."""
+    """The reason of a stage for an alert before it became a dead letter."""
 
     stage: str
     reason: str
@@ -53,10 +53,10 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Whose, of all that is set aside: None sets no limit.
+    """Limits for a list of dead letters; None: no limit.
 
-    `teams` is a query of team rows; what has no service any more is nobody's but the account's. `service`
-    and `integration` are a unique_id or a name.
+    `teams` is a query of team rows; it leaves out dead letters of deleted services. `service` and
+    `integration` are a unique_id or a name.
     """
 
     account: int | None = None
@@ -70,10 +70,10 @@ EVERYTHING = Scope()
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One body or alert, with what it belongs to as far as that still exists. `size` is the body's, in bytes.
+    """A dead letter with its service, integration and router; deleted ones are None.
 
-    `error` is the class of the error and the stage, or why nobody worked on it. `position` and `message` are
-    an alert's only.
+    `size` is the size of the body in bytes. `error` is the class of the error and the stage, or the reason
+    why the alert was not processed. `position` and `message` are None for a body.
     """
 
     key: Key
@@ -96,10 +96,13 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """What one transaction changed. `orphans` stay aside: what they belonged to was deleted.
+    """What one transaction changed.
 
-    `lanes` are services, each with the stage at which something waits now (None: before the first);
-    `routers` likewise.
+    - `ids`: the changed dead letters.
+    - `ownerless`: the number of dead letters that were not replayed, because their service, integration or
+      router was deleted.
+    - `lanes`: services with replayed dead letters, and the next stage (None: before the first stage).
+    - `routers`: routers with replayed dead letters.
     """
 
     ids: tuple[str, ...] = ()
@@ -109,18 +112,18 @@ class ChangeResult:
 
 
 def count() -> int:
-    """How many bodies and alerts are set aside in the whole installation."""
+    """Return the number of dead letters in the whole installation."""
     bodies, alerts = (_select(table, EVERYTHING).count() for table in (Receipt, Event))
     return int(bodies + alerts)
 
 
 def list_keys(scope: Scope = EVERYTHING) -> list[Key]:
-    """All that is set aside within a scope, in the order of acceptance."""
+    """Return the keys of all dead letters within a scope, in the order of acceptance."""
     return [Key(*row) for row in select_keys(scope)]
 
 
 def select_keys(scope: Scope = EVERYTHING, *, newest_first: bool = False) -> Any:
-    """A query in the order of acceptance; each of its tuples makes a Key."""
+    """Return a query in the order of acceptance; each of its tuples is the content of a Key."""
     bodies = _select(Receipt, scope).select(peewee.SQL("0"), Receipt.id, Receipt.id, peewee.SQL("-1"))
     alerts = _select(Event, scope).select(peewee.SQL("1"), Event.id, Event.receipt, Event.position)
     direction = "DESC" if newest_first else "ASC"
@@ -130,7 +133,7 @@ def select_keys(scope: Scope = EVERYTHING, *, newest_first: bool = False) -> Any
 
 
 def find_keys(reference: str) -> list[Key]:
-    """What is set aside of a trace_id (its body, or alerts of it), or the alert with this unique_id."""
+    """Return the dead letters with this trace_id (body or alerts), or the alert with this unique_id."""
     bodies = _select(Receipt, EVERYTHING).where(Receipt.trace_id == reference)
     receipt = Receipt.select(Receipt.id).where(Receipt.trace_id == reference)
     named = (Event.unique_id == reference) | (Event.receipt.in_(receipt))
@@ -147,7 +150,7 @@ def find_keys(reference: str) -> list[Key]:
 
 
 def find(identity: str) -> DeadLetter | None:
-    """The one with this id, or None."""
+    """Return the dead letter with this id, or None."""
     body = Receipt.select(Receipt.id).where(
         Receipt.trace_id == identity, Receipt.state == WorkState.DEAD_LETTER
     )
@@ -160,7 +163,7 @@ def find(identity: str) -> DeadLetter | None:
 
 
 def load_all(keys: Sequence[Key]) -> list[DeadLetter]:
-    """What these keys name, in their order; a constant number of statements."""
+    """Load the dead letters of these keys in their order, in a constant number of statements."""
     rows: dict[tuple[bool, int], DeadLetter] = {}
     rows.update({(False, row.id): _build_body(row) for row in _load_bodies(_filter_rows(keys, False))})
     rows.update({(True, row.id): _build_alert(row) for row in _load_alerts(_filter_rows(keys, True))})
@@ -168,19 +171,19 @@ def load_all(keys: Sequence[Key]) -> list[DeadLetter]:
 
 
 def load_body(trace_id: str) -> bytes:
-    """The body as its sender sent it."""
+    """Return the body as its sender sent it."""
     (body,) = Receipt.select(Receipt.body).where(Receipt.trace_id == trace_id).tuples().get()
     return bytes(body)
 
 
 def split_keys(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    """Many keys, cut into what one transaction may change."""
+    """Split keys into batches of at most CHANGE_BATCH, one for each transaction."""
     for start in range(0, len(keys), CHANGE_BATCH):
         yield keys[start : start + CHANGE_BATCH]
 
 
 def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
-    """Have those that are still set aside worked on again, as if accepted now. One transaction."""
+    """Make those that are still dead letters pending again, as if accepted now, in one transaction."""
     with store().write_transaction():
         bodies, alerts = _lock_rows(keys)
         at = store().now()
@@ -212,11 +215,11 @@ def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
 
 
 def _build_step(row: Event, actor: str) -> list[str]:
-    return ["replay", f"taken up again by {actor}; it was set aside: {row.error}"]
+    return ["replay", f"replayed by {actor}; it was a dead letter: {row.error}"]
 
 
 def drop(keys: Sequence[Key], actor: str) -> ChangeResult:
-    """Have those that are still set aside worked on no more; the recorder still tells them. In one go."""
+    """Drop those that are still dead letters, in one transaction. The alert trace still shows them."""
     with store().write_transaction():
         bodies, alerts = _lock_rows(keys)
         done = {"state": WorkState.DONE}
@@ -243,9 +246,9 @@ def _list_ids(bodies: list[Receipt], alerts: list[Event]) -> tuple[str, ...]:
 
 
 def _lock_rows(keys: Sequence[Key]) -> tuple[list[Receipt], list[Event]]:
-    """The rows that are still set aside, under the locks of their lanes: only one of two gets them.
+    """Lock the lanes, then return the rows that are still dead letters. Of two callers only one gets a row.
 
-    Routers before services, each in ascending order, as everybody locks them.
+    Routers are locked before services, each in ascending order, as everywhere.
     """
     bodies = Receipt.select(
         Receipt.id, Receipt.trace_id, Receipt.service, Receipt.integration, Receipt.router, Receipt.error
@@ -272,7 +275,7 @@ def _filter_rows(keys: Sequence[Key], is_alert: bool) -> list[int]:
 
 
 def _select(table: Any, scope: Scope) -> Any:
-    """What is set aside of this table, within a scope."""
+    """Return a query for the dead letters in this table, within a scope."""
     query = table.select().where(table.state == _DEAD_LETTER)
     if scope.account is not None:
         owned = Receipt.account == scope.account
@@ -326,7 +329,7 @@ def _build_body(row: Receipt) -> DeadLetter:
     return DeadLetter(
         key=Key(False, row.id, row.id, -1),
         id=row.trace_id,
-        error=row.error or "set aside",
+        error=row.error or "unknown error",
         accepted_at=row.received_at,
         **_build_common(row, row),
     )
@@ -336,7 +339,7 @@ def _build_alert(row: Event) -> DeadLetter:
     return DeadLetter(
         key=Key(True, row.id, row.receipt_id, row.position),
         id=row.unique_id,
-        error=row.error or "set aside",
+        error=row.error or "unknown error",
         accepted_at=row.creation_date,
         position=row.position,
         message=row.message,
@@ -346,7 +349,7 @@ def _build_alert(row: Event) -> DeadLetter:
 
 
 def _build_common(row: Any, receipt: Any) -> dict[str, Any]:
-    """What a body and an alert have in common: what they came in, and what they belong to."""
+    """Return the fields that a body and an alert have in common."""
     return {
         "trace_id": receipt.trace_id,
         "account": receipt.account_id,

@@ -1,6 +1,6 @@
-"""All that happened to an incident, in order: what moved it, what rules noted, and who was told.
+"""Build the incident timeline: log entries, notes of rules, and notifications, in order.
 
-The recorder tells the same of an alert's incidents; what each row says is said there.
+The alert trace (models/reports/alert_trace.py) builds the log entries and notifications.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -8,19 +8,19 @@ from typing import Any
 
 import peewee
 
-from models.reports.alert_trace import JsonDict, build_log_entry, load_notification_history
+from models.reports.alert_trace import JsonDict, build_log_entry, load_notification_entries
 from models.tables.accounts import User, get_display_name
 from models.tables.incidents import Incident, IncidentLog, IncidentNote
 from models.tables.notifications import Message, Notification
 
-# (kind, row): what a page of the history is made of.
+# An entry of the timeline: (kind, row number).
 Key = tuple[int, int]
 
 LOG, NOTE, NOTIFICATION = range(3)
 
 
 def select_entries(incident: Incident) -> Any:
-    """A query over the incident's history, oldest first; the first two columns of its tuples are a Key."""
+    """Return a query for the timeline, oldest first; the first two columns of its tuples are a Key."""
     logs = IncidentLog.select(peewee.SQL(str(LOG)), IncidentLog.id, IncidentLog.at)
     notes = IncidentNote.select(peewee.SQL(str(NOTE)), IncidentNote.id, IncidentNote.creation_date)
     notifications = Notification.select(peewee.SQL(str(NOTIFICATION)), Notification.id, _HAPPENED_AT).join(
@@ -28,20 +28,21 @@ def select_entries(incident: Incident) -> Any:
     )
     query = (
         logs.where(IncidentLog.incident == incident)
-        # What a person writes is in the log.
+        # Notes of people are in the log already.
         .union_all(notes.where(IncidentNote.incident == incident, IncidentNote.user.is_null()))
         .union_all(notifications.where(Notification.incident == incident, _HAPPENED_AT.is_null(False)))
     )
     return query.order_by(peewee.SQL("3, 1, 2")).tuples()
 
 
-# A notice is history from when it is first tried to be sent, or given up before; then it keeps its place.
+# The time of a notification is its first attempt or, if it was cancelled before that, its cancellation.
+# It never changes afterwards, so that a notification keeps its place.
 _WAS_ATTEMPTED = Notification.done_at.is_null() | (Message.first_attempt_at <= Notification.done_at)
 _HAPPENED_AT = peewee.Case(None, [(_WAS_ATTEMPTED, Message.first_attempt_at)], Notification.done_at)
 
 
 def load_entries(keys: Iterable[Key]) -> list[JsonDict]:
-    """What these keys stand for, in their order; a constant number of statements."""
+    """Load the entries of these keys in their order, in a constant number of statements."""
     requested = list(keys)
     found: dict[Key, JsonDict] = {}
     for kind, load in _LOADERS.items():
@@ -73,7 +74,7 @@ def _load_notes(rows: Collection[int]) -> dict[int, JsonDict]:
 
 def _load_notifications(rows: Collection[int]) -> dict[int, JsonDict]:
     found = {}
-    for notification, entry in load_notification_history(Notification.id.in_(rows)):
+    for notification, entry in load_notification_entries(Notification.id.in_(rows)):
         moments = (notification.done_at, notification.message.first_attempt_at)
         at = min(moment for moment in moments if moment is not None)
         data = {"at": at, "what": entry["state"], "reason": entry["reason"]}

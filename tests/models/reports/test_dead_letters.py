@@ -1,4 +1,4 @@
-"""What was set aside can be seen, taken up again, and dropped (law 9)."""
+"""Dead letters can be listed, replayed and dropped (invariant 9, design, section 2)."""
 
 import threading
 from datetime import timedelta
@@ -14,7 +14,7 @@ from models.tables.events import Event, Receipt
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
 
 
-def test_bodies_and_alerts_are_listed_together_in_the_order_of_acceptance(world, now):
+def test_dead_bodies_and_alerts_are_in_one_list_in_the_order_of_acceptance(world, now):
     first, second, third = (
         make(world, now) for make in (add_dead_letter_body, add_dead_letter_alert, add_dead_letter_body)
     )
@@ -26,7 +26,7 @@ def test_bodies_and_alerts_are_listed_together_in_the_order_of_acceptance(world,
     assert dead_letters.count() == 3
 
 
-def test_each_tells_what_is_known_of_it_but_not_its_body(world, now):
+def test_a_dead_letter_is_loaded_with_its_error_and_owner_without_its_body(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now, stage="rules")
     first_body, first_alert = dead_letters.load_all(dead_letters.list_keys())
 
@@ -45,7 +45,7 @@ def test_each_tells_what_is_known_of_it_but_not_its_body(world, now):
     assert dead_letters.load_body(body.trace_id) == bytes(body.body)
 
 
-def test_a_scope_leaves_out_what_is_of_others(world, now):
+def test_a_scope_leaves_out_dead_letters_of_others(world, now):
     add_dead_letter_body(world, now)
     alert = add_dead_letter_alert(world, now)
 
@@ -63,7 +63,7 @@ def test_a_scope_leaves_out_what_is_of_others(world, now):
     assert [key.row for key in dead_letters.find_keys(alert.receipt.trace_id)] == [alert.id]
 
 
-def test_a_body_that_is_taken_up_again_waits_in_its_lane(world, now, store):
+def test_a_replayed_body_is_pending_in_its_lane(world, now, store):
     body = add_dead_letter_body(world, now)
     before = store.now()
     changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
@@ -76,7 +76,7 @@ def test_a_body_that_is_taken_up_again_waits_in_its_lane(world, now, store):
     assert dead_letters.count() == 0
 
 
-def test_an_alert_that_is_taken_up_again_waits_where_it_was_taken_from(world, now, store):
+def test_a_replayed_alert_is_pending_at_the_stage_that_failed(world, now, store):
     add_dead_letter_alert(world, now, stage="rules")
     before = store.now()
     changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
@@ -86,12 +86,12 @@ def test_an_alert_that_is_taken_up_again_waits_where_it_was_taken_from(world, no
     assert row.creation_date >= before
     assert row.reasons[-1] == [
         "replay",
-        "taken up again by Bob; it was set aside: ZeroDivisionError at rules",
+        "replayed by Bob; it was a dead letter: ZeroDivisionError at rules",
     ]
     assert changed.lanes == {(world.service.id, "rules")}
 
 
-def test_what_is_dropped_is_done_and_keeps_its_error(world, now):
+def test_a_dropped_dead_letter_is_done_and_keeps_its_error(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     changed = dead_letters.drop(dead_letters.list_keys(), "Bob")
 
@@ -104,7 +104,7 @@ def test_what_is_dropped_is_done_and_keeps_its_error(world, now):
 
 
 @pytest.mark.parametrize("owner", ["service", "integration"])
-def test_what_belonged_to_something_deleted_cannot_be_taken_up_but_dropped(world, now, owner):
+def test_a_dead_letter_with_a_deleted_owner_can_be_dropped_but_not_replayed(world, now, owner):
     add_dead_letter_body(world, now)
     add_dead_letter_alert(world, now)
     getattr(world, owner).delete_instance()
@@ -115,15 +115,15 @@ def test_what_belonged_to_something_deleted_cannot_be_taken_up_but_dropped(world
     assert len(dead_letters.drop(dead_letters.list_keys(), "Bob").ids) == 2
 
 
-def test_of_two_who_take_it_up_at_once_one_gets_it(world, now):
+def test_a_dead_letter_is_replayed_once_by_simultaneous_requests(world, now):
     add_dead_letter_body(world, now)
     add_dead_letter_alert(world, now)
-    selection, barrier, won = dead_letters.list_keys(), threading.Barrier(4, timeout=10), []
+    selection, barrier, counts = dead_letters.list_keys(), threading.Barrier(4, timeout=10), []
 
     def replay():
         with connection():
             barrier.wait()
-            won.append(len(dead_letters.replay(selection, "Bob").ids))
+            counts.append(len(dead_letters.replay(selection, "Bob").ids))
 
     threads = [threading.Thread(target=replay) for _ in range(4)]
     for thread in threads:
@@ -131,18 +131,18 @@ def test_of_two_who_take_it_up_at_once_one_gets_it(world, now):
     for thread in threads:
         thread.join()
 
-    assert sorted(won) == [0, 0, 0, 2]
+    assert sorted(counts) == [0, 0, 0, 2]
     assert [reason[0] for reason in Event.get().reasons] == ["replay"]
 
 
 @pytest.mark.parametrize("change", [dead_letters.replay, dead_letters.drop])
-def test_the_number_of_statements_does_not_grow_with_what_is_changed(world, now, statements, change):
+def test_the_number_of_statements_does_not_grow_with_the_dead_letters(world, now, statements, change):
     def count_statements(bodies):
         for number in range(bodies):
             add_dead_letter_body(world, now + timedelta(seconds=number))
             add_dead_letter_alert(world, now)
         other = provisioning.create_service(world.team, f"S{bodies}", world.policy, world.alice, now)
-        provisioning.create_integration(other, "Door", GENERIC, world.alice, now)
+        provisioning.create_integration(other, "Probe", GENERIC, world.alice, now)
         selection = dead_letters.list_keys()
         with statements() as seen:
             dead_letters.load_all(selection)
@@ -153,9 +153,9 @@ def test_the_number_of_statements_does_not_grow_with_what_is_changed(world, now,
     assert count_statements(1) == count_statements(20)
 
 
-def test_many_are_changed_in_pieces(world, now, monkeypatch):
+def test_many_dead_letters_are_changed_in_batches(world, now, monkeypatch):
     monkeypatch.setattr(dead_letters, "CHANGE_BATCH", 2)
     for _ in range(5):
         add_dead_letter_body(world, now)
 
-    assert [len(piece) for piece in dead_letters.split_keys(dead_letters.list_keys())] == [2, 2, 1]
+    assert [len(batch) for batch in dead_letters.split_keys(dead_letters.list_keys())] == [2, 2, 1]

@@ -139,7 +139,7 @@ def test_an_alert_is_taken_up_by_who_asked(ask, world, now, enqueued):
     alert = add_dead_letter_alert(world, now, stage="rules")
     ask("POST", f"{PATH}{alert.unique_id}/replay/", who="bob")
 
-    assert Event.get().reasons[-1][1].startswith("taken up again by Bob; it was set aside: ")
+    assert Event.get().reasons[-1][1].startswith("replayed by Bob; it was a dead letter: ")
     assert enqueued == [(world.service.id, "normalize")]
 
 
