@@ -1,1 +1,1 @@
-"""How Tocsin talks to SQLite and PostgreSQL."""
+"""Access to SQLite and PostgreSQL."""

@@ -1,7 +1,7 @@
-"""The one database handle, the store behind it, and the field types that behave alike on both stores.
+"""The database handle, the two stores, and field types that behave the same on both stores.
 
-SQLite is the embedded default, PostgreSQL the store of larger installations. What differs between
-the two is decided here, once, by the subclasses of Store.
+SQLite is the embedded default, PostgreSQL the store of larger installations. The subclasses of Store contain
+the differences between the two.
 """
 
 import fcntl
@@ -24,12 +24,12 @@ from models.store import postgresql
 
 db: Any = peewee.DatabaseProxy()
 
-# What the database is called in the data folder.
+# The name of the database file in the data folder.
 SQLITE_FILE = "tocsin.db"
 
-# Errors of the store itself, never of the rows that were being written: they are tried again and
-# never count against an alert (law 9). InternalError is what a server says that may only be read, since
-# another one took over.
+# Errors of the store itself, never of the written rows. The work is retried, and an alert does not become a
+# dead letter because of them (invariant 9, design, section 2). A server that became read-only after a
+# failover raises InternalError.
 STORE_ERRORS = (
     peewee.OperationalError,
     peewee.InterfaceError,
@@ -39,18 +39,18 @@ STORE_ERRORS = (
 
 
 class Busy(Exception):
-    """Somebody else holds what was to be locked without waiting, or without waiting for so long."""
+    """Another transaction holds a lock, and the caller does not wait, or not longer, for it."""
 
 
 def _get_driver_error(error: BaseException) -> object:
-    """The driver's own error, of which peewee made this one."""
+    """Return the error of the driver that peewee wrapped, or the error itself."""
     return getattr(error, "orig", error)
 
 
 class UtcField(peewee.Field):
-    """An aware moment: TIMESTAMPTZ on PostgreSQL, fixed-width UTC text (which sorts) on SQLite.
+    """An aware datetime: TIMESTAMPTZ on PostgreSQL, UTC text of fixed width (which sorts) on SQLite.
 
-    Refuses naive values. Reads back as aware UTC.
+    Raises ValueError for naive values. Returns aware UTC values.
     """
 
     field_type = "TIMESTAMPTZ"
@@ -72,7 +72,7 @@ class UtcField(peewee.Field):
 
 
 class JsonField(peewee.TextField):
-    """JSON kept as text: the same bytes on both stores, never queried into."""
+    """JSON stored as text: the same bytes on both stores. Queries do not look inside."""
 
     def db_value(self, value: Any) -> str | None:
         return None if value is None else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
@@ -82,7 +82,7 @@ class JsonField(peewee.TextField):
 
 
 class SequenceField(peewee.BigAutoField):
-    """A number that is never given twice, even after the newest row is deleted."""
+    """A row number that is never used twice, even after the newest row is deleted."""
 
     def ddl_datatype(self, ctx: Any) -> Any:
         return peewee.SQL(store().sequence_type)
@@ -91,7 +91,7 @@ class SequenceField(peewee.BigAutoField):
         return peewee.NodeList((super().ddl(ctx), peewee.SQL(store().sequence_suffix)))
 
 
-# To the type checker a row is Any: peewee makes attributes (id, team_id ...) that no stub can know.
+# Rows are Any for the type checker: peewee creates attributes (id, team_id ...) that stubs do not have.
 if TYPE_CHECKING:
     _Model: Any
 else:
@@ -105,14 +105,14 @@ class Table(_Model):
 
 
 class Store(ABC):
-    """A place to keep rows; one instance per process, made by open_store()."""
+    """A database with its dialect; open_store() creates one instance per process."""
 
     name: str
-    # How many alerts a worker takes from a lane in one transaction.
+    # The maximum number of alerts that a worker takes from a lane in one transaction.
     lane_batch: int
-    # Whether a lane that is being worked on keeps everybody else from writing.
+    # Whether only one transaction can write at a time, so that a worker at a lane blocks all other writers.
     has_single_writer: bool
-    # How a number that is never given twice is declared.
+    # The SQL declaration of SequenceField.
     sequence_type: str
     sequence_suffix: str
 
@@ -122,47 +122,50 @@ class Store(ABC):
     @abstractmethod
     @contextmanager
     def write_transaction(self) -> Iterator[None]:
-        """A write transaction: committed at the end, rolled back on any exception."""
+        """Open a write transaction: committed at the end, rolled back on any exception."""
         yield
 
     @abstractmethod
     @contextmanager
     def read_transaction(self) -> Iterator[None]:
-        """A transaction that sees all rows as they are at one moment, and in which none can be written. Not
-        within another one."""
+        """Open a read-only transaction with a consistent snapshot. Must not be nested in another one."""
         yield
 
     @abstractmethod
     def encode_datetime(self, value: datetime) -> Any:
-        """An aware UTC moment as this store keeps it."""
+        """Convert an aware UTC datetime to the stored form."""
 
     @abstractmethod
     def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Run a statement of models/store/bulk.py for all rows at once."""
+        """Run a statement of models/store/bulk.py for all rows."""
 
     @abstractmethod
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
-        """Lock the rows that a select finds until the transaction ends."""
+        """Return the select with a lock of its rows until the transaction ends."""
 
     @abstractmethod
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:
-        """Within a write transaction, no lock of a row is waited for longer than this: Busy is raised then,
-        which ends the transaction."""
+        """Limit the time to wait for a row lock. Needs a write transaction.
+
+        Raises Busy after this time; the transaction cannot continue then.
+        """
         yield
 
     @abstractmethod
     def is_unavailable(self, error: BaseException) -> bool:
-        """Whether an error says that nobody can use the store at present, whatever they do: not only this
-        connection's statement, or these rows."""
+        """Return whether an error means that the whole store is unusable now.
+
+        False for errors of a single statement or of single rows.
+        """
 
     @abstractmethod
     def now(self) -> datetime:
-        """The clock by which due work is judged: one clock for all hosts where the store has one."""
+        """Return the time that decides what is due. On PostgreSQL it is the server's clock for all hosts."""
 
 
 class _LockFile:
-    """An open file that is closed with the thread that it belongs to: a web server's threads come and go."""
+    """An open file of one thread, closed when the thread ends: a web server starts and ends threads."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -176,11 +179,10 @@ class _LockFile:
 
 
 class SqliteStore(Store):
-    """A file in the data folder.
+    """A SQLite file in the data folder.
 
-    SQLite's own waiting for the write lock is unfair: under load a web commit waited 3.9 s at the
-    99th percentile. A flock in the data folder, taken before every write transaction, makes the
-    queue fair (246 ms in the same run).
+    SQLite's own lock for writers is not fair: under load a web commit waited 3.9 s at the 99th percentile.
+    Each write transaction first takes a flock in the data folder, which is fair (246 ms in the same run).
     """
 
     name = "sqlite"
@@ -189,7 +191,7 @@ class SqliteStore(Store):
     sequence_type = "INTEGER"
     sequence_suffix = "AUTOINCREMENT"
 
-    # Somebody else has the file, the disk is full, the folder is gone, and so on.
+    # Another process has locked the file, the disk is full, the folder is missing, and similar errors.
     _UNAVAILABLE = frozenset(
         {
             sqlite3.SQLITE_BUSY,
@@ -240,7 +242,7 @@ class SqliteStore(Store):
                 self.database.execute_sql("PRAGMA query_only = OFF")
 
     def _lock_file(self) -> "_LockFile":
-        # A file handle per thread: flock queues open files, not threads. A fork must not share it.
+        # One file handle per thread, because a flock belongs to an open file. A fork must not share it.
         if getattr(self._local, "pid", None) != os.getpid():
             self._local.file = _LockFile(self._lock_path)
             self._local.pid = os.getpid()
@@ -248,7 +250,7 @@ class SqliteStore(Store):
         return file
 
     def encode_datetime(self, value: datetime) -> str:
-        # Fixed width, so that text sorts as time does.
+        # Fixed width, so that the text sorts by time.
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
     def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
@@ -261,12 +263,12 @@ class SqliteStore(Store):
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:
-        # The lock of this store is that of its one writer, and whoever is in a transaction has it.
+        # This store has only the lock for its single writer, and a write transaction already has it.
         yield
 
     def is_unavailable(self, error: BaseException) -> bool:
         code = getattr(_get_driver_error(error), "sqlite_errorcode", None)
-        # The lowest byte tells the kind of error.
+        # The lowest byte is the primary error code.
         return isinstance(error, STORE_ERRORS) and code is not None and code & 0xFF in self._UNAVAILABLE
 
     def now(self) -> datetime:
@@ -301,13 +303,13 @@ class PostgresStore(Store):
         return value
 
     def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        # One array per column: psycopg sends it in binary form, PostgreSQL takes it apart.
+        # One array per column: psycopg sends it in binary form, PostgreSQL expands it to rows.
         for batch in postgresql.split_rows(rows):
             self.database.execute_sql(statement, [list(column) for column in zip(*batch, strict=True)])
 
     def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
-        # Not plain FOR UPDATE: rows that refer to a locked one may be inserted all the same. An alert for a
-        # service whose lane is at work must not wait for it, and the group commit with it.
+        # Not FOR UPDATE: it would block inserts of rows that refer to a locked row. A new alert, and the
+        # whole group commit with it, must not wait for a worker that has locked the service.
         return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
 
     @contextmanager
@@ -340,9 +342,9 @@ _store: Store | None = None
 
 
 def open_store(url: str, home: Path) -> Store:
-    """Bind the tables to their store; an empty url means the SQLite file in the data folder.
+    """Bind the tables to a store; an empty url means the SQLite file in the data folder.
 
-    Opens no connection: that is done per request or message, after any fork, by connection(). Raises
+    Does not connect: connection() does that per request or message, after any fork. Raises
     postgresql.BadUrl.
     """
     global _store
@@ -363,7 +365,7 @@ def store() -> Store:
 
 @contextmanager
 def connection() -> Iterator[None]:
-    """A connection of this thread for the length of one request, message or pass."""
+    """Open a connection of this thread, for one request, message or pass."""
     opened = db.connect(reuse_if_open=True)
     try:
         yield

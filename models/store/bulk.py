@@ -1,8 +1,8 @@
-"""Many rows in one statement, without building it anew for every value.
+"""Write many rows with one cached statement.
 
-peewee writes a statement value by value, which costs more than the database's own work for batches of
-hundreds. Here the statement depends on the table and columns alone: SQLite gets the rows one after the
-other inside one call, PostgreSQL gets one array per column.
+peewee builds a statement value by value. For batches of hundreds of rows that costs more than the work of
+the database. Here the statement depends only on the table and its columns. SQLite gets the rows one by one
+inside one call, PostgreSQL gets one array per column.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,10 +14,10 @@ import peewee
 from models.store.base import store
 
 Record = dict[str, Any]
-# A class of rows; to the type checker it is Any, since peewee's classes cannot be keys of a cache.
+# A model class. It is Any for the type checker, because peewee's classes are not typed as hashable.
 Model = Any
 
-# field_type -> the type of the array that carries such a column to PostgreSQL.
+# field_type -> the element type of the array that is sent to PostgreSQL.
 _ARRAY_TYPES = {
     "AUTO": "integer", "BIGAUTO": "bigint", "INT": "integer", "SMALLINT": "smallint", "BIGINT": "bigint",
     "VARCHAR": "text", "TEXT": "text", "BOOL": "boolean", "TIMESTAMPTZ": "timestamptz", "BLOB": "bytea",
@@ -33,10 +33,10 @@ def insert(
     replacing: Sequence[str] = (),
     adding: Sequence[str] = (),
 ) -> None:
-    """Insert records, which all have the same keys; columns left out get the model's default.
+    """Insert records, which all have the same keys; missing columns get the default of the model.
 
-    With `conflict` (columns of a unique index), rows that exist get the columns `replacing` anew and those
-    `adding` on top of what they hold, or stay as they are when there are none.
+    `conflict` names the columns of a unique index. In rows that exist, the columns `replacing` are replaced
+    and the columns `adding` are increased by the new value. Without both, existing rows stay unchanged.
     """
     if records:
         names = (*records[0], *_list_defaults(table, frozenset(records[0])))
@@ -46,7 +46,7 @@ def insert(
 
 
 def update(table: Model, records: list[Record]) -> None:
-    """Set columns of existing rows; each record has the same keys, `id` among them."""
+    """Update existing rows. All records have the same keys, including `id`."""
     if records:
         names = (*(name for name in records[0] if name != "id"), "id")
         _run(table, _build_update(table, names, store().name), names, records)
@@ -123,5 +123,5 @@ def _build_array(table: Model, name: str) -> str:
     field = table._meta.fields[name]
     while isinstance(field, peewee.ForeignKeyField):
         field = field.rel_field
-    # In binary: as text each value would be escaped in Python, which costs ten times as much.
+    # Binary (%b): with text, Python would escape each value, which costs ten times as much.
     return f"%b::{_ARRAY_TYPES[field.field_type]}[]"

@@ -1,4 +1,4 @@
-"""Random ids for what enters, in the formats of contract section 1.5, and tokens."""
+"""Create ids in the formats of contract section 1.5, and tokens."""
 
 import hashlib
 import secrets
@@ -12,13 +12,16 @@ def new_uuid() -> str:
 
 
 def derive_uuid(*names: str) -> str:
-    """An id that follows from these names, so that doing a thing twice names it alike; version 4 in form."""
+    """Return an id that depends only on these names, so that a repeated action creates the same id.
+
+    It has the form of a version 4 UUID.
+    """
     text = "\x1f".join(names)
     return str(uuid.UUID(bytes=hashlib.blake2b(text.encode(), digest_size=16).digest(), version=4))
 
 
 def new_username() -> str:
-    """The first 25 characters of a version 4 UUID."""
+    """Return the first 25 characters of a version 4 UUID."""
     return str(uuid.uuid4())[:25]
 
 
@@ -31,15 +34,15 @@ def new_account_identifier() -> str:
 
 
 def new_token() -> str:
-    """A token as it is shown, once; 43 characters of URL-safe base64, 256 bits."""
+    """Return a random token: 43 characters of URL-safe base64, 256 bits."""
     return secrets.token_urlsafe(32)
 
 
 def digest(token: str) -> str:
-    """What is kept of a token: it has 256 random bits, so a plain SHA-256 cannot be searched."""
+    """Return the SHA-256 of a token, which is stored. No salt: a token has 256 random bits."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def hash_message_id(keys: list[str]) -> str:
-    """The id of the message that carries these notices: the hash of their sorted keys."""
+    """Return the id of the message with these notifications: the hash of their sorted keys."""
     return hashlib.blake2b("\n".join(sorted(keys)).encode(), digest_size=20).hexdigest()

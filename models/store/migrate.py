@@ -1,4 +1,4 @@
-"""Bring the schema up to date: each numbered script in migrations/ runs once, in one process at a time."""
+"""Apply the numbered scripts in models/store/migrations, each once, one process at a time."""
 
 import fcntl
 import os
@@ -12,12 +12,12 @@ from models.store.base import connection, db, store
 
 MIGRATIONS_DIR = Path(__file__).with_name("migrations")
 
-# Any number, the same in every process: PostgreSQL's advisory locks are named by numbers.
+# The number of PostgreSQL's advisory lock: arbitrary, but the same in every process.
 _LOCK = 7_206_247
 
 
 class SchemaOutdated(RuntimeError):
-    """The database is older than the program; the text says what to run."""
+    """The schema is older than the program. The text names the command to run."""
 
 
 class SchemaUnknown(RuntimeError):
@@ -25,16 +25,16 @@ class SchemaUnknown(RuntimeError):
 
 
 def migrate(home: Path) -> list[str]:
-    """Apply what is missing; returns the names applied. Safe to run from several processes and hosts."""
+    """Apply the missing migrations and return their names. Several processes and hosts may call this."""
     with connection(), _lock_migrations(home):
         return _open_runner().up()
 
 
 def create_schema(home: Path) -> list[str]:
-    """Give an empty database its schema; returns the names applied. Raises SchemaBehind.
+    """Create the schema in an empty database and return the names of the applied migrations.
 
-    A database that is in use is brought up to date only when somebody asks for it: others may still work
-    on it. Waits for whoever does that at the moment.
+    Raises SchemaOutdated if a database that is not empty lacks migrations. It is migrated only by request,
+    because other processes may use it. Waits for a migration that another process is running.
     """
     with connection(), _lock_migrations(home):
         runner = _open_runner()
@@ -45,7 +45,7 @@ def create_schema(home: Path) -> list[str]:
 
 
 def require_schema() -> None:
-    """Look whether the schema is as the program needs it, and change nothing. Raises SchemaBehind."""
+    """Check that no migration is missing, and change nothing. Raises SchemaOutdated."""
     with connection():
         runner = _open_runner()
         if not runner.applied():
@@ -55,7 +55,7 @@ def require_schema() -> None:
 
 
 def list_pending() -> list[str]:
-    """Names of the migrations that the schema still lacks."""
+    """Return the names of the missing migrations."""
     with connection():
         return _list_missing(_open_runner())
 

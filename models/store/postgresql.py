@@ -1,9 +1,10 @@
-"""Connections to PostgreSQL: how they are opened, which of them still work, how threads share them, and how
-much goes over one of them at once.
+"""Connections to PostgreSQL: settings, the pool, and the size of statements.
 
-peewee's pool, but for three things. A server that does not answer costs one thread its patience, not each
-thread in turn. A connection that the server has ended is found by a look at its socket, without asking the
-server. Whoever waits for a connection is woken by the very next one that comes back.
+The pool is peewee's with three differences:
+
+- If the server does not answer, one thread waits for the timeout, not each thread in turn.
+- A connection that the server closed is detected by its socket, without a query.
+- A thread that waits for a connection gets the next one that is returned.
 """
 
 import select
@@ -17,14 +18,14 @@ from peewee import Psycopg3Adapter
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from psycopg.conninfo import conninfo_to_dict
 
-# Connections of one process at most; a server takes 100 unless it is told otherwise.
+# Maximum number of connections of one process. The default limit of a server is 100.
 MAX_CONNECTIONS = 40
-# How long a thread waits for one of them.
+# How long a thread waits for a free connection.
 POOL_TIMEOUT_S = 5.0
-# After a failure, how long nobody tries to open another.
+# After a failed connection attempt, no thread tries again for this time.
 RECONNECT_DELAY_S = 0.3
 
-# What the URL may say otherwise: libpq would wait for ever for a host that has vanished.
+# Defaults that the URL can override. With libpq's own defaults a lost host would block a thread for ever.
 DEFAULTS = {
     "connect_timeout": 3,
     "keepalives_idle": 10,
@@ -34,25 +35,25 @@ DEFAULTS = {
     "application_name": "tocsin",
 }
 
-# What each connection is told first.
+# Settings of each new connection.
 SESSION_SETTINGS = {
-    # A host that vanishes within a transaction must not keep its locks. No transaction of ours rests.
+    # Release the locks of a host that is lost during a transaction. Tocsin itself never idles in one.
     "idle_in_transaction_session_timeout": "60s",
-    # A plan that was made while a table was small, or before anybody had counted its rows, reads all of it
-    # for each batch of the first storm (decision 0009). Where there is no index it still may.
+    # A plan for a small table, or from before ANALYZE, scans the whole table. In the first alert storm it
+    # does so for each batch (decision 0009). Tables without a matching index are still scanned.
     "enable_seqscan": "off",
-    # It would be used for whatever has no index now, and costs more than all of our queries.
+    # Would be used for queries without an index, and costs more than all our queries.
     "jit": "off",
 }
 SESSION_SQL = "; ".join(f"set {name} = '{value}'" for name, value in SESSION_SETTINGS.items())
 
-# Characters and bytes of all rows of one statement, about. The server ends a connection that sends it a
-# gigabyte at once, and sending costs with the square of it: measured, 12 s for 200 MiB.
+# Approximate size of the values of one statement, in characters and bytes. The server closes a connection
+# that sends a gigabyte at once. The cost of sending grows with the square: measured, 12 s for 200 MiB.
 MAX_STATEMENT_SIZE = 8 * 1024 * 1024
 
 
 def split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
-    """Rows in their order, as many together as one statement may carry; at least one."""
+    """Split rows, in order, into batches of at most MAX_STATEMENT_SIZE, with at least one row per batch."""
     if sum(map(_measure, zip(*rows, strict=True))) <= MAX_STATEMENT_SIZE:
         yield rows
         return
@@ -67,7 +68,7 @@ def split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, 
 
 
 def _measure(column: Sequence[Any]) -> int:
-    """Of the texts or bytes of a column; what is neither is short."""
+    """Return the size of the texts or bytes of a column; 0 for other types, which are short."""
     kind = type(next((value for value in column if value is not None), None))
     if kind is str:
         return sum(len(value) for value in column if value is not None)
@@ -78,47 +79,47 @@ def _measure(column: Sequence[Any]) -> int:
 
 LOCK_TIMEOUT = psycopg.errors.LockNotAvailable
 
-# By SQLSTATE or its class: no connection, a full disk, no more connections, shutting down or starting, and a
-# server that may only be read since another one took over.
+# Prefixes of SQLSTATE: no connection, full disk, too many connections, server shuts down or starts, and a
+# server that became read-only after a failover.
 UNAVAILABLE = ("08", "53100", "53300", "57P", "25006")
 
 
 def is_unavailable(error: object) -> bool:
-    """Whether a server's error says that it can do nothing for anybody."""
+    """Return whether an error of the driver means that the whole server is unusable now."""
     return (getattr(error, "sqlstate", None) or "").startswith(UNAVAILABLE)
 
 
 class BadUrl(ValueError):
-    """A URL of a database that stops the start; the text says what to change and repeats nothing of it."""
+    """The URL of the database is not valid. The text says what to change, without parts of the URL."""
 
 
 def parse_url(url: str) -> dict[str, Any]:
-    """What a URL says, by libpq's names. BadUrl when it cannot be read."""
+    """Return the parameters of a URL by libpq's names. Raises BadUrl."""
     try:
         parsed: dict[str, Any] = conninfo_to_dict(url)
     except psycopg.Error:
         parsed = {"host": "@"}
-    # A password with an @ or a / of its own is taken for host, port and name, which errors would tell.
+    # With @ or / in the password, libpq reads parts of it as host, port or name, and errors show them.
     ports = str(parsed.get("port", "")).replace(",", "")
     if "@" in f"{parsed.get('host')}{parsed.get('dbname')}" or not (ports.isdecimal() or not ports):
         raise BadUrl(
-            "TOCSIN_DATABASE_URL cannot be used: it is postgresql://USER:PASSWORD@HOST:5432/NAME, "
-            "with %40 for an @ in the password, %2F for a /, and so on"
+            "TOCSIN_DATABASE_URL cannot be used: it must be postgresql://USER:PASSWORD@HOST:5432/NAME; "
+            "in the password write %40 for @, %2F for /, and so on"
         )
     return parsed
 
 
 class Adapter(Psycopg3Adapter):
-    """How peewee opens a connection, and finds out whether one that was idle still works."""
+    """Opens connections for peewee, and checks whether an idle connection still works."""
 
     def __init__(self) -> None:
         super().__init__()
         self._unavailable_until = 0.0
 
     def connect(self, db: Any, **params: Any) -> Any:
-        # Threads come here one by one: those behind a failure are not to wait as long as it did.
+        # Threads connect one after the other: after a failure the next ones must not wait for it too.
         if time.monotonic() < self._unavailable_until:
-            raise psycopg.OperationalError("the database was away a moment ago")
+            raise psycopg.OperationalError("the last attempt to connect to the database just failed")
         try:
             opened = psycopg.connect(db.database, autocommit=True, **params)
             opened.execute(SESSION_SQL)
@@ -130,7 +131,10 @@ class Adapter(Psycopg3Adapter):
         return opened
 
     def is_connection_closed(self, conn: Any) -> bool:
-        """An idle connection has only one thing to say: that it ends."""
+        """Return whether a connection is closed; close it if it cannot be used.
+
+        Input on the socket of an idle connection means that the server closed it.
+        """
         if self.txn_status(conn) == self.txn_idle:
             socket = select.poll()
             socket.register(conn.pgconn.socket, select.POLLIN)
@@ -141,7 +145,7 @@ class Adapter(Psycopg3Adapter):
 
 
 class Pool(PooledPostgresqlDatabase):
-    """The connections of one process."""
+    """The connection pool of one process."""
 
     psycopg3_adapter = Adapter
 

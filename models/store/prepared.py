@@ -1,7 +1,8 @@
-"""Queries whose SQL is written once per process, for what is asked for each batch.
+"""Queries whose SQL text is built once per process, for queries of each batch.
 
-peewee declares them; writing their SQL anew costs more than the database's own work: measured, a third of a
-worker's time in a storm. What differs from call to call is named in the query by `given` and `among`.
+The queries are declared with peewee. Building the SQL text for each call costs more than the work of the
+database: measured, a third of a worker's time in an alert storm. `bind` and `in_bound` mark the values that
+differ between calls.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +18,7 @@ from models.store.base import db, store
 
 @dataclass(frozen=True, slots=True)
 class _Parameter:
-    """Where a value is put in; `many` values travel as one."""
+    """A placeholder for a value; `is_list`: many values are sent as one parameter."""
 
     name: str
     is_list: bool = False
@@ -33,22 +34,22 @@ class _Bound(peewee.ColumnBase):
 
 
 def bind(name: str) -> Any:
-    """A value that is put in at each call."""
+    """Return a placeholder for a value of each call."""
     return _Bound(_Parameter(name))
 
 
 def in_bound(field: Any, name: str) -> Any:
-    """Whether a column is among values that are put in at each call: any number of them, one parameter."""
+    """Return the condition that a column is in a list of each call. Any number of values is one parameter."""
     return _in_values(field, _Bound(_Parameter(name, is_list=True)))
 
 
 def in_list(field: Any, values: Iterable[Any]) -> Any:
-    """The same in a query that is written each time, for more values than a statement can name."""
+    """Return the same condition for a normal query, for more values than a statement has parameters."""
     return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))
 
 
 def contains_any(field: Any, texts: Iterable[str]) -> Any:
-    """Whether a column's text holds one of these, wherever in it; any number of them, one parameter."""
+    """Return the condition that a column contains one of these texts. All texts are one parameter."""
     if store().name == "postgresql":
         before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
     else:
@@ -75,14 +76,14 @@ class _Compiled:
 
 
 class Prepared:
-    """`declare` makes the query; it is called once for each kind of store."""
+    """A prepared query. `build_query` is called once for each kind of store."""
 
     def __init__(self, build_query: Callable[[], Any]) -> None:
         self._build_query = build_query
         self._compiled: dict[str, _Compiled] = {}
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
-        """All rows as tuples of the selected columns, each as its field reads it."""
+        """Return all rows as tuples of the selected columns, converted by their fields."""
         compiled = self._get_compiled()
         cursor = db.execute_sql(compiled.sql, self._encode_values(compiled, values))
         readers = compiled.readers
@@ -91,11 +92,11 @@ class Prepared:
         return [_read_row(row, readers) for row in cursor.fetchall()]
 
     def first(self, **values: Any) -> tuple[Any, ...] | None:
-        """The first row, or None."""
+        """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
 
     def run(self, **values: Any) -> int:
-        """For a statement without an answer: how many rows it changed."""
+        """Run a statement without a result, and return the number of changed rows."""
         compiled = self._get_compiled()
         count: int = db.execute_sql(compiled.sql, self._encode_values(compiled, values)).rowcount
         return count
@@ -125,7 +126,7 @@ def _encode_list(values: Iterable[Any]) -> Any:
 
 
 def _compile(query: Any) -> _Compiled:
-    """Numbers that never differ are written into the text: only so are indexes of some rows chosen."""
+    """Build the SQL text. Constant numbers become literals, because partial indexes are used only then."""
     sql, parameters = query.sql()
     marker = "%s" if store().name == "postgresql" else "?"
     parts = sql.split(marker)
@@ -145,7 +146,7 @@ def _format_literal(value: int) -> str:
 
 
 def _find_reader(column: Any) -> Callable[[Any], Any] | None:
-    """What makes a column's value of what the driver gives; None where they are the same."""
+    """Return the function that converts a driver's value of this column; None: no conversion."""
     field = column.unalias() if hasattr(column, "unalias") else column
     field = getattr(field, "field", field)
     reader: Callable[[Any], Any] | None = getattr(field, "python_value", None)

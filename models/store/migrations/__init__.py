@@ -1,1 +1,1 @@
-"""Changes of the schema, in the order of their numbers."""
+"""Migrations of the schema, applied in the order of their numbers."""

@@ -1,4 +1,4 @@
-"""Rows that are written many at a time come back as they were given, on both stores."""
+"""Bulk inserts and updates store all values unchanged, on both stores."""
 
 from datetime import timedelta
 
@@ -23,7 +23,7 @@ def receipt(world, number: int, **changed):
     }
 
 
-def test_values_of_every_kind_come_back_as_they_were_given(world, now):
+def test_a_bulk_insert_stores_values_of_every_type_unchanged(world, now):
     records = [
         receipt(
             world, 1, body=bytes(range(256)), received_at=now, error='"quoted", {braced} \\ back', alerts=1
@@ -38,7 +38,7 @@ def test_values_of_every_kind_come_back_as_they_were_given(world, now):
 
     names = ("body", "received_at", "error", "alerts", "integration_id")
     written = [tuple(getattr(row, name) for name in names) for row in Receipt.select().order_by(Receipt.id)]
-    assert written == [(*(one[name] for name in names[:-1]), None) for one in records]
+    assert written == [(*(record[name] for name in names[:-1]), None) for record in records]
 
 
 def test_a_column_that_is_empty_in_all_rows_stays_empty(world, now):
@@ -47,10 +47,12 @@ def test_a_column_that_is_empty_in_all_rows_stays_empty(world, now):
     assert [row.error for row in Receipt.select()] == [None] * 3
 
 
-def test_rows_that_no_message_to_the_database_can_hold_together_go_in_several(world, now, store, statements):
-    """PostgreSQL ends a connection that sends a gigabyte at once; the lane would do it again, for ever."""
+def test_a_bulk_insert_that_is_too_large_for_one_statement_uses_more_statements(
+    world, now, store, statements
+):
+    """PostgreSQL closes a connection that sends a gigabyte at once; the lane would retry for ever."""
     if store.name == "sqlite":
-        pytest.skip("SQLite gets row after row")
+        pytest.skip("SQLite gets the rows one by one")
     large = [receipt(world, number, received_at=now, body=b"x" * 3_000_000) for number in range(9)]
     with statements() as sent:
         bulk.insert(Receipt, large)
@@ -61,7 +63,7 @@ def test_rows_that_no_message_to_the_database_can_hold_together_go_in_several(wo
     ]
 
 
-def test_an_update_sets_each_row_to_its_own_values(world, now):
+def test_a_bulk_update_gives_each_row_its_own_values(world, now):
     entities = [
         {"integration": world.integration.id, "entity_id": name, "firing": True, "resolved_at": None}
         for name in ("a", "b")

@@ -1,4 +1,4 @@
-"""Several processes may bring one database up to date at once, and none works on one that is behind."""
+"""Several processes can migrate one database at once, and no process uses a database with an old schema."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from tests.support.stores import get_url
 NAMES = sorted(path.stem for path in migrate.MIGRATIONS_DIR.glob("[0-9]*.py"))
 NEXT = "9999_next"
 
-# The program as it will be once it has another migration.
+# A later version of the program, which has one more migration.
 NEXT_PROGRAM = """
 import sys
 from pathlib import Path
@@ -32,7 +32,7 @@ main()
 
 @pytest.fixture
 def next_migrations(tmp_path):
-    """The folder of migrations of a later version, which has one more."""
+    """The migrations folder of a later version, which has one more migration."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrate.MIGRATIONS_DIR, folder, ignore=shutil.ignore_patterns("__pycache__"))
     text = 'def up(migrator, db):\n    db.execute_sql("CREATE TABLE next (id INTEGER)")\n'
@@ -64,12 +64,12 @@ def list_applied(process: subprocess.Popen[str]) -> list[str]:
 
 @pytest.fixture
 def migrated_store(empty_store, home):
-    """A database as this version makes it."""
+    """A database with the schema of this version."""
     home.mkdir(exist_ok=True)
     migrate.migrate(home)
 
 
-def test_each_migration_is_applied_once_by_whoever_comes_first(empty_store, home):
+def test_each_migration_is_applied_once_by_simultaneous_processes(empty_store, home):
     racing = [start_migrate(home) for _ in range(5)]
 
     done = [name for process in racing for name in list_applied(process)]
@@ -78,19 +78,20 @@ def test_each_migration_is_applied_once_by_whoever_comes_first(empty_store, home
     assert list_pending() == []
 
 
-def test_who_finds_the_schema_half_way_waits_for_the_other(
+def test_a_process_waits_for_a_migration_that_another_process_runs(
     migrated_store, home, next_migrations, monkeypatch
 ):
     monkeypatch.setattr(migrate, "MIGRATIONS_DIR", next_migrations)
     with connection(), migrate._lock_migrations(home):
         late = [start_migrate(home, next_migrations) for _ in range(3)]
-        wait_until(lambda: is_waiting_for_lock(home) == 3)
+        wait_until(lambda: count_blocked_processes(home) == 3)
         migrate._open_runner().up()
 
     assert [list_applied(process) for process in late] == [[], [], []]
 
 
-def is_waiting_for_lock(home: Path) -> int:
+def count_blocked_processes(home: Path) -> int:
+    """Return the number of processes that wait for the lock of the migrations."""
     if not get_url(home):
         file = (home / "migrate.lock").stat().st_ino
         lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
@@ -113,7 +114,7 @@ READ_ONLY_COMMANDS = ["why x", "oncall", "check", "simulate --service x --messag
         *((name, 3) for name in READ_ONLY_COMMANDS),
     ],
 )
-def test_on_a_database_that_is_behind_it_says_what_to_run(
+def test_a_command_with_an_old_schema_names_the_command_to_run(
     migrated_store, home, next_migrations, command, code
 ):
     ended = run_next(home, next_migrations, *command.split())
@@ -123,7 +124,7 @@ def test_on_a_database_that_is_behind_it_says_what_to_run(
 
 
 @pytest.mark.parametrize("command", READ_ONLY_COMMANDS)
-def test_who_only_looks_gives_an_empty_database_no_schema(empty_store, home, command):
+def test_a_read_only_command_creates_no_schema_in_an_empty_database(empty_store, home, command):
     with connection():
         assert db.get_tables() == []
 
@@ -134,7 +135,7 @@ def test_who_only_looks_gives_an_empty_database_no_schema(empty_store, home, com
     assert list_pending() == NAMES
 
 
-def test_then_migrate_is_all_it_takes(migrated_store, home, next_migrations):
+def test_a_command_works_after_the_migration(migrated_store, home, next_migrations):
     assert run_next(home, next_migrations, "migrate").stdout == f"applied {NEXT}\n"
     assert run_next(home, next_migrations, "token", "list").returncode == 0
 

@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: ended ones cost nobody anything, and threads share a few of them in peace."""
+"""Connections to PostgreSQL: closed connections, and threads that share a pool."""
 
 import socket
 import threading
@@ -25,14 +25,14 @@ def run_in_threads(count, work):
 
 
 def end_all_connections(home):
-    """As an operator or a restart does; returns when they have ended."""
+    """Close all connections on the server, as an operator or a restart does; return when they are closed."""
     other_connections = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
     with psycopg.connect(stores.get_url(home), autocommit=True) as server:
         server.execute(f"select pg_terminate_backend(pid) {other_connections}")
         wait_until(lambda: server.execute(f"select count(*) {other_connections}").fetchone() == (0,))
 
 
-def test_idle_connections_that_were_ended_cost_no_request_anything(empty_store, home):
+def test_a_request_does_not_fail_after_the_server_closed_idle_connections(empty_store, home):
     barrier = threading.Barrier(8)
 
     def work():
@@ -48,14 +48,14 @@ def test_idle_connections_that_were_ended_cost_no_request_anything(empty_store, 
             assert db.execute_sql("select 1").fetchone() == (1,)
 
 
-def test_a_table_that_nobody_has_counted_yet_is_looked_into_by_its_index(store):
+def test_a_table_without_statistics_is_searched_by_its_index(store):
     with connection():
         plan = db.execute_sql("explain select * from receipt where trace_id = 'x'").fetchall()
 
     assert "Index Scan" in str(plan)
 
 
-def test_a_connection_that_is_ended_at_work_is_an_error_of_the_store(empty_store, home):
+def test_a_connection_that_is_closed_in_a_transaction_raises_a_store_error(empty_store, home):
     def work():
         with connection(), empty_store.write_transaction():
             db.execute_sql("select 1")
@@ -68,7 +68,7 @@ def test_a_connection_that_is_ended_at_work_is_an_error_of_the_store(empty_store
         assert db.execute_sql("select 1").fetchone() == (1,)
 
 
-def test_a_server_that_may_only_be_read_is_an_error_of_the_store(empty_store):
+def test_a_read_only_server_raises_a_store_error(empty_store):
     def work():
         with connection(), empty_store.write_transaction():
             db.execute_sql("set transaction read only")
@@ -78,7 +78,7 @@ def test_a_server_that_may_only_be_read_is_an_error_of_the_store(empty_store):
         work()
 
 
-def test_more_threads_than_connections_each_get_their_turn(empty_store):
+def test_each_thread_gets_a_connection_when_there_are_more_threads_than_connections(empty_store):
     durations = []
 
     def work():
@@ -96,7 +96,7 @@ def test_more_threads_than_connections_each_get_their_turn(empty_store):
         assert db.execute_sql(query).fetchone()[0] <= postgresql.MAX_CONNECTIONS
 
 
-def test_a_host_that_never_answers_costs_all_threads_one_wait(home):
+def test_a_host_without_a_reply_delays_all_threads_by_one_timeout(home):
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         open_store(f"postgresql://tocsin@127.0.0.1:{port}/none?connect_timeout=2", home)
@@ -117,7 +117,7 @@ def test_a_host_that_never_answers_costs_all_threads_one_wait(home):
     assert seconds < 4
 
 
-def test_a_host_that_vanishes_keeps_its_locks_for_a_minute_at_most(empty_store):
+def test_a_lost_host_keeps_its_locks_for_at_most_a_minute(empty_store):
     with connection():
         setting = db.execute_sql("show idle_in_transaction_session_timeout").fetchone()
 

@@ -1,4 +1,4 @@
-"""What runs for every alert, timer and message finds its rows by an index, however many there are."""
+"""Queries for alerts, timers and messages find their rows by an index."""
 
 import pytest
 
@@ -14,18 +14,18 @@ from workers.alerts import process_lane, process_router
 from workers.periodic import due_scan, missing_heartbeats, release_maintenance
 from workers.timers import fire, on_config_change
 
-# Indexes that hold only what waits: reading one from end to end is reading what waits.
+# Partial indexes that contain only pending rows: a full scan of one reads only pending rows.
 PARTIAL_INDEXES = {
     "receipt_pending", "receipt_to_route", "receipt_dead_letter", "event_pending", "event_dead_letter",
     "message_due", "timer_due", "entity_deferred",
 }  # fmt: skip
 
-# Values that came with the statement, and no table.
+# Plan lines for values of the statement itself, not for a table.
 INDEXED_VALUES = {"SCAN CONSTANT ROW", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
 
 
 def list_scans(seen):
-    """The lines of the query plans that read a whole table, or an index of all its rows."""
+    """Return the lines of the query plans that scan a whole table, or an index of all its rows."""
     found = []
     for statement, values in seen:
         if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
@@ -44,7 +44,7 @@ def list_sqlite_scans(statement, values):
 
 
 def list_postgresql_scans(statement, values):
-    """With sequential scans priced out, one is left only where there is no index."""
+    """Return the sequential scans. With enable_seqscan off they remain only where no index fits."""
     db.execute_sql("set enable_seqscan = off")
     plan_lines = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
     return [line for line in plan_lines if "Seq Scan" in line]
@@ -54,13 +54,13 @@ PLANS = {"sqlite": list_sqlite_scans, "postgresql": list_postgresql_scans}
 
 
 def list_sorts(seen):
-    """The lines of the query plans that put rows in order after reading all of them."""
+    """Return the lines of the query plans that sort rows."""
     if store().name == "sqlite":
         explained = [db.execute_sql(f"EXPLAIN QUERY PLAN {each}", values) for each, values in seen]
         return [row[3] for cursor in explained for row in cursor.fetchall() if "B-TREE" in row[3]]
-    # With sorting priced out, it is left only where no index gives the order.
-    for way in ("seqscan", "sort", "incremental_sort", "bitmapscan"):
-        db.execute_sql(f"set enable_{way} = off")
+    # With these methods off, a sort remains only where no index gives the order.
+    for method in ("seqscan", "sort", "incremental_sort", "bitmapscan"):
+        db.execute_sql(f"set enable_{method} = off")
     explained = [db.execute_sql(f"EXPLAIN {each}", values) for each, values in seen]
     return [row[0] for cursor in explained for row in cursor.fetchall() if "Sort" in row[0]]
 
@@ -80,7 +80,7 @@ def test_the_lane_scans_no_large_table(world, many_rows, statements):
     assert list_scans(seen) == []
 
 
-def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world, now, statements):
+def test_a_lane_finds_its_first_routed_alerts_without_a_sort(world, now, statements):
     router = add_router(world)
     add_router_rule(router, world.integration)
     accept_from_router(router, now, message="m", alert_type="critical")
@@ -88,9 +88,9 @@ def test_a_lane_finds_the_first_of_what_was_routed_without_sorting_it_all(world,
     with statements() as seen:
         process_lane.run(world.service.id)
 
-        takes = [each for each in seen if 'FROM "event"' in each[0] and "ORDER BY" in each[0]]
-        assert takes
-        assert list_sorts(takes) == []
+        event_queries = [each for each in seen if 'FROM "event"' in each[0] and "ORDER BY" in each[0]]
+        assert event_queries
+        assert list_sorts(event_queries) == []
 
 
 def test_due_timers_are_found_by_their_index(world, many_rows, now, statements):
@@ -101,7 +101,7 @@ def test_due_timers_are_found_by_their_index(world, many_rows, now, statements):
 
 
 @pytest.mark.parametrize("column", ["escalation_policy", "service", "sla"])
-def test_what_follows_from_what_was_changed_is_found_by_indexes(world, many_rows, statements, column):
+def test_incidents_of_a_changed_object_are_found_by_their_index(world, many_rows, statements, column):
     with statements() as seen:
         on_config_change.reconcile_after_change(column, 1)
 
@@ -116,9 +116,9 @@ def test_due_messages_are_found_by_their_index(world, many_rows, statements):
     assert list_scans(seen) == []
 
 
-def test_what_maintenance_kept_back_is_found_by_its_index(world, many_rows, now, statements):
+def test_deferred_alerts_are_found_by_their_index(world, many_rows, now, statements):
     Service.update(under_maintenance=True).execute()
-    accept(world, now, message="m", alert_type="critical", entity_id="kept back")
+    accept(world, now, message="m", alert_type="critical", entity_id="deferred")
     process_lane.run(world.service.id)
     Service.update(under_maintenance=False).execute()
     with statements() as seen:
@@ -135,11 +135,11 @@ def test_missing_pings_are_found_by_indexes(world, many_rows, now, statements):
         missing_heartbeats.enqueue_overdue(now)
         assert missing_heartbeats.report_missing(now) == 1
 
-    # The signs of life of processes are a few rows.
+    # The liveness table has only a few rows.
     assert [each for each in list_scans(seen) if 'FROM "liveness"' not in each] == []
 
 
-def test_what_waits_is_counted_by_indexes_of_it_alone(world, many_rows, now, statements):
+def test_the_backlog_is_counted_by_partial_indexes(world, many_rows, now, statements):
     add_dead_letter_body(world, now)
     with statements() as seen:
         backlog.measure_backlog(store().now())

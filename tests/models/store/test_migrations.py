@@ -1,4 +1,4 @@
-"""The numbered migrations make exactly the schema that the models declare."""
+"""The migrations create exactly the schema that the models declare."""
 
 import pytest
 from playhouse.schema_diff import diff_models
@@ -13,11 +13,11 @@ def migrated_store(empty_store, tmp_path):
     migrate(tmp_path)
 
 
-def test_the_schema_after_all_migrations_is_that_of_the_models(migrated_store):
+def test_the_schema_after_all_migrations_equals_the_models(migrated_store):
     with connection():
         assert str(diff_models(db.obj, TABLES)) == ""
 
 
-def test_nothing_is_left_to_migrate_and_running_again_does_nothing(migrated_store, tmp_path):
+def test_a_second_migration_run_does_nothing(migrated_store, tmp_path):
     assert list_pending() == []
     assert migrate(tmp_path) == []

@@ -1,4 +1,4 @@
-"""What is written once says the same as what peewee writes each time."""
+"""Prepared queries return the same rows as normal peewee queries."""
 
 from models.domain.enums import AccountRole
 from models.store.prepared import Prepared, bind, in_bound
@@ -12,14 +12,14 @@ BY_IDS = Prepared(
 )
 
 
-def test_it_finds_what_the_query_finds_for_each_value_given(world):
+def test_a_prepared_query_finds_the_rows_for_each_bound_value(world):
     assert BY_NAME.rows(email="alice@example.org") == [(world.alice.id, "Alice")]
     assert BY_NAME.first(email="bob@example.org") == (world.bob.id, "Bob")
     assert BY_NAME.rows(email="nobody@example.org") == []
     assert BY_NAME.first(email="nobody@example.org") is None
 
 
-def test_any_number_of_values_is_one_parameter(world, statements):
+def test_a_list_of_any_length_is_one_parameter(world, statements):
     with statements() as seen:
         for emails in ([], ["bob@example.org"], ["bob@example.org", "x", "alice@example.org"]):
             found = [name for (name,) in BY_IDS.rows(emails=emails)]
@@ -28,19 +28,19 @@ def test_any_number_of_values_is_one_parameter(world, statements):
     assert len({text for text, _ in seen}) == 1
 
 
-def test_moments_json_and_truth_come_and_go_as_the_fields_have_them(world, now):
+def test_a_prepared_query_converts_datetimes_json_and_booleans(world, now):
     policy = Prepared(
         lambda: EscalationPolicy.select(
             EscalationPolicy.creation_date, EscalationPolicy.rules, EscalationPolicy.move_to_next
         ).where(EscalationPolicy.creation_date == bind("at"), EscalationPolicy.id == bind("row"))
     )
-    (at, rules, moves_on) = policy.first(at=now, row=world.policy.id)
+    (at, rules, move_to_next) = policy.first(at=now, row=world.policy.id)
 
     assert (at, rules) == (now, world.policy.rules)
-    assert moves_on is True
+    assert move_to_next is True
 
 
-def test_it_tells_how_many_rows_were_changed(world, now):
+def test_a_prepared_update_returns_the_number_of_changed_rows(world, now):
     removed = Prepared(lambda: User.update(removed_at=bind("at")).where(User.email == bind("email")))
 
     assert removed.run(at=now, email="bob@example.org") == 1
@@ -48,27 +48,27 @@ def test_it_tells_how_many_rows_were_changed(world, now):
     assert User.get_by_id(world.bob.id).removed_at == now
 
 
-def test_it_is_written_once_and_numbers_that_never_differ_stand_in_the_text(world, statements):
-    written = []
+def test_a_prepared_query_is_built_once_with_constant_numbers_in_its_text(world, statements):
+    builds = []
 
-    def write():
-        written.append(1)
+    def build_query():
+        builds.append(1)
         owners = User.select(User.email).where(User.role == AccountRole.OWNER, User.id < bind("row"))
         return owners.order_by(User.id).limit(5)
 
-    prepared = Prepared(write)
+    prepared = Prepared(build_query)
     with statements() as seen:
         for _ in range(3):
             assert prepared.rows(row=2**40) == [("alice@example.org",), ("mallory@example.net",)]
 
-    assert written == [1]
+    assert builds == [1]
     text, values = seen[0]
     assert list(values) == [2**40]
     assert "= 1" in text
     assert "LIMIT 5" in text
 
 
-def test_conditions_on_truth_are_written_as_the_store_says_it(world):
+def test_a_boolean_condition_uses_the_literal_of_the_store(world):
     firing = Prepared(lambda: Entity.select(Entity.id).where(Entity.firing == False))  # noqa: E712
 
     assert firing.rows() == []

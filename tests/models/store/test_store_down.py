@@ -1,4 +1,4 @@
-"""Which errors say that nobody can use the store, and which are about one statement or row."""
+"""Errors that mean that the whole store is unusable, and errors of single statements or rows."""
 
 import sqlite3
 
@@ -36,14 +36,14 @@ def get_error(statement):
         ("08006", True),
     ],
 )
-def test_a_server_says_by_codes_whether_it_can_do_anything(store, code, is_down):
+def test_a_server_is_unavailable_by_its_error_code(store, code, is_down):
     error = get_error(f"do $$ begin raise exception 'no' using errcode = '{code}'; end $$")
 
     assert store.is_unavailable(error) is is_down
 
 
 @server
-def test_so_is_a_server_whose_connection_has_ended(store, home):
+def test_a_server_that_closed_the_connection_is_unavailable(store, home):
     ours = db.execute_sql("select pg_backend_pid()").fetchone()
     with psycopg.connect(get_url(home), autocommit=True) as other:
         other.execute("select pg_terminate_backend(%s, 5000)", ours)
@@ -63,7 +63,7 @@ def test_so_is_a_server_whose_connection_has_ended(store, home):
         (sqlite3.SQLITE_READONLY_DBMOVED, True),
     ],
 )
-def test_a_file_says_by_codes_whether_anything_can_be_written(store, code, is_down):
+def test_a_file_is_unavailable_by_its_error_code(store, code, is_down):
     cause = sqlite3.OperationalError("no")
     cause.sqlite_errorcode = code
 
@@ -71,7 +71,7 @@ def test_a_file_says_by_codes_whether_anything_can_be_written(store, code, is_do
 
 
 @embedded
-def test_a_file_that_may_only_be_read_is_away(store):
+def test_a_read_only_file_is_unavailable(store):
     with connection():
         db.execute_sql("pragma query_only = on")
         error = get_error("delete from account")
@@ -80,5 +80,5 @@ def test_a_file_that_may_only_be_read_is_away(store):
     assert store.is_unavailable(error)
 
 
-def test_our_own_errors_are_none_of_the_stores(store):
+def test_an_error_of_our_code_is_not_an_error_of_the_store(store):
     assert not store.is_unavailable(ZeroDivisionError())
