@@ -1,1 +1,1 @@
-"""The tables, a file per noun."""
+"""The tables, one file per noun."""

@@ -1,4 +1,4 @@
-"""Accounts, the tokens that speak for their members, and what the installation keeps for itself."""
+"""Accounts, users, tokens, and rows of the installation itself."""
 
 import peewee
 
@@ -16,10 +16,10 @@ class Account(Table):
 
 
 class ConfigVersion(Table):
-    """How often an account's configuration has changed: raised in the transaction of each write of it.
+    """The number of changes of an account's configuration, raised in the transaction of each change.
 
-    Not a column of the account: a lane locks that row for incident numbers before it refers to
-    policies and contacts, a write of configuration has locked those before it raises the version.
+    It is not a column of Account because of the order of locks. A lane locks the account (for incident
+    numbers) before policies and contacts. A change of configuration locks those before the version.
     """
 
     account = peewee.ForeignKeyField(Account, unique=True, on_delete="CASCADE")
@@ -27,17 +27,17 @@ class ConfigVersion(Table):
 
 
 def bump_version(account_row: int) -> None:
-    """Say that an account's configuration changed; last in the transaction that changes it.
+    """Raise the version of an account's configuration. Call it last in the transaction of the change.
 
-    As the number of a new incident is: who locks this row first and a service's row second waits for a
-    lane that does it the other way round, for ever.
+    Lanes lock services first, so a transaction that locks this row first and a service second can deadlock
+    with a lane. The same holds for the number of a new incident.
     """
     bumped = ConfigVersion.update(version=ConfigVersion.version + 1)
     bumped.where(ConfigVersion.account == account_row).execute()
 
 
 class CustomRole(Table):
-    """What a user may do in all teams of the account, by the names of web/http/permissions.py."""
+    """A set of permissions in all teams of the account; web/http/permissions.py has their names."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
@@ -51,7 +51,7 @@ class CustomRole(Table):
 
 
 class User(Table):
-    """A member of one account. `unique_id` is the membership's id, `username` the person's."""
+    """A member of one account. `unique_id` identifies the membership, `username` the person."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
@@ -61,13 +61,13 @@ class User(Table):
     email = peewee.CharField(max_length=254)
     time_zone = peewee.CharField(max_length=64, default="UTC")
     role = peewee.SmallIntegerField()
-    # Counts only while `role` is that of a plain user (contract 4.9).
+    # Used only while `role` is AccountRole.USER (contract 4.9).
     custom_role = peewee.ForeignKeyField(CustomRole, null=True, on_delete="SET NULL")
     is_verified = peewee.BooleanField(default=False)
     joining_date = UtcField()
-    # Part of the addresses of their calendars: a new one ends the old addresses.
+    # Part of the addresses of calendar feeds: a new key invalidates the old addresses.
     calendar_key = peewee.CharField(max_length=36, null=True)
-    # Rows about the past keep pointing here, so a removed member stays as a row.
+    # A removed user stays as a row, because rows about the past refer to it.
     removed_at = UtcField(null=True)
 
     class Meta:
@@ -75,7 +75,7 @@ class User(Table):
 
 
 class Token(Table):
-    """Shown once, kept as a SHA-256; it acts as its user and dies with the user's removal."""
+    """A token of a user: shown once, stored as SHA-256. It stops working when the user is removed."""
 
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
@@ -87,14 +87,14 @@ class Token(Table):
 
 
 class Secret(Table):
-    """A key of the installation: the one that signs links, and what later ones need."""
+    """A secret of the installation, for example the key that signs links."""
 
     name = peewee.CharField(max_length=64, unique=True)
     value = peewee.CharField(max_length=255)
 
 
 class Liveness(Table):
-    """When a process kind was last seen alive, for /readyz."""
+    """The last sign of life of a process or of a kind of process, for /readyz."""
 
     process = peewee.CharField(max_length=32, unique=True)
     at = UtcField()
@@ -102,5 +102,5 @@ class Liveness(Table):
 
 
 def get_display_name(user: User) -> str:
-    """A person's name as others read it; somebody without one goes by the part before the @."""
+    """Return the name of a user for display; without a name, the part of the address before the @."""
     return f"{user.first_name} {user.last_name}".strip() or user.email.partition("@")[0]

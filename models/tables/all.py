@@ -1,4 +1,4 @@
-"""All tables, in the order in which they may be created: what migrations and tests walk."""
+"""All tables in the order of their creation, for migrations and tests."""
 
 from models.tables.accounts import Account, ConfigVersion, CustomRole, Liveness, Secret, Token, User
 from models.tables.events import Entity, Event, Receipt

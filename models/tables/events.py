@@ -1,4 +1,4 @@
-"""An alert as it came in (Receipt), as it is understood (Event), and what it is about (Entity)."""
+"""Receipts (raw bodies), events (alerts) and entities (things that are alerting)."""
 
 import peewee
 
@@ -10,11 +10,11 @@ from models.tables.services import Integration, Service
 
 
 class Receipt(Table):
-    """What is committed before a sender hears 2xx: the raw body and the lane that will work on it.
+    """The raw body and its lane, committed before the sender gets its 2xx.
 
-    `id` is the order of acceptance. `source` names the normaliser that reads the body. The lane is a
-    service's, or a router's: then integration and service are those of the events that it makes. Times of
-    decisions count from `replayed_at`, if it was set aside and taken up again, else from `received_at`.
+    `id` is the order of acceptance. `source` names the normalizer that reads the body. The lane belongs to
+    the service or to the router. With a router, integration and service are in the events. Decisions use
+    `replayed_at` as the time of the alert if it was a dead letter and was replayed, else `received_at`.
     """
 
     id = SequenceField()
@@ -25,7 +25,7 @@ class Receipt(Table):
     router = peewee.ForeignKeyField(GlobalRouter, null=True, on_delete="SET NULL", index=False)
     source = peewee.CharField(max_length=32)
     body = peewee.BlobField()
-    # How many alerts the body holds, so that a batch can be bounded before anything is read.
+    # The number of alerts in the body, so that a batch can be limited before bodies are read.
     alerts = peewee.IntegerField(default=1)
     received_at = UtcField()
     replayed_at = UtcField(null=True)
@@ -50,10 +50,12 @@ Receipt.add_index(Receipt.index(Receipt.id, where=peewee.SQL("state = 2"), name=
 class Event(Table):
     """One alert in one integration. `position` is its place in the receipt's body.
 
-    `stage` is the first stage still to come ("" when the road is over); `reasons` is the road so
-    far, [[stage, reason], ...]; `rules` what each rule said that was looked at; `alert` holds what the
-    columns do not (payload, urls, images, notes, the wishes of the sender, what rules want). An alert that
-    no rule of its router sent anywhere has no integration.
+    - `stage`: the next stage; "" at the end of the pipeline.
+    - `reasons`: the reasons of the stages so far, [[stage, reason], ...].
+    - `rules`: the result of each evaluated rule.
+    - `alert`: everything without a column of its own (payload, urls, images, notes, requested options,
+      incident options).
+    - `integration`: None if no rule of the router sent the alert to an integration.
     """
 
     unique_id = peewee.CharField(max_length=22, unique=True)
@@ -78,10 +80,10 @@ class Event(Table):
     error = peewee.TextField(null=True)
 
 
-# In the order of their lists, or PostgreSQL looks for a page of them by walking over the alerts of all.
+# In the order of the lists; otherwise PostgreSQL scans the alerts of all incidents to find one page.
 Event.add_index(Event.index(Event.incident, Event.id, name="event_of_incident"))
 Event.add_index(Event.index(Event.integration, Event.id, name="event_of_integration"))
-# In the order in which a lane takes them: a group of Alertmanager's may wait as a million of them.
+# In the order in which a lane takes alerts: groups from Alertmanager can become a million pending alerts.
 Event.add_index(
     Event.index(
         Event.service,
@@ -96,10 +98,12 @@ Event.add_index(Event.index(Event.id, where=peewee.SQL("state = 2"), name="event
 
 
 class Entity(Table):
-    """The thing that is alerting. The one place that dedupe reads.
+    """The thing that is alerting. The dedupe stage reads only this table.
 
-    `incident` is the open incident that holds it, if any; `last_incident` the last one that did; `firing`
-    is false once its source said resolved. The last resolve is remembered by the source's own time (law 4).
+    - `incident`: the open incident that holds the entity. `last_incident`: the last one that held it.
+    - `firing`: false after a resolved alert.
+    - `resolved_source_at`: the time of the last resolve by the clock of the source (invariant 4, design,
+      section 2). `resolved_at`: the same by our clock.
     """
 
     integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE", index=False)
@@ -111,7 +115,7 @@ class Entity(Table):
     )
     resolved_source_at = UtcField(null=True)
     resolved_at = UtcField(null=True)
-    # The unique_id of the alert that maintenance kept from opening an incident, while it still burns.
+    # The unique_id of the alert that maintenance deferred, while the entity is still firing.
     deferred_alert = peewee.CharField(max_length=22, null=True)
 
     class Meta:
@@ -126,7 +130,7 @@ Entity.add_index(
 Entity.add_index(
     Entity.index(Entity.incident, where=peewee.SQL("incident_id IS NOT NULL"), name="entity_held")
 )
-# For the deletion of incidents, which looks for what refers to them.
+# For the deletion of incidents, which searches for rows that refer to them.
 Entity.add_index(
     Entity.index(
         Entity.last_incident, where=peewee.SQL("last_incident_id IS NOT NULL"), name="entity_held_last"

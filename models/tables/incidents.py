@@ -1,4 +1,4 @@
-"""Incidents and the log of everything that moved them."""
+"""Incidents, their log, and rows that belong to an incident."""
 
 import peewee
 
@@ -13,7 +13,7 @@ class Incident(Table):
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
     incident_number = peewee.IntegerField()
     incident_key = peewee.CharField(max_length=22)
-    # A deleted service keeps its incidents (contract section 6); its team still owns them.
+    # None after the service was deleted (contract section 6); the team still owns the incident.
     service = peewee.ForeignKeyField(Service, null=True, on_delete="SET NULL")
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
     title = peewee.TextField()
@@ -29,33 +29,33 @@ class Incident(Table):
     resolved_date = UtcField(null=True)
     context_window_start = UtcField(null=True)
     context_window_end = UtcField(null=True)
-    # Opened while time-based collation was on: gathers alerts of other entities for a while.
+    # Whether time-based collation still adds alerts of other entities to this incident.
     collecting = peewee.BooleanField(default=False)
-    # Merged into another incident: this one is its child, silent, and ends with it.
+    # The incident that this one is merged into. A child notifies nobody and is resolved with its parent.
     parent = peewee.ForeignKeyField("self", null=True, on_delete="SET NULL", index=False)
-    # Asleep, from when until when; both None when awake.
+    # The snooze: from when until when; both None if the incident is not snoozed.
     snoozed_at = UtcField(null=True)
     snoozed_till = UtcField(null=True)
-    # Escalation: `chain` counts (re)starts; `next_step` counts the steps already taken, all passes together;
-    # `reached` is whether any of them named anybody, `chain_over` whether the last of them was taken.
+    # `escalation_run` counts the starts of the policy. `next_step` counts the steps done in this run, over
+    # all repetitions. `paged_someone`: whether a step notified anybody. `exhausted`: no step is left.
     escalating = peewee.BooleanField(default=True)
     escalation_run = peewee.IntegerField(default=1)
     run_started_at = UtcField()
     next_step = peewee.IntegerField(default=0)
     paged_someone = peewee.BooleanField(default=False)
     exhausted = peewee.BooleanField(default=False)
-    # SLA: since when its promises run (creation, or its reopening), and when somebody first answered.
+    # SLA targets: when they started (creation or reopening), and when the incident was first acknowledged.
     sla_started_at = UtcField(null=True)
     sla_acknowledged_at = UtcField(null=True)
-    # Since when its time-outs count: its reopening, waking or unmerging, the last of them.
+    # The start of the time-outs: the last reopening, end of a snooze or unmerging.
     timeouts_started_at = UtcField(null=True)
 
     class Meta:
         indexes = ((("account", "incident_number"), True),)
 
 
-# All that a list may be limited by, in its order (web/incidents/filters.py): whatever is asked for, in
-# whatever combination, is found here without reading rows, in at most one walk over the account's part.
+# All columns that a list can filter by, in the order of the list (web/incidents/filters.py). Any combination
+# of filters needs no table rows, and at most one scan of the account's part of the index.
 Incident.add_index(
     Incident.index(
         Incident.account,
@@ -88,7 +88,7 @@ Incident.add_index(
 
 
 class IncidentLog(Table):
-    """What happened to an incident, when, by whom, why: one row a happening, never changed."""
+    """One change of an incident: time, kind, reason and actor. Rows never change."""
 
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
     at = UtcField()
@@ -96,12 +96,12 @@ class IncidentLog(Table):
     reason = peewee.TextField()
     actor_kind = peewee.CharField(max_length=8)
     user = peewee.ForeignKeyField(User, null=True)
-    # The alert behind it, by its unique_id.
+    # The unique_id of the alert that caused the change.
     alert = peewee.CharField(max_length=22, null=True)
 
 
 class IncidentTag(Table):
-    """A team's tag on an incident, once."""
+    """A team's tag on an incident."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
@@ -113,7 +113,7 @@ class IncidentTag(Table):
 
 
 class IncidentNote(Table):
-    """What somebody, or a rule (`user` is None), has to say about an incident."""
+    """A note on an incident, by a user or by a rule (`user` is None)."""
 
     unique_id = peewee.CharField(max_length=22, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
@@ -123,7 +123,7 @@ class IncidentNote(Table):
 
 
 class IncidentResponder(Table):
-    """Somebody, or whom a policy names, who was asked to help, once; `response_status` as in contract 3.8."""
+    """A user or a policy that was asked to help; `response_status` as in contract 3.8."""
 
     unique_id = peewee.CharField(max_length=22, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
@@ -139,7 +139,7 @@ class IncidentResponder(Table):
 
 
 class IncidentAssignment(Table):
-    """Who has a role of the team's in an incident: one person for each role."""
+    """The user who has a role of the team in an incident: one user for each role."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)
@@ -152,7 +152,7 @@ class IncidentAssignment(Table):
 
 
 class IncidentTask(Table):
-    """Something to do about an incident; `status` as models.enums.TaskStatus."""
+    """A task of an incident; `status` is a models.domain.enums.TaskStatus."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")

@@ -1,4 +1,4 @@
-"""When services may be noisy without anybody being told: contract sections 3.11 and 4.6."""
+"""Maintenance windows, in which alerts of services notify nobody (contract sections 3.11 and 4.6)."""
 
 import peewee
 
@@ -8,8 +8,11 @@ from models.tables.teams import Team
 
 
 class Maintenance(Table):
-    """A window from `start_time` to `end_time`, again every `repeat_interval` days (0: never) until
-    `repeat_until` (None: for ever), by the wall clock of `time_zone`."""
+    """A window from `start_time` to `end_time`.
+
+    It repeats every `repeat_interval` days (0: never) until `repeat_until` (None: without end), in the local
+    time of `time_zone`.
+    """
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -23,7 +26,7 @@ class Maintenance(Table):
 
 
 class MaintenanceService(Table):
-    """A service under a maintenance, once."""
+    """A service of a maintenance window."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     maintenance = peewee.ForeignKeyField(Maintenance, on_delete="CASCADE", index=False)

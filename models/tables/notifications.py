@@ -1,4 +1,4 @@
-"""What somebody is owed word of (Notice), what carries it (Message), and each try to send it (Attempt)."""
+"""Notifications, the outgoing messages that carry them, and the delivery attempts."""
 
 import peewee
 
@@ -9,12 +9,15 @@ from models.tables.users import ContactMethod, NotificationRule
 
 
 class Message(Table):
-    """One sending to one contact, carrying every notice that one transaction owed there.
+    """An outgoing message to one contact, with the notifications of one transaction for it.
 
-    `message_id` is the hash of the notices' sorted keys (where one is owed again, with when). `contact` is
-    null for the address of the account itself. `claimed_until` keeps two workers from sending at once; it
-    outlives a killed one by seconds. A message that carries no notice is of a `kind` of its own (None: it
-    only tries a contact), and `reason` says who asked.
+    - `message_id`: the hash of the sorted keys of the notifications. For a notification that is created again
+      after it was cancelled, the hash includes its due time.
+    - `contact`: None for the user's own e-mail address.
+    - `claimed_until`: until then only one worker may send the message. A killed worker blocks the message for
+      some seconds only.
+    - `kind`: set for a message without notifications, for example an invitation; None for a test message.
+      Then `reason` names the person who requested it.
     """
 
     message_id = peewee.CharField(max_length=64, unique=True)
@@ -37,7 +40,7 @@ class Message(Table):
 Message.add_index(
     Message.index(Message.channel, Message.next_attempt_at, where=peewee.SQL("state = 0"), name="message_due")
 )
-# Of each channel the last one that was sent, and what could not be since: whether its mail goes out at all.
+# For each channel: the last sent message and the failed ones since then, to see whether the channel works.
 Message.add_index(
     Message.index(Message.channel, Message.done_at, where=peewee.SQL("state = 1"), name="message_sent")
 )
@@ -47,7 +50,10 @@ Message.add_index(
 
 
 class Notification(Table):
-    """One reason to tell one person by one contact; `key` makes it unique for ever (law 8)."""
+    """One reason to notify one person through one contact.
+
+    `key` is unique, so that nobody is notified twice for one reason (invariant 8, design, section 2).
+    """
 
     key = peewee.CharField(max_length=255, unique=True)
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE")
@@ -64,13 +70,12 @@ class Notification(Table):
 
 
 def get_reason_key(key: str) -> str:
-    """What a notice is owed for, out of its key (schedules/escalation/notifications.py says what else is in
-    it)."""
+    """Return the reason key in the key of a notification (see schedules/escalation/notifications.py)."""
     return key.split(":", 2)[2].rsplit(":", 3)[0]
 
 
 class Attempt(Table):
-    """One try to send a message, and how it ended."""
+    """A delivery attempt of a message, with its outcome."""
 
     message = peewee.ForeignKeyField(Message, on_delete="CASCADE")
     at = UtcField()

@@ -1,4 +1,4 @@
-"""What a team wrote about its incidents afterwards: contract sections 3.11 and 4.10."""
+"""Postmortems of incidents (contract sections 3.11 and 4.10)."""
 
 import peewee
 
@@ -9,7 +9,7 @@ from models.tables.teams import Team
 
 
 class Postmortem(Table):
-    """`status` is free text, `postmortem_data` what its author wrote (HTML, never shown as such by us)."""
+    """A postmortem. `status` is free text. `postmortem_data` is HTML, which Tocsin never renders as HTML."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -23,7 +23,7 @@ class Postmortem(Table):
 
 
 class PostmortemIncident(Table):
-    """An incident that a postmortem is about, once."""
+    """An incident of a postmortem."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     postmortem = peewee.ForeignKeyField(Postmortem, on_delete="CASCADE", index=False)

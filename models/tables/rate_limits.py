@@ -1,4 +1,4 @@
-"""How often accounts lately asked for what may not be asked for often."""
+"""Recent requests of accounts to operations with a rate limit."""
 
 import peewee
 
@@ -7,7 +7,7 @@ from models.tables.accounts import Account
 
 
 class RateLimit(Table):
-    """`recent` are the moments of the latest requests that were served, in epoch seconds, oldest first."""
+    """`recent`: the times of the last accepted requests, in epoch seconds, oldest first."""
 
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE", index=False)
     operation = peewee.CharField(max_length=64)

@@ -1,4 +1,4 @@
-"""Account-wide entrances: a router's rules send alerts on to integrations (contract section 4.7)."""
+"""Routers of an account: their rules send alerts to integrations (contract section 4.7)."""
 
 import peewee
 
@@ -7,7 +7,7 @@ from models.tables.accounts import Account
 
 
 class GlobalRouter(Table):
-    """The unit of ordering for what comes in by its key: one lane, like a service's."""
+    """A router. The alerts that arrive with its key form one lane, as for a service."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
@@ -19,9 +19,10 @@ class GlobalRouter(Table):
 
 
 class RouterRule(Table):
-    """`actions` in order, each {unique_id, action_type, integration}: replaced and read as a whole.
+    """A rule of a router. `actions` in order, each {unique_id, action_type, integration}.
 
-    `integration` is the unique_id of the target, None for an action that has none (contract 3.10).
+    They are always read and replaced as a whole. `integration` is the unique_id of the target; None for an
+    action without a target (contract 3.10).
     """
 
     unique_id = peewee.CharField(max_length=36, unique=True)

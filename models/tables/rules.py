@@ -1,4 +1,4 @@
-"""What an integration does to its alerts before anything else is decided (contract sections 3.10, 4.2)."""
+"""Rules of integrations and alert grouping of services (contract sections 3.10, 3.12 and 4.2)."""
 
 import peewee
 
@@ -7,11 +7,11 @@ from models.tables.services import Integration, Service
 
 
 class AlertRule(Table):
-    """`conditions` and `actions` are replaced and read as a whole.
+    """An alert rule. `conditions` and `actions` are always read and replaced as a whole.
 
-    A condition is {unique_id, alert_condition_type, alert_field, pattern, position}; an action {unique_id,
-    action_type, key, value, escalation_policy, assign_to, schedule, sla, team_priority, task_template}: the
-    typed fields are ids as given, whether or not there is such an object now.
+    A condition is {unique_id, alert_condition_type, alert_field, pattern, position}. An action is {unique_id,
+    action_type, key, value, escalation_policy, assign_to, schedule, sla, team_priority, task_template}. The
+    references are ids as sent; the objects may not exist any more.
     """
 
     unique_id = peewee.CharField(max_length=36, unique=True)
@@ -28,7 +28,7 @@ class AlertRule(Table):
 
 
 class OutgoingRule(Table):
-    """Which incidents an outbound integration is told of (contract sections 3.12 and 4.8)."""
+    """Selects the incidents that an outbound integration receives (contract sections 3.12 and 4.8)."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     integration = peewee.ForeignKeyField(Integration, on_delete="CASCADE")
@@ -38,7 +38,7 @@ class OutgoingRule(Table):
 
 
 class AlertGroupingPolicy(Table):
-    """By what a service groups its alerts; `match_fields` as contract 3.12 shows it, in minutes."""
+    """How a service groups its alerts; `match_fields` as in contract 3.12, `time_window` in minutes."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     service = peewee.ForeignKeyField(Service, on_delete="CASCADE")

@@ -1,4 +1,4 @@
-"""Who is on call when, as it is written down: contract section 3.4."""
+"""Schedules and their overrides (contract section 3.4)."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from models.tables.teams import Team
 
 
 class Schedule(Table):
-    """`layers` in order, each as contract 3.4 shows it in answers: replaced and read as a whole."""
+    """A schedule. `layers` in order, each as in the answers of contract 3.4, read and replaced as a whole."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -24,7 +24,7 @@ class Schedule(Table):
 
 
 class ScheduleOverride(Table):
-    """`user` alone is on call from `start_time` until just before `end_time`, whatever the layers say."""
+    """Only `user` is on call from `start_time` until just before `end_time`, instead of the layers."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     schedule = peewee.ForeignKeyField(Schedule, on_delete="CASCADE", index=False)
@@ -39,9 +39,9 @@ class ScheduleOverride(Table):
 
 
 def remove_user(user: User) -> None:
-    """Take a person who leaves the account out of all its schedules, inside the caller's transaction.
+    """Remove a user from all schedules of the account, inside the caller's transaction.
 
-    Whoever comes after in a layer moves up, and overrides by this person end.
+    Later users in a layer move up one position. The overrides of the user are deleted.
     """
     teams = Team.select(Team.id).where(Team.account == user.account_id)
     mentions_user = Schedule.layers.cast("TEXT").contains(user.username)

@@ -1,4 +1,4 @@
-"""What is watched, and where its alerts come in."""
+"""Services and their integrations."""
 
 import peewee
 
@@ -9,7 +9,7 @@ from models.tables.teams import EscalationPolicy, Priority, Sla, Team
 
 
 class Service(Table):
-    """The unit of ordering and locking on an alert's road (design, section 5)."""
+    """A service. The pipeline orders and locks alerts by service (design, section 5)."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -45,9 +45,10 @@ class Integration(Table):
     create_incidents_for = peewee.SmallIntegerField(default=1)
     integration_type = peewee.SmallIntegerField(default=0)
     default_urgency = peewee.SmallIntegerField(default=1)
-    # A dead-man switch: how often a ping is expected (seconds; 0: never), how long it may be late, and when
-    # the next one must have come; None while none is waited for. Of the last one (or since when the first is
-    # waited for): when it came, whether one was said to be missing since, and whether it was given more time.
+    # Heartbeat. `heartbeat_interval`: seconds between pings (0: no heartbeat). `heartbeat_grace`: how late a
+    # ping may be, in seconds. `expected_at`: when the next ping is overdue; None: no ping is expected.
+    # `last_ping_at`: the last ping, or the start of the expectation before the first ping. `is_missing`:
+    # whether a ping was reported as missing since then. `is_extended`: whether the time was extended.
     heartbeat_interval = peewee.IntegerField(default=0)
     heartbeat_grace = peewee.IntegerField(default=0)
     expected_at = UtcField(null=True)

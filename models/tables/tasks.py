@@ -1,4 +1,4 @@
-"""What is to be done about incidents, and the lists that teams keep of it: contract 3.11, 3.12."""
+"""Task templates of teams and post-incident tasks (contract 3.11 and 3.12)."""
 
 import peewee
 
@@ -8,7 +8,7 @@ from models.tables.teams import IncidentRole, Team
 
 
 class TaskTemplate(Table):
-    """A list of tasks; with `due_immediately` those without a time of their own are due at once."""
+    """A list of tasks. With `due_immediately`, tasks without a due time of their own are due immediately."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -19,7 +19,7 @@ class TaskTemplate(Table):
 
 
 class TemplateTask(Table):
-    """`due_in` is in minutes, -1 for never; `role` who is to do it."""
+    """A task of a template. `due_in` is in minutes, -1: no due time. `role` names the role that does it."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     task_template = peewee.ForeignKeyField(TaskTemplate, on_delete="CASCADE")
@@ -32,7 +32,7 @@ class TemplateTask(Table):
 
 
 class PostIncidentTask(Table):
-    """What a team wants to do after incidents; `status` as models.enums.TaskStatus."""
+    """A task of a team after incidents; `status` is a models.domain.enums.TaskStatus."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")

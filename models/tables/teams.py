@@ -1,4 +1,4 @@
-"""Teams, their members, and the labels and promises a team keeps for its incidents."""
+"""Teams, their members, roles, priorities, tags, SLAs and escalation policies."""
 
 import peewee
 
@@ -11,7 +11,7 @@ class Team(Table):
     account = peewee.ForeignKeyField(Account, on_delete="CASCADE")
     name = peewee.CharField(max_length=255)
     owner = peewee.ForeignKeyField(User)
-    # What account members outside the team may do (contract 3.15).
+    # Permissions of account members outside the team (contract 3.15).
     account_permissions = JsonField(default=list)
     creation_date = UtcField()
 
@@ -54,7 +54,7 @@ class Tag(Table):
 
 
 class Sla(Table):
-    """Times in seconds; `escalations` as contract 3.11 gives them (type, time, responders)."""
+    """An SLA. Times in seconds; `escalations` as in contract 3.11 (type, time, responders)."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -68,10 +68,10 @@ class Sla(Table):
 
 
 class EscalationPolicy(Table):
-    """`rules` are the steps in order, each {unique_id, delay, position, targets}: contract 3.5.
+    """An escalation policy. `rules` are the steps in order, each {unique_id, delay, position, targets}.
 
-    They are replaced as a whole and read as a whole, so they live in one column; `delay` is in
-    minutes after the chain began.
+    The steps (contract 3.5) are one column because they are always read and replaced as a whole. `delay` is
+    in minutes after the start of the escalation run.
     """
 
     unique_id = peewee.CharField(max_length=36, unique=True)
@@ -84,6 +84,6 @@ class EscalationPolicy(Table):
     move_to_next = peewee.BooleanField(default=True)
     global_ep = peewee.BooleanField(default=False)
     assignment_settings = JsonField(default=dict)
-    # Round robin: the place of the target of the first step to whom the next incident goes.
+    # Round robin: the position of the target of the first step that gets the next incident.
     next_target = peewee.IntegerField(default=0)
     creation_date = UtcField()

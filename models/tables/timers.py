@@ -1,4 +1,4 @@
-"""Things to look at again, not before a moment. A timer is a wake-up, never an order."""
+"""Timers of incidents. A due timer causes a new decision; it contains no instruction."""
 
 import peewee
 
@@ -7,10 +7,10 @@ from models.tables.incidents import Incident
 
 
 class Timer(Table):
-    """`key` names what is waited for (kind, chain, step), so that the same wait is one row.
+    """A timer. `key` contains its kind and, for a step, escalation run and step: one pending row per key.
 
-    `done_at` and `outcome` are written in the transaction of the timer's effects; a timer that a
-    move made needless is ended the same way and says so.
+    `done_at` and `outcome` are written in the transaction of the timer's effects. A timer that a change of
+    the incident made unnecessary also gets `done_at` and an outcome with the reason.
     """
 
     incident = peewee.ForeignKeyField(Incident, on_delete="CASCADE", index=False)

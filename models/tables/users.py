@@ -1,4 +1,4 @@
-"""How a person wants to be told."""
+"""Contacts, notification rules and forwarding rules of users."""
 
 import peewee
 
@@ -16,7 +16,10 @@ class ContactMethod(Table):
 
 
 class NotificationRule(Table):
-    """Tell `user` by `contact`, `start_delay` minutes after being named, for one urgency."""
+    """Notify `user` through `contact`, `start_delay` minutes after an escalation names the user.
+
+    It applies to one urgency.
+    """
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")
@@ -27,7 +30,7 @@ class NotificationRule(Table):
 
 
 class ForwardingRule(Table):
-    """What would tell `user` between these moments tells `to_user` instead (contract section 4.4)."""
+    """From `from_date` to `to_date` notify `to_user` instead of `user` (contract section 4.4)."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     user = peewee.ForeignKeyField(User, on_delete="CASCADE")

@@ -1,4 +1,4 @@
-"""What schedules still say about somebody who has left."""
+"""Removal of a user from schedules."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from models.tables.schedules import Schedule, ScheduleOverride, remove_user
 
 @pytest.fixture
 def schedule_of(world, now):
-    """schedule_of(team, "alice", "bob"): a schedule with one layer, and an override by each of them."""
+    """schedule_of(team, "alice", "bob"): create a schedule with one layer and an override for each person."""
 
     def make(team, *names):
         people = [getattr(world, name) for name in names]
@@ -42,7 +42,7 @@ def list_turns(schedule):
     return [(turn["user"], turn["position"]) for turn in users]
 
 
-def test_who_is_forgotten_has_no_turns_and_no_overrides(world, schedule_of):
+def test_a_removed_user_has_no_turns_and_no_overrides(world, schedule_of):
     schedule = schedule_of(world.team, "bob", "alice", "bob", "charlie")
 
     with store().write_transaction():
@@ -53,7 +53,7 @@ def test_who_is_forgotten_has_no_turns_and_no_overrides(world, schedule_of):
     assert overriding == {world.alice.id, world.charlie.id}
 
 
-def test_all_teams_of_the_account_forget(world, schedule_of):
+def test_a_user_is_removed_from_the_schedules_of_all_teams(world, schedule_of):
     ours, theirs = schedule_of(world.team, "bob"), schedule_of(world.charlies_team, "bob", "charlie")
 
     with store().write_transaction():
@@ -63,7 +63,7 @@ def test_all_teams_of_the_account_forget(world, schedule_of):
     assert list_turns(theirs) == [(world.charlie.username, 1)]
 
 
-def test_schedules_of_others_stay_as_they_were(world, schedule_of):
+def test_schedules_of_other_accounts_stay_unchanged(world, schedule_of):
     schedule_of(world.team, "bob")
     schedule_kept = schedule_of(world.mallorys_team, "mallory")
     before = Schedule.get_by_id(schedule_kept.id).layers
