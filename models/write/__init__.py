@@ -1,4 +1,5 @@
-"""Effects to rows, a kind of row in each file, in bulk. `models/write/apply.py` says in which order.
+"""Write effects as rows, in bulk; one file for each kind of row. models/write/apply.py has the order.
 
-`known` are row numbers of incidents by unique_id, those that were just inserted among them.
+The argument `incident_rows` maps unique_ids of incidents to row numbers, including incidents that the same
+transaction inserted.
 """

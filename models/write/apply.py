@@ -1,8 +1,8 @@
-"""Effects to rows, in bulk, inside the caller's transaction.
+"""Write effects as rows, in bulk, inside the caller's transaction.
 
-The number of statements does not depend on the number of alerts: each kind of row is read at most
-once and written at most twice. Effects are replayed in their order in memory first, so that what is
-written is the same however the alerts were cut into batches.
+The number of statements does not depend on the number of alerts: each kind of row is read at most once and
+written at most twice. Effects are first applied in memory, in their order. Therefore the result does not
+depend on how the alerts were divided into batches.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,18 +41,18 @@ from models.write.timers import write_timers
 
 @dataclass(frozen=True, slots=True)
 class ApplyResult:
-    """What was written: `channels` have messages that may be due."""
+    """The result of apply(). `channels` have new messages, which may be due."""
 
     channels: frozenset[int] = frozenset()
 
 
 class Conflict(Exception):
-    """What was decided upon has changed meanwhile: to be decided anew, in another transaction."""
+    """Another transaction changed the facts of a decision: decide again in a new transaction."""
 
 
 @dataclass(slots=True)
 class _Folded:
-    """The effects, folded: the last word on each row."""
+    """The effects of a change set, reduced to the last state of each row."""
 
     incidents: dict[str, IncidentState] = field(default_factory=dict)
     entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
@@ -73,9 +73,9 @@ class _Folded:
 
 
 def apply(changes: ChangeSet, rows: Mapping[str, int] | None = None) -> ApplyResult:
-    """Write an outcome. `rows` are row numbers of incidents that are only referred to, by unique_id.
+    """Write a change set. `rows`: row numbers by unique_id of incidents that effects only refer to.
 
-    Raises Overtaken, before it writes anything, when somebody else took a turn that this outcome takes.
+    Raises Conflict, before it writes other rows, if another transaction advanced the same round robin.
     """
     folded = _fold(changes)
     _advance_round_robins(folded.round_robins.values())
@@ -151,7 +151,10 @@ def _fold(changes: ChangeSet) -> _Folded:
 
 
 def _fold_cancel(folded: _Folded, effect: CancelNotifications, unique_id: str) -> None:
-    """What is in the store is voided by the first word on it, what this very outcome owes by the next."""
+    """Add a cancellation, and apply it to the notifications that the change set has created so far.
+
+    The first matching cancellation counts; for stored notifications see cancel_pending().
+    """
     folded.cancellations.setdefault(unique_id, []).append(effect)
     for pending in folded.pending.values():
         if (
@@ -166,4 +169,4 @@ def _advance_round_robins(round_robins: Iterable[AdvanceRoundRobin]) -> None:
     for turn in sorted(round_robins, key=lambda effect: effect.policy):
         unchanged = (EscalationPolicy.id == turn.policy) & (EscalationPolicy.next_target == turn.current)
         if not EscalationPolicy.update(next_target=turn.next).where(unchanged).execute():
-            raise Conflict(f"a turn of policy {turn.policy} was taken meanwhile")
+            raise Conflict(f"another transaction advanced the round robin of policy {turn.policy}")

@@ -1,4 +1,4 @@
-"""Entities and the events that speak of them to rows."""
+"""Write entities and events."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ from models.tables.events import Entity, Event
 
 
 def release_entities(releases: Collection[ReleaseEntities], incident_rows: Mapping[str, int]) -> None:
-    """These incidents hold nothing any more, and nothing of what they held fires."""
+    """Release all entities of these incidents and mark them as not firing."""
     values: dict[str, Any] = {"firing": False, "incident": None}
     known_releases = [release for release in releases if release.incident in incident_rows]
     for by_person, written in ((False, values), (True, {**values, "deferred_alert": None})):
@@ -22,7 +22,7 @@ def release_entities(releases: Collection[ReleaseEntities], incident_rows: Mappi
 
 
 def write_entities(entities: Iterable[EntityState], incident_rows: Mapping[str, int]) -> None:
-    """In the order of their keys, in which all lock them."""
+    """Insert or update entities in the order of their keys, which is the order of locks everywhere."""
     bulk.insert(
         Entity,
         [
@@ -51,9 +51,9 @@ def write_entities(entities: Iterable[EntityState], incident_rows: Mapping[str, 
 
 
 def reclaim_entities(incident: int) -> None:
-    """Give a reopened incident its entities back, firing unless the last word on them was resolved.
+    """Give a reopened incident its entities back; they are firing unless their last alert was a resolve.
 
-    That word may have come while the incident was closed; then only the entity knows of it.
+    A resolve that came while the incident was closed is only stored in the entity.
     """
     same = (Entity.integration == Event.integration) & (Entity.entity_id == Event.entity_id)
     query = (

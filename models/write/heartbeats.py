@@ -1,4 +1,4 @@
-"""When integrations of heartbeats expect their next ping, to rows."""
+"""Write when heartbeat integrations expect their next ping."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -10,8 +10,10 @@ from models.tables.services import Integration
 
 
 def write_pings(expected: Mapping[int, datetime]) -> None:
-    """A ping came to each of these, after which the next must have come at this moment. Later pings that are
-    known, and later moments, stand. All who write them hold the lock of the service."""
+    """Record a ping of each integration (row number), with the time when the next ping is overdue.
+
+    Stored pings and times that are later stay unchanged. The caller holds the lock of the service.
+    """
     if expected:
         rows = _INTEGRATIONS.rows(integrations=list(expected))
         records = [_build_record(*row, at=expected[row[0]]) for row in rows]

@@ -1,4 +1,4 @@
-"""What stands under incidents to rows, a kind at a time."""
+"""Write notes, tags, responders, roles and tasks of incidents."""
 
 from collections.abc import Collection, Iterable, Mapping
 from datetime import timedelta
@@ -119,9 +119,9 @@ def write_tasks(tasks: Iterable[AddTask], incident_rows: Mapping[str, int]) -> N
 def expand_templates(
     templates: Mapping[tuple[str, int], ApplyTaskTemplate],
 ) -> tuple[list[AddTask], list[RecordLog]]:
-    """The tasks that templates stand for, in their order, and a word of each template for the log.
+    """Return the tasks of templates in order, and one log entry for each template.
 
-    `templates` are by incident and the template's row.
+    `templates` has keys of incident unique_id and row number of the template.
     """
     if not templates:
         return [], []
@@ -131,7 +131,7 @@ def expand_templates(
         found.setdefault(template, []).append(tuple(task))
     for (incident, template), effect in templates.items():
         for _, is_immediate, unique_id, title, description, minutes, role in found.get(template, ()):
-            # A task's own time counts; where it has none, the template may say that it is due at once.
+            # The due time of the task counts. Without one, the template can make the task due immediately.
             in_minutes = minutes if minutes >= 0 else 0 if is_immediate else None
             due_at = None if in_minutes is None else effect.at + timedelta(minutes=in_minutes)
             name = derive_uuid("task of a template", incident, unique_id)

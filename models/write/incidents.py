@@ -1,4 +1,4 @@
-"""Incidents and what is said of them to rows."""
+"""Write incidents and their logs."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -17,7 +17,7 @@ def _build_columns(incident: IncidentState) -> dict[str, Any]:
 
 
 def insert_incidents(incidents: list[IncidentState], incident_rows: dict[str, int]) -> None:
-    """New rows with the account's next numbers, in their order; `known` learns their row numbers."""
+    """Insert incidents with the next numbers of the account, and add their row numbers to `incident_rows`."""
     if not incidents:
         return
     account = incidents[0].account
@@ -42,7 +42,7 @@ def _reserve_numbers(account: int, count: int) -> int:
     return number
 
 
-# What a move can change; the rest of an incident never changes after its creation.
+# Columns that can change after the creation of an incident; the others never change.
 _MUTABLE = (
     "title", "summary", "status", "urgency", "assigned_to", "escalation_policy", "sla", "team_priority",
     "acknowledged_date", "resolved_date", "collecting", "escalating", "escalation_run", "run_started_at",

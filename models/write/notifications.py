@@ -1,12 +1,11 @@
-"""Notices to rows, and which of them travel together in one message."""
+"""Write notifications, and group them into outgoing messages."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from models.domain.effects import CancelNotifications, NotificationState
-from models.domain.enums import SLA_KINDS
-from models.domain.enums import NotificationStatus as NotificationStatus
+from models.domain.enums import SLA_KINDS, NotificationStatus
 from models.store import bulk
 from models.store.base import store
 from models.store.ids import hash_message_id
@@ -18,7 +17,7 @@ from models.write.timers import reset_fired
 
 @dataclass(slots=True)
 class NewNotification:
-    """A notice on its way into the store; `void` when the same transaction already took it back."""
+    """A notification that is not stored yet. `cancelled_by`: its cancellation in the same change set."""
 
     notification: NotificationState
     cancelled_by: CancelNotifications | None = None
@@ -27,11 +26,11 @@ class NewNotification:
 def write_notifications(
     pending: Mapping[str, NewNotification], incident_rows: Mapping[str, int]
 ) -> frozenset[int]:
-    """Write notices that are new by key, or were taken back before they were sent, each in exactly one
-    message; returns the channels to ring.
+    """Write notifications with a new key, or whose stored row was cancelled before it was sent.
 
-    What one transaction owes to one contact for the same reason and step is one message. A message
-    whose notices are void already is written as it is: the delivery says so.
+    Return the channels to enqueue. Each notification is in exactly one message. One message has the
+    notifications of one transaction for the same contact, reason and step. A message with only cancelled
+    notifications is also written: the delivery records that it is cancelled.
     """
     rows = _find_writable(pending) if pending else {}
     if not rows:
@@ -53,9 +52,9 @@ def write_notifications(
 def cancel_pending(
     cancellations: Mapping[str, list[CancelNotifications]], incident_rows: Mapping[str, int]
 ) -> None:
-    """What these incidents owe is void where one of these words concerns it, by the first that does.
+    """Cancel the pending notifications of these incidents, each by the first effect that matches its kind.
 
-    What an SLA promised to tell is then not told: its timer may come again.
+    The one-time timer of a cancelled SLA notification is reset, so that it can be created again.
     """
     by_row = {incident_rows[unique_id]: effects for unique_id, effects in cancellations.items()}
     if not by_row:
@@ -73,7 +72,7 @@ def cancel_pending(
     reset_fired(cancelled)
 
 
-# Locked in the order in which a delivery locks them, or each would wait for the other.
+# Locked in the same order as by a delivery; otherwise the two can deadlock.
 _PENDING = Prepared(
     lambda: store().for_update(
         Notification.select(Notification.id, Notification.incident, Notification.kind, Notification.key)
@@ -84,12 +83,12 @@ _PENDING = Prepared(
 
 
 def cancel_by_key(incident: int, keys: str, at: datetime, outcome: str) -> None:
-    """What an incident (its row number) still owes by keys that begin so is owed no more, and says why."""
+    """Cancel the pending notifications of an incident (row number) whose key starts with `keys`."""
     has_prefix = Notification.key.startswith(keys)
     pending = Notification.select(Notification.id).where(
         Notification.incident == incident, Notification.state == NotificationStatus.PENDING, has_prefix
     )
-    # Locked in the order in which a delivery locks them, or each would wait for the other.
+    # Locked in the same order as by a delivery; otherwise the two can deadlock.
     rows = [row.id for row in store().for_update(pending.order_by(Notification.id))]
     query = Notification.update(state=NotificationStatus.CANCELLED, outcome=outcome, done_at=at)
     query.where(in_list(Notification.id, rows)).execute()
@@ -98,8 +97,11 @@ def cancel_by_key(incident: int, keys: str, at: datetime, outcome: str) -> None:
 def _group_by_message(
     pending: list[NewNotification], rows: Mapping[str, int | None]
 ) -> dict[str, list[NewNotification]]:
-    """message_id -> the notices that it carries. What was taken back is in another message than before: that
-    one may be on its way, to nobody or all the same, in this very moment."""
+    """Return the notifications by message_id.
+
+    A notification that is created again after it was cancelled gets a new message, because a worker may be
+    sending the old message now.
+    """
     now = store().now()
     groups: dict[tuple[object, ...], list[NewNotification]] = {}
     for item in pending:
@@ -126,9 +128,9 @@ _MESSAGE_ROWS = Prepared(
 
 
 def _find_writable(pending: Mapping[str, NewNotification]) -> dict[str, int | None]:
-    """The keys of those that are to be written, with the row of what was taken back; None where it is new.
+    """Return the keys of notifications to write, with the row of a cancelled one; None: it is new.
 
-    What was sent, or is about to be, is not owed again (law 8).
+    Sent and pending notifications are not created again (invariant 8, design, section 2).
     """
     existing = {key: (row, state) for key, row, state in _KNOWN_KEYS.rows(keys=list(pending))}
     stored = {key: existing.get(key, (None, NotificationStatus.CANCELLED)) for key in pending}
@@ -145,7 +147,7 @@ def _get_account(item: NewNotification, incident_rows: Mapping[str, int]) -> int
 def _insert_messages(
     groups: Mapping[str, list[NewNotification]], account: int, now: datetime
 ) -> dict[str, int]:
-    """Row numbers by message_id."""
+    """Insert the messages and return their row numbers by message_id."""
     records = []
     for name, group in groups.items():
         first = group[0].notification
@@ -157,7 +159,7 @@ def _insert_messages(
                 "contact": first.contact,
                 "channel": first.channel,
                 "created_at": now,
-                # Never early: the last of its notices decides.
+                # A message is never early: its last due notification decides.
                 "next_attempt_at": max(item.notification.not_before for item in group),
             }
         )

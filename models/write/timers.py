@@ -1,4 +1,4 @@
-"""Timers to rows: what is wanted over what waits."""
+"""Write timers: reconcile the stored timers with the expected ones."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from models.tables.timers import Timer
 
 @dataclass(slots=True)
 class _PendingTimer:
-    """A timer that waits, while arms are replayed; `row` is None until it is written."""
+    """A timer during the reconciliation in memory; `row` is None until it is written."""
 
     timer: TimerState
     row: int | None = None
@@ -22,7 +22,7 @@ class _PendingTimer:
 
 
 def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int]) -> None:
-    """Replay the arms over what waits in the store; insert what is new, end or move what is not."""
+    """Reconcile the stored timers: insert new ones, change due times, end timers that are not expected."""
     if not effects:
         return
     unique_ids = {incident_rows[effect.incident]: effect.incident for effect in effects}
@@ -62,10 +62,13 @@ def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int
 
 
 def reset_fired(reasons: Mapping[tuple[int, str], str]) -> None:
-    """What these timers (by incident and key) did once was taken back, for a reason, before anybody was told:
-    it counts as not done, and may be wanted again."""
+    """Count these fired one-time timers (incident row, timer key) as not fired, so that they can fire again.
+
+    Their notifications were cancelled for this reason before they were sent.
+    """
     done = find_fired_rows(reasons.keys())
-    bulk.update(Timer, [{"id": row, "outcome": f"taken back: {reasons[key]}"} for key, row in done.items()])
+    outcomes = {row: f"its notifications were cancelled: {reasons[key]}" for key, row in done.items()}
+    bulk.update(Timer, [{"id": row, "outcome": outcome} for row, outcome in outcomes.items()])
 
 
 def _reconcile(
