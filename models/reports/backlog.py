@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import peewee
 
 from models.domain.enums import DELIVERABLE, AttemptOutcome, WorkState
-from models.reports import dead_letters as aside
+from models.reports import dead_letters
 from models.store import bulk
 from models.tables.accounts import Liveness
 from models.tables.events import Event, Receipt
@@ -73,7 +73,7 @@ class Backlog:
     messages: Mapping[int, UnsentMessages] = field(default_factory=dict)
 
 
-# Spelled out, not a parameter: SQLite uses the indexes of what waits only then.
+# A literal and not a parameter: otherwise SQLite does not use the partial indexes of pending rows.
 _PENDING = peewee.SQL(str(int(WorkState.PENDING)))
 
 
@@ -92,7 +92,7 @@ def measure_backlog(now: datetime) -> Backlog:
         in_pipeline=sum(lane.size for lane in in_pipeline),
         lanes=len(services) + len(routed),
         oldest=min(since, default=None),
-        dead_letters=aside.count(),
+        dead_letters=dead_letters.count(),
         timers=_count_overdue_timers(now),
         messages={int(channel): _count_unsent(channel, now) for channel in sorted(DELIVERABLE)},
     )
@@ -117,7 +117,7 @@ def _count_lanes(table: Any, owner: peewee.Field, receipt: peewee.Field) -> list
     return [_Lane(*row) for row in query.where(pending).group_by(owner).tuples()]
 
 
-# Lanes whose first body is looked at, beginning with what came first: a statement cannot name endlessly many.
+# Lanes whose first body is read, oldest first: a statement has a limited number of parameters.
 MAX_LANES = 1_000
 
 
@@ -150,9 +150,9 @@ def _count_overdue_timers(now: datetime) -> Overdue:
     return Overdue(count, Timer.due_at.python_value(since))
 
 
-# No message that is tried again waits for longer (schedules/timers/retries.py has two minutes).
+# Longer than any retry delay (schedules/timers/retries.py: two minutes).
 MAX_RETRY_DELAY = timedelta(minutes=5)
-# Earlier than anything.
+# Earlier than any stored time.
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -204,9 +204,9 @@ def _read_moment(column: peewee.Field, query: Any) -> datetime | None:
     return found
 
 
-# Three signs of life: a process that was killed counts as living until then.
+# Three periods of liveness: a killed process counts as live until then.
 DEAD_AFTER = timedelta(seconds=45)
-# What was killed left its row behind; by then its silence was told.
+# A killed process leaves its row behind; by this time its silence was reported.
 FORGET_AFTER = timedelta(hours=1)
 
 
