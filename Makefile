@@ -6,7 +6,7 @@ BIN  := $(VENV)/bin
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
-.PHONY: run test test-postgresql faults faults-full wheel bench bench-lists bench-oncall bench-timers lint types format lock clean
+.PHONY: run docs any test test-postgresql faults faults-full wheel bench bench-lists bench-oncall bench-timers lint types format lock clean
 
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
@@ -57,12 +57,20 @@ bench-oncall: $(VENV)/dev.stamp
 bench-timers: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.timers
 
+# What documents take from the code: the page of settings, the files that one alert runs.
+docs: $(VENV)/dev.stamp
+	@$(BIN)/python .ci/write_docs.py
+
 lint: $(VENV)/dev.stamp
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
 types: $(VENV)/dev.stamp
 	@$(BIN)/mypy runtime pipeline schedules models tocsin workers web
+
+# How many parameters and returns are annotated with Any.
+any: $(VENV)/dev.stamp
+	@$(BIN)/python .ci/count_any.py
 
 format: $(VENV)/dev.stamp
 	@$(BIN)/ruff check --fix .

@@ -1,0 +1,39 @@
+"""Count the parameters and returns of the product whose annotation contains `Any`. The limit only falls."""
+
+import ast
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PRODUCT = ("tocsin", "web", "workers", "pipeline", "schedules", "models", "runtime")
+LIMIT = 854
+
+
+def count(path: Path) -> int:
+    functions = [
+        node
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    annotations = [each.returns for each in functions]
+    annotations += [arg.annotation for each in functions for arg in list_arguments(each.args)]
+    return sum("Any" in names(each) for each in annotations if each is not None)
+
+
+def list_arguments(arguments: ast.arguments) -> list[ast.arg]:
+    more = [each for each in (arguments.vararg, arguments.kwarg) if each is not None]
+    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *more]
+
+
+def names(annotation: ast.expr) -> set[str]:
+    return {node.id for node in ast.walk(annotation) if isinstance(node, ast.Name)}
+
+
+if __name__ == "__main__":
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT
+    counts = {path: count(path) for name in PRODUCT for path in sorted((root / name).rglob("*.py"))}
+    for path, number in sorted(counts.items(), key=lambda item: -item[1])[:10]:
+        print(f"{number:4}  {path.relative_to(root)}")
+    total = sum(counts.values())
+    print(f"{total} parameters and returns are annotated with Any; at most {LIMIT} may be")
+    sys.exit(total > LIMIT)

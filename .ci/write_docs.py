@@ -1,0 +1,158 @@
+"""Write what documents take from the code: docs/settings.md, and the file lists of docs/architecture.md.
+
+`make docs` runs it. With `--check` it changes nothing and fails if docs/settings.md is out of date.
+"""
+
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
+
+PRODUCT = ("tocsin", "web", "workers", "pipeline", "schedules", "models", "runtime")
+SETTINGS_PAGE = ROOT / "docs" / "settings.md"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+BEGIN, END = "<!-- executed files: begin -->", "<!-- executed files: end -->"
+
+SETTINGS_HEAD = """# Settings
+
+All settings are environment variables. Every process reads them once at its start. An unknown `TOCSIN_` name
+or a value that cannot be used stops the start with a line that says why. `tocsin settings` shows the values
+in use. This page is made from the table in `runtime/settings.py` by `make docs`.
+
+| variable | default | unit | meaning |
+|---|---|---|---|
+"""
+
+
+def build_settings_page() -> str:
+    """Return docs/settings.md: a row for each setting."""
+    from runtime.settings import SETTINGS
+
+    rows = (
+        f"| `{each.variable}` | {f'`{each.default}`' if each.default else 'empty'} | {each.unit} |"
+        f" {each.meaning.replace('|', chr(92) + '|')}{' (secret: never shown)' if each.secret else ''} |"
+        for each in SETTINGS
+    )
+    return SETTINGS_HEAD + "\n".join(rows) + "\n"
+
+
+class FileRecorder:
+    """Records the files of the product whose functions run, in the order of their first call."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, None] = {}
+
+    def _profile(self, frame: FrameType, event: str, _: Any) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_name != "<module>" and code.co_filename.startswith(f"{ROOT}/"):
+            name = code.co_filename.removeprefix(f"{ROOT}/")
+            if name.partition("/")[0] in PRODUCT:
+                self.files[name] = None
+
+    def record(self, work: Callable[[], object]) -> list[str]:
+        self.files = {}
+        threading.setprofile(self._profile)
+        sys.setprofile(self._profile)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+            threading.setprofile(None)  # type: ignore[arg-type]
+        return list(self.files)
+
+
+def list_executed_files() -> dict[str, list[str]]:
+    """Run one plain alert, one due timer and one request in this process. Return the files of each."""
+    from models.domain.enums import ContactType
+    from models.store.base import connection, open_store, store
+    from models.store.migrate import migrate
+    from models.tables.services import Service
+    from models.tables.timers import Timer
+    from runtime.settings import load
+    from tests.support.mail_server import start_mailbox
+    from tests.support.world import create_world
+    from web.app import create_app
+    from workers.alerts import process_lane
+    from workers.delivery import deliver
+    from workers.timers import fire
+
+    recorder, found = FileRecorder(), {}
+    with tempfile.TemporaryDirectory() as folder, start_mailbox() as box:
+        home = Path(folder)
+        settings = load(
+            {"TOCSIN_HOME": folder, "TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
+        )
+        open_store("", home)
+        migrate(home)
+        deliver.configure(settings)
+        client = create_app(settings).test_client()
+        with connection():
+            now: datetime = store().now()
+            with store().write_transaction():
+                world = create_world(now)
+                Service.update(auto_resolve_timeout=3600).execute()
+            alert = {"message": "Disk full on db1", "alert_type": "critical", "entity_id": "db1-disk"}
+
+            def send(name: str) -> None:
+                address = f"/api/events/{world.integration.integration_key}/"
+                answer = client.post(address, json={**alert, "entity_id": name})
+                assert answer.status_code in (200, 201), answer.text
+
+            def process() -> None:
+                process_lane.run(world.service.id)
+                deliver.send_due(ContactType.EMAIL, store().now())
+
+            # What runs only once in a process is not part of an alert's path.
+            send("first")
+            process()
+            found["alert: accept"] = recorder.record(lambda: send("second"))
+            found["alert: process and deliver"] = recorder.record(process)
+            later = store().now() + timedelta(days=1)
+            Timer.update(due_at=later).where(Timer.done_at.is_null()).execute()
+            fire.fire_due(later)
+            send("third")
+            process()
+            Timer.update(due_at=later).where(Timer.done_at.is_null()).execute()
+            found["timer"] = recorder.record(lambda: fire.fire_due(later))
+            token = {"Authorization": f"Bearer {world.tokens['alice']}"}
+            path = f"/api/account/teams/{world.team.unique_id}/services/"
+            client.get(path, headers=token)
+            found["request"] = recorder.record(lambda: client.get(path, headers=token))
+    assert len(box.mails) >= 2
+    return found
+
+
+def build_file_lists(found: dict[str, list[str]]) -> str:
+    """Return the Markdown that stands between the marks of docs/architecture.md."""
+    alert = {name for title, files in found.items() if title.startswith("alert") for name in files}
+    parts = [f"One alert runs code of {len(alert)} files from its request to its mail.\n"]
+    for title, files in found.items():
+        parts.append(f"### {title} ({len(files)} files)\n")
+        parts += [
+            f"- {package}: {', '.join(f'`{name}`' for name in names)}"
+            for package in PRODUCT
+            if (names := [each for each in files if each.startswith(f"{package}/")])
+        ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def write_architecture() -> None:
+    text = ARCHITECTURE.read_text()
+    head, _, rest = text.partition(BEGIN)
+    _, _, tail = rest.partition(END)
+    ARCHITECTURE.write_text(f"{head}{BEGIN}\n\n{build_file_lists(list_executed_files())}{END}{tail}")
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(SETTINGS_PAGE.read_text() != build_settings_page() and "docs/settings.md: run make docs")
+    SETTINGS_PAGE.write_text(build_settings_page())
+    write_architecture()
