@@ -1,0 +1,48 @@
+"""Every migration upgrades a filled database, and lets the previous version write until it is replaced."""
+
+import shutil
+
+import peewee
+import pytest
+
+from models.store import migrate
+from tests.support.upgrades import check_upgrade
+
+NAMES = sorted(path.stem for path in migrate.MIGRATIONS_DIR.glob("[0-9]*.py"))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """The migrations, to which a test may add one."""
+    copied = tmp_path / "migrations"
+    shutil.copytree(migrate.MIGRATIONS_DIR, copied, ignore=shutil.ignore_patterns("__pycache__"))
+    return copied
+
+
+def add_migration(folder, sql):
+    (folder / "9999_next.py").write_text(f"def up(migrator, db):\n    db.execute_sql({sql!r})\n")
+    return "9999_next"
+
+
+def test_the_newest_migration_keeps_the_rows_and_the_previous_version_can_write(empty_store, home, folder):
+    home.mkdir(exist_ok=True)
+    name = NAMES[-1]
+    if name == "0001_initial":
+        name = add_migration(folder, "ALTER TABLE service ADD COLUMN next INTEGER")
+
+    check_upgrade(folder, name)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "ALTER TABLE service RENAME COLUMN summary TO description_text",
+        "CREATE UNIQUE INDEX one_service ON service ((id * 0))",
+    ],
+    ids=["a column is renamed", "a new demand on rows"],
+)
+def test_a_migration_under_which_the_previous_version_cannot_write_is_found(empty_store, home, folder, sql):
+    home.mkdir(exist_ok=True)
+
+    with pytest.raises((AssertionError, peewee.DatabaseError)):
+        check_upgrade(folder, add_migration(folder, sql))
