@@ -1,7 +1,7 @@
-"""When maintenance holds: windows and their repeats. Contract sections 3.11 and 4.6.
+"""Compute when maintenance windows and their repeats are in force. Contract sections 3.11 and 4.6.
 
-A window repeats by the clock on the wall, at the same local times and so for the same length by that clock,
-however long that was (docs/decisions/0016).
+A window repeats at the same local times. Its real length differs if the clock changes within it
+(docs/decisions/0016).
 """
 
 from collections.abc import Iterable
@@ -15,16 +15,16 @@ from schedules.oncall.local_time import from_local, get_zone_or_utc, to_local
 INSTANT = timedelta.resolution
 NOTHING = timedelta()
 DAY = timedelta(days=1)
-# Where the calendar ends. Nothing begins then or later, and what would end later ends then.
+# The end of Python's calendar. No window begins then or later, and a window that would end later ends then.
 LAST_MOMENT = datetime.max.replace(tzinfo=UTC)
 
-# From when, and until just before when; None is for ever.
+# The start, and the end, which does not belong to the span; None: without an end.
 Span = tuple[datetime, datetime | None]
 
 
 @dataclass(frozen=True, slots=True)
 class InForce:
-    """A window that holds, and until when (None: for ever)."""
+    """A maintenance window in force, and its end (None: without an end)."""
 
     window: WindowFacts
     until: datetime | None
@@ -36,15 +36,15 @@ class InForce:
 
 
 def find_in_force(windows: Iterable[WindowFacts], at: datetime) -> InForce | None:
-    """The window that holds at a moment; of several, the one that holds longest. None when there is none."""
+    """Return the window in force at a moment; of several, the one that lasts longest. None without any."""
     found = [InForce(window, span[1]) for window in windows if (span := find_span(window, at)) is not None]
     return max(found, key=lambda one: (one.until is None, one.until or at), default=None)
 
 
 def find_span(window: WindowFacts, at: datetime) -> Span | None:
-    """The time around a moment in which a window holds, whole; None when it does not hold then.
+    """Return the whole span around a moment in which a window is in force; None if it is not in force then.
 
-    Repeats that overlap, or follow each other at once, are one.
+    Repeats that overlap or follow each other without a gap are one span.
     """
     if at < window.start or (not window.repeat_interval and at >= window.end):
         return None
@@ -55,7 +55,7 @@ def find_span(window: WindowFacts, at: datetime) -> Span | None:
 
 
 def was_in_force(windows: Iterable[WindowFacts], since: datetime, at: datetime) -> bool:
-    """Whether any window held at any time from one moment to another."""
+    """Return whether any window was in force at any time between two moments."""
     return any(_was_in_force(window, since, at) for window in windows)
 
 
@@ -68,10 +68,10 @@ def _ends_after(span: Span, at: datetime) -> bool:
     return span[1] is None or at < span[1]
 
 
-# It is asked of every alert, and local times cost much to find.
+# Cached: this runs for every alert, and the calculation of local times is slow.
 @lru_cache(maxsize=4096)
 def _list_spans_of_day(window: WindowFacts, day: datetime) -> tuple[Span, ...]:
-    """What reaches into a day of UTC."""
+    """Return the spans of a window that reach into a day of UTC."""
     first = _find_span(window, day)
     found = [] if first is None else [first]
     moment = day
@@ -100,7 +100,7 @@ def _find_span(window: WindowFacts, at: datetime) -> Span | None:
 
 
 def find_next_span(window: WindowFacts, at: datetime) -> Span | None:
-    """The next time in which a window holds that begins after a moment; None when there is none."""
+    """Return the next span of a window that begins after a moment; None if there is none."""
     current = _find_span(window, at)
     if current is not None and current[1] is None:
         return None
@@ -108,7 +108,7 @@ def find_next_span(window: WindowFacts, at: datetime) -> Span | None:
     k = repeats.find_begun(current[1] if current and current[1] else at) + 1
     while repeats.has_repeat(k):
         found = _find_span(window, repeats.get_span(k)[0])
-        # One that the clock on the wall leaps over does not happen.
+        # A repeat does not happen if the local clock skips it.
         if found is not None:
             return found
         k += 1
@@ -116,28 +116,30 @@ def find_next_span(window: WindowFacts, at: datetime) -> Span | None:
 
 
 class _Repeats:
-    """A window's occurrences, counted from 0, its own start. The last begins before `repeat_until` and before
-    the calendar ends."""
+    """The occurrences of a window; number 0 is the window as it was given.
+
+    The last one begins before `repeat_until` and before the end of the calendar.
+    """
 
     def __init__(self, window: WindowFacts) -> None:
         self._window = window
         self._zone = get_zone_or_utc(window.time_zone)
         self._local_start = to_local(window.start, self._zone)
         length = to_local(window.end, self._zone) - self._local_start
-        # Where the clock is set back within the first, it may end at an earlier local time than it began.
+        # If the clock is set back within the first occurrence, its local end can be before its local start.
         self._length = length if length > NOTHING else window.end - window.start
         self._every = timedelta(days=window.repeat_interval)
         self._last = max(self._find_unbounded((window.repeat_until or LAST_MOMENT) - INSTANT), 0)
 
     def get_span(self, k: int) -> tuple[datetime, datetime]:
-        """When occurrence k begins and ends: the first as it was given, others by the clock on the wall."""
+        """Return start and end of occurrence k: the first as it was given, others by local time."""
         if k == 0:
             return self._window.start, self._window.end
         opens = k * self._every
         return self._get_time(opens), self._get_time(opens + self._length)
 
     def _get_time(self, later: timedelta) -> datetime:
-        """When the clock shows a time so much later than that of the start, if the calendar has it."""
+        """Return when the local clock shows the start plus `later`, or the end of the calendar."""
         try:
             return from_local(self._local_start + later, self._zone)
         except OverflowError:
@@ -147,17 +149,17 @@ class _Repeats:
         return k <= self._last
 
     def find_begun(self, at: datetime) -> int:
-        """The latest that has begun by a moment, -1 before the first."""
+        """Return the number of the latest occurrence that has begun at a moment; -1 before the first."""
         return min(self._find_unbounded(at), self._last)
 
     @property
     def is_continuous(self) -> bool:
-        """Whether each has not ended when the next begins."""
+        """Return whether each occurrence lasts at least until the next begins."""
         return self._last != 0 and self._length >= self._every
 
     @property
     def end(self) -> datetime | None:
-        """When the last ends; None when they repeat for ever."""
+        """Return the end of the last occurrence; None if the window repeats without an end."""
         is_endless = self._window.repeat_until is None and bool(self._every)
         return None if is_endless else self.get_span(self._last)[1]
 
@@ -167,7 +169,7 @@ class _Repeats:
         if not self._every:
             return 0
         k = max((to_local(at, self._zone) - self._local_start) // self._every, 0)
-        # Where the clock was set back, more may have begun than it shows.
+        # If the clock was set back, more occurrences may have begun than the local time shows.
         while self.get_span(k + 1)[0] <= at < LAST_MOMENT:
             k += 1
         return k

@@ -1,29 +1,31 @@
-"""When pings could not come, by what those who look have noted and the signs of life of web processes.
+"""Compute outages: times in which heartbeat pings could not arrive.
 
-Pure; workers/periodic/outages.py keeps the notes. Why it is so is told in decision 0017.
+The input is the last stored observation and the liveness of web processes. The functions are pure;
+workers/periodic/outages.py stores the observations. Decision 0017 gives the reasons.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-# Who looks less often was away in between: three of the clock's notes. And what lies further ahead is by a
-# clock that was set back since; hosts' clocks do not differ by so much.
+# Three observation periods of 5 s: after a longer gap, the observers were down in between. A time further in
+# the future than this comes from a clock that was set back since; the clocks of hosts differ by less.
 MAX_GAP = timedelta(seconds=15)
-# A web process gives a sign of life every 15 s, or a little later. Of one that gave none for longer it is not
-# known whether it lives, and after three that it missed it did not.
+# A web process writes its liveness every 15 s, or a little later. After LATE_AFTER without one, it is
+# uncertain whether it runs; after SILENT_AFTER, three missed ones, it did not run.
 LATE_AFTER = timedelta(seconds=25)
 SILENT_AFTER = timedelta(seconds=45)
-# Pings do not come to the second: one may come so long before it is due, or its grace, where that is longer.
+# Pings are not exact to the second: one may come this long before it is due, or its grace if that is longer.
 MAX_EARLY = timedelta(seconds=60)
-# No ping is expected for longer: 31 days and a grace of 31 more. And what a crash at each start may cost.
+# The longest time for which a ping is expected: 31 days and 31 days of grace.
 KEPT_FOR = timedelta(days=63)
+# Limits the stored observation if a process crashes at each start.
 MAX_OUTAGES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class WebProcess:
-    """A web process: its start, and its last sign of life."""
+    """A web process: its start, and the time of its last liveness."""
 
     started_at: datetime
     seen_at: datetime
@@ -31,8 +33,7 @@ class WebProcess:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Pings may have been lost from one moment to the other. Where it is made of several, the longest of them
-    is known."""
+    """A time in which pings may have been lost; `longest` is the longest outage that it merges."""
 
     began_at: datetime
     ended_at: datetime
@@ -43,15 +44,17 @@ class Outage:
         return cls(began_at, ended_at, ended_at - began_at)
 
     def merge(self, later: "Outage") -> "Outage":
-        """One that is noted later may lie before, where the clock was set back in between."""
+        """Merge with an outage observed later. It may have begun earlier, if the clock was set back."""
         began_at, ended_at = min(self.began_at, later.began_at), max(self.ended_at, later.ended_at)
         return Outage(began_at, ended_at, max(self.longest, later.longest))
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What is noted: when somebody looked, and until when a web process was there for certain, without a
-    break since the last of the absences."""
+    """The stored observation.
+
+    `at` is when it was made. A web process certainly ran from the end of the last outage until `until`.
+    """
 
     at: datetime
     until: datetime
@@ -61,11 +64,12 @@ class Observation:
 def observe(
     previous: Observation | None, processes: Collection[WebProcess], now: datetime
 ) -> tuple[Observation | None, bool]:
-    """What is to be noted now, and whether it is certain that pings can come: if not, nobody is blamed yet.
+    """Return the new observation, and whether pings can certainly arrive; if not, no ping counts as missing.
 
-    A web process that began after the last sign of life of those before it means an absence from that on,
-    unless one of them gives another: until then it is not certain. What is noted by a clock that was set back
-    since tells nothing of now: it is noted anew, and a sign of life by that clock is none.
+    If a web process started after the last liveness of the earlier ones, there was an outage since then.
+    If an earlier process shows liveness again, there was none; until then the result is uncertain. Times
+    that a clock wrote before it was set back say nothing about now: the observation starts again, and
+    such liveness is ignored.
     """
     processes = [process for process in processes if not _is_in_future(process.seen_at, now)]
     fresh = [process for process in processes if now - process.seen_at <= LATE_AFTER]
@@ -85,13 +89,16 @@ def _is_in_future(moment: datetime, now: datetime) -> bool:
 
 
 def _was_running(process: WebProcess, until: datetime) -> bool:
-    """One that began after its own last sign of life did so before the clock was set back."""
+    """Return whether a process ran at `until`.
+
+    A process with a start after its own last liveness started before the clock was set back.
+    """
     has_begun = process.started_at <= until or process.started_at > process.seen_at
     return has_begun and process.seen_at - until <= SILENT_AFTER
 
 
 def _get_running_until(until: datetime, processes: Collection[WebProcess]) -> datetime:
-    """As far as one web process after the other was there, each before the end of the one before."""
+    """Return until when web processes ran without a gap, each started before the one before it ended."""
     for process in sorted(processes, key=lambda each: each.started_at):
         if _was_running(process, until):
             until = max(until, process.seen_at)
@@ -101,7 +108,10 @@ def _get_running_until(until: datetime, processes: Collection[WebProcess]) -> da
 def _handle_gap(
     previous: Observation | None, fresh: Collection[WebProcess], now: datetime
 ) -> tuple[Observation | None, bool]:
-    """Those who look; the first of them, or after an absence of theirs. That ends with a web process."""
+    """Make the first observation, or the first after the observers were down.
+
+    The outage ends when a web process shows liveness.
+    """
     if not fresh:
         return previous, False
     if previous is None:
@@ -113,8 +123,10 @@ def _handle_gap(
 def _handle_clock_set_back(
     previous: Observation, fresh: Collection[WebProcess], now: datetime
 ) -> tuple[Observation, bool]:
-    """How long that took is not known: whatever is expected by now may have been lost. And so may what is
-    expected by the clock as it was, since that goes on being so."""
+    """Record outages after the clock was set back, since the real length of the gap is unknown.
+
+    Pings expected until now may have been lost, and so may those expected by the clock as it was before.
+    """
     if not fresh:
         return previous, False
     by_now = Outage.between(now - KEPT_FOR, now)
@@ -128,15 +140,17 @@ def _add_outages(
     known = (*previous.outages, *outages)
     recent = tuple(outage for outage in known if now - outage.ended_at <= KEPT_FOR)
     while len(recent) > MAX_OUTAGES:
-        # Rather one more is excused than somebody blamed for us.
+        # Merge the oldest two: better to excuse one missing ping too many than to page for our own outage.
         recent = (recent[0].merge(recent[1]), *recent[2:])
     return Observation(now, max(process.seen_at for process in fresh), recent)
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """A ping is expected within `every` and `grace` after the last one, at the latest at `at`. `is_excused`
-    where more time was given since already."""
+    """A ping is expected within `every` plus `grace` after the last one, at the latest at `at`.
+
+    `is_extended` means that an outage already extended this deadline.
+    """
 
     at: datetime
     every: timedelta
@@ -153,10 +167,10 @@ class Expectation:
 
 
 def extend_deadline(expected: Expectation, outages: Collection[Outage]) -> datetime | None:
-    """Until when to wait for a ping that did not come, since it, too, may have been lost; None for no longer.
+    """Return a later deadline for a ping that an outage may have lost; None if the deadline stands.
 
-    Once, however often we were away. Only who was away for as long as a ping may take knows no more than
-    before, and waits anew.
+    A deadline is extended once, for any number of outages. It is extended again only after an outage that
+    lasted as long as `every` plus `grace`, since nothing can be known about that time.
     """
     begins = expected.at - min(expected.within, expected.grace + max(expected.grace, MAX_EARLY))
     least = timedelta()

@@ -1,7 +1,7 @@
-"""The chain of an incident: whose turn it is, when the next step is due, and who is owed word of it.
+"""Advance the escalation run of an incident: which step is due, when, and which people it notifies.
 
-Contract section 4.4. Delays count in minutes from the moment the chain began; a policy repeated n
-times runs n + 1 passes; steps are numbered through all passes.
+Contract section 4.4. Delays count in minutes from the start of the run. A policy that repeats n times runs
+n + 1 passes. Steps are numbered through all passes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,13 +22,15 @@ from schedules.escalation.targets import OnCallResolver, is_round_robin
 
 
 def count_steps(policy: PolicyFacts) -> int:
-    """How many steps the chain has, all passes together."""
+    """Return the number of steps of a run, all passes together."""
     return len(policy.steps) * (policy.repeat + 1)
 
 
 def get_next_due_at(incident: IncidentState, policy: PolicyFacts | None) -> datetime | None:
-    """When the chain goes on; None where it is over. One whose policy was deleted in its middle has
-    its last word due at once."""
+    """Return when the next step is due; None if the run is exhausted.
+
+    If the policy was deleted during the run, the last resort is due at once.
+    """
     if is_exhausted(incident, policy):
         return None
     return (
@@ -37,26 +39,28 @@ def get_next_due_at(incident: IncidentState, policy: PolicyFacts | None) -> date
 
 
 def is_exhausted(incident: IncidentState, policy: PolicyFacts | None) -> bool:
-    """Whether no step of its chain lies ahead, by the policy as it is now; by what was kept of it where the
-    policy is gone. One that was over goes on when its policy is made longer."""
+    """Return whether the run has no step left, by the present policy.
+
+    If the policy was deleted, the stored flag counts. An exhausted run goes on if its policy gets more steps.
+    """
     return incident.exhausted if policy is None else incident.next_step >= count_steps(policy)
 
 
 def is_running(incident: IncidentState) -> bool:
-    """Whether it is on its chain: it waits for an answer, for itself, and nobody took it over."""
+    """Return whether the run goes on: the incident is triggered, is not merged and still escalates."""
     is_triggered = incident.status is IncidentStatus.TRIGGERED
     return is_triggered and incident.parent is None and incident.escalating
 
 
 def get_step_due_at(incident: IncidentState, policy: PolicyFacts, step: int) -> datetime:
-    """When a step is due: its delay after the chain began, plus the passes before it."""
+    """Return when a step is due: its delay after the start of the run, plus the earlier passes."""
     passes, index = divmod(step, len(policy.steps))
     delay = policy.steps[index].delay_minutes * MINUTE
     return incident.run_started_at + passes * _get_pass_length(policy) + delay
 
 
 def _get_pass_length(policy: PolicyFacts) -> timedelta:
-    """The last delay and once more the gap before it, at least a minute (contract 4.4, row 4)."""
+    """Return the last delay plus the gap before it, at least a minute (contract 4.4, row 4)."""
     delays = [0, *(step.delay_minutes for step in policy.steps)]
     return delays[-1] * MINUTE + max(MINUTE, (delays[-1] - delays[-2]) * MINUTE)
 
@@ -64,14 +68,14 @@ def _get_pass_length(policy: PolicyFacts) -> timedelta:
 def advance(
     incident: IncidentState, config: OnCallConfig, actor: Actor, now: datetime
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """Take every step that is due, in order; one notice per person and contact, however many steps.
+    """Take every due step in order, with one notification per person, contact and rule for all of them.
 
-    The incident comes back with its next step; it is for the caller to save it.
+    Return the incident with its next step; the caller saves it.
     """
     policy = config.policies.get(incident.escalation_policy or 0)
     resolver = OnCallResolver(config, now)
     effects: list[Effect] = []
-    # A policy that was deleted in the middle of a chain names nobody either, and that is the chain's end.
+    # A policy that was deleted during the run names nobody either; this ends the run.
     if policy is None or _reaches_nobody(incident, policy, resolver, now):
         effects += notify_last_resort(incident, config, actor, now)
         incident = incident.with_changes(paged_someone=True)
@@ -84,21 +88,21 @@ def advance(
         incident = incident.with_changes(
             next_step=step + 1, paged_someone=incident.paged_someone or bool(people)
         )
-    # Whoever was on call when the chain began need not have been when it was their turn.
+    # The people who were on call at the start of the run may be off call when their step is due.
     if not incident.paged_someone and incident.next_step >= len(policy.steps):
         effects += notify_last_resort(incident, config, actor, now)
         incident = incident.with_changes(paged_someone=True)
     return incident.with_changes(exhausted=is_exhausted(incident, policy)), tuple(effects)
 
 
-# The person, the contact and the rule of a notice.
+# The person, the contact and the rule of a notification.
 NotifiedKey = tuple[int, int | None, int | None]
 
 
 def _list_due_steps(
     incident: IncidentState, policy: PolicyFacts, resolver: OnCallResolver, now: datetime
 ) -> Iterator[int]:
-    """The steps to take now: those that are due, and those that follow a step with nobody in it."""
+    """Yield the steps to take now: due steps, and with `move_to_next` those after a step without people."""
     skip_delay = False
     for step in range(incident.next_step, count_steps(policy)):
         index = step % len(policy.steps)
@@ -111,7 +115,7 @@ def _list_due_steps(
 def _list_people(
     incident: IncidentState, policy: PolicyFacts, step: int, resolver: OnCallResolver
 ) -> list[PersonFacts]:
-    """Who is told by a step: all whom it names or, where turns are told alone, who had this one."""
+    """Return the people whom a step notifies: all that it names, or only the assignee (`assignee_only`)."""
     index = step % len(policy.steps)
     people = resolver.get_people(policy.steps[index])
     if index or not (policy.assignee_only and is_round_robin(policy)):
@@ -122,7 +126,10 @@ def _list_people(
 def _reaches_nobody(
     incident: IncidentState, policy: PolicyFacts, resolver: OnCallResolver, now: datetime
 ) -> bool:
-    """Whether a chain begins, and none of its steps would reach anybody. One without steps never begins."""
+    """Return whether the run begins now and no step of the policy names anybody.
+
+    A run without steps counts as beginning at any time.
+    """
     if incident.paged_someone or incident.next_step > 0 or (policy.steps and now < incident.run_started_at):
         return False
     return not any(resolver.get_people(step) for step in policy.steps)
@@ -142,14 +149,15 @@ def _take_step(
     passes, index = divmod(step, len(policy.steps))
     label = f"step {index + 1} of policy {policy.name}" + (f", pass {passes + 1}" if passes else "")
     if not people:
-        return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody there", actor)]
+        return [RecordLog(incident.unique_id, now, "escalated", f"{label}: nobody to notify", actor)]
     why, was_turn = (
         resolver.explain(policy.steps[index]),
         not index and policy.assignee_only and is_round_robin(policy),
     )
     notifications: list[NotificationState] = []
     for person in people:
-        reasons = (f"named by {label}", why.get(person.username, ""), "whose turn it was" if was_turn else "")
+        turn = "next in the round robin" if was_turn else ""
+        reasons = (f"named by {label}", why.get(person.username, ""), turn)
         reason = ", ".join(part for part in reasons if part)
         reason_key = f"{incident.escalation_run}:{step}"
         notifications += build_notifications(
@@ -166,36 +174,40 @@ def _take_step(
 def _drop_duplicates(
     notifications: Iterable[NotificationState], notified: set[NotifiedKey]
 ) -> Iterator[NotificationState]:
-    """Those that tell somebody who is not told yet, and that they are from now on."""
+    """Yield notifications with a new person, contact and rule, and add these to `notified`."""
     for notification in notifications:
-        who = (notification.user, notification.contact, notification.rule)
-        if who not in notified:
-            notified.add(who)
+        key = (notification.user, notification.contact, notification.rule)
+        if key not in notified:
+            notified.add(key)
             yield notification
 
 
 def notify_last_resort(
     incident: IncidentState, config: OnCallConfig, actor: Actor, now: datetime
 ) -> list[Effect]:
-    """A chain that reaches nobody tells the team's managers, then the owner (law 9)."""
+    """Notify the team's managers, or else the account's owner, since the run reaches nobody.
+
+    Invariant 9 (design, section 2).
+    """
     policy = config.policies.get(incident.escalation_policy or 0)
     why = f"policy {policy.name} reaches nobody" if policy else "there is no escalation policy"
     people, whom = get_last_resort(config)
-    # A chain that is to begin later has its last resort later too.
+    reason = f"{why}: {whom} notified"
+    # If the run begins later, the last resort is notified later too.
     at, reason_key = max(now, incident.run_started_at), str(incident.escalation_run)
     notifications = [
         notification
         for person in people
         for notification in build_notifications(
-            incident, person, NotificationKind.NOBODY_PAGED, reason_key, f"{why}: {whom} told", config, at
+            incident, person, NotificationKind.NOBODY_PAGED, reason_key, reason, config, at
         )
     ]
-    log = RecordLog(incident.unique_id, now, "escalated", f"{why}: {whom} told", actor)
+    log = RecordLog(incident.unique_id, now, "escalated", reason, actor)
     return [log, *(CreateNotification(notification) for notification in notifications)]
 
 
 def get_last_resort(config: OnCallConfig) -> tuple[list[PersonFacts], str]:
-    """Who is told when nobody is reached, and what to call them."""
+    """Return the people to notify when nobody else is, and the words for them in a reason."""
     managers = [config.people[name] for name in config.managers if name in config.people]
     if managers:
         return managers, "the team's managers"

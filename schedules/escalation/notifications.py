@@ -1,4 +1,4 @@
-"""What a person is owed of an incident: a notice for each way in which they want to be told.
+"""Build the notifications of an incident for a person: one for each of their notification rules.
 
 Contract section 4.4, rows 6, 8, 9 and 11.
 """
@@ -11,40 +11,44 @@ from models.domain.enums import OPEN_STATUSES, ContactType, IncidentStatus, Noti
 from models.domain.facts import NotificationFacts, NotificationRuleFacts, OnCallConfig, PersonFacts
 
 MINUTE = timedelta(minutes=1)
-# What has waited for longer than this is not told to those who were to be told when it came.
+# An alert that was processed later than this notifies the people of the processing time, not of its arrival.
 LATE_AFTER = MINUTE
-# Somebody may be given an incident that another has acknowledged, or be asked to help with it.
-# What an SLA promises about its end has nothing to do with an acknowledgement.
+# A person can be assigned an incident that another person has acknowledged, or be asked to help with it.
+# The resolve target of an SLA does not depend on an acknowledgement.
 KINDS_WHILE_OPEN = {NotificationKind.ASSIGNMENT, NotificationKind.RESPONDER, NotificationKind.SLA_RESOLVE}
 
 
 def build_key_prefix(incident: str, kind: NotificationKind, reason_key: str) -> str:
-    """What the keys of all notices begin with that an incident owes for one reason."""
+    """Return the common beginning of the keys of all notifications of an incident for one reason."""
     return f"{incident}:{kind}:{reason_key}:"
 
 
 def get_cancel_reason(kind: NotificationKind, status: IncidentStatus) -> str | None:
-    """Why a notice of this kind is told no more of an incident that has this status by now; None if it is."""
+    """Return why a notification of this kind is cancelled in this status; None if it is still sent."""
     active = OPEN_STATUSES if kind in KINDS_WHILE_OPEN else {IncidentStatus.TRIGGERED}
     return None if status in active else f"incident is {status.name.lower()}"
 
 
 def get_routing_time(config: OnCallConfig, at: datetime) -> datetime:
-    """The moment that counts for who is told of what happened at a moment: its own or, where that has waited,
-    the one at which it is worked on."""
+    """Return the moment that decides whom an alert of time `at` notifies.
+
+    This is `at`, or the processing time if the alert was processed more than `LATE_AFTER` later.
+    """
     processed_at = config.processed_at
     return processed_at if processed_at is not None and processed_at - at > LATE_AFTER else at
 
 
 def get_recipient(person: PersonFacts, at: datetime) -> PersonFacts:
-    """Who is told in the place of a person, by the forwarding that is in force when the person is named; of
-    several, by the one that began last. Forwarding is not followed any further."""
+    """Return who is notified in place of a person, by the forwarding in force at this moment.
+
+    Of several forwardings, the one that began last counts. The forwarding of the receiver is not followed.
+    """
     holding = [each for each in person.forwarding if each.start <= at < each.end]
     return max(holding, key=lambda each: each.start).to if holding else person
 
 
 def describe_person(person: PersonFacts, config: OnCallConfig, at: datetime) -> str:
-    """A person's name for people, and who is told instead."""
+    """Return a person's display name, and the name of the person to whom it is forwarded."""
     receiver = get_recipient(person, get_routing_time(config, at))
     return person.name if receiver is person else f"{person.name} (forwarded to {receiver.name})"
 
@@ -58,10 +62,10 @@ def build_notifications(
     config: OnCallConfig,
     now: datetime,
 ) -> list[NotificationState]:
-    """What is owed where a person is named: a notice per notification rule of the incident's urgency.
+    """Build one notification per notification rule of the person for the incident's urgency.
 
-    Somebody without such a rule is told at the address of the account, at once. `occasion` tells one reason
-    of this kind from the next (the chain and step).
+    A person without such a rule gets one at once, at the address of their account. `reason_key` separates
+    the reasons of one kind, for example by run and step.
     """
     receiver, reason = _apply_forwarding(person, reason, config, now)
     return _build_by_urgency(incident, receiver, kind, reason_key, reason, now)
@@ -70,11 +74,11 @@ def build_notifications(
 def rebuild_notifications(
     incident: IncidentState, history: Iterable[NotificationFacts], *, raised: bool, why: str, now: datetime
 ) -> Iterator[NotificationState]:
-    """What is owed of an incident that has another urgency from now on: whoever was still to be told is told
-    by the rules of this one; if it was `raised` and nobody has answered, so is whoever was told last that it
-    is theirs.
+    """Build notifications again after the urgency of an incident changed, by the rules of the new urgency.
 
-    Where it was lowered, no contact is told again.
+    Each person with a pending notification gets new ones. If the urgency was `raised` and the incident is
+    still triggered, the people of the last step and the assignee get new ones too. If it was lowered,
+    contacts that were notified before are not notified again.
     """
     known: dict[tuple[NotificationKind, str, int], list[NotificationFacts]] = {}
     for one in history:
@@ -87,7 +91,7 @@ def rebuild_notifications(
             sent_contacts = set() if raised else {one.contact for one in group if one.is_sent}
             begins = _get_start(incident, group, now)
             rebuilt = _build_by_urgency(incident, person, kind, reason_key, reason, begins)
-            # Who was told already needs no last resort.
+            # A person who was notified before needs no fallback to the account's address.
             yield from (
                 notification
                 for notification in rebuilt
@@ -96,14 +100,14 @@ def rebuild_notifications(
 
 
 def _get_start(incident: IncidentState, history: Iterable[NotificationFacts], now: datetime) -> datetime:
-    """From when on somebody is told anew: what was put off until the chain begins still is."""
+    """Return the start of rebuilt notifications: if all were delayed until the run begins, they still are."""
     run_started_at = incident.run_started_at
     is_delayed = all(one.not_before >= run_started_at for one in history)
     return max(now, run_started_at) if is_delayed else now
 
 
 def _find_last_step(incident: IncidentState, reason_keys: Iterable[tuple[NotificationKind, str, int]]) -> int:
-    """The last step of the chain by which anybody was named."""
+    """Return the last step of the present run that named anybody; -1 if none did."""
     taken = (
         reason_key.split(":") for kind, reason_key, _ in reason_keys if kind is NotificationKind.ESCALATION
     )
@@ -114,13 +118,13 @@ def _find_last_step(incident: IncidentState, reason_keys: Iterable[tuple[Notific
 
 
 def _is_awaited(incident: IncidentState, kind: NotificationKind, reason_key: str, last_step: int) -> bool:
-    """Whether who was told on this occasion is still waited for."""
+    """Return whether the incident still waits for an answer of the people notified for this reason."""
     if incident.status is not IncidentStatus.TRIGGERED:
         return False
     escalation_run = str(incident.escalation_run)
     return reason_key in {
         NotificationKind.ESCALATION: {f"{escalation_run}:{last_step}"},
-        # By the chain's first number, who was chosen as it was opened.
+        # Reason key "0" is the assignment at the opening of the incident, which belongs to the first run.
         NotificationKind.ASSIGNMENT: {escalation_run, "0"}
         if incident.escalation_run == 1
         else {escalation_run},
@@ -139,10 +143,10 @@ def build_immediate(
     *,
     group_key: str,
 ) -> list[NotificationState]:
-    """What is owed where a person is to be told now, whatever the urgency: a notice for each contact that a
-    notification rule without delay leads to (contract 4.4, row 9).
+    """Build notifications to send now, for any urgency (contract 4.4, row 9).
 
-    What is owed `together` may travel in one message, of however many incidents.
+    The person gets one for each contact with a notification rule without delay. Notifications with the
+    same `group_key` can share one message, also those of different incidents.
     """
     receiver, reason = _apply_forwarding(person, reason, config, now)
     rules = {rule.contact: rule for rule in reversed(receiver.rules) if rule.start_delay_minutes == 0}
@@ -186,7 +190,7 @@ def _build_by_rules(
     reason: str,
     now: datetime,
 ) -> list[NotificationState]:
-    """A notice for each of these rules; `without` any, one to the account's address, which says so."""
+    """Build a notification for each rule, or one to the account's address with `fallback_reason`."""
     prefix = f"{build_key_prefix(incident.unique_id, kind, reason_key)}{receiver.username}"
     if not rules:
         return [

@@ -1,4 +1,4 @@
-"""Calls for help with an incident: who is told of each, contract section 4.4, row 7."""
+"""Ask responders to help with an incident and notify them. Contract section 4.4, row 7."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from schedules.escalation.targets import find_first_people
 
 @dataclass(frozen=True, slots=True)
 class ResponderRequest:
-    """Somebody to ask for help, or a policy whose people to ask: one of the two.
+    """Request help from a person or from the people of a policy: exactly one of the two.
 
-    `unique_id` names the call for ever: made again under the same name it tells nobody again.
+    `unique_id` identifies the request: a second request with the same ID notifies nobody again.
     """
 
     unique_id: str
@@ -32,11 +32,11 @@ def request_responders(
     actor: Actor,
     now: datetime,
 ) -> tuple[Effect, ...]:
-    """Ask for help with an incident: a responder for each call, and word to those whom it names.
+    """Add a responder for each request and notify the people whom it names.
 
-    They are told by their notification rules, also of an incident that somebody has acknowledged; not of
-    one that is resolved. A policy is the people of its first step that has any. One that names nobody
-    tells the team's managers, then the owner (law 9).
+    Their notification rules apply, also if the incident is acknowledged. If it is resolved, nobody is
+    notified. A policy stands for the people of its first step with people. For a policy that names nobody,
+    the team's managers or else the owner are notified: invariant 9 (design, section 2).
     """
     return tuple(
         effect for request in requests for effect in _request_responder(incident, request, config, actor, now)
@@ -44,7 +44,7 @@ def request_responders(
 
 
 def build_key_prefix(incident: str, request: str) -> str:
-    """What the keys of all notices begin with that a call owes."""
+    """Return the common beginning of the keys of all notifications of a request."""
     return notifications.build_key_prefix(incident, NotificationKind.RESPONDER, request)
 
 
@@ -75,7 +75,7 @@ def _request_responder(
 def _find_people(
     request: ResponderRequest, config: OnCallConfig, now: datetime
 ) -> tuple[list[PersonFacts], str]:
-    """Whom a call reaches, and how the log names them."""
+    """Return the people whom a request notifies, and the words for them in the log."""
     if request.person is not None:
         return [request.person], notifications.describe_person(request.person, config, now)
     name = f"policy {request.policy.name}" if request.policy else "nobody"

@@ -1,6 +1,6 @@
-"""Whom a policy names at a moment: the people of its steps, and who an incident is assigned to.
+"""Find the people of a policy's steps at a moment, and the assignee of an incident.
 
-Contract section 4.4. The interface's questions about who is on call are answered by `Duty` too.
+Contract section 4.4. The interface answers questions about on-call people with `OnCallResolver` too.
 """
 
 from datetime import datetime
@@ -13,9 +13,9 @@ from schedules.oncall.oncall import Shift, list_on_call
 
 
 class OnCallResolver:
-    """Who is on call at one moment: each schedule is looked at once, however many steps name it.
+    """Resolve steps to people at one moment; compute each schedule once for all steps that name it.
 
-    Those who left are nobody, and so is a schedule that was deleted.
+    People who left the account and deleted schedules resolve to nobody.
     """
 
     def __init__(self, config: OnCallConfig, at: datetime) -> None:
@@ -24,14 +24,13 @@ class OnCallResolver:
         self._by_schedule: dict[str, list[Shift]] = {}
 
     def get_people(self, step: StepFacts) -> list[PersonFacts]:
-        """Everybody whom a step names, in its order and each once: persons, and whoever is on call by
-        schedules."""
+        """Return the people whom a step names, directly or by schedules: in its order, each once."""
         people = self._config.people
         usernames = {name: None for target in step.targets for name in self._list_usernames(target)}
         return [people[name] for name in usernames if name in people]
 
     def explain(self, step: StepFacts) -> dict[str, str]:
-        """What puts people on call whom a step names by its schedules alone, in words, by username."""
+        """Return by username, in words, why a person is on call whom a step names only by a schedule."""
         reasons: dict[str, str] = {}
         for target in step.targets:
             if target.kind is TargetType.USER:
@@ -57,17 +56,17 @@ class OnCallResolver:
 
 
 def get_people(step: StepFacts, config: OnCallConfig, at: datetime) -> list[PersonFacts]:
-    """Everybody whom one step names at a moment, as `Duty.people_of` says."""
+    """Return the people whom one step names at a moment, as `OnCallResolver.get_people` does."""
     return OnCallResolver(config, at).get_people(step)
 
 
 def get_people_on_call(schedule: str, config: OnCallConfig, at: datetime) -> list[PersonFacts]:
-    """Who is on call by a schedule, which is named by its unique_id."""
+    """Return the people on call by a schedule, given by its unique_id."""
     return get_people(StepFacts(0, (StepTarget(TargetType.SCHEDULE, schedule),)), config, at)
 
 
 def find_first_people(policy: PolicyFacts | None, config: OnCallConfig, at: datetime) -> list[PersonFacts]:
-    """The people of the first step that has any."""
+    """Return the people of the first step that names anybody; an empty list if none does."""
     resolver = OnCallResolver(config, at)
     found = (resolver.get_people(step) for step in (policy.steps if policy else ()))
     return next((people for people in found if people), [])
@@ -76,10 +75,10 @@ def find_first_people(policy: PolicyFacts | None, config: OnCallConfig, at: date
 def choose_assignee(
     policy: PolicyFacts | None, config: OnCallConfig, turn: int, at: datetime
 ) -> tuple[PersonFacts | None, tuple[Effect, ...]]:
-    """To whom an incident with this policy is assigned: the first person of the first step that has one.
+    """Choose the assignee of an incident with this policy: the first person of the first step with people.
 
-    Round robin goes by the targets of a first step without delay: the one whose `turn` it is or, where that
-    names nobody now, the next that does. The turn that is taken is an effect.
+    With round robin, the targets of a first step without delay take turns. The target of index `turn` is
+    chosen or, if it names nobody now, the next one that does. The new turn is returned as an effect.
     """
     first = policy.steps[0] if policy and policy.steps else None
     if policy is not None and first is not None and is_round_robin(policy):
@@ -92,5 +91,5 @@ def choose_assignee(
 
 
 def is_round_robin(policy: PolicyFacts) -> bool:
-    """Whether its incidents are assigned by turns: only a first step without delay has them."""
+    """Return whether incidents of the policy are assigned in turns; this needs a first step without delay."""
     return policy.round_robin and bool(policy.steps) and policy.steps[0].delay_minutes == 0

@@ -1,7 +1,7 @@
-"""What is wrong with schedules and policies over a time: nobody on call, somebody twice, or from elsewhere.
+"""Check schedules and policies over a time: gaps, people on call twice, people outside the team.
 
-All is made from joined shifts (schedules/oncall/shifts.py). People are given as `names`, by username, of
-those who are in the account: who is not among them is nobody.
+The checks read joined shifts (schedules/oncall/shifts.py). `names` gives the display names of the users of
+the account by username; a username outside `names` counts as nobody.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,9 +21,9 @@ from models.domain.facts import (
 from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
 from schedules.oncall.shifts import EARLIEST, format_local
 
-# Nobody is helped by more; the first by time are told.
+# A longer list helps nobody; the first by time are shown.
 MAX_PROBLEMS = 1_000
-# So many of the same are told one by one, more of them as one.
+# Up to this many problems of the same kind are shown one by one, more of them as one.
 MAX_SEPARATE = 3
 
 
@@ -35,9 +35,11 @@ class ProblemKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """From `start` until `end`, within what was asked about, or so many `times` in between. `what` is a
-    sentence in the time zone of the first of the schedules, which it is about; it names `username` as others
-    do. Nobody need do anything by now about what is `minor`."""
+    """A problem from `start` until `end` within the time that was checked, or several `times` in between.
+
+    `what` is a sentence with times in the time zone of the first of `schedules`. A `minor` problem needs no
+    action now.
+    """
 
     kind: ProblemKind
     start: datetime
@@ -52,7 +54,7 @@ class Problem:
 def find_gaps(
     overview: ScheduleOverview, found: Iterable[Shift], start: datetime, end: datetime
 ) -> list[Problem]:
-    """When nobody is on call within [start, end), of which `found` are the shifts."""
+    """Return the gaps in [start, end); `found` are the shifts in this time."""
     return [
         build_schedule_gap(overview, [span], end)
         for span in subtract_spans((start, end), merge_spans(list_spans(found)))
@@ -64,12 +66,12 @@ def list_spans(found: Iterable[Shift]) -> Iterator[Span]:
 
 
 def group_spans(spans: Sequence[Span]) -> list[Sequence[Span]]:
-    """Each apart or, where they are more than a few, all together."""
+    """Return one group per span, or a single group if there are more than `MAX_SEPARATE`."""
     return [[span] for span in spans] if len(spans) <= MAX_SEPARATE else [spans]
 
 
 def build_schedule_gap(overview: ScheduleOverview, spans: Sequence[Span], asked_until: datetime) -> Problem:
-    """These are the spans before `asked` in which nobody is on call by a schedule."""
+    """Build the problem for spans before `asked_until` in which nobody is on call by a schedule."""
     schedule = overview.schedule
     what = _describe_gap(schedule.name, schedule.time_zone, spans, asked_until)
     if not schedule.overrides and not any(layer.usernames for layer in schedule.layers):
@@ -81,7 +83,7 @@ def build_schedule_gap(overview: ScheduleOverview, spans: Sequence[Span], asked_
 def build_policy_gap(
     policy: PolicyFacts, schedules: tuple[ScheduleFacts, ...], spans: Sequence[Span], asked_until: datetime
 ) -> Problem:
-    """The same of a policy, which names these schedules."""
+    """Build the problem for spans in which nobody is on call by a policy with these schedules."""
     zone = schedules[0].time_zone if schedules else "UTC"
     return _build_gap(spans, _describe_gap(f"the policy {policy.name}", zone, spans, asked_until), schedules)
 
@@ -98,8 +100,10 @@ def _describe_gap(name: str, zone: str, spans: Sequence[Span], asked_until: date
 def _describe_times(
     zone: str, first: Span, count: int = 1, last: datetime | None = None, asked_until: datetime | None = None
 ) -> str:
-    """When something is, in words: from when to when, or how many times until when. What lasts until the end
-    of what was asked about may last longer."""
+    """Describe in words from when to when, or how many times until when.
+
+    A span that ends at `asked_until` may last longer, so the text says "at least".
+    """
     opens, closes = (format_local(zone, moment) for moment in first)
     if count > 1:
         return f"{count:,} times until {format_local(zone, last or first[1])}, first from {opens} to {closes}"
@@ -108,8 +112,10 @@ def _describe_times(
 
 @dataclass(frozen=True, slots=True)
 class CoveredTime:
-    """What of a policy is known: `spans` in which a step names somebody, in order and apart, of the time up
-    to `until`, and the schedules that it names."""
+    """The spans before `until` in which a step of a policy names somebody, and the schedules of the policy.
+
+    The spans are in order and do not touch.
+    """
 
     spans: Sequence[Span]
     until: datetime
@@ -123,8 +129,10 @@ def find_covered_time(
     start: datetime,
     end: datetime,
 ) -> CoveredTime:
-    """When the steps of a policy name anybody within [start, end). Schedules are given by unique_id, each
-    with its shifts and until when it was looked at."""
+    """Return when the steps of a policy name anybody within [start, end).
+
+    `looked_at` has schedules by unique_id, each with its shifts and the time until which they were computed.
+    """
     targets = {target: None for step in policy.steps for target in step.targets}
     usernames = {target.name for target in targets if target.kind is TargetType.USER}
     known = [
@@ -142,8 +150,10 @@ def find_covered_time(
 def find_outsiders(
     overview: ScheduleOverview, start: datetime, end: datetime, names: Mapping[str, str]
 ) -> list[Problem]:
-    """Overrides within [start, end) by people of the account who are not in the schedule's team and, as minor
-    ones, those who are in layers of this time, once in each."""
+    """Return problems for people of the account who are on call and are not members of the schedule's team.
+
+    There is one for each override within [start, end) and, as minor problems, one per person and layer.
+    """
     found = [*_find_in_overrides(overview, start, end, names), *_find_in_layers(overview, start, end, names)]
     return sorted(found, key=lambda problem: (problem.start, problem.minor))
 
@@ -183,9 +193,9 @@ def _build_not_in_team(
     return Problem(ProblemKind.NOT_IN_TEAM, *span, what, (overview.schedule,), username, minor)
 
 
-# A shift, and the schedule that it is of.
+# A shift and its schedule.
 ShiftOfSchedule = tuple[Shift, ScheduleFacts]
-# Two of the same person, and the time that they have in common.
+# Two shifts of the same person, and the time that they have in common.
 Overlap = tuple[ShiftOfSchedule, ShiftOfSchedule, Span]
 
 
@@ -195,10 +205,10 @@ def find_overlaps(
     end: datetime,
     about: ScheduleFacts | None = None,
 ) -> Iterator[Overlap]:
-    """When somebody is on call by two schedules at once, or twice by one, by when it begins; `about` one of
-    the schedules if that is given. The shifts are the joined ones of [start, end).
+    """Yield the times in which a person is on call by two schedules or twice by one, in order of their start.
 
-    Of several that somebody has by one schedule at once, the one that lasts longest is compared with others.
+    The shifts are the joined ones of [start, end). With `about`, yield only overlaps of this schedule. Of
+    several shifts that a person has by one schedule at the same time, only the longest is compared.
     """
     ordered = sorted(
         ((shift, schedule) for schedule, found in schedule_shifts for shift in found),
@@ -211,12 +221,12 @@ def find_overlaps(
         theirs = active.setdefault(shift.username, {})
         rows = list(theirs) if about is None or schedule is about else [about.row]
         for row in rows:
-            one = theirs.get(row)
-            if one is None or one[0].end <= begins:
+            other = theirs.get(row)
+            if other is None or other[0].end <= begins:
                 theirs.pop(row, None)
                 continue
-            pair = ((shift, schedule), one) if schedule is about else (one, (shift, schedule))
-            yield *pair, (begins, min(shift.end, one[0].end, end))
+            pair = ((shift, schedule), other) if schedule is about else (other, (shift, schedule))
+            yield *pair, (begins, min(shift.end, other[0].end, end))
         longest = theirs.get(schedule.row)
         if longest is None or longest[0].end < shift.end:
             theirs[schedule.row] = (shift, schedule)
@@ -230,7 +240,7 @@ def find_double_shifts(
     *,
     about: ScheduleFacts | None = None,
 ) -> Iterator[Problem]:
-    """The same as problems, one by one."""
+    """Yield overlaps as problems, one by one."""
     return (
         _build_double_shift(overlap, names) for overlap in find_overlaps(schedule_shifts, start, end, about)
     )
@@ -238,7 +248,7 @@ def find_double_shifts(
 
 @dataclass(slots=True)
 class _OverlapGroup:
-    """What is told of many overlaps of the same person and schedules: the first few, how many, until when."""
+    """Overlaps of the same person and schedules: the first few, their number, and the end of the last."""
 
     first: list[Overlap] = field(default_factory=list)
     count: int = 0
@@ -251,7 +261,7 @@ def group_double_shifts(
     end: datetime,
     names: Mapping[str, str],
 ) -> Iterator[Problem]:
-    """The same, where more than a few of the same person by the same schedules are one."""
+    """Yield overlaps as problems; more than `MAX_SEPARATE` of a person and the same schedules are one."""
     found: dict[tuple[str, frozenset[int]], _OverlapGroup] = {}
     for overlap in find_overlaps(schedule_shifts, start, end):
         (shift, one), (_, other), span = overlap

@@ -1,7 +1,7 @@
-"""The shifts that a calendar shows: from a month back until some months ahead, or fewer where they are many.
+"""Choose the shifts of a calendar feed: from a month ago until some months ahead, or less for many shifts.
 
-Programs ask for calendars again and again, so the work and the length of an answer are bounded here. All is
-counted from the beginning of the day, so that a calendar says the same all day unless something changed.
+Calendar programs request feeds again and again, so this module limits the work and the length of an answer.
+Times count from the beginning of the day. So a feed stays the same all day unless a schedule changes.
 """
 
 from collections.abc import Sequence
@@ -15,36 +15,38 @@ from schedules.oncall.shifts import estimate_work
 
 MONTH = 31 * DAY
 
-# A shift takes up to 500 bytes, and a megabyte is the most that some programs read.
+# A shift takes up to 500 bytes, and some programs read at most a megabyte.
 MAX_SHIFTS = 2000
-# So many of them may be over.
+# How many of them may be past shifts.
 MAX_PAST_SHIFTS = 500
-# Turns and restrictions to look at for them, which may be those of many persons: a quarter of a second.
+# Limit of turns and restrictions to compute, also those of other people: about a quarter of a second.
 MAX_WORK = 50_000
 
-# Of a shift that began before all that is shown, the overrides must be known that cut it then: none is longer
-# (contract 3.4), whatever clocks do.
+# A shift may begin before the feed, and overrides of that time may shorten it, so they must be loaded too.
+# No shift is longer (contract 3.4), clock changes included.
 MAX_SHIFT = timedelta(days=366)
 
 
 @dataclass(frozen=True, slots=True)
 class CalendarShifts:
-    """Shifts and whose schedule they are of, by when they begin. `ends` is where there would have been more
-    than can be shown: from then on some are missing."""
+    """Shifts with their schedules, in order of their start.
+
+    `truncated_at` is the time from which shifts are missing because of the limits; None if none are.
+    """
 
     shifts: Sequence[tuple[ScheduleFacts, Shift]]
     truncated_at: datetime | None = None
 
 
 def get_overrides_since(now: datetime) -> datetime:
-    """Overrides that had ended by then are in no calendar, nor do they change one."""
+    """Return a time; overrides that ended before it are not in a feed and do not change one."""
     return _get_today(now) - MONTH - MAX_SHIFT
 
 
 def list_calendar_shifts(
     schedules: Sequence[ScheduleFacts], now: datetime, months: int, only: str | None = None
 ) -> CalendarShifts:
-    """The shifts of these schedules (of `only` this person, by username) in a calendar, each whole."""
+    """Return the whole shifts of these schedules in a feed; with `only`, those of this username."""
     if only is not None:
         schedules = [_filter_person(schedule, only) for schedule in schedules]
     today = _get_today(now)
@@ -67,7 +69,7 @@ def list_calendar_shifts(
 
 
 def _filter_person(schedule: ScheduleFacts, username: str) -> ScheduleFacts:
-    """What there is to look at for one person: the turns in other layers are none of theirs."""
+    """Return the schedule with only those layers in which a person takes turns; the others cost work."""
     return replace(schedule, layers=tuple(each for each in schedule.layers if username in each.usernames))
 
 

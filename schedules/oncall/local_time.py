@@ -1,4 +1,4 @@
-"""The clock on the wall of a time zone, and the moments it stands for."""
+"""Convert between UTC and the local time of a time zone."""
 
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -9,18 +9,19 @@ SECOND = timedelta(seconds=1)
 
 @lru_cache(maxsize=1024)
 def get_zone(name: str) -> ZoneInfo:
-    """The time zone of this name, aliases included. Raises ZoneInfoNotFoundError for one that is none."""
+    """Return the time zone of this name or alias. Raise ZoneInfoNotFoundError if there is none."""
     try:
         return ZoneInfo(name)
     except (OSError, ValueError) as error:
-        # Folders and other files beside the zones, and what cannot be the name of a file.
+        # The name of a folder or of another file among the zones, or not a valid file name.
         raise ZoneInfoNotFoundError(f"no time zone has the name {name!r}") from error
 
 
 def get_zone_or_utc(name: str) -> ZoneInfo:
-    """The time zone of this name, or UTC where this host does not know it.
+    """Return the time zone of this name, or UTC if this host does not know it.
 
-    A schedule whose zone was taken out of the host's data must page somebody, if at other hours (law 9).
+    If a schedule's zone is no longer in the host's data, the schedule must still page somebody, even at
+    other hours: invariant 9 (design, section 2).
     """
     try:
         return get_zone(name)
@@ -29,32 +30,32 @@ def get_zone_or_utc(name: str) -> ZoneInfo:
 
 
 def to_local(moment: datetime, zone: ZoneInfo) -> datetime:
-    """What the clock shows at a moment, as a datetime without a zone."""
+    """Return the local time at a moment, as a datetime without a zone."""
     try:
         return moment.astimezone(zone).replace(tzinfo=None)
     except OverflowError:
-        # Behind UTC, clocks show no time yet when the first year begins, as many programs write "never".
+        # Many programs write "never" as the first moment of year 1; zones behind UTC have no local time then.
         return moment.replace(tzinfo=None)
 
 
 def from_local(local: datetime, zone: ZoneInfo) -> datetime:
-    """When the clock first shows this time or, where it jumps over it, jumps: aware UTC.
+    """Return the first moment, in UTC, at which the local clock shows this time.
 
-    So the moments of later times are never earlier ones, and a time that is shown twice counts once
-    (docs/decisions/0013).
+    If the clock skips the time, return the moment of the change. So a later local time never gives an
+    earlier moment, and a local time that occurs twice counts once (docs/decisions/0013).
     """
-    # Read from a clock, a time may be marked as the second of two.
+    # fold=1 may mark a local time as the second of two equal ones.
     first = local.replace(tzinfo=zone, fold=0)
     before, after = first.utcoffset(), first.replace(fold=1).utcoffset()
     moment = first.astimezone(UTC)
-    # The offset is the larger one later on only where the clock leaps forward, over this time.
+    # With fold=1, the offset is larger only if the clock skips this time.
     if before == after or before is None or after is None or before > after:
         return moment
-    return _find_leap(moment - (after - before), moment, zone)
+    return _find_clock_change(moment - (after - before), moment, zone)
 
 
-def _find_leap(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
-    """The second in which the zone's offset changes, which it does once after `early` and up to `late`."""
+def _find_clock_change(early: datetime, late: datetime, zone: ZoneInfo) -> datetime:
+    """Return the second in which the zone's offset changes: once after `early` and up to `late`."""
     offset = late.astimezone(zone).utcoffset()
     while late - early > SECOND:
         middle = early + (late - early) // 2

@@ -1,6 +1,6 @@
-"""Who is on call by a schedule, at a moment and over a time: contract section 4.5.
+"""Compute the shifts of a schedule, at a moment and over a time. Contract section 4.5.
 
-There is one answer: `shifts`. Paging, the questions of the interface, timelines and calendars all read it.
+Paging, the interface, schedule overviews and calendar feeds all use `list_shifts`, so they agree.
 """
 
 from bisect import bisect_right
@@ -35,31 +35,31 @@ class Shift:
 
     @property
     def key(self) -> tuple[str, bool, str]:
-        """Whose it is, and by what: clients may give a layer and an override the same unique_id."""
+        """Identify person and source. Clients may give a layer and an override the same unique_id."""
         return self.username, self.is_override, self.source.unique_id
 
 
 def list_shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
-    """Every shift that reaches into [start, end): whole, by when it begins, and in the order of overrides and
-    layers. A turn that restrictions or overrides interrupt is several.
+    """Return the whole shifts that reach into [start, end), ordered by start.
 
-    Layers add up. Where an override holds, nobody is on call but those of the overrides that hold.
+    Shifts with the same start are in the order of overrides and layers. A turn that restrictions or overrides interrupt becomes several shifts. The people of all layers are on
+    call together. While overrides are in force, only their people are on call.
     """
-    holding = [each for each in schedule.overrides if each.start < end and each.end > start]
-    found = [Shift(each.username, each.start, each.end, each) for each in holding]
+    overrides = [each for each in schedule.overrides if each.start < end and each.end > start]
+    found = [Shift(each.username, each.start, each.end, each) for each in overrides]
     found += _apply_overrides(schedule.overrides, list_layer_shifts(schedule, start, end), start, end)
     return sorted(found, key=lambda shift: shift.start)
 
 
 def list_on_call(schedule: ScheduleFacts, at: datetime) -> list[Shift]:
-    """The shifts of this moment: by overrides in the order in which they were given, or else by layers."""
+    """Return the shifts of this moment in the stored order of overrides or, without these, of layers."""
     found = list_shifts(schedule, at, at + INSTANT)
     index = {id(source): index for index, source in enumerate((*schedule.overrides, *schedule.layers))}
     return sorted(found, key=lambda shift: index[id(shift.source)])
 
 
 def list_layer_shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
-    """The shifts that there would be without overrides, layer by layer."""
+    """Return the shifts without regard to overrides, layer by layer."""
     zone = get_zone_or_utc(schedule.time_zone)
     return [
         shift
@@ -69,7 +69,7 @@ def list_layer_shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -
 
 
 def join_shifts(found: Iterable[Shift]) -> list[Shift]:
-    """Shifts in which nothing changes but that a person's turn is followed by their own: those are one."""
+    """Join shifts of the same person and source that follow each other without a gap."""
     last: dict[tuple[str, bool, str], int] = {}
     merged: list[Shift] = []
     for shift in found:
@@ -85,7 +85,7 @@ def join_shifts(found: Iterable[Shift]) -> list[Shift]:
 def _list_shifts_of_layer(
     layer: LayerFacts, zone: ZoneInfo, by_local_time: bool, start: datetime, end: datetime
 ) -> Iterator[Shift]:
-    """The turns of a layer, as far as its restrictions let them through."""
+    """Yield the turns of a layer within its restrictions."""
     taken = list_turns(layer, zone, by_local_time, start, end)
     if is_unrestricted(layer):
         for username, opens, closes in taken:
@@ -106,7 +106,7 @@ def _list_shifts_of_layer(
 def _apply_overrides(
     overrides: Iterable[OverrideFacts], found: list[Shift], start: datetime, end: datetime
 ) -> Iterator[Shift]:
-    """What overrides leave of these shifts that reaches into [start, end)."""
+    """Yield the parts of shifts without overrides that reach into [start, end)."""
     first = min((shift.start for shift in found), default=start)
     last = max((shift.end for shift in found), default=end)
     spans = merge_spans(
@@ -120,7 +120,7 @@ def _apply_overrides(
 
 
 def merge_spans(spans: Iterable[Span]) -> list[Span]:
-    """The same time as spans in order and apart."""
+    """Merge spans that overlap or touch, and return them in order."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -131,9 +131,9 @@ def merge_spans(spans: Iterable[Span]) -> list[Span]:
 
 
 def subtract_spans(span: Span, taken: Sequence[Span]) -> Iterator[Span]:
-    """What is left of a span when these, in order and apart, are taken out of it."""
+    """Yield what is left of a span without the `taken` spans, which are in order and do not touch."""
     start, end = span
-    # Those that end before it are many where a long time is looked at.
+    # Bisect, since over a long time many taken spans end before this one.
     for index in range(bisect_right(taken, start, key=itemgetter(1)), len(taken)):
         begins, ends = taken[index]
         if begins >= end:

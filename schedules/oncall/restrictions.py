@@ -1,7 +1,7 @@
-"""When a layer counts: restrictions as spans of local time, and the moments they begin and end.
+"""Compute when the restrictions of a layer allow shifts.
 
-Contract section 4.5. Both ends are times by the clock on the wall: a night from 22:00 to 08:00 ends at 08:00
-in every night of the year, however long it was.
+Contract section 4.5. Restrictions begin and end at local times: one from 22:00 to 08:00 ends at 08:00 on
+every day of the year, also if the clock changes in that night.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +14,7 @@ from models.domain.facts import LayerFacts, RestrictionFacts
 from schedules.oncall.local_time import from_local, to_local
 
 DAY = timedelta(days=1)
-# How often restrictions come round.
+# The period after which restrictions repeat.
 CYCLES = {RestrictionType.DAILY: DAY, RestrictionType.WEEKLY: 7 * DAY}
 NOTHING = timedelta()
 
@@ -24,14 +24,14 @@ Window = tuple[datetime, datetime]
 
 
 def is_unrestricted(layer: LayerFacts) -> bool:
-    """Whether a layer counts at any time: its restrictions leave nothing out, or there are none."""
+    """Return whether a layer has no restrictions, or restrictions that cover the whole time."""
     return not _merge_restrictions(layer.restriction_type, layer.restrictions)
 
 
 def list_windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
-    """The spans in which a restricted layer counts that reach into [start, end): whole, and in order.
+    """Yield the whole spans that the restrictions of a layer allow and that reach into [start, end), in order.
 
-    They are apart, but where the clock leaps over what is between them.
+    Two spans touch only if the clock skips the time between them.
     """
     cycle, spans = (
         CYCLES[layer.restriction_type],
@@ -41,14 +41,14 @@ def list_windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: dateti
     begins = _get_cycle_start(local_start, cycle) - cycle
     while True:
         for opens, closes in spans:
-            # What the clock shows at the start, or showed before, is no later moment.
+            # A span whose local end is not after the local start ends before `start`.
             if begins + closes <= local_start:
                 continue
             opened = from_local(begins + opens, zone)
             if opened >= end:
                 return
             closed = from_local(begins + closes, zone)
-            # One that the clock jumps over altogether is none.
+            # A span that the clock skips as a whole has no length.
             if closed > start and closed > opened:
                 yield opened, closed
         begins += cycle
@@ -63,8 +63,11 @@ def _get_cycle_start(local: datetime, cycle: timedelta) -> datetime:
 def _merge_restrictions(
     kind: RestrictionType, restrictions: tuple[RestrictionFacts, ...]
 ) -> Sequence[CycleSpan]:
-    """The union of restrictions, once around: in order and apart, the last perhaps beyond the cycle's end.
-    Nothing when they leave nothing out, as when there are none."""
+    """Merge restrictions of one cycle into spans in order that do not touch.
+
+    The last span may reach beyond the end of the cycle. The result is empty if there are no restrictions or
+    if they cover the whole cycle.
+    """
     if kind not in CYCLES:
         return ()
     cycle = CYCLES[kind]
@@ -75,7 +78,7 @@ def _merge_restrictions(
             joined[-1] = (joined[-1][0], max(joined[-1][1], closes))
         else:
             joined.append((opens, closes))
-    # What reaches around the end joins what stands at the beginning.
+    # A span that reaches beyond the end of the cycle is merged with the first ones.
     while len(joined) > 1 and joined[-1][1] >= joined[0][0] + cycle:
         first = joined.pop(0)
         joined[-1] = (joined[-1][0], max(joined[-1][1], first[1] + cycle))

@@ -1,4 +1,4 @@
-"""Whose turn it is in a layer, restrictions aside: contract section 4.5."""
+"""Compute the turns of a layer before restrictions apply. Contract section 4.5."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -7,17 +7,17 @@ from zoneinfo import ZoneInfo
 from models.domain.facts import LayerFacts
 from schedules.oncall.local_time import from_local, to_local
 
-# A person by username, from when, and until when.
+# A username, the start and the end.
 Turn = tuple[str, datetime, datetime]
 
 
 def list_turns(
     layer: LayerFacts, zone: ZoneInfo, by_local_time: bool, start: datetime, end: datetime
 ) -> Iterator[Turn]:
-    """The turns of a layer that reach into [start, end): whole, in order, without a pause between them.
+    """Yield the whole turns of a layer that reach into [start, end), in order and without gaps.
 
-    Turn k is user k modulo their number, from `k` shift lengths after the rotation's start. These are elapsed
-    time or, by local time, what the clock on the wall goes on by: handoffs stay at their hour.
+    Turn k belongs to user k modulo the number of users and begins k shift lengths after the rotation's start.
+    Shift lengths count in elapsed time or, with `by_local_time`, in local time: handoffs keep their hour.
     """
     begins = max(start, layer.start)
     ends = end if layer.end is None else min(end, layer.end)
@@ -29,14 +29,14 @@ def list_turns(
     while opens < ends:
         closes = rotation.get_start(k + 1)
         until = closes if layer.end is None else min(closes, layer.end)
-        # By local time, a turn in an hour that the clock jumps over has no length.
+        # By local time, a turn within an hour that the clock skips has no length.
         if until > max(opens, start):
             yield layer.usernames[k % len(layer.usernames)], opens, until
         k, opens = k + 1, closes
 
 
 class _ElapsedRotation:
-    """When turn k begins (`of`), and which turn has begun at a moment (`before`)."""
+    """The start of turn k, and the turn that has begun at a moment, in elapsed time."""
 
     def __init__(self, layer: LayerFacts) -> None:
         self._start, self._length = layer.start, layer.shift_length
@@ -49,20 +49,20 @@ class _ElapsedRotation:
 
 
 class _LocalRotation(_ElapsedRotation):
-    """The same by the clock on the wall."""
+    """The same in local time."""
 
     def __init__(self, layer: LayerFacts, zone: ZoneInfo) -> None:
         super().__init__(layer)
         self._zone, self._local_start = zone, to_local(layer.start, zone)
 
     def get_start(self, k: int) -> datetime:
-        # The first begins when it is said to, be it in the second of two equal hours.
+        # The first turn begins at the exact start of the layer, also in the second of two equal hours.
         moment = from_local(self._local_start + k * self._length, self._zone) if k else self._start
         return max(moment, self._start)
 
     def find_turn(self, moment: datetime) -> int:
         k = (to_local(moment, self._zone) - self._local_start) // self._length
-        # Where the clock is set back, later turns may have begun than it shows.
+        # If the clock was set back, later turns may have begun than the local time shows.
         while self.get_start(k + 1) <= moment:
             k += 1
         return max(k, 0)

@@ -1,6 +1,6 @@
-"""Schedules over a time: how far to look, joined and whole shifts, handoffs, and whom overrides displace.
+"""Compute shifts over a time: work limits, joined and whole shifts, handoffs, displaced people.
 
-All is made from `schedules/oncall/oncall.py: shifts`.
+Everything here builds on `list_shifts` in schedules/oncall/oncall.py.
 """
 
 from collections import Counter
@@ -23,35 +23,37 @@ from schedules.oncall.oncall import (
 )
 from schedules.oncall.restrictions import CYCLES, DAY, is_unrestricted
 
-# Turns and restrictions that one question may look at: a second of a processor's time, at the most.
+# Limit of turns and restrictions that one request may compute: at most a second of processor time.
 MAX_WORK = 100_000
-# Spans that are told of each override, and of all in a list.
+# Limits of the displaced spans that are shown: per override, and for all overrides of a list.
 MAX_SPANS = 1_000
 MAX_SPANS_TOTAL = 50_000
-# Earlier and later than this, nobody asks who was on call, and calendars come to their ends.
+# Requests are cut to this time, far from the ends of Python's calendar.
 EARLIEST, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(2200, 1, 1, tzinfo=UTC)
-# However much there is to look at in a time, this much of it is.
+# At least this much of a time is computed, even if it is more work than the limit.
 MIN_SPAN = timedelta(hours=1)
 NOTHING = timedelta()
-# The end of what has none.
+# Stands for the end of something without an end.
 NEVER = datetime.max.replace(tzinfo=UTC)
-# Longer than this, and other than for ever, nobody's turns follow one another.
+# No run of turns of one person is longer than this, except one without an end.
 MAX_RUN = 36_525 * DAY
-# By less than this do clocks on the wall move turns.
+# Clock changes move turns by less than this.
 CLOCK_MARGIN = 2 * DAY
 
 
 @dataclass(frozen=True, slots=True)
 class FullShift:
-    """A shift joined with those of the same person that come right before and after it, from where that
-    begins; `until` is when it ends, or None where nothing ends it."""
+    """A shift joined with those of the same person directly before and after it.
+
+    `until` is its end, or None if nothing ends it.
+    """
 
     shift: Shift
     until: datetime | None
 
 
 def estimate_work(schedules: Iterable[ScheduleFacts], start: datetime, end: datetime) -> int:
-    """At most how many turns and windows of restrictions there are to look at in [start, end)."""
+    """Return an upper limit of the turns and restriction windows to compute in [start, end)."""
     return sum(_estimate_layer(layer, start, end) for schedule in schedules for layer in schedule.layers)
 
 
@@ -62,14 +64,13 @@ def _estimate_layer(layer: LayerFacts, start: datetime, end: datetime) -> int:
     turns = time // layer.shift_length + 2
     if is_unrestricted(layer):
         return turns
-    # Those before the layer's own beginning are passed over one by one.
+    # Windows before the start of the layer are skipped one by one, so they count as work.
     cycles = (end - start) // CYCLES[layer.restriction_type] + 3
     return turns + cycles * len(layer.restrictions)
 
 
 def fit_end(schedule: ScheduleFacts, start: datetime, end: datetime, most: int = MAX_WORK) -> datetime:
-    """Until when there is no more to look at than this: `end`, or half of the time, or half of that ...; but
-    `LEAST` of it is looked at in any case."""
+    """Halve the time until its work is within `most`, and return its end. Keep at least `MIN_SPAN` of it."""
     least = min(end, start + MIN_SPAN)
     if estimate_work([schedule], start, least) > most:
         return least
@@ -78,14 +79,16 @@ def fit_end(schedule: ScheduleFacts, start: datetime, end: datetime, most: int =
     return end
 
 
-# A schedule that is to be looked at, from when and until when.
+# A schedule to compute, with start and end.
 WorkRequest = tuple[ScheduleFacts, datetime, datetime]
 
 
 def share_work(requests: Sequence[WorkRequest], most: int = MAX_WORK) -> list[datetime]:
-    """Until when each is looked at, so that all of it is no more work than this: what takes little is looked
-    at first, and what that leaves is for the rest. So nobody's schedule hides another; of what does not fit
-    at all, nothing is looked at."""
+    """Return the time until which each schedule is computed, so that the total work is within `most`.
+
+    Schedules with little work come first and the rest share what remains, so an expensive schedule does not
+    hide another. A schedule that does not fit at all gets its own start as end.
+    """
     costs = [estimate_work([schedule], start, end) for schedule, start, end in requests]
     ends = [start for _, start, _ in requests]
     remaining = most
@@ -103,15 +106,17 @@ def share_work(requests: Sequence[WorkRequest], most: int = MAX_WORK) -> list[da
 def list_joined_shifts(
     schedule: ScheduleFacts, start: datetime, end: datetime, usernames: Container[str]
 ) -> list[Shift]:
-    """The shifts that reach into [start, end), of those who are here (by username): joined."""
+    """Return the joined shifts of these usernames that reach into [start, end)."""
     return join_shifts(shift for shift in list_shifts(schedule, start, end) if shift.username in usernames)
 
 
 def extend_shifts(
     schedule: ScheduleFacts, found: Iterable[Shift], start: datetime, end: datetime
 ) -> list[FullShift]:
-    """The joined shifts of [start, end) from where they begin until they end, whatever was asked about. The
-    schedule brings all of its overrides, or those since from when nobody asks for the beginnings."""
+    """Extend the joined shifts of [start, end) to their real start and end.
+
+    The schedule must contain all overrides, or at least those that can change a start that matters.
+    """
     return [
         _extend_shift(schedule, shift)
         if shift.start <= start or shift.end >= end
@@ -134,7 +139,7 @@ def _extend_shift(schedule: ScheduleFacts, shift: Shift) -> FullShift:
 
 
 def _extend_single(schedule: ScheduleFacts, layer: LayerFacts, shift: Shift) -> FullShift:
-    """Whose layer has nobody else has one turn, between overrides."""
+    """Extend a shift in a layer with a single person: one turn, interrupted only by overrides."""
     taken = merge_spans((each.start, each.end) for each in schedule.overrides)
     turns = subtract_spans((layer.start, layer.end or NEVER), taken)
     start, end = next(turn for turn in turns if turn[0] <= shift.start < turn[1])
@@ -142,10 +147,10 @@ def _extend_single(schedule: ScheduleFacts, layer: LayerFacts, shift: Shift) -> 
 
 
 def _get_reach(layer: LayerFacts, username: str) -> timedelta:
-    """By how much somebody's turns and windows in a row may be longer than what is known of them."""
+    """Return how far a person's run of turns or windows may reach beyond the known part of it."""
     reach = MAX_RUN if is_unrestricted(layer) else 2 * CYCLES[layer.restriction_type]
     if len(set(layer.usernames)) > 1:
-        # The last turns of a round and the first of the next are in a row.
+        # The last turns of a round and the first of the next round follow each other.
         in_a_row = groupby(layer.usernames * 2)
         longest = max(sum(1 for _ in turns) for name, turns in in_a_row if name == username)
         reach = min(reach, longest * layer.shift_length)
@@ -155,15 +160,14 @@ def _get_reach(layer: LayerFacts, username: str) -> timedelta:
 def list_current(
     schedule: ScheduleFacts, at: datetime, found: Iterable[Shift], until: datetime
 ) -> list[FullShift]:
-    """Who is on call at a moment, in the order in which they are paged; `found` are the joined shifts of
-    [at, until)."""
+    """Return the shifts of a moment in paging order; `found` are the joined shifts of [at, until)."""
     active = {shift.key: shift for shift in found if shift.start <= at < shift.end}
     now = [active[shift.key] for shift in list_on_call(schedule, at) if shift.key in active]
     return extend_shifts(schedule, now, at, until)
 
 
 def find_handoff(found: Iterable[Shift], at: datetime, until: datetime) -> datetime | None:
-    """When others are on call than at this moment, for the first time before `until`."""
+    """Return the first time before `until` at which other people are on call than at `at`; None if never."""
     edges: list[tuple[datetime, str, int]] = []
     active: Counter[str] = Counter()
     for shift in found:
@@ -182,18 +186,18 @@ def find_handoff(found: Iterable[Shift], at: datetime, until: datetime) -> datet
 
 
 def format_local(zone: str, moment: datetime) -> str:
-    """A moment for people, by the clock on the wall of this time zone."""
+    """Format a moment for people, in the local time of this zone."""
     local = moment.astimezone(get_zone_or_utc(zone))
     seconds = ":%S" if local.second else ""
     return f"{local:%a %d %b %Y %H:%M{seconds} %Z}"
 
 
 def find_displaced(schedule: ScheduleFacts) -> dict[str, dict[str, list[Span]]]:
-    """Whom each override displaces, by the override's unique_id and then by username: the spans within it in
-    which somebody would be on call by the layers, and is not on call at all because of it.
+    """Return the people whom overrides displace: spans by the override's unique_id and then by username.
 
-    No more than the first `MOST_SPANS` of each override are told, or fewer where there are very many. Where
-    there is more than `MOST_WORK` to look at, only the beginnings of the longest ones are, or none of them.
+    In these spans a person would be on call by a layer, and because of the override is not on call at all.
+    Each override has at most the first `MAX_SPANS`, fewer if there are very many overrides. If the work is
+    more than `MAX_WORK`, only the beginnings of the longest overrides are computed, or none of them.
     """
     by_user: dict[str, list[Span]] = {}
     for override in schedule.overrides:
@@ -207,7 +211,7 @@ def find_displaced(schedule: ScheduleFacts) -> dict[str, dict[str, list[Span]]]:
 
 
 def _list_overrides(schedule: ScheduleFacts) -> Iterator[tuple[OverrideFacts, Span]]:
-    """Each override, and from when until when it is looked at."""
+    """Yield each override with the span of it that is computed."""
     known = [(schedule, max(each.start, EARLIEST), min(each.end, LATEST)) for each in schedule.overrides]
     for override, (_, start, _), end in zip(schedule.overrides, known, share_work(known), strict=True):
         yield override, (start, end)

@@ -1,6 +1,6 @@
-"""Everything that will happen to an incident by itself: which timers it should have.
+"""Compute the expected timers of an incident.
 
-What is decided when one is due stands in pipeline/incidents/timers.py.
+pipeline/incidents/timers.py decides what a due timer does.
 """
 
 from datetime import datetime, timedelta
@@ -15,11 +15,10 @@ from schedules.timers import sla
 def get_expected_timers(
     incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
 ) -> tuple[TimerState, ...]:
-    """The timers that an incident in this state should have; the same answer whoever asks, whenever.
+    """Return the timers that an incident in this state requires. The result does not depend on the time.
 
-    Of what is done only once (enums.ONCE), those that did it are among them too: who arms them knows.
-
-    One that is merged into another has none: it is silent, and ends with it (contract 4.3).
+    Timers that fire only once (enums.ONE_TIME) are included after they fired; the caller filters these out.
+    A merged incident has no timers: it is silent and ends with its parent (contract 4.3).
     """
     if incident.parent is not None:
         return ()
@@ -49,7 +48,7 @@ def _build_acknowledgement_timeout(
 ) -> TimerState | None:
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
         return None
-    # Who sleeps is woken at a moment of their own (contract 4.3).
+    # A snoozed incident has its own timer (contract 4.3).
     if incident.snoozed_till is not None:
         return None
     if service is None or not service.acknowledgement_timeout_s:
@@ -60,7 +59,7 @@ def _build_acknowledgement_timeout(
 
 
 def get_timeout_at(incident: IncidentState, acknowledged_at: datetime, service: ServiceFacts) -> datetime:
-    """When an acknowledgement has lasted as long as the service says (contract 4.3)."""
+    """Return when an acknowledgement times out by the service's setting (contract 4.3)."""
     started_at = max(acknowledged_at, incident.timeouts_started_at or acknowledged_at)
     return started_at + timedelta(seconds=service.acknowledgement_timeout_s)
 
@@ -80,10 +79,10 @@ def _build_snooze(incident: IncidentState) -> TimerState | None:
 
 
 def get_auto_resolve_at(incident: IncidentState, service: ServiceFacts) -> datetime:
-    """When an open incident is as old as the service says (contract 4.3)."""
+    """Return when an open incident reaches the age at which the service resolves it (contract 4.3)."""
     return _get_age_start(incident) + timedelta(seconds=service.auto_resolve_s)
 
 
 def _get_age_start(incident: IncidentState) -> datetime:
-    """Since when its age counts: neither who has it nor an acknowledgement that ran out makes it younger."""
+    """Return the start of the incident's age. An assignment or acknowledgement time-out does not move it."""
     return incident.timeouts_started_at or incident.creation_date

@@ -1,7 +1,7 @@
-"""What an SLA promises of an incident, and who is told when a promise is about to break, or has broken.
+"""Compute the SLA targets of an incident, and notify people before or after a breach.
 
-Contract section 4.4, row 9: an answer within one time and an end within another, both counted from the
-moment at which the incident was opened, or opened again.
+Contract section 4.4, row 9. An incident must be acknowledged within one time and resolved within another.
+Both count from the creation of the incident or from its reopening.
 """
 
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ NOTIFICATION_KINDS = {
     SlaTargetKind.ACKNOWLEDGE: NotificationKind.SLA_ACKNOWLEDGE,
     SlaTargetKind.RESOLVE: NotificationKind.SLA_RESOLVE,
 }
-# What is promised, and what is said of an incident of which it was not kept.
+# The noun of a target, and the past participle for reasons such as "not acknowledged".
 _WORDS = {
     SlaTargetKind.ACKNOWLEDGE: ("acknowledgement", "acknowledged"),
     SlaTargetKind.RESOLVE: ("resolution", "resolved"),
@@ -36,7 +36,7 @@ _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 @dataclass(frozen=True, slots=True)
 class SlaTarget:
-    """One of the two times of an SLA, for one incident: it is kept `by` a moment, or broken."""
+    """One of the two targets of an SLA for one incident: met before `due_at`, or breached."""
 
     sla: SlaFacts
     target_kind: SlaTargetKind
@@ -45,17 +45,17 @@ class SlaTarget:
 
     @property
     def key(self) -> str:
-        """Names it among all of its incident: by another moment, it is another promise.
+        """Identify the target among all of its incident; a target with another due time is another target.
 
-        Of the SLA's id it takes as much as there is room for; the row number of a deleted one may be that of
-        another by now.
+        The key has only the beginning of the SLA's ID, since its column is short. A row number would not do:
+        a new SLA can get the row number of a deleted one.
         """
         return f"sla:{self.sla.unique_id[:8]}:{self.target_kind.value}:{self.due_at:%y%m%dT%H%M%S}"
 
 
 @dataclass(frozen=True, slots=True)
 class SlaTimer:
-    """What is to happen once because of a promise: an escalation of its SLA, or (None) its breach."""
+    """A timer of an SLA target: for an escalation of its SLA or, if `escalation` is None, for its breach."""
 
     target: SlaTarget
     escalation: SlaEscalationFacts | None
@@ -65,7 +65,7 @@ class SlaTimer:
     def key(self) -> str:
         if self.escalation is None:
             return self.target.key
-        # With its dashes, the longest key would be longer than its column.
+        # With the dashes of the ID, the longest key would not fit into its column.
         return f"{self.target.key}:{self.escalation.unique_id.replace('-', '')}"
 
     @property
@@ -74,10 +74,10 @@ class SlaTimer:
 
 
 def list_targets(incident: IncidentState, config: OnCallConfig) -> list[SlaTarget]:
-    """The promises that are still to be kept, broken or not.
+    """Return the targets that are not met yet, breached or not.
 
-    An answer counts for good, even of an incident that needs one again. Of what is merged into another
-    incident nothing is promised: it is silent.
+    The first acknowledgement meets its target for good, even if the incident is triggered again later.
+    A merged incident has no targets, since it is silent.
     """
     sla = config.slas.get(incident.sla or 0)
     if sla is None or not incident.is_open or incident.parent is not None:
@@ -98,8 +98,7 @@ def list_targets(incident: IncidentState, config: OnCallConfig) -> list[SlaTarge
 
 
 def list_timers(incident: IncidentState, config: OnCallConfig) -> Iterator[SlaTimer]:
-    """What happens because of them, be it due long since: what was done already is for who arms timers to
-    know."""
+    """Yield every SLA timer, overdue ones included. The caller filters out timers that already fired."""
     for target in list_targets(incident, config):
         yield SlaTimer(target, None, target.due_at)
         yield from _list_escalations(target)
@@ -112,7 +111,7 @@ def _list_escalations(target: SlaTarget) -> Iterator[SlaTimer]:
 
 
 def get_expected_timers(incident: IncidentState, config: OnCallConfig) -> tuple[TimerState, ...]:
-    """A timer for each of these."""
+    """Return every SLA timer as a timer of the incident."""
     return tuple(
         TimerState(incident.unique_id, timer.kind, timer.key, timer.due_at)
         for timer in list_timers(incident, config)
@@ -122,7 +121,7 @@ def get_expected_timers(incident: IncidentState, config: OnCallConfig) -> tuple[
 def fire_timer(
     incident: IncidentState, timer: SlaTimer, config: OnCallConfig, actor: Actor, now: datetime
 ) -> tuple[str, tuple[Effect, ...]]:
-    """What is due now is done, once and for all: the outcome in words, and what changes."""
+    """Fire a due timer once: return its outcome in words and its effects."""
     if timer.escalation is None:
         target = timer.target
         within = format_duration(target.within_s)
@@ -133,8 +132,8 @@ def fire_timer(
     notified_later = {one.username for one in _list_notified_later(timer, config, now)}
     remaining = [one for one in people if one.username not in notified_later]
     if people and not remaining:
-        # Overdue, and so is a later word of the same promise to the same people.
-        return f"{FIRED_ONCE}who is named is told of what followed", ()
+        # A later escalation of the same target is overdue too, and it notifies the same people.
+        return f"{FIRED_ONCE}a later escalation notifies the same people", ()
     kind = NOTIFICATION_KINDS[timer.target.target_kind]
     notifications = [
         notification
@@ -152,24 +151,27 @@ def fire_timer(
     ]
     names = ", ".join(describe_person(person, config, now) for person in remaining) or "nobody there"
     log = _log(incident, f"{what}{whom}: {names}", actor, now)
-    return f"{FIRED_ONCE}{len(remaining)} told", (
+    return f"{FIRED_ONCE}{len(remaining)} notified", (
         log,
         *(CreateNotification(notification) for notification in notifications),
     )
 
 
 def _list_people(escalation: SlaEscalationFacts, config: OnCallConfig) -> tuple[list[PersonFacts], str]:
-    """Who is told by an escalation and, where it is the last resort, that it is, in words."""
+    """Return the people whom an escalation notifies, and a text if they are the last resort."""
     names = dict.fromkeys(escalation.usernames)
     people = [config.people[name] for name in names if name in config.people]
     if people:
         return people, ""
     people, whom = get_last_resort(config)
-    return people, f"; its escalation reaches nobody: {whom} told"
+    return people, f"; its escalation reaches nobody: {whom} notified"
 
 
 def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -> Iterator[PersonFacts]:
-    """Who is told, or was, by what came later of the same promise: nobody is told of all that is overdue."""
+    """Yield the people whom later due escalations of the same target notify.
+
+    After an outage, several escalations of a target can be overdue; each person hears of the last one only.
+    """
     every = sorted(_list_escalations(timer.target), key=lambda each: each.due_at)
     later = every[every.index(timer) + 1 :]
     for each in later:
@@ -178,19 +180,19 @@ def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -
 
 
 def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetime, now: datetime) -> str:
-    """How far it is to the breach: as the escalation says or, where it is late, as it is."""
+    """Describe the time to or since the breach: by the escalation's setting or, if it fires late, by `now`."""
     after_s = escalation.after_s
     if now - due_at > LATE_AFTER or (after_s < 0 and now >= target.due_at):
         after_s = int((now - target.due_at).total_seconds())
     noun, done = _WORDS[target.target_kind]
     if after_s < 0:
         return f"{noun} of SLA {target.sla.name} due in {format_duration(-after_s)}"
-    overdue = f"for {format_duration(after_s)} beyond its promise" if after_s else "within its promise"
-    return f"SLA {target.sla.name}: not {done} {overdue}"
+    overdue = f", overdue by {format_duration(after_s)}" if after_s else " in time"
+    return f"SLA {target.sla.name}: not {done}{overdue}"
 
 
 def format_duration(seconds: int) -> str:
-    """A length of time in its two largest units: 2 h 5 min."""
+    """Format a length of time in its two largest units: 2 h 5 min."""
     parts = []
     for unit, length in _UNITS:
         count, seconds = divmod(seconds, length)

@@ -27,10 +27,10 @@ from workers.timers import audit, fire
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
 SOON = "acknowledgement of SLA Gold due in 5 min"
-BROKEN = "SLA Gold: not acknowledged within its promise"
-LATE = "SLA Gold: not acknowledged for 5 min beyond its promise"
+BROKEN = "SLA Gold: not acknowledged in time"
+LATE = "SLA Gold: not acknowledged, overdue by 5 min"
 END_SOON = "resolution of SLA Gold due in 10 min"
-LEFT_OPEN = "SLA Gold: not resolved within its promise"
+LEFT_OPEN = "SLA Gold: not resolved in time"
 
 
 def sla(world, *escalations, name="Gold", acknowledge=None, resolve=None):
@@ -283,7 +283,7 @@ def test_another_sla_is_another_promise_and_what_was_said_stays_said(timeline, g
     set_sla(timeline, gold)
     timeline.after(seconds=1)
     # Of what is overdue, once; and not what was said before.
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 10 min beyond its promise")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min")]
     timeline.after(minutes=10)
     assert list_sla_mails(timeline) == []
 
@@ -400,7 +400,7 @@ def test_an_sla_that_comes_late_is_told_at_once_and_once(timeline, gold, world):
     timeline.after(minutes=10)
     audit.audit(timeline.now)
     timeline.after(minutes=10)
-    why = "SLA Bronze: not acknowledged for 1 h 50 min beyond its promise"
+    why = "SLA Bronze: not acknowledged, overdue by 1 h 50 min"
     # Of two messages that are due at one moment either may go first.
     assert sorted(list_sla_mails(timeline)) == [("bob", why), ("charlie", why)]
 
@@ -411,7 +411,7 @@ def test_a_stop_is_made_up_for_and_nobody_is_told_of_the_same_twice(timeline, go
     timeline.now += timedelta(minutes=25)
     timeline._run_due()
 
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 10 min beyond its promise")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min")]
     assert "SLA Gold breached: not acknowledged within 15 min" in list_sla_log()
 
 
@@ -481,10 +481,10 @@ def test_an_sla_that_is_made_anew_promises_anew(timeline, gold, world):
     set_sla(timeline, new_sla)
     timeline.after(seconds=1)
 
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 15 min beyond its promise")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 15 min")]
     assert list_sla_log()[-2:] == [
         "SLA Gold breached: not acknowledged within 15 min",
-        "SLA Gold: not acknowledged for 15 min beyond its promise: Bob",
+        "SLA Gold: not acknowledged, overdue by 15 min: Bob",
     ]
 
 
@@ -506,7 +506,7 @@ def test_an_sla_promises_nothing_while_it_is_inactive(timeline, gold):
     edit_sla(gold, is_active=True)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged for 8 min beyond its promise")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 8 min")]
 
 
 def test_an_audit_tells_nobody_again(timeline, gold):
@@ -568,7 +568,7 @@ def test_who_is_left_of_an_escalation_without_anybody_are_the_managers(timeline,
     timeline.after(minutes=10)
 
     assert list_sla_mails(timeline) == [
-        ("alice", f"{SOON}; its escalation reaches nobody: the team's managers told")
+        ("alice", f"{SOON}; its escalation reaches nobody: the team's managers notified")
     ]
 
 

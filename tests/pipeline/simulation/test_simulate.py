@@ -131,7 +131,7 @@ def test_managers_are_notified_if_nobody_is_on_call():
 
     assert list_notified(found) == [("Alice", 0)]
     assert found.simulated_events[-1].why.startswith(
-        "policy Default reaches nobody: the team's managers told"
+        "policy Default reaches nobody: the team's managers notified"
     )
 
 

@@ -110,7 +110,7 @@ def test_a_removed_person_counts_as_nobody():
 
     assert list_notified(effects) == [(ALICE.row, NOON)]
     reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
-    assert reasons == ["step 1 of policy Default: nobody there", "step 2 of policy Default: Alice"]
+    assert reasons == ["step 1 of policy Default: nobody to notify", "step 2 of policy Default: Alice"]
 
 
 def test_moving_on_does_not_run_into_the_next_pass():

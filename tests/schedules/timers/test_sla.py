@@ -123,11 +123,11 @@ def list_notifications(effects):
     [
         (1, -5, 10, "acknowledgement of SLA Gold due in 5 min"),
         (2, -5, 55, "resolution of SLA Gold due in 5 min"),
-        (1, 0, 15, "SLA Gold: not acknowledged within its promise"),
-        (1, 5, 20, "SLA Gold: not acknowledged for 5 min beyond its promise"),
-        (2, 90, 150, "SLA Gold: not resolved for 1 h 30 min beyond its promise"),
+        (1, 0, 15, "SLA Gold: not acknowledged in time"),
+        (1, 5, 20, "SLA Gold: not acknowledged, overdue by 5 min"),
+        (2, 90, 150, "SLA Gold: not resolved, overdue by 1 h 30 min"),
         (1, -5, 12, "acknowledgement of SLA Gold due in 3 min"),
-        (1, -5, 25, "SLA Gold: not acknowledged for 10 min beyond its promise"),
+        (1, -5, 25, "SLA Gold: not acknowledged, overdue by 10 min"),
         (1, -20, 0, "acknowledgement of SLA Gold due in 15 min"),
     ],
     ids=[
@@ -153,7 +153,7 @@ def test_a_warning_that_comes_seconds_late_does_not_warn_of_what_has_happened():
     hasty = sla((1, -0.5, "alice"), acknowledge=15)
     (notification,) = list_notifications(take_timer(15.1, hasty)[1])
 
-    assert notification.reason == "SLA Gold: not acknowledged for 6 s beyond its promise"
+    assert notification.reason == "SLA Gold: not acknowledged, overdue by 6 s"
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_an_escalation_that_reaches_nobody_tells_the_managers(targets):
     (notification,) = list_notifications(effects)
     assert notification.user == CHARLIE.row
     assert notification.reason.startswith(
-        "acknowledgement of SLA Gold due in 5 min; its escalation reaches nobody: the team's managers told"
+        "acknowledgement of SLA Gold due in 5 min; its escalation reaches nobody: the team's managers notified"
     )
 
 
@@ -238,14 +238,14 @@ def test_of_all_that_is_overdue_nobody_is_told_twice():
         for place in range(3)
     ]
 
-    expected_reason = "SLA Gold: not acknowledged for 10 min beyond its promise"
+    expected_reason = "SLA Gold: not acknowledged, overdue by 10 min"
     without = "; no usable rule without delay, so the account's address"
     assert notified == [
         [(CHARLIE.row, expected_reason + without)],
         [],
         [(ALICE.row, expected_reason), (BOB.row, expected_reason)],
     ]
-    assert take_timer(25, one, place=1)[0] == f"{FIRED_ONCE}who is named is told of what followed"
+    assert take_timer(25, one, place=1)[0] == f"{FIRED_ONCE}a later escalation notifies the same people"
 
 
 def test_what_is_not_due_yet_keeps_nobody_from_being_told():

@@ -128,7 +128,7 @@ def test_a_chain_that_reaches_nobody_tells_the_managers(world, now):
     open_incident(world, now)
 
     assert Notification.get().user == world.alice
-    assert "reaches nobody: the team's managers told" in Notification.get().reason
+    assert "reaches nobody: the team's managers notified" in Notification.get().reason
 
 
 @pytest.mark.parametrize(("enabled", "status"), [(True, 1), (False, 2)])
