@@ -72,7 +72,7 @@ def build_notifications(
 
 
 def rebuild_notifications(
-    incident: IncidentState, history: Iterable[NotificationFacts], *, raised: bool, why: str, now: datetime
+    incident: IncidentState, existing: Iterable[NotificationFacts], *, raised: bool, why: str, now: datetime
 ) -> Iterator[NotificationState]:
     """Build notifications again after the urgency of an incident changed, by the rules of the new urgency.
 
@@ -81,7 +81,7 @@ def rebuild_notifications(
     contacts that were notified before are not notified again.
     """
     known: dict[tuple[NotificationKind, str, int], list[NotificationFacts]] = {}
-    for one in history:
+    for one in existing:
         known.setdefault((one.kind, one.reason_key, one.person.row), []).append(one)
     last = _find_last_step(incident, known)
     for (kind, reason_key, _), group in known.items():
@@ -99,10 +99,10 @@ def rebuild_notifications(
             )
 
 
-def _get_start(incident: IncidentState, history: Iterable[NotificationFacts], now: datetime) -> datetime:
+def _get_start(incident: IncidentState, existing: Iterable[NotificationFacts], now: datetime) -> datetime:
     """Return the start of rebuilt notifications: if all were delayed until the run begins, they still are."""
     run_started_at = incident.run_started_at
-    is_delayed = all(one.not_before >= run_started_at for one in history)
+    is_delayed = all(one.not_before >= run_started_at for one in existing)
     return max(now, run_started_at) if is_delayed else now
 
 

@@ -42,8 +42,9 @@ class Shift:
 def list_shifts(schedule: ScheduleFacts, start: datetime, end: datetime) -> list[Shift]:
     """Return the whole shifts that reach into [start, end), ordered by start.
 
-    Shifts with the same start are in the order of overrides and layers. A turn that restrictions or overrides interrupt becomes several shifts. The people of all layers are on
-    call together. While overrides are in force, only their people are on call.
+    Shifts with the same start are in the order of overrides and layers. A turn that restrictions or overrides
+    interrupt becomes several shifts. The people of all layers are on call together. While overrides are in
+    force, only their people are on call.
     """
     overrides = [each for each in schedule.overrides if each.start < end and each.end > start]
     found = [Shift(each.username, each.start, each.end, each) for each in overrides]

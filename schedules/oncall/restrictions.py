@@ -29,7 +29,7 @@ def is_unrestricted(layer: LayerFacts) -> bool:
 
 
 def list_windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: datetime) -> Iterator[Window]:
-    """Yield the whole spans that the restrictions of a layer allow and that reach into [start, end), in order.
+    """Yield in order the whole spans that reach into [start, end) and that the restrictions of a layer allow.
 
     Two spans touch only if the clock skips the time between them.
     """

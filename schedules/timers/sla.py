@@ -180,7 +180,7 @@ def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -
 
 
 def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetime, now: datetime) -> str:
-    """Describe the time to or since the breach: by the escalation's setting or, if it fires late, by `now`."""
+    """Describe the time to or since the breach: by the escalation's setting or, if late, by `now`."""
     after_s = escalation.after_s
     if now - due_at > LATE_AFTER or (after_s < 0 and now >= target.due_at):
         after_s = int((now - target.due_at).total_seconds())
