@@ -47,7 +47,7 @@ NIGHTLY = build_window("2026-03-27 00:30", "2026-03-27 01:30", 1, "2026-03-31 00
         ("2026-03-05 02:00", None, None),
     ],
 )
-def test_a_window_holds_from_its_start_until_just_before_its_end(moment, holds, next_start):
+def test_a_window_is_in_force_from_its_start_until_just_before_its_end(moment, holds, next_start):
     assert (get_span(find_span(ONE_TIME, at(moment))), get_span(find_next_span(ONE_TIME, at(moment)))) == (
         holds,
         next_start,
@@ -70,7 +70,7 @@ def test_a_window_holds_from_its_start_until_just_before_its_end(moment, holds, 
         ("2026-03-31 23:45", None),
     ],
 )
-def test_a_repeated_window_keeps_its_hour_on_the_wall_when_clocks_go_forward(moment, holds):
+def test_a_repeated_window_keeps_its_local_hour_when_clocks_go_forward(moment, holds):
     assert get_span(find_span(NIGHTLY, at(moment))) == holds
 
 
@@ -85,20 +85,20 @@ def test_a_repeated_window_keeps_its_hour_on_the_wall_when_clocks_go_forward(mom
         ("2026-10-26 01:00", "10-26 01:00 - 10-26 02:30"),
     ],
 )
-def test_and_when_they_go_back(moment, holds):
+def test_a_repeated_window_keeps_its_local_hour_when_clocks_go_back(moment, holds):
     nightly = build_window("2026-10-20 00:00", "2026-10-20 01:30", 1, None, BERLIN)
 
     assert get_span(find_span(nightly, at(moment))) == holds
 
 
-def test_one_that_the_clock_leaps_over_does_not_happen():
+def test_a_repeat_that_the_clock_skips_does_not_happen():
     nightly = build_window("2026-03-28 01:15", "2026-03-28 01:45", 1, None, BERLIN)
 
     assert get_span(find_next_span(nightly, at("2026-03-28 02:00"))) == "03-30 00:15 - 03-30 00:45"
     assert all(find_span(nightly, at("2026-03-29 00:00") + n * MINUTE) is None for n in range(24 * 60))
 
 
-def test_the_first_is_as_it_was_given_be_it_in_the_second_of_two_equal_hours():
+def test_the_first_occurrence_can_begin_in_the_second_of_two_equal_hours():
     """From 02:30 until 02:10, half an hour of which the clock goes back over."""
     odd = build_window("2026-10-25 00:30", "2026-10-25 01:10", 1, None, BERLIN)
     second = build_window("2026-10-25 01:30", "2026-10-25 01:50", 1, None, BERLIN)
@@ -113,7 +113,7 @@ def test_the_first_is_as_it_was_given_be_it_in_the_second_of_two_equal_hours():
     ("until", "holds"),
     [(None, "03-27 12:00 - for ever"), ("2026-03-30 12:00", "03-27 12:00 - 03-31 22:00")],
 )
-def test_repeats_that_overlap_are_one(until, holds):
+def test_overlapping_repeats_are_one_span(until, holds):
     daily = build_window("2026-03-27 12:00", "2026-03-28 23:00", 1, until, BERLIN)
 
     assert get_span(find_span(daily, at("2026-03-28 15:00"))) == holds
@@ -122,13 +122,13 @@ def test_repeats_that_overlap_are_one(until, holds):
     assert get_span(find_next_span(daily, at("2026-01-01 00:00"))) == holds
 
 
-def test_repeats_that_follow_at_once_are_one():
+def test_repeats_without_a_gap_are_one_span():
     daily = build_window("2026-03-27 12:00", "2026-03-28 12:00", 1, "2026-04-02 12:00", BERLIN)
 
     assert get_span(find_span(daily, at("2026-03-30 15:00"))) == "03-27 12:00 - 04-03 11:00"
 
 
-def test_every_seventh_day_is_the_same_weekday_at_the_same_hour():
+def test_a_repeat_every_seven_days_keeps_weekday_and_hour():
     weekly = build_window("2026-01-04 03:00", "2026-01-04 05:00", 7, None, BERLIN)
     found, moment = [], at("2026-03-20 00:00")
     for _ in range(3):
@@ -138,7 +138,7 @@ def test_every_seventh_day_is_the_same_weekday_at_the_same_hour():
     assert found == ["Sun 04:00 - 06:00"] * 3
 
 
-def test_of_several_windows_the_one_that_holds_longest_is_named():
+def test_the_window_that_lasts_longest_is_named():
     short = build_window("2026-03-04 21:00", "2026-03-04 23:00", name="Backup")
     endless = build_window("2026-03-04 22:30", "2026-03-06 00:00", 1, name="Move")
 
@@ -162,13 +162,13 @@ def test_of_several_windows_the_one_that_holds_longest_is_named():
         ("2026-03-05 02:00", "2026-03-06 02:00", False),
     ],
 )
-def test_it_held_at_any_time_since(since, until, expected):
+def test_a_window_was_in_force_at_any_time_since_a_moment(since, until, expected):
     long_ago = build_window("2026-01-04 22:00", "2026-01-05 02:00")
 
     assert was_in_force([long_ago, ONE_TIME], at(since), at(until)) == expected
 
 
-def test_a_window_without_a_name_is_told_by_its_end():
+def test_a_window_without_a_name_is_described_by_its_end():
     found = find_in_force(
         [build_window("2026-03-04 21:00", "2026-03-04 23:00", name="")], at("2026-03-04 22:00")
     )
@@ -176,7 +176,7 @@ def test_a_window_without_a_name_is_told_by_its_end():
     assert str(found) == "under maintenance until 2026-03-04 23:00:00 UTC"
 
 
-def test_a_zone_that_this_host_does_not_know_is_utc():
+def test_an_unknown_zone_counts_as_utc():
     nightly = build_window("2026-03-27 00:30", "2026-03-27 01:30", 1, None, "Mars/Olympus")
 
     assert get_span(find_span(nightly, at("2026-03-30 01:00"))) == "03-30 00:30 - 03-30 01:30"
@@ -203,11 +203,11 @@ EVERY_TEN_YEARS = build_window("2026-01-01 00:00", "2026-01-01 01:00", 3650, "99
     ],
     ids=lambda value: "" if isinstance(value, WindowFacts) else str(value),
 )
-def test_repeats_go_on_until_the_calendar_ends(facts, moment, holds, zone):
+def test_repeats_continue_until_the_end_of_the_calendar(facts, moment, holds, zone):
     assert (find_span(replace(facts, time_zone=zone), at(moment)) is not None) == holds
 
 
-def test_what_would_end_after_the_calendar_ends_with_it():
+def test_a_window_beyond_the_calendar_ends_with_it():
     nightly = build_window("9999-12-29 23:00", "9999-12-30 03:00", 1)
     overlapping = build_window("9999-12-01 00:00", "9999-12-03 00:00", 1, LAST_DAY)
 
@@ -258,7 +258,7 @@ WINDOWS = st.builds(
 
 @settings(max_examples=300, deadline=None)
 @given(WINDOWS, st.integers(-60, 40 * 24 * 60))
-def test_it_holds_when_the_slow_reading_says_so(facts, minutes):
+def test_a_window_is_in_force_when_the_slow_model_says_so(facts, minutes):
     moment = facts.start + minutes * MINUTE
 
     assert (find_span(facts, moment) is not None) == holds_by_counting(facts, moment)
@@ -266,7 +266,7 @@ def test_it_holds_when_the_slow_reading_says_so(facts, minutes):
 
 @settings(max_examples=200, deadline=None)
 @given(WINDOWS, st.integers(-60, 40 * 24 * 60))
-def test_the_edges_are_where_the_slow_reading_changes(facts, minutes):
+def test_spans_begin_and_end_where_the_slow_model_changes(facts, minutes):
     moment = facts.start + minutes * MINUTE
     found = find_span(facts, moment) or find_next_span(facts, moment)
     if found is None:
@@ -313,7 +313,7 @@ FAR = st.builds(
 
 @settings(max_examples=500, deadline=None)
 @given(FAR, MOMENTS)
-def test_wherever_in_the_calendar_it_is_known_whether_it_holds(facts, moment):
+def test_a_window_can_be_checked_at_any_time_of_the_calendar(facts, moment):
     found, later = find_span(facts, moment), find_next_span(facts, moment)
 
     assert found is None or found[0] <= moment

@@ -53,7 +53,7 @@ LOOKS = {
 
 
 @pytest.mark.parametrize("case", LOOKS)
-def test_what_web_processes_are_seen_is_what_is_known(case):
+def test_an_observation_follows_the_liveness_of_web_processes(case):
     webs, is_certain, outage_expected = LOOKS[case]
     seen, found = observe(Observation(at(99), at(90)), webs, at(100))
 
@@ -61,7 +61,7 @@ def test_what_web_processes_are_seen_is_what_is_known(case):
     assert seen.at == at(100)
 
 
-def test_who_looks_again_after_a_while_was_away():
+def test_a_gap_between_observations_is_an_outage():
     seen, is_certain = observe(Observation(at(0), at(-10)), [build_web(LONG_AGO, 15)], at(16))
     assert (is_certain, seen.outages) == (True, outages((0, 16)))
 
@@ -69,25 +69,25 @@ def test_who_looks_again_after_a_while_was_away():
     assert (is_certain, seen.outages) == (True, outages((-10, 16)))
 
 
-def test_a_web_process_that_was_away_itself_took_no_pings():
+def test_a_gap_in_the_liveness_of_a_web_process_is_an_outage():
     seen, is_certain = observe(Observation(at(99), at(50)), [build_web(LONG_AGO, 96)], at(100))
 
     assert (is_certain, seen.outages) == (True, outages((50, 100)))
 
 
-def test_an_absence_ends_only_with_a_web_process():
+def test_an_outage_ends_only_with_a_web_process():
     noted = Observation(at(0), at(0))
     assert observe(noted, [], at(16)) == (noted, False)
     assert observe(noted, [build_web(LONG_AGO, 0)], at(60)) == (noted, False)
     assert observe(noted, [build_web(700)], at(700))[0].outages == outages((0, 700))
 
 
-def test_who_looks_first_knows_of_no_absence():
+def test_the_first_observation_has_no_outage():
     assert observe(None, [build_web(0)], at(0)) == (Observation(at(0), at(0)), True)
     assert observe(None, [build_web(LONG_AGO, -60)], at(0)) == (None, False)
 
 
-def test_a_crash_at_each_start_is_remembered_in_a_few_words():
+def test_crashes_at_each_start_are_stored_as_a_limited_number_of_outages():
     noted = Observation(at(0), at(0))
     for number in range(1, 200):
         noted, _ = observe(noted, [build_web(number * 60)], at(number * 60))
@@ -98,7 +98,7 @@ def test_a_crash_at_each_start_is_remembered_in_a_few_words():
     assert first.longest == timedelta(seconds=60)
 
 
-def test_what_no_ping_can_wait_for_any_more_is_forgotten():
+def test_an_old_outage_is_dropped():
     later = 64 * 86_400
     noted, _ = observe(
         Observation(at(later), at(later), outages((0, 60))), [build_web(later + 60)], at(later + 60)
@@ -113,7 +113,7 @@ HOUR = 3600
 @pytest.mark.parametrize(
     "noted", [Observation(at(HOUR), at(HOUR)), Observation(at(0), at(HOUR)), Observation(at(HOUR), at(0))]
 )
-def test_after_the_clock_was_set_back_an_absence_is_found_as_before(noted):
+def test_an_outage_is_found_after_the_clock_was_set_back(noted):
     noted, is_certain = observe(noted, [build_web(LONG_AGO, 5)], at(10))
     assert is_certain
     assert (noted.at, noted.until) == (at(10), at(5))
@@ -126,14 +126,14 @@ def test_after_the_clock_was_set_back_an_absence_is_found_as_before(noted):
     assert noted.outages == (*before, *outages((595, 1200)))
 
 
-def test_after_the_clock_was_set_back_nobody_is_blamed_before_a_web_process_lives():
+def test_no_ping_is_missing_after_the_clock_was_set_back_until_a_web_process_runs():
     noted = Observation(at(HOUR), at(HOUR))
 
     assert observe(noted, [], at(0)) == (noted, False)
     assert observe(noted, [build_web(LONG_AGO, HOUR)], at(0)) == (noted, False)
 
 
-def test_clocks_that_differ_by_little_are_no_clock_that_was_set():
+def test_a_small_difference_between_clocks_is_ignored():
     seen, is_certain = observe(Observation(at(15), at(15)), [build_web(LONG_AGO, 15)], at(0))
 
     assert (is_certain, seen) == (True, Observation(at(0), at(15)))
@@ -141,7 +141,7 @@ def test_clocks_that_differ_by_little_are_no_clock_that_was_set():
 
 @pytest.mark.parametrize("is_extended", [False, True])
 @pytest.mark.parametrize("expected_at", [0, 60, HOUR + 60])
-def test_who_is_expected_when_the_clock_is_set_back_gets_more_time_once(expected_at, is_extended):
+def test_a_ping_expected_while_the_clock_is_set_back_has_its_deadline_extended_once(expected_at, is_extended):
     """By either clock: what was expected before it was set is expected by the one that was ahead."""
     noted, _ = observe(Observation(at(HOUR), at(HOUR - 10)), [build_web(LONG_AGO, 0)], at(0))
     expected = Expectation(at(expected_at), timedelta(seconds=90), timedelta(seconds=60), is_extended)
@@ -154,7 +154,7 @@ def test_who_is_expected_when_the_clock_is_set_back_gets_more_time_once(expected
         assert extend_deadline(replace(expected, at=until, is_extended=True), noted.outages) is None
 
 
-def test_absences_by_two_clocks_are_remembered_in_a_few_words():
+def test_outages_of_two_clocks_are_stored_as_a_limited_number():
     noted, _ = observe(Observation(at(HOUR), at(HOUR)), [build_web(LONG_AGO, 0)], at(0))
     for number in range(1, 200):
         noted, _ = observe(noted, [build_web(number * 10)], at(number * 10))
@@ -179,14 +179,14 @@ EXCUSES = {
 
 
 @pytest.mark.parametrize("outage_expected", EXCUSES)
-def test_more_time_is_given_for_what_may_have_been_lost(outage_expected):
+def test_a_deadline_is_extended_for_a_ping_that_may_be_lost(outage_expected):
     spans, is_extended, until = EXCUSES[outage_expected]
     expected = Expectation(at(400), timedelta(seconds=300), timedelta(seconds=100), is_extended)
 
     assert extend_deadline(expected, outages(*spans)) == (None if until is None else at(until))
 
 
-def test_a_ping_cannot_have_been_lost_before_the_one_that_was_heard():
+def test_an_outage_before_the_last_ping_does_not_extend_the_deadline():
     """Where the grace is longer than the time between two."""
     expected = Expectation(at(660), timedelta(seconds=60), timedelta(seconds=600), is_extended=False)
 

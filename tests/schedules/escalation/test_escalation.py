@@ -35,19 +35,19 @@ def list_notified(effects):
         ((0, 10, 30), 3, 50), ((0, 10, 30), 4, 60),
     ],
 )  # fmt: skip
-def test_a_pass_lasts_to_its_last_step_and_the_gap_before_it_at_least_a_minute(delays, step, minutes):
+def test_a_pass_lasts_its_last_delay_plus_the_gap_before_it_at_least_a_minute(delays, step, minutes):
     policy_facts = policy(*((delay, "alice") for delay in delays), repeat=9)
 
     assert escalation.get_step_due_at(incident(), policy_facts, step) == NOON + minutes * MINUTE
 
 
-def test_each_rule_of_the_urgency_is_a_notice_with_its_own_delay():
+def test_each_rule_of_the_urgency_makes_a_notification_with_its_own_delay():
     _, effects = advance(build_config((0, "bob")), 0)
 
     assert list_notified(effects) == [(BOB.row, NOON), (BOB.row, NOON + 5 * MINUTE)]
 
 
-def test_somebody_without_a_usable_rule_is_told_at_the_accounts_address_at_once():
+def test_a_person_without_a_usable_rule_is_notified_at_once_at_the_accounts_address():
     _, effects = advance(build_config((0, "charlie")), 0)
 
     (notification,) = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
@@ -58,7 +58,7 @@ def test_somebody_without_a_usable_rule_is_told_at_the_accounts_address_at_once(
 @pytest.mark.parametrize(
     ("managers", "owner", "expected_users"), [(["bob"], "alice", BOB.row), ([], "alice", ALICE.row)]
 )
-def test_a_chain_that_reaches_nobody_tells_the_managers_or_else_the_owner(managers, owner, expected_users):
+def test_a_run_that_reaches_nobody_notifies_the_managers_or_else_the_owner(managers, owner, expected_users):
     _, effects = advance(build_config((0,), managers=managers, owner=owner), 0)
 
     notifications = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
@@ -66,13 +66,13 @@ def test_a_chain_that_reaches_nobody_tells_the_managers_or_else_the_owner(manage
     assert {notification.kind for notification in notifications} == {NotificationKind.NOBODY_PAGED}
 
 
-def test_a_policy_that_is_deleted_in_the_middle_of_a_chain_ends_in_no_silence():
+def test_a_policy_deleted_during_a_run_notifies_the_last_resort():
     _, effects = advance(build_config(managers=["bob"]), 5, escalation_policy=None, next_step=1)
 
     assert {user for user, _ in list_notified(effects)} == {BOB.row}
 
 
-def test_a_chain_is_over_where_no_step_lies_ahead_by_the_policy_as_it_is_now():
+def test_a_run_is_exhausted_if_the_present_policy_has_no_step_left():
     long, short = policy((0, "alice"), (30, "bob"), repeat=1), policy((0, "alice"), repeat=1)
     twice = incident(next_step=2, exhausted=True)
 
@@ -83,14 +83,14 @@ def test_a_chain_is_over_where_no_step_lies_ahead_by_the_policy_as_it_is_now():
 
 
 @pytest.mark.parametrize("steps", [[], [(0, "alice")]], ids=["emptied", "shortened"])
-def test_whoever_looks_at_a_chain_that_was_cut_short_knows_that_it_is_over(steps):
+def test_a_shortened_run_is_exhausted_for_every_reader(steps):
     config = replace(build_config(owner="alice"), policies={1: policy(*steps)})
     after, effects = advance(config, 5, next_step=1, paged_someone=True)
 
     assert (after.exhausted, effects) == (True, ())
 
 
-def test_of_a_policy_without_steps_the_last_resort_hears_once_though_it_is_deleted():
+def test_a_policy_without_steps_notifies_the_last_resort_once_even_if_deleted():
     first_advance, first = escalation.advance(
         incident(), replace(build_config(owner="alice"), policies={1: policy()}), ACTOR, NOON
     )
@@ -99,7 +99,7 @@ def test_of_a_policy_without_steps_the_last_resort_hears_once_though_it_is_delet
     assert escalation.get_next_due_at(first_advance, None) is None
 
 
-def test_without_a_policy_somebody_is_told_all_the_same():
+def test_an_incident_without_a_policy_notifies_the_last_resort():
     _, effects = advance(build_config(owner="alice"), 0, escalation_policy=None)
 
     assert list_notified(effects) == [(ALICE.row, NOON)]
@@ -113,7 +113,7 @@ def test_a_removed_person_counts_as_nobody():
     assert reasons == ["step 1 of policy Default: nobody to notify", "step 2 of policy Default: Alice"]
 
 
-def test_moving_on_does_not_run_into_the_next_pass():
+def test_skipping_an_empty_step_does_not_start_the_next_pass():
     config = build_config((0, "alice"), (5,), repeat=3, move_to_next=True)
     after, effects = advance(config, 5, next_step=1)
 
@@ -121,7 +121,7 @@ def test_moving_on_does_not_run_into_the_next_pass():
     assert list_notified(effects) == []
 
 
-def test_each_step_names_who_is_on_call_when_it_is_taken():
+def test_each_step_names_the_people_on_call_at_its_own_time():
     turns = schedule(layer("alice bob", "2026-03-04 12:10"))
     config = build_config((0, "charlie"), (10, turns), (1450, turns))
 
@@ -137,19 +137,19 @@ def test_each_step_names_who_is_on_call_when_it_is_taken():
 NIGHT_SCHEDULE = schedule(overrides=[override("bob", "2026-03-04 12:00", "2026-03-04 12:30")])
 
 
-def test_a_step_without_anybody_on_call_lets_the_next_one_begin_at_once():
+def test_an_empty_step_starts_the_next_step_at_once():
     _, effects = advance(build_config((0, NIGHT_SCHEDULE), (30, "alice")), 40)
 
     assert list_notified(effects) == [(ALICE.row, NOON + 40 * MINUTE)]
 
 
-def test_a_step_without_anybody_on_call_is_waited_for_when_the_policy_says_so():
+def test_an_empty_step_keeps_its_delay_without_move_to_next():
     after, effects = advance(build_config((0, NIGHT_SCHEDULE), (90, "alice"), move_to_next=False), 40)
 
     assert (after.next_step, list_notified(effects)) == (1, [])
 
 
-def test_a_chain_whose_people_were_gone_when_it_was_their_turn_tells_the_last_resort_at_its_end():
+def test_a_run_that_named_nobody_notifies_the_last_resort_at_its_end():
     config = build_config((0,), (40, NIGHT_SCHEDULE), move_to_next=False, owner="alice")
     first_advance, first = advance(config, 0)
     ended, second = escalation.advance(first_advance, config, ACTOR, NOON + 40 * MINUTE)
@@ -163,7 +163,7 @@ def test_a_chain_whose_people_were_gone_when_it_was_their_turn_tells_the_last_re
     assert first_advance.paged_someone is False
 
 
-def test_the_last_resort_of_a_chain_that_begins_with_nobody_is_told_once():
+def test_a_run_that_begins_with_nobody_notifies_the_last_resort_once():
     config = build_config((0, NIGHT_SCHEDULE), (5, NIGHT_SCHEDULE), owner="alice")
     first_advance, first = advance(config, 60)
     _, second = escalation.advance(first_advance, config, ACTOR, NOON + 90 * MINUTE)
@@ -171,7 +171,7 @@ def test_the_last_resort_of_a_chain_that_begins_with_nobody_is_told_once():
     assert ([user for user, _ in list_notified(first)], list_notified(second)) == ([ALICE.row], [])
 
 
-def test_a_chain_that_begins_later_is_not_said_to_reach_nobody_before_it_begins():
+def test_a_delayed_run_does_not_notify_the_last_resort_before_it_begins():
     later = schedule(overrides=[override("bob", "2026-03-04 13:00", "2026-03-04 14:00")])
     config = build_config((0, later), owner="alice")
 
@@ -181,7 +181,7 @@ def test_a_chain_that_begins_later_is_not_said_to_reach_nobody_before_it_begins(
     assert (first, {user for user, _ in list_notified(second)}) == ((), {BOB.row})
 
 
-def test_the_last_resort_is_told_after_the_first_pass_that_named_nobody_not_after_the_last():
+def test_the_last_resort_is_notified_after_the_first_pass_not_after_the_last():
     config = build_config((0,), (30, NIGHT_SCHEDULE), move_to_next=False, owner="alice", repeat=10)
     first_advance, _ = advance(config, 0)
     after, effects = escalation.advance(first_advance, config, ACTOR, NOON + 30 * MINUTE)
@@ -190,7 +190,7 @@ def test_the_last_resort_is_told_after_the_first_pass_that_named_nobody_not_afte
     assert ([user for user, _ in list_notified(effects)], list_notified(later)) == ([ALICE.row], [])
 
 
-def test_a_first_step_that_comes_later_takes_the_last_resort_no_second_time():
+def test_a_delayed_first_step_notifies_the_last_resort_only_once():
     config = build_config((5,), owner="alice")
     first_advance, first = advance(config, 0)
     _, second = escalation.advance(first_advance, config, ACTOR, NOON + 5 * MINUTE)
@@ -198,7 +198,7 @@ def test_a_first_step_that_comes_later_takes_the_last_resort_no_second_time():
     assert ([user for user, _ in list_notified(first)], list_notified(second)) == ([ALICE.row], [])
 
 
-def test_a_notice_says_by_what_somebody_is_on_call():
+def test_a_reason_names_the_schedule_and_layer():
     turns = schedule(layer("alice", "2026-03-04 09:00"))
     reasons = {}
     for config in (
@@ -215,7 +215,7 @@ def test_a_notice_says_by_what_somebody_is_on_call():
     ]
 
 
-def test_by_turns_everybody_of_the_first_step_is_told_unless_turns_are_told_alone():
+def test_round_robin_notifies_the_whole_first_step_unless_it_is_assignee_only():
     steps = (0, "alice", "bob"), (5, "charlie")
     round_robin_config = build_config(*steps, round_robin=True)
     alone = build_config(*steps, round_robin=True, assignee_only=True, repeat=1)
@@ -231,7 +231,7 @@ def test_by_turns_everybody_of_the_first_step_is_told_unless_turns_are_told_alon
     assert expected_users == [{BOB.row}, {CHARLIE.row}, {BOB.row}]
 
 
-def test_whose_turn_was_taken_and_who_is_no_longer_on_call_leaves_it_to_everybody():
+def test_an_assignee_no_longer_on_call_makes_the_step_notify_everybody():
     alone = build_config((0, "alice", "bob"), round_robin=True, assignee_only=True)
 
     _, effects = advance(alone, 0, assigned_to=CHARLIE.row)
@@ -239,7 +239,7 @@ def test_whose_turn_was_taken_and_who_is_no_longer_on_call_leaves_it_to_everybod
     assert {user for user, _ in list_notified(effects)} == {ALICE.row, BOB.row}
 
 
-def test_two_whose_notices_go_to_the_same_person_are_one_to_tell():
+def test_two_people_forwarded_to_the_same_receiver_make_one_notification():
     forwarded_people = [
         replace(one, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),)) for one in (ALICE, BOB)
     ]
@@ -258,9 +258,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.integers(0, 3), st.booleans(), st.lists(st.integers(0, 600), max_size=20))
-def test_however_often_it_is_looked_at_nobody_is_told_twice_for_a_step_and_never_early(
-    steps, repeat, move_to_next, looks
-):
+def test_repeated_runs_notify_once_per_step_and_never_early(steps, repeat, move_to_next, looks):
     config = build_config(
         *((delay, *names) for delay, names in steps), repeat=repeat, move_to_next=move_to_next
     )

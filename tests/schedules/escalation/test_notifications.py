@@ -31,7 +31,7 @@ def list_notifications(person, at=NOON, processed_at=None):
 @pytest.mark.parametrize(
     ("minutes", "expected_user"), [(-1, ALICE.row), (0, BOB.row), (59, BOB.row), (60, ALICE.row)]
 )
-def test_forwarding_holds_from_its_start_until_just_before_its_end(minutes, expected_user):
+def test_forwarding_is_in_force_from_its_start_until_just_before_its_end(minutes, expected_user):
     forwarded_person = build_forwarded(ALICE, (BOB, 0, 60))
 
     assert {
@@ -39,7 +39,7 @@ def test_forwarding_holds_from_its_start_until_just_before_its_end(minutes, expe
     } == {expected_user}
 
 
-def test_who_is_told_instead_is_told_by_their_own_rules_and_why():
+def test_a_receiver_is_notified_by_their_own_rules_with_the_reason():
     notifications = list_notifications(build_forwarded(ALICE, (BOB, 0, 60)))
 
     assert [notification.not_before for notification in notifications] == [NOON, NOON + 5 * MINUTE]
@@ -48,26 +48,26 @@ def test_who_is_told_instead_is_told_by_their_own_rules_and_why():
     }
 
 
-def test_who_has_no_rules_is_told_instead_at_their_accounts_address():
+def test_a_receiver_without_rules_is_notified_at_their_accounts_address():
     (notification,) = list_notifications(build_forwarded(ALICE, (CHARLIE, 0, 60)))
 
     assert (notification.user, notification.contact) == (CHARLIE.row, None)
 
 
-def test_forwarding_is_not_followed_any_further():
+def test_the_forwarding_of_a_receiver_is_not_followed():
     forwarded_person = build_forwarded(ALICE, (build_forwarded(BOB, (CHARLIE, 0, 60)), 0, 60))
 
     assert {notification.user for notification in list_notifications(forwarded_person)} == {BOB.row}
 
 
-def test_of_several_that_hold_the_one_that_began_last_counts():
+def test_the_forwarding_that_began_last_counts():
     forwarded_person = build_forwarded(ALICE, (BOB, -60, 60), (CHARLIE, -5, 5))
 
     assert get_recipient(forwarded_person, NOON) == CHARLIE
     assert get_recipient(forwarded_person, NOON + 5 * MINUTE) == BOB
 
 
-def test_a_log_names_both():
+def test_a_log_names_the_person_and_the_receiver():
     assert (
         describe_person(build_forwarded(ALICE, (BOB, 0, 60)), OnCallConfig(), NOON)
         == "Alice (forwarded to Bob)"
@@ -76,7 +76,7 @@ def test_a_log_names_both():
 
 
 @pytest.mark.parametrize(("waited", "expected_user"), [(0, BOB.row), (60, BOB.row), (61, ALICE.row)])
-def test_what_has_waited_goes_by_the_forwarding_of_the_moment_at_which_it_is_worked_on(waited, expected_user):
+def test_an_alert_processed_late_uses_the_forwarding_of_the_processing_time(waited, expected_user):
     forwarded_person = build_forwarded(ALICE, (BOB, 0, 1))
     notifications = list_notifications(forwarded_person, NOON, NOON + timedelta(seconds=waited))
 

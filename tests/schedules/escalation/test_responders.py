@@ -22,7 +22,7 @@ def list_reasons(effects):
     return [effect.reason for effect in effects if isinstance(effect, RecordLog)]
 
 
-def test_a_person_is_told_by_each_of_their_rules():
+def test_a_person_is_notified_by_each_of_their_rules():
     effects = call_people(ResponderRequest("call-1", person=BOB))
 
     assert effects[0] == AddResponder("incident-1", "call-1", NOON, user=BOB.row)
@@ -33,7 +33,7 @@ def test_a_person_is_told_by_each_of_their_rules():
     assert list_reasons(effects) == ["Bob asked to help by Alice"]
 
 
-def test_a_policy_is_the_people_of_its_first_step_that_has_any():
+def test_a_policy_stands_for_the_first_step_with_people():
     config = build_config((0, "gone"), (5, "bob", "alice"), (9, "charlie"))
 
     effects = call_people(ResponderRequest("call-1", policy=config.policies[1]), config=config)
@@ -47,7 +47,7 @@ def test_a_policy_is_the_people_of_its_first_step_that_has_any():
     ("managers", "expected_users", "whom"),
     [(["bob"], BOB.row, "the team's managers"), ([], ALICE.row, "the account's owner")],
 )
-def test_a_policy_that_reaches_nobody_tells_the_managers_or_else_the_owner(managers, expected_users, whom):
+def test_a_policy_that_reaches_nobody_notifies_the_managers_or_else_the_owner(managers, expected_users, whom):
     config = build_config((0, "gone"), managers=managers, owner="alice")
 
     effects = call_people(ResponderRequest("call-1", policy=config.policies[1]), config=config)
@@ -60,14 +60,14 @@ def test_a_policy_that_reaches_nobody_tells_the_managers_or_else_the_owner(manag
     ("status", "expected_users"),
     [(IncidentStatus.TRIGGERED, 2), (IncidentStatus.ACKNOWLEDGED, 2), (IncidentStatus.RESOLVED, 0)],
 )
-def test_nobody_is_told_of_what_is_over(status, expected_users):
+def test_a_request_for_a_resolved_incident_notifies_nobody(status, expected_users):
     assert (
         len(list_notifications(call_people(ResponderRequest("call-1", person=BOB), status=status)))
         == expected_users
     )
 
 
-def test_the_same_call_owes_the_same_and_another_owes_anew():
+def test_a_repeated_request_has_the_same_keys_and_a_new_one_has_others():
     first, again, other = (
         list_notifications(call_people(ResponderRequest(name, person=BOB))) for name in ("a", "a", "b")
     )

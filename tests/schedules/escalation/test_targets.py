@@ -26,7 +26,7 @@ def people_of(config, at=NOON, step=0):
 @pytest.mark.parametrize(
     ("after", "person"), [(-3 * HOUR, BOB), (20 * HOUR, BOB), (21 * HOUR, CHARLIE), (2 * DAY, ALICE)], ids=str
 )
-def test_a_schedule_stands_for_whoever_is_on_call_at_that_moment(after, person):
+def test_a_schedule_stands_for_the_people_on_call_at_that_moment(after, person):
     assert people_of(build_config((0, TURNS)), NOON + after) == [person]
 
 
@@ -36,7 +36,7 @@ def test_people_come_in_the_order_of_the_targets_each_once():
     assert people_of(config) == [CHARLIE, ALICE, BOB]
 
 
-def test_who_has_left_and_a_schedule_that_was_deleted_are_nobody():
+def test_removed_people_and_deleted_schedules_resolve_to_nobody():
     config = build_config((0, TURNS, "gone", COVER), people=(ALICE, CHARLIE))
     without = replace(config, schedules={"cover": COVER})
 
@@ -44,7 +44,7 @@ def test_who_has_left_and_a_schedule_that_was_deleted_are_nobody():
     assert people_of(without) == [CHARLIE]
 
 
-def test_nobody_is_asked_to_have_been_on_call_before_what_waited_is_told():
+def test_an_alert_processed_late_resolves_to_the_people_of_the_processing_time():
     config = replace(build_config((0, TURNS)), processed_at=NOON + DAY)
 
     assert people_of(config, NOON) == [CHARLIE]
@@ -55,18 +55,18 @@ def get_assignee(config, turn=0, at=NOON):
     return targets.choose_assignee(config.policies[1], config, turn, at)
 
 
-def test_the_assignee_is_the_first_person_of_the_first_step_that_has_one():
+def test_the_assignee_is_the_first_person_of_the_first_step_with_people():
     assert get_assignee(build_config((0, COVER), (5, TURNS, "alice")), at=NOON + 2 * HOUR) == (BOB, ())
 
 
-def test_where_nobody_is_on_call_nobody_is_assigned():
+def test_an_incident_has_no_assignee_if_nobody_is_on_call():
     assert get_assignee(build_config((0, COVER)), at=NOON + DAY) == (None, ())
 
 
 BY_TURNS = build_config((0, "alice", TURNS, COVER), (5, "bob"), round_robin=True)
 
 
-def test_by_turns_each_target_of_the_first_step_is_next():
+def test_round_robin_takes_each_target_of_the_first_step_in_turn():
     turn, had = 0, []
     for _ in range(5):
         person, (taken,) = get_assignee(BY_TURNS, turn)
@@ -76,32 +76,32 @@ def test_by_turns_each_target_of_the_first_step_is_next():
     assert had == [ALICE, BOB, CHARLIE, ALICE, BOB]
 
 
-def test_a_turn_of_nobody_is_the_next_ones():
+def test_round_robin_skips_a_target_without_people():
     assert get_assignee(BY_TURNS, 2, NOON + 2 * HOUR) == (ALICE, (AdvanceRoundRobin(1, 2, 1),))
 
 
-def test_a_turn_beyond_the_targets_begins_anew():
+def test_a_turn_beyond_the_last_target_starts_from_the_first():
     assert get_assignee(BY_TURNS, 4) == (BOB, (AdvanceRoundRobin(1, 4, 2),))
 
 
-def test_when_the_first_step_names_nobody_a_later_one_is_asked_and_no_turn_is_taken():
+def test_an_empty_first_step_falls_back_to_a_later_step_without_taking_a_turn():
     config = build_config((0, COVER), (5, "bob"), round_robin=True)
 
     assert get_assignee(config, at=NOON + DAY) == (BOB, ())
 
 
-def test_only_a_first_step_without_delay_has_turns():
+def test_only_a_first_step_without_delay_uses_round_robin():
     assert get_assignee(build_config((1, "alice", "bob"), round_robin=True), 1) == (ALICE, ())
 
 
-def test_who_is_on_call_by_a_schedule_is_asked_by_its_id():
+def test_people_on_call_are_found_by_the_id_of_a_schedule():
     config = build_config((0, TURNS))
 
     assert targets.get_people_on_call("schedule-1", config, NOON) == [BOB]
     assert targets.get_people_on_call("other", config, NOON) == []
 
 
-def test_a_user_and_a_schedule_of_the_same_name_are_two():
+def test_a_user_and_a_schedule_of_the_same_name_are_different_targets():
     config = replace(build_config((0, TURNS)), schedules={"alice": TURNS})
     (step,) = config.policies[1].steps
     both = (StepTarget(TargetType.SCHEDULE, "alice"), StepTarget(TargetType.USER, "alice"))

@@ -34,7 +34,7 @@ def gaps(of, start=START, end=END, here=NAMES, **options):
     return [(check.start, check.end, check.what) for check in found]
 
 
-def test_nobody_is_on_call_where_no_layer_and_no_override_counts():
+def test_time_without_a_layer_or_override_is_a_gap():
     days = layer(start="2026-01-05 08:00", **daily(("08:00", 12 * HOUR)))
     found = gaps(schedule(days, overrides=[override("bob", "2026-03-03 20:00", "2026-03-04 08:00")]))
 
@@ -48,7 +48,7 @@ def test_nobody_is_on_call_where_no_layer_and_no_override_counts():
     assert found[-1][2].endswith(" to at least Mon 09 Mar 2026 00:00 UTC")
 
 
-def test_a_gap_is_told_by_the_clock_on_the_schedules_wall():
+def test_a_gap_is_described_in_the_local_time_of_the_schedule():
     nights = layer(**daily(("06:00", 20 * HOUR)))
     ((_, _, what),) = gaps(
         schedule(nights, time_zone="Europe/Berlin"), at("2026-03-28 12:00"), at("2026-03-29 12:00")
@@ -58,24 +58,24 @@ def test_a_gap_is_told_by_the_clock_on_the_schedules_wall():
 
 
 @pytest.mark.parametrize("layers", [(), (layer(""),)], ids=["no layer", "a layer without people"])
-def test_a_schedule_without_anybody_is_one_gap(layers):
+def test_a_schedule_without_people_is_one_gap(layers):
     assert gaps(schedule(*layers)) == [
         (START, END, "nobody is on call by Schedule: no active layer has people")
     ]
 
 
-def test_who_left_leaves_a_gap():
+def test_the_shifts_of_a_removed_person_are_gaps():
     alone = {"bob": "Bob", "charlie": "Charlie"}
     found = gaps(schedule(layer("alice bob", start="2026-03-02 00:00")), here=alone)
 
     assert [start for start, _, _ in found] == [START + day * DAY for day in (0, 2, 4, 6)]
 
 
-def test_a_gap_of_what_no_policy_uses_says_so():
+def test_a_gap_says_if_no_policy_uses_the_schedule():
     assert gaps(schedule(), is_used=False)[0][2].endswith("; no policy uses it")
 
 
-def test_there_is_no_gap_at_all_in_what_is_covered():
+def test_a_covered_time_has_no_gap():
     assert gaps(schedule(layer())) == []
 
 
@@ -83,7 +83,7 @@ def strangers(of, members, names=NAMES):
     return checks.find_outsiders(build_overview(of, members), START, END, names)
 
 
-def test_an_override_by_somebody_who_is_not_in_the_team_is_told_within_the_time():
+def test_an_override_by_a_person_outside_the_team_is_reported():
     theirs = override("charlie", "2026-03-01 00:00", "2026-03-03 00:00")
     ours = override("alice", "2026-03-04 00:00", "2026-03-05 00:00", "override-2")
     later = override("charlie", "2026-03-09 00:00", "2026-03-10 00:00", "override-3")
@@ -98,7 +98,7 @@ def test_an_override_by_somebody_who_is_not_in_the_team_is_told_within_the_time(
     )
 
 
-def test_who_left_the_account_is_no_stranger():
+def test_a_person_who_left_the_account_is_not_reported_as_outside_the_team():
     theirs = override("charlie", "2026-03-01 00:00", "2026-03-03 00:00")
 
     assert strangers(schedule(overrides=[theirs]), "alice", {}) == []
@@ -113,7 +113,7 @@ def build_other(*layers, **options):
     return replace(schedule(*layers, **options), row=2, unique_id="schedule-2", name="Other")
 
 
-def test_somebody_is_on_call_by_two_schedules_at_once():
+def test_a_person_on_call_by_two_schedules_is_reported():
     mine = schedule(layer("alice bob", start="2026-03-02 00:00", length=WEEK))
     theirs = build_other(
         layer("bob alice", start="2026-03-01 00:00"),
@@ -131,20 +131,20 @@ def test_somebody_is_on_call_by_two_schedules_at_once():
     )
 
 
-def test_the_schedule_that_it_is_about_stands_first():
+def test_the_schedule_in_question_is_named_first():
     mine, theirs = schedule(layer("alice")), build_other(layer("alice"))
 
     for about, second in ((mine, theirs), (theirs, mine)):
         assert [check.schedules for check in twice(mine, theirs, about=about)] == [(about, second)]
 
 
-def test_it_is_about_no_two_others():
+def test_overlaps_of_two_other_schedules_are_not_reported():
     mine, one = schedule(layer("bob")), build_other(layer("alice"))
 
     assert twice(mine, one, replace(one, row=3, name="Third"), about=mine) == []
 
 
-def test_somebody_is_on_call_by_two_layers_at_once():
+def test_a_person_on_call_by_two_layers_is_reported():
     days = layer("alice bob", start="2026-03-02 00:00")
     nights = replace(layer("bob alice", start="2026-03-02 00:00", unique_id="layer-2"), name="Nights")
     both = schedule(days, replace(nights, shift_length=2 * DAY))
@@ -155,28 +155,28 @@ def test_somebody_is_on_call_by_two_layers_at_once():
     assert found[0].what.endswith(": by Schedule, by layer Nights and by layer Layer-1")
 
 
-def test_turns_that_follow_one_another_are_no_conflict():
+def test_consecutive_turns_are_no_conflict():
     first = layer("alice", end="2026-03-05 00:00")
     then = layer("alice", start="2026-03-05 00:00", unique_id="layer-2")
 
     assert twice(schedule(first, then)) == []
 
 
-def test_one_overlap_is_told_once_however_many_turns_it_has():
+def test_an_overlap_of_many_turns_is_reported_once():
     hourly = schedule(layer("alice", length=HOUR))
 
     (found,) = twice(hourly, build_other(layer("alice")))
     assert (found.start, found.end) == (START, END)
 
 
-def test_what_somebody_has_twice_by_one_schedule_is_one_to_others():
+def test_double_shifts_of_one_schedule_count_once_against_another_schedule():
     both = schedule(layer("alice", unique_id="layer-1"), layer("alice", unique_id="layer-2"))
     found = twice(both, build_other(layer("alice")))
 
     assert [tuple(each.row for each in check.schedules) for check in found] == [(1,), (1, 2)]
 
 
-def test_more_than_a_few_of_the_same_are_one():
+def test_many_overlaps_of_the_same_kind_are_one_problem():
     hours = [
         layer("alice bob", start="2026-03-02 00:00", length=HOUR),
         layer("alice", **daily(("20:00", HOUR))),
@@ -242,16 +242,16 @@ def test_schedules_of_several_steps_cover_a_policy_together():
         (policy(), "bob", False), (policy("schedule-9"), "bob", False),
     ],
 )  # fmt: skip
-def test_a_person_covers_a_policy_all_the_time_while_they_are_here(of, people, covered):
+def test_a_person_as_target_covers_a_policy_at_all_times_unless_removed(of, people, covered):
     assert cover(of, schedule(), people=people).spans == ([(START, END)] if covered else [])
 
 
-def test_of_a_policy_is_known_what_is_known_of_all_its_schedules():
+def test_a_policy_is_known_until_the_earliest_end_of_its_schedules():
     assert cover(policy("schedule-1"), schedule(layer()), until=START + DAY).until == START + DAY
     assert cover(policy("schedule-1", "bob"), schedule(layer()), until=START + DAY).until == END
 
 
-def test_gaps_of_a_policy_name_it_and_many_are_one():
+def test_gaps_of_a_policy_name_it_and_many_gaps_are_one_problem():
     of, days = policy("schedule-1"), schedule(layer(), time_zone="Europe/Berlin")
     gaps = [(START + day * DAY, START + day * DAY + HOUR) for day in range(6)]
 
@@ -269,7 +269,7 @@ def test_gaps_of_a_policy_name_it_and_many_are_one():
     )
 
 
-def test_who_takes_turns_and_is_not_in_the_team_is_told_once_for_each_layer():
+def test_a_person_outside_the_team_is_reported_once_per_layer():
     of = schedule(
         layer("charlie alice charlie", unique_id="layer-1"),
         layer("charlie", unique_id="layer-2", end="2026-03-04 00:00"),

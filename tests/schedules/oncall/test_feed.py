@@ -20,7 +20,7 @@ def build_busy_schedule(count, **more):
     return schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(count)), **more)
 
 
-def test_it_reaches_from_a_month_back_until_some_months_ahead():
+def test_a_feed_reaches_from_a_month_ago_until_some_months_ahead():
     schedule_facts = schedule(layer())
 
     found = list_calendar_shifts([schedule_facts], NOON, 3)
@@ -29,7 +29,7 @@ def test_it_reaches_from_a_month_back_until_some_months_ahead():
     assert found.truncated_at is None
 
 
-def test_it_is_the_same_all_day_and_another_on_the_next():
+def test_a_feed_is_the_same_all_day_and_changes_on_the_next_day():
     schedule_facts = schedule(layer(), overrides=[override("bob", "2026-03-05 10:00", "2026-03-05 11:00")])
 
     first, last = (
@@ -39,7 +39,7 @@ def test_it_is_the_same_all_day_and_another_on_the_next():
     assert first == last != list_calendar_shifts([schedule_facts], TODAY + DAY, 1)
 
 
-def test_shifts_of_several_schedules_are_by_when_they_begin():
+def test_shifts_of_several_schedules_are_ordered_by_start():
     early, late = schedule(layer(start="2026-01-05 06:00")), schedule(layer(start="2026-01-05 18:00"))
 
     found = list_calendar_shifts([late, early], NOON, 1)
@@ -49,7 +49,7 @@ def test_shifts_of_several_schedules_are_by_when_they_begin():
     assert all(schedule is (early if shift.start.hour == 6 else late) for schedule, shift in found.shifts)
 
 
-def test_it_may_be_of_one_person_alone():
+def test_a_feed_can_contain_one_person_only():
     schedule_facts = schedule(layer(), overrides=[override("bob", "2026-03-05 10:00", "2026-03-05 11:00")])
 
     assert list_shown(list_calendar_shifts([schedule_facts], NOON, 1, "bob")) == [
@@ -60,7 +60,7 @@ def test_it_may_be_of_one_person_alone():
 
 
 @pytest.mark.parametrize("count", [1, 3, 50])
-def test_it_never_holds_more_than_programs_read_and_says_from_when_on_shifts_are_missing(count):
+def test_a_feed_is_truncated_at_the_limit_and_says_from_when(count):
     schedule_facts = build_busy_schedule(count)
 
     found = list_calendar_shifts([schedule_facts], NOON, 12)
@@ -77,7 +77,7 @@ def test_it_never_holds_more_than_programs_read_and_says_from_when_on_shifts_are
     }
 
 
-def test_what_is_over_takes_no_room_from_what_is_to_come():
+def test_past_shifts_do_not_displace_future_shifts():
     found = list_calendar_shifts([schedule(HOURLY)], NOON, 1)
 
     assert len([shift for shift in list_shown(found) if shift.end <= TODAY]) == feed.MAX_PAST_SHIFTS
@@ -85,7 +85,7 @@ def test_what_is_over_takes_no_room_from_what_is_to_come():
     assert found.truncated_at is None
 
 
-def test_no_more_is_looked_at_than_a_calendar_is_worth(monkeypatch):
+def test_the_work_for_a_feed_is_limited(monkeypatch):
     looked_at = []
 
     def count_calls(schedule_facts, start, end):
@@ -101,7 +101,7 @@ def test_no_more_is_looked_at_than_a_calendar_is_worth(monkeypatch):
     assert found.truncated_at is not None
 
 
-def test_overrides_are_needed_from_before_the_longest_shift_on():
+def test_overrides_are_loaded_from_before_the_longest_shift():
     """A turn of a year that ends a month ago was cut by an override on its first day."""
     first = TODAY - 31 * DAY - 365 * DAY + HOUR
     year = layer("alice", f"{first:%Y-%m-%d %H:%M}", length=365 * DAY)

@@ -99,7 +99,7 @@ NINE = {
         (UTC, BY_ELAPSED_TIME, "10-24 09:00 bob, 10-25 09:00 charlie, 10-26 09:00 alice"),
     ],
 )
-def test_turns_of_a_day(zone, by_local_time, expected):
+def test_daily_turns_hand_off_at_the_listed_times(zone, by_local_time, expected):
     expected = expected.split(", ")
 
     assert expected == handoffs(list_handoffs(zone, by_local_time, layer(start=NINE[zone]), expected))
@@ -126,7 +126,7 @@ def test_turns_of_a_day(zone, by_local_time, expected):
         (UTC, BY_ELAPSED_TIME, "10-19 09:00 charlie, 10-26 09:00 alice, 11-02 09:00 bob"),
     ],
 )
-def test_turns_of_a_week(zone, by_local_time, expected):
+def test_weekly_turns_hand_off_at_the_listed_times(zone, by_local_time, expected):
     expected = expected.split(", ")
 
     assert expected == handoffs(
@@ -206,7 +206,7 @@ def test_turns_of_a_week(zone, by_local_time, expected):
         (UTC, BY_ELAPSED_TIME, "10-25 00:00 alice, 10-25 01:00 bob, 10-25 02:00 charlie, 10-25 03:00 alice"),
     ],
 )
-def test_turns_of_an_hour_in_the_night_of_the_change(zone, by_local_time, expected):
+def test_hourly_turns_over_a_clock_change(zone, by_local_time, expected):
     expected = expected.split(", ")
     from_midnight = layer(start=f"2026-{expected[0][:11]}", length=HOUR)
 
@@ -264,7 +264,7 @@ def test_turns_in_the_year_in_which_apia_skipped_a_day(by_local_time, start, len
         (BY_ELAPSED_TIME, "12-30 08:00 alice, 12-30 09:00 bob, 12-30 10:00 charlie, 12-30 11:00 dora"),
     ],
 )
-def test_turns_of_an_hour_in_the_night_in_which_apia_skipped_a_day(by_local_time, expected):
+def test_hourly_turns_in_the_night_in_which_apia_skipped_a_day(by_local_time, expected):
     expected = expected.split(", ")
     schedule_facts = layer("alice bob charlie dora eve", "2011-12-30 08:00", length=HOUR)
 
@@ -361,7 +361,7 @@ TEN_AT_NIGHT = {
         (UTC, BY_ELAPSED_TIME, ["10-24 22:00 - 10-25 08:00 bob", "10-25 22:00 - 10-26 08:00 charlie"]),
     ],
 )
-def test_nights(zone, by_local_time, expected):
+def test_night_restrictions_over_clock_changes(zone, by_local_time, expected):
     night_layer = layer(start=TEN_AT_NIGHT[zone], **daily(("22:00", 10 * HOUR)))
 
     assert expected == spans(
@@ -453,7 +453,7 @@ FRIDAY = {
         (UTC, BY_ELAPSED_TIME, ["10-23 18:00 - 10-26 06:00 charlie", "10-30 18:00 - 11-02 06:00 alice"]),
     ],
 )
-def test_weekends(zone, by_local_time, expected):
+def test_weekend_restrictions_over_clock_changes(zone, by_local_time, expected):
     weekends = layer(start=FRIDAY[zone], length=WEEK, **weekly(("Fri 18:00", 60 * HOUR)))
 
     assert expected == spans(
@@ -527,7 +527,7 @@ def test_weekends(zone, by_local_time, expected):
         ),
     ],
 )
-def test_restrictions_within_the_hour_of_the_change(zone, restriction, expected, by_local_time):
+def test_restrictions_within_the_hour_of_a_clock_change(zone, restriction, expected, by_local_time):
     alone = layer("alice", "2025-12-01 00:00", length=365 * DAY, **restriction)
 
     assert [f"{span} alice" for span in expected] == spans(

@@ -156,7 +156,7 @@ bounded = settings(derandomize=True, database=None, deadline=None, max_examples=
 
 @bounded
 @given(schedules_and_moments(), st.lists(long_gaps, min_size=1, max_size=12))
-def test_who_is_on_call_is_what_a_second_reading_of_the_rules_says(rota_and_change, offsets):
+def test_on_call_people_equal_those_of_the_minute_model(rota_and_change, offsets):
     schedule_facts, change = rota_and_change
     for moment in (change + offset for offset in offsets):
         assert names(list_on_call(schedule_facts, moment)) == minute_model.on_call(schedule_facts, moment)
@@ -164,7 +164,7 @@ def test_who_is_on_call_is_what_a_second_reading_of_the_rules_says(rota_and_chan
 
 @bounded
 @given(schedules_and_times())
-def test_on_call_changes_where_shifts_begin_and_end_and_nowhere_near(question):
+def test_on_call_people_change_exactly_where_shifts_begin_or_end(question):
     schedule_facts, start, end = question
     found = list_shifts(schedule_facts, start, end)
 
@@ -182,7 +182,7 @@ def test_on_call_changes_where_shifts_begin_and_end_and_nowhere_near(question):
 
 @bounded
 @given(schedules_and_times())
-def test_between_the_ends_of_shifts_nothing_changes(question):
+def test_on_call_people_do_not_change_between_the_edges_of_shifts(question):
     schedule_facts, start, end = question
     found = list_shifts(schedule_facts, start, end)
 
@@ -197,7 +197,7 @@ def test_between_the_ends_of_shifts_nothing_changes(question):
 
 @bounded
 @given(schedules_and_times())
-def test_a_shift_is_of_one_turn_and_as_long_as_it_can_be(question):
+def test_a_shift_belongs_to_one_turn_and_is_as_long_as_possible(question):
     """It touches another of the same turn only where the clock leaps over what parts them."""
     schedule_facts, start, end = question
     for shift in [shift for shift in list_shifts(schedule_facts, start, end) if not shift.is_override][:20]:
@@ -227,7 +227,7 @@ def has_clock_change(schedule_facts, moment):
 
 @bounded
 @given(schedules_and_times(), st.integers(0, 100), st.integers(0, 100))
-def test_shifts_are_the_same_whatever_time_was_asked_about(question, one, other):
+def test_shifts_do_not_depend_on_the_requested_time(question, one, other):
     schedule_facts, start, end = question
     first, last = sorted(start + (end - start) * part / 100 for part in (one, other))
 
@@ -240,7 +240,7 @@ def test_shifts_are_the_same_whatever_time_was_asked_about(question, one, other)
 
 @bounded
 @given(schedules_and_times())
-def test_shifts_reach_into_the_time_asked_about_and_are_told_by_when_they_begin(question):
+def test_shifts_reach_into_the_requested_time_and_are_ordered_by_start(question):
     schedule_facts, start, end = question
     found = list_shifts(schedule_facts, start, end)
     place = [*schedule_facts.overrides, *schedule_facts.layers].index
@@ -252,7 +252,7 @@ def test_shifts_reach_into_the_time_asked_about_and_are_told_by_when_they_begin(
 
 @bounded
 @given(schedules_and_times(most_overrides=6))
-def test_where_overrides_hold_layers_have_nobody(question):
+def test_overrides_in_force_replace_all_layers(question):
     schedule_facts, start, end = question
     found = list_shifts(schedule_facts, start, end)
     overriding = [shift for shift in found if shift.is_override]
@@ -269,7 +269,7 @@ def test_where_overrides_hold_layers_have_nobody(question):
 
 @bounded
 @given(schedules_and_times())
-def test_without_overrides_layers_say_who_is_on_call(question):
+def test_layers_decide_while_no_override_is_in_force(question):
     schedule_facts, start, end = question
     alone = list_shifts(replace(schedule_facts, overrides=()), start, end)
 
@@ -280,7 +280,7 @@ def test_without_overrides_layers_say_who_is_on_call(question):
 
 @bounded
 @given(schedules_and_times())
-def test_joined_shifts_are_the_same_time_in_fewer_pieces(question):
+def test_joined_shifts_cover_the_same_time(question):
     schedule_facts, start, end = question
     found = list_shifts(schedule_facts, start, end)
     joined_shifts = join_shifts(found)
@@ -327,12 +327,12 @@ MONDAYS = layer("alice bob", "2026-03-02 08:00")
 ALWAYS = layer("charlie", "2026-03-01 00:00", length=WEEK, unique_id="layer-2")
 
 
-def test_layers_add_up():
+def test_the_people_of_all_layers_are_on_call():
     assert list_on_call_users(build_schedule(MONDAYS, ALWAYS), "2026-03-02 12:00") == ["alice", "charlie"]
     assert list_on_call_users(build_schedule(ALWAYS, MONDAYS), "2026-03-02 12:00") == ["charlie", "alice"]
 
 
-def test_one_person_in_two_layers_is_on_call_by_both():
+def test_a_person_in_two_layers_is_on_call_by_both():
     both = list_on_call(
         build_schedule(MONDAYS, replace(ALWAYS, usernames=("alice",))), at("2026-03-02 12:00")
     )
@@ -350,18 +350,18 @@ def test_one_person_in_two_layers_is_on_call_by_both():
     ],
     ids=["without layers", "without people", "before the rotation", "outside the restrictions"],
 )
-def test_there_may_be_nobody(schedule_facts):
+def test_a_schedule_can_have_nobody_on_call(schedule_facts):
     assert list_on_call_users(schedule_facts, "2026-03-02 12:00") == []
 
 
-def test_restrictions_cut_turns_and_stop_no_rotation():
+def test_restrictions_shorten_turns_and_do_not_stop_the_rotation():
     assert format_shifts(build_schedule(replace(MONDAYS, **NIGHT_LAYER))) == [
         "03-02 21:00 - 03-03 07:00 alice",
         "03-03 21:00 - 03-04 07:00 bob",
     ]
 
 
-def test_a_handoff_within_a_restriction_makes_two_shifts_of_it():
+def test_a_handoff_within_a_restriction_makes_two_shifts():
     midnights = layer("alice bob", "2026-03-01 23:00", **NIGHT_LAYER)
 
     assert format_shifts(build_schedule(midnights), "2026-03-02 12:00", "2026-03-03 12:00") == [
@@ -370,7 +370,7 @@ def test_a_handoff_within_a_restriction_makes_two_shifts_of_it():
     ]
 
 
-def test_a_turn_may_have_several_shifts():
+def test_a_turn_can_have_several_shifts():
     weekdays = layer(
         "alice", "2026-03-02 00:00", length=WEEK, **weekly(("Mon 09:00", HOUR), ("Tue 09:00", HOUR))
     )
@@ -381,7 +381,7 @@ def test_a_turn_may_have_several_shifts():
     ]
 
 
-def test_an_override_takes_the_place_of_all_layers_and_leaves_what_is_around_it():
+def test_an_override_replaces_all_layers_and_only_during_its_time():
     schedule_facts = build_schedule(
         MONDAYS, ALWAYS, overrides=[override("dora", "2026-03-02 12:00", "2026-03-02 14:00")]
     )
@@ -404,7 +404,7 @@ def test_an_override_takes_the_place_of_all_layers_and_leaves_what_is_around_it(
         ("2026-03-02 14:00", ["alice"]),
     ],
 )
-def test_an_override_holds_from_its_start_until_just_before_its_end(moment, expected):
+def test_an_override_is_in_force_from_its_start_until_just_before_its_end(moment, expected):
     schedule_facts = build_schedule(
         MONDAYS, overrides=[override("dora", "2026-03-02 12:00", "2026-03-02 14:00")]
     )
@@ -412,13 +412,13 @@ def test_an_override_holds_from_its_start_until_just_before_its_end(moment, expe
     assert list_on_call_users(schedule_facts, moment) == expected
 
 
-def test_an_override_fills_what_layers_leave_empty():
+def test_an_override_fills_a_gap_of_the_layers():
     schedule_facts = build_schedule(overrides=[override("dora", "2026-03-02 12:00", "2026-03-02 14:00")])
 
     assert list_on_call_users(schedule_facts, "2026-03-02 13:00") == ["dora"]
 
 
-def test_overrides_that_overlap_both_hold_in_the_order_in_which_they_were_given():
+def test_overlapping_overrides_are_both_in_force_in_their_stored_order():
     later = override("dora", "2026-03-02 13:00", "2026-03-02 15:00")
     sooner = override("bob", "2026-03-02 12:00", "2026-03-02 14:00", "override-2")
     schedule_facts = build_schedule(MONDAYS, overrides=[later, sooner])
@@ -432,7 +432,7 @@ def test_overrides_that_overlap_both_hold_in_the_order_in_which_they_were_given(
     ]
 
 
-def test_overrides_that_touch_leave_nothing_between_them():
+def test_overrides_that_touch_leave_no_gap():
     schedule_facts = build_schedule(
         MONDAYS,
         overrides=[
@@ -448,7 +448,7 @@ def test_overrides_that_touch_leave_nothing_between_them():
     ]
 
 
-def test_an_override_outside_the_time_asked_about_still_ends_a_shift_that_reaches_into_it():
+def test_an_override_outside_the_requested_time_still_ends_a_shift():
     schedule_facts = build_schedule(
         MONDAYS, overrides=[override("dora", "2026-03-03 02:00", "2026-03-03 04:00")]
     )
@@ -461,7 +461,7 @@ def test_an_override_outside_the_time_asked_about_still_ends_a_shift_that_reache
     ]
 
 
-def test_without_overrides_by_layers_tells_whom_they_displace():
+def test_layer_shifts_ignore_overrides():
     schedule_facts = build_schedule(
         MONDAYS, ALWAYS, overrides=[override("dora", "2026-03-02 12:00", "2026-03-02 14:00")]
     )
@@ -496,7 +496,7 @@ def test_without_overrides_by_layers_tells_whom_they_displace():
     ],
     ids=["two turns in a row", "turn after turn", "an override is apart"],
 )
-def test_turns_that_follow_in_the_same_hands_are_joined(schedule_facts, expected):
+def test_consecutive_turns_of_the_same_person_are_joined(schedule_facts, expected):
     assert (
         spans(join_shifts(list_shifts(schedule_facts, at("2026-03-02 08:00"), at("2026-03-03 08:00"))))
         == expected
@@ -517,14 +517,14 @@ def test_layers_of_the_same_person_are_not_joined():
 @pytest.mark.parametrize(
     ("alias", "name"), [("US/Eastern", "America/New_York"), ("Asia/Calcutta", "Asia/Kolkata")]
 )
-def test_a_zone_may_be_named_by_an_alias(alias, name):
+def test_a_zone_can_be_named_by_an_alias(alias, name):
     schedule_facts = schedule(replace(MONDAYS, **NIGHT_LAYER), time_zone=name, by_local_time=True)
     year = at("2026-03-02 00:00"), at("2027-03-02 00:00")
 
     assert list_shifts(replace(schedule_facts, time_zone=alias), *year) == list_shifts(schedule_facts, *year)
 
 
-def test_a_rotation_of_a_hundred_years_is_as_quickly_read():
+def test_a_rotation_of_a_hundred_years_is_computed_quickly():
     """Its 876,000 turns are counted by division."""
     hourly = layer("alice bob", "1926-03-02 00:00", length=HOUR, **NIGHT_LAYER)
 
@@ -532,7 +532,7 @@ def test_a_rotation_of_a_hundred_years_is_as_quickly_read():
     assert list_on_call_users(schedule(hourly, by_local_time=True), "2026-03-02 22:00") == ["alice"]
 
 
-def test_moments_may_be_given_by_any_clock():
+def test_moments_can_be_given_in_any_time_zone():
     schedule_facts = build_schedule(replace(MONDAYS, **NIGHT_LAYER))
     start, end = at("2026-03-02 08:00"), at("2026-03-04 08:00")
 
@@ -541,7 +541,7 @@ def test_moments_may_be_given_by_any_clock():
     ) == list_shifts(schedule_facts, start, end)
 
 
-def test_a_zone_that_this_host_does_not_know_is_utc_so_that_somebody_is_paged():
+def test_an_unknown_zone_counts_as_utc_so_that_somebody_is_paged():
     known, unknown = (schedule(layer(), time_zone=zone) for zone in ("UTC", "Mars/Olympus_Mons"))
 
     assert list_on_call(unknown, at("2026-03-04 12:00")) == list_on_call(known, at("2026-03-04 12:00")) != []

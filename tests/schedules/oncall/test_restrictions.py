@@ -72,7 +72,7 @@ def list_allowed(restrictions, start, end, zone="UTC"):
         ),
     ],
 )
-def test_daily_restrictions(restrictions, expected):
+def test_daily_restrictions_allow_the_listed_spans(restrictions, expected):
     assert list_allowed(restrictions, "2026-03-02 00:00", "2026-03-04 00:00") == expected
 
 
@@ -101,11 +101,11 @@ def test_daily_restrictions(restrictions, expected):
         ),
     ],
 )
-def test_weekly_restrictions(restrictions, expected):
+def test_weekly_restrictions_allow_the_listed_spans(restrictions, expected):
     assert list_allowed(restrictions, "2026-03-02 00:00", "2026-03-16 00:00") == expected
 
 
-def test_the_day_of_a_daily_restriction_means_nothing():
+def test_the_day_of_a_daily_restriction_is_ignored():
     restrictions = restricted(RestrictionType.DAILY, (7, "09:00", HOUR))
 
     assert list_allowed(restrictions, "2026-03-02 00:00", "2026-03-04 00:00") == [
@@ -131,7 +131,7 @@ def test_the_day_of_a_daily_restriction_means_nothing():
         "and a minute before",
     ],
 )
-def test_spans_that_reach_into_the_time_asked_about_are_told_whole(start, end, expected):
+def test_spans_that_reach_into_the_requested_time_are_whole(start, end, expected):
     assert list_allowed(daily(("09:00", HOUR)), start, end) == expected
 
 
@@ -156,7 +156,7 @@ def test_spans_that_reach_into_the_time_asked_about_are_told_whole(start, end, e
         pytest.param(weekly(*((f"{day} 08:00", DAY) for day in DAYS[2:])), False, id="all days but one"),
     ],
 )
-def test_what_leaves_nothing_out_is_no_restriction(restrictions, expected):
+def test_restrictions_that_cover_the_whole_time_are_none(restrictions, expected):
     assert is_unrestricted(layer(**restrictions)) is expected
 
 
@@ -176,14 +176,14 @@ def test_what_leaves_nothing_out_is_no_restriction(restrictions, expected):
         "a night", "into the hour", "out of the hour", "the hour", "within the hour", "after the hour",
     ],
 )  # fmt: skip
-def test_both_ends_are_moments_of_the_clock_on_the_wall(opens, duration, spring, autumn):
+def test_restrictions_begin_and_end_at_local_times(opens, duration, spring, autumn):
     asked = {"2026-03-28 20:00": "2026-03-29 19:00", "2026-10-24 19:30": "2026-10-25 20:00"}
     found = [list_allowed(daily((opens, duration)), *each, "Europe/Berlin") for each in asked.items()]
 
     assert found == [[spring] if spring else [], [autumn]]
 
 
-def test_what_is_left_out_within_a_leap_takes_no_time():
+def test_spans_touch_if_the_clock_skips_the_time_between_them():
     """Spans touch there, as the one has ended and the other begun."""
     restrictions = daily(("02:40", 23 * HOUR + HOUR / 2))
 

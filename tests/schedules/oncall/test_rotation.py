@@ -49,7 +49,7 @@ def test_people_take_turns_in_the_order_of_the_list(usernames, expected):
     ],
     ids=["an hour", "5 h 37 min", "a week", "a year"],
 )
-def test_a_turn_may_be_of_any_length(length, expected, by_local_time):
+def test_a_turn_can_have_any_length(length, expected, by_local_time):
     start = at("2026-01-05 09:00")
     found = list_turns(layer(length=length), get_zone("UTC"), by_local_time, start, start + 3 * length)
 
@@ -76,7 +76,7 @@ def test_a_turn_lasts_from_its_handoff_until_just_before_the_next_within_the_rot
     assert get_user(layer(end="2026-01-07 12:00"), moment, by_local_time) == username
 
 
-def test_turns_that_reach_into_the_time_asked_about_are_told_whole():
+def test_turns_that_reach_into_the_requested_time_are_whole():
     found = list_turns(layer(), BERLIN, False, at("2026-01-06 12:00"), at("2026-01-07 09:00") + SECOND)
 
     assert list(found) == [
@@ -103,17 +103,17 @@ def test_a_turn_ends_with_the_rotation():
     ],
     ids=["before the rotation", "after it", "no time at all", "a time that ends before it begins"],
 )
-def test_there_are_no_turns(start, end):
+def test_a_layer_can_have_no_turns(start, end):
     assert format_turns(layer(end="2026-01-07 12:00"), start, end) == []
 
 
-def test_a_rotation_that_ends_as_it_begins_has_no_turn():
+def test_a_rotation_that_ends_at_its_start_has_no_turn():
     assert format_turns(layer(end="2026-01-05 09:00"), "2026-01-05 00:00", "2026-01-06 00:00") == []
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"])
 @pytest.mark.parametrize("by_local_time", [False, True], ids=["elapsed", "local"])
-def test_a_rotation_may_have_begun_with_the_calendar(zone, by_local_time):
+def test_a_rotation_can_begin_at_the_start_of_the_calendar(zone, by_local_time):
     """Programs write the first moment that there is where they mean "always"."""
     since = layer("alice bob", "0001-01-01 00:00", length=HOUR)
 
@@ -123,7 +123,7 @@ def test_a_rotation_may_have_begun_with_the_calendar(zone, by_local_time):
     assert len(found) in (2, 3)
 
 
-def test_a_rotation_may_begin_when_the_calendar_ends():
+def test_a_rotation_can_begin_at_the_end_of_the_calendar():
     assert get_user(layer(start="9999-12-31 23:59:59"), at("2026-03-04 12:00"), by_local_time=True) is None
 
 
@@ -145,14 +145,14 @@ def test_handoffs_keep_the_fraction_of_the_rotations_start():
     ],
     ids=["the first of two half past two", "the second", "just after the clock was set back"],
 )
-def test_by_local_time_a_rotation_begins_when_it_is_said_to(start, expected):
+def test_a_rotation_by_local_time_begins_at_its_exact_start(start, expected):
     assert (
         format_turns(layer(length=HOUR, start=start), start, "2026-10-25 04:00", BERLIN.key, True)[:3]
         == expected
     )
 
 
-def test_by_local_time_a_turn_in_the_hour_that_a_clock_leaps_over_is_left_out():
+def test_a_turn_by_local_time_in_a_skipped_hour_is_left_out():
     """02:00 on 29 March would be Charlie's."""
     layer_facts = layer(length=HOUR, start="2026-03-28 23:00")
 
@@ -163,7 +163,7 @@ def test_by_local_time_a_turn_in_the_hour_that_a_clock_leaps_over_is_left_out():
     ]
 
 
-def test_by_local_time_handoffs_that_a_clock_set_back_shows_again_are_over_when_the_rotation_begins():
+def test_handoffs_by_local_time_before_a_repeated_start_are_over():
     """Casey's clock went back by three hours, from 04:00 to 01:00 at 17:00 UTC: at its second 01:30, those of
     02:30 and 03:30 have been."""
     layer_facts = layer(length=HOUR, start="2018-03-10 17:30")
@@ -190,6 +190,6 @@ def test_by_local_time_handoffs_that_a_clock_set_back_shows_again_are_over_when_
         "the first of two hours", "the clock is set back", "the second of two hours", "the hour after",
     ],
 )  # fmt: skip
-def test_by_local_time_an_hour_belongs_to_one(moment, username):
+def test_an_hour_by_local_time_belongs_to_one_person(moment, username):
     """Hourly turns from 00:00 on 29 March; by the clock, 02:00 on 25 October is 5042 hours later."""
     assert get_user(layer(length=HOUR, start="2026-03-28 23:00"), at(moment), True) == username

@@ -24,7 +24,7 @@ START, END = at("2026-03-02 00:00"), at("2026-03-09 00:00")
 NIGHT_HOURS = daily(("20:00", 12 * HOUR))
 
 
-def test_what_is_held_ends_when_somebody_else_comes():
+def test_a_current_shift_ends_when_another_person_takes_over():
     of = schedule(
         layer("alice bob", start="2026-03-02 00:00"),
         layer("charlie", unique_id="layer-2"),
@@ -50,7 +50,7 @@ def handoff(of, now, until):
     return shifts.find_handoff(list_joined_shifts(of, now, until, NAMES), now, until)
 
 
-def test_a_handoff_is_when_others_are_on_call():
+def test_a_handoff_is_a_change_of_the_people_on_call():
     twins = schedule(
         layer("alice alice bob", start="2026-03-02 00:00"),
         layer("bob alice charlie", start="2026-03-02 00:00", unique_id="layer-2"),
@@ -60,7 +60,7 @@ def test_a_handoff_is_when_others_are_on_call():
     assert handoff(twins, START, END) == at("2026-03-03 00:00")
 
 
-def test_a_handoff_between_layers_of_the_same_people_is_none():
+def test_a_change_of_layers_with_the_same_people_is_no_handoff():
     swapped = schedule(
         layer("alice bob", start="2026-03-02 00:00"),
         layer("bob alice", start="2026-03-02 00:00", unique_id="layer-2"),
@@ -69,7 +69,7 @@ def test_a_handoff_between_layers_of_the_same_people_is_none():
     assert handoff(swapped, START, END) is None
 
 
-def test_to_nobody_and_from_nobody_are_handoffs():
+def test_a_change_to_or_from_nobody_is_a_handoff():
     night_schedule = schedule(layer("alice", **NIGHT_HOURS))
 
     assert handoff(night_schedule, at("2026-03-02 21:00"), END) == at("2026-03-03 08:00")
@@ -91,13 +91,13 @@ RESTRICTED = weekly(*((f"{day} 08:00", 10 * HOUR) for day in ("Mon", "Tue", "Wed
     ],
 )
 @pytest.mark.parametrize("length", [HOUR, DAY, 30 * DAY, 366 * DAY], ids=str)
-def test_there_is_never_more_work_than_was_told(of, length):
+def test_the_work_is_never_more_than_the_estimate(of, length):
     found = len(list_layer_shifts(of, START, START + length))
 
     assert found <= estimate_work([of], START, START + length) <= 8 * found + 100
 
 
-def test_of_too_much_the_beginning_is_looked_at():
+def test_a_time_with_too_much_work_is_shortened():
     layers_or_overrides = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
 
     end = fit_end(layers_or_overrides, START, START + 366 * DAY)
@@ -105,7 +105,7 @@ def test_of_too_much_the_beginning_is_looked_at():
     assert fit_end(layers_or_overrides, START, END) == END
 
 
-def test_what_takes_much_leaves_what_takes_little_as_it_is():
+def test_an_expensive_schedule_does_not_shorten_a_cheap_one():
     much = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
     little = schedule(layer("alice bob"))
     end = START + 30 * DAY
@@ -147,7 +147,7 @@ WHOLE_SHIFT = {
 
 @pytest.mark.parametrize(("schedule_facts", "start", "end"), WHOLE_SHIFT.values(), ids=WHOLE_SHIFT)
 @pytest.mark.parametrize("by_local_time", [False, True])
-def test_a_shift_is_told_whole_whatever_was_asked_about(schedule_facts, start, end, by_local_time):
+def test_a_shift_is_whole_for_any_requested_time(schedule_facts, start, end, by_local_time):
     of = schedule(schedule_facts, by_local_time=by_local_time)
     moment = at("2027-03-02 12:00") if schedule_facts.shift_length == 365 * DAY else at("2026-07-02 02:00")
     expected = [(at(start), None if end is None else at(end))]
@@ -161,7 +161,7 @@ def test_a_shift_is_told_whole_whatever_was_asked_about(schedule_facts, start, e
             ] == expected
 
 
-def test_overrides_end_what_would_have_no_end():
+def test_an_override_ends_a_shift_without_an_end():
     of = schedule(
         layer("alice", start="2020-01-05 09:00", length=HOUR),
         overrides=[
@@ -205,7 +205,7 @@ def list_displaced(of):
     }
 
 
-def test_an_override_displaces_those_whose_turn_it_is_within_it():
+def test_an_override_displaces_the_people_with_turns_within_it():
     holding = override("charlie", "2026-03-02 12:00", "2026-03-04 12:00")
     of = schedule(layer("alice bob", start="2026-03-02 00:00"), overrides=[holding])
 
@@ -214,7 +214,7 @@ def test_an_override_displaces_those_whose_turn_it_is_within_it():
     }
 
 
-def test_it_does_not_displace_whose_own_it_is_nor_who_holds_another():
+def test_an_override_does_not_displace_its_own_person_or_that_of_another_override():
     of = schedule(
         layer("alice bob", start="2026-03-02 00:00"),
         overrides=[
@@ -226,7 +226,7 @@ def test_it_does_not_displace_whose_own_it_is_nor_who_holds_another():
     assert list_displaced(of) == {"alices": {"bob": ["03 00 03 06", "03 12 04 00"]}, "bobs": {}}
 
 
-def test_where_nobody_was_on_call_nobody_is_displaced():
+def test_an_override_in_a_gap_displaces_nobody():
     of = schedule(
         layer("alice", **NIGHT_HOURS), overrides=[override("bob", "2026-03-02 06:00", "2026-03-02 21:00")]
     )
@@ -234,7 +234,7 @@ def test_where_nobody_was_on_call_nobody_is_displaced():
     assert list_displaced(of) == {"override-1": {"alice": ["02 06 02 08", "02 20 02 21"]}}
 
 
-def test_turns_by_two_layers_are_one_span():
+def test_displaced_turns_in_two_layers_are_one_span():
     of = schedule(
         layer("alice", length=HOUR), layer("alice"),
         overrides=[override("bob", "2026-03-02 06:00", "2026-03-02 21:00")],
@@ -243,7 +243,7 @@ def test_turns_by_two_layers_are_one_span():
     assert list_displaced(of) == {"override-1": {"alice": ["02 06 02 21"]}}
 
 
-def test_they_are_those_whom_no_answer_names_while_it_holds():
+def test_displaced_people_are_not_on_call_during_the_override():
     """Beside the answers themselves, every half an hour."""
     of = schedule(
         layer("alice bob charlie", length=5 * HOUR), layer("bob alice", unique_id="layer-2", **NIGHT_HOURS),
@@ -268,7 +268,7 @@ def test_they_are_those_whom_no_answer_names_while_it_holds():
             assert displaced == (absent_users if holds else set())
 
 
-def test_of_a_long_override_the_first_spans_are_told():
+def test_a_long_override_shows_its_first_displaced_spans():
     long = override("charlie", "2026-03-02 00:00", "2066-03-02 00:00")
     of = schedule(layer("alice bob", start="2026-03-02 00:00", length=HOUR), overrides=[long])
     found = find_displaced(of)["override-1"]
@@ -278,7 +278,7 @@ def test_of_a_long_override_the_first_spans_are_told():
     assert found["bob"][-1] == (START + (MAX_SPANS - 1) * HOUR, START + MAX_SPANS * HOUR)
 
 
-def test_long_ones_take_nothing_from_short_ones():
+def test_long_overrides_do_not_shorten_the_spans_of_short_ones():
     long = [override("charlie", "1900-01-01 00:00", "9999-01-01 00:00", f"long-{n}") for n in range(500)]
     short = override("charlie", "2026-03-02 00:00", "2026-03-03 00:00", "short")
     hourly = layer("alice bob", start="1980-03-02 00:00", length=HOUR, **NIGHT_HOURS)
@@ -288,7 +288,7 @@ def test_long_ones_take_nothing_from_short_ones():
     assert sum(len(spans) for by_user in found.values() for spans in by_user.values()) <= 50_000
 
 
-def test_there_is_an_end_to_what_is_looked_at_for_very_many():
+def test_the_work_for_many_overrides_is_limited():
     layers_or_overrides = [
         override("charlie", "2026-03-02 00:00", "2027-03-02 00:00", f"many-{n}") for n in range(2000)
     ]
@@ -299,13 +299,13 @@ def test_there_is_an_end_to_what_is_looked_at_for_very_many():
     assert 0 < sum(bool(displaced) for displaced in found.values()) < 2000
 
 
-def test_overrides_that_hold_in_no_time_of_ours_displace_nobody():
+def test_overrides_outside_the_supported_time_displace_nobody():
     for start, end in (("0001-01-01 00:00", "1950-01-01 00:00"), ("2500-01-01 00:00", "9999-12-31 23:59")):
         of = schedule(layer("alice", start="0001-01-01 00:00"), overrides=[override("bob", start, end)])
         assert find_displaced(of) == {"override-1": {}}
 
 
-def test_many_overrides_in_a_long_time_are_looked_through_once_each():
+def test_many_overrides_are_each_searched_once():
     """What is left of each shift depends on the overrides around it, however many there are."""
     hours = [f"{START + hour * HOUR:%Y-%m-%d %H:%M}" for hour in range(8001)]
     often = [override("charlie", hours[hour], hours[hour + 1]) for hour in range(0, 8000, 4)]

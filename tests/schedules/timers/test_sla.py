@@ -55,11 +55,11 @@ RESOLVE = [("sla_breach", 60), ("sla_escalation", 70)]
         "of no concern", "from before there were promises",
     ],
 )  # fmt: skip
-def test_a_promise_runs_until_it_is_met(state, expected):
+def test_a_target_has_timers_until_it_is_met(state, expected):
     assert list_due(state) == sorted(expected)
 
 
-def test_snoozed_its_end_is_promised_all_the_same():
+def test_a_snoozed_incident_keeps_its_resolve_target():
     snoozed_incident = build_incident(
         status=A, sla_acknowledged_at=NOON, snoozed_at=NOON, snoozed_till=NOON + 600 * MINUTE
     )
@@ -67,7 +67,7 @@ def test_snoozed_its_end_is_promised_all_the_same():
     assert list_due(snoozed_incident) == RESOLVE
 
 
-def test_opened_again_it_is_promised_anew():
+def test_a_reopened_incident_has_new_targets():
     later = build_incident(sla_started_at=NOON + 30 * MINUTE, creation_date=NOON)
 
     assert list_due(later) == sorted((kind, minutes + 30) for kind, minutes in ACKNOWLEDGE + RESOLVE)
@@ -85,20 +85,20 @@ def test_opened_again_it_is_promised_anew():
         (sla((1, -5, "bob"), (2, -5, "bob")), set()),
     ],
 )
-def test_without_a_time_there_is_no_promise(one, kinds):
+def test_an_sla_without_a_time_has_no_target(one, kinds):
     assert {
         promises.NOTIFICATION_KINDS[sla_timer.target.target_kind]
         for sla_timer in list_timers(build_incident(), config(one))
     } == kinds
 
 
-def test_keys_fit_their_column():
+def test_timer_keys_fit_into_their_column():
     keys = [timer.key for timer in get_expected_timers(build_incident(), config())]
 
     assert max(map(len, keys)) <= Timer.key.max_length
 
 
-def test_a_promise_by_another_moment_is_another_one():
+def test_a_target_with_another_due_time_has_another_key():
     longer = replace(GOLD, acknowledge_s=1800)
     first, second = (
         {timer.key for timer in get_expected_timers(build_incident(), config(one))} for one in (GOLD, longer)
@@ -141,7 +141,7 @@ def list_notifications(effects):
         "from the start",
     ],
 )
-def test_whoever_is_told_learns_how_far_it_is(kind, after, minutes, expected_reason):
+def test_a_reason_names_the_time_to_or_since_the_breach(kind, after, minutes, expected_reason):
     _, effects = take_timer(minutes, sla((kind, after, "alice"), acknowledge=15, resolve=60))
 
     assert [notification.reason for notification in list_notifications(effects)] == [expected_reason]
@@ -149,7 +149,7 @@ def test_whoever_is_told_learns_how_far_it_is(kind, after, minutes, expected_rea
     assert (log.what, log.reason) == ("sla", f"{expected_reason}: Alice")
 
 
-def test_a_warning_that_comes_seconds_late_does_not_warn_of_what_has_happened():
+def test_a_warning_that_fires_after_the_breach_reports_the_breach():
     hasty = sla((1, -0.5, "alice"), acknowledge=15)
     (notification,) = list_notifications(take_timer(15.1, hasty)[1])
 
@@ -163,7 +163,7 @@ def test_a_warning_that_comes_seconds_late_does_not_warn_of_what_has_happened():
         (1, "SLA Gold breached: not resolved within 1 h"),
     ],
 )
-def test_a_breach_is_logged_and_nobody_is_told_of_it(place, expected_reason):
+def test_a_breach_is_logged_and_notifies_nobody(place, expected_reason):
     outcome, effects = take_timer(60, GOLD, TimerKind.SLA_BREACH, place=place)
 
     assert outcome == f"{FIRED_ONCE}the breach is logged"
@@ -192,7 +192,7 @@ def rules(row, *rules):
     ],
     ids=["both urgencies", "a contact once", "not with a delay", "all with a delay", "none at all"],
 )
-def test_responders_are_told_by_their_rules_without_delay_whatever_the_urgency(rules_of_hers, contacts):
+def test_an_escalation_uses_rules_without_delay_of_any_urgency(rules_of_hers, contacts):
     dora = rules(4, *rules_of_hers)
     one = sla((1, -5, "dora"), acknowledge=15)
     for urgency in Urgency:
@@ -205,7 +205,7 @@ def test_responders_are_told_by_their_rules_without_delay_whatever_the_urgency(r
         }
 
 
-def test_forwarding_holds_for_responders_too():
+def test_forwarding_applies_to_sla_escalations():
     forwarded_person = replace(ALICE, forwarding=(ForwardingFacts(NOON, NOON + 60 * MINUTE, BOB),))
     one = sla((1, -5, "alice"), acknowledge=15)
     _, effects = take_timer(10, one, context=config(one, people=(forwarded_person, BOB)))
@@ -217,18 +217,19 @@ def test_forwarding_holds_for_responders_too():
 
 
 @pytest.mark.parametrize("targets", [(), ("zoe",)], ids=["nobody was named", "who was named has left"])
-def test_an_escalation_that_reaches_nobody_tells_the_managers(targets):
+def test_an_escalation_that_reaches_nobody_notifies_the_managers(targets):
     one = sla((1, -5, *targets), acknowledge=15)
     _, effects = take_timer(10, one, context=config(one, managers=("charlie",)))
 
     (notification,) = list_notifications(effects)
     assert notification.user == CHARLIE.row
     assert notification.reason.startswith(
-        "acknowledgement of SLA Gold due in 5 min; its escalation reaches nobody: the team's managers notified"
+        "acknowledgement of SLA Gold due in 5 min;"
+        " its escalation reaches nobody: the team's managers notified"
     )
 
 
-def test_of_all_that_is_overdue_nobody_is_told_twice():
+def test_overdue_escalations_notify_each_person_once():
     one = sla((1, -10, "alice", "charlie"), (1, -5, "alice"), (1, 5, "alice", "bob"), acknowledge=15)
     notified = [
         [
@@ -248,13 +249,13 @@ def test_of_all_that_is_overdue_nobody_is_told_twice():
     assert take_timer(25, one, place=1)[0] == f"{FIRED_ONCE}a later escalation notifies the same people"
 
 
-def test_what_is_not_due_yet_keeps_nobody_from_being_told():
+def test_an_escalation_that_is_not_due_does_not_suppress_an_earlier_one():
     one = sla((1, -5, "alice"), (1, 5, "alice"), acknowledge=15)
 
     assert [notification.user for notification in list_notifications(take_timer(10, one)[1])] == [ALICE.row]
 
 
-def test_what_one_promise_of_another_incident_says_travels_with_it():
+def test_notifications_of_the_same_escalation_for_two_incidents_share_a_group_key():
     """Of the same escalation and to the same contact, however long ago each began."""
     one = sla((1, -5, "alice"), acknowledge=15)
     later = build_incident(unique_id="other", sla_started_at=NOON - 20 * MINUTE)
@@ -271,5 +272,5 @@ def test_what_one_promise_of_another_incident_says_travels_with_it():
     [(0, "0 s"), (45, "45 s"), (90, "1 min 30 s"), (300, "5 min"), (7_500, "2 h 5 min"), (432_000, "5 d"),
      (90_061, "1 d 1 h")],
 )  # fmt: skip
-def test_lengths_in_words(seconds, expected_reason):
+def test_a_duration_is_formatted_in_its_two_largest_units(seconds, expected_reason):
     assert format_duration(seconds) == expected_reason
