@@ -34,7 +34,7 @@ AGAIN = "[Checkout] #2 Disk full on db1 (critical)"
 THIRD = "[Checkout] #3 Disk full on db1 (critical)"
 
 
-def test_an_incident_that_resolves_itself_leaves_what_burns_again(timeline, world, window):
+def test_an_auto_resolved_incident_does_not_drop_a_deferred_alert(timeline, world, window):
     set_service(world, auto_resolve_timeout=3600)
     timeline.alert("Disk full on db1")
     timeline.after(minutes=10)
@@ -50,7 +50,7 @@ def test_an_incident_that_resolves_itself_leaves_what_burns_again(timeline, worl
     assert ("dedupe", NEW) in get_stage_reasons(trace_id)
 
 
-def test_one_of_whose_entities_the_others_recovered_leaves_it_too(timeline, world, window):
+def test_an_incident_resolved_by_its_other_entities_does_not_drop_a_deferred_alert(timeline, world, window):
     set_service(world, collation=1, collation_time=10)
     timeline.alert("Disk full on db2", entity="db2")
     timeline.alert("Disk full on db1", entity="db1")
@@ -67,7 +67,7 @@ def test_one_of_whose_entities_the_others_recovered_leaves_it_too(timeline, worl
     assert timeline.mails() == [("alice", AGAIN)]
 
 
-def test_a_person_who_resolves_the_incident_has_seen_what_was_kept_back(timeline, window):
+def test_a_person_who_resolves_the_incident_drops_its_deferred_alert(timeline, window):
     timeline.alert("Disk full on db1")
     window()
     timeline.alert("Disk full on db1")
@@ -87,7 +87,9 @@ def test_a_person_who_resolves_the_incident_has_seen_what_was_kept_back(timeline
     ],
     ids=["a person", "a source"],
 )
-def test_the_same_of_what_is_merged_into_what_is_resolved(timeline, window, how, mails):
+def test_a_person_who_resolves_the_parent_drops_the_deferred_alert_of_a_merged_incident(
+    timeline, window, how, mails
+):
     timeline.alert("Disk full on db2", entity="db2")
     parent = timeline.incident()
     timeline.alert("Disk full on db1", entity="db1")
@@ -103,7 +105,7 @@ def test_the_same_of_what_is_merged_into_what_is_resolved(timeline, window, how,
 
 
 @pytest.mark.parametrize("is_open", [True, False], ids=["open again", "resolved again"])
-def test_an_incident_that_is_reopened_takes_what_was_kept_back_of_it(timeline, world, window, is_open):
+def test_a_reopened_incident_gets_its_deferred_alert(timeline, world, window, is_open):
     set_service(world, auto_resolve_timeout=3600)
     timeline.alert("Disk full on db1")
     window(timeline.now + MINUTE, timeline.now + 3 * HOUR)
@@ -139,7 +141,9 @@ def merge(timeline, parent, child):
         apply(ChangeSet(effects=list(merged)), {one.unique_id: one.row for one in found.values()})
 
 
-def test_a_disabled_service_tells_when_it_is_enabled_again_what_still_burns(timeline, world, window):
+def test_a_service_that_is_enabled_again_reports_deferred_alerts_that_are_still_firing(
+    timeline, world, window
+):
     window()
     timeline.alert("Disk full on db1", entity="db1")
     timeline.alert("Disk full on db2", entity="db2")
@@ -154,7 +158,7 @@ def test_a_disabled_service_tells_when_it_is_enabled_again_what_still_burns(time
     assert Incident.select().count() == 1
 
 
-def test_what_was_released_before_the_service_was_disabled_is_told_when_it_is_enabled_again(
+def test_an_alert_released_before_the_service_was_disabled_is_reported_when_it_is_enabled_again(
     timeline, world, window
 ):
     window()
@@ -175,7 +179,7 @@ def test_what_was_released_before_the_service_was_disabled_is_told_when_it_is_en
 
 @pytest.mark.parametrize("cuts", [(), ("normalize", "route", "rules")], ids=str)
 @pytest.mark.parametrize("pings", [True, False], ids=["the ping comes", "no ping comes"])
-def test_that_a_ping_is_missing_is_told_when_the_service_is_enabled_again_unless_it_came(
+def test_a_missing_ping_is_reported_when_the_service_is_enabled_again_unless_a_ping_arrived(
     timeline, world, monkeypatch, cuts, pings
 ):
     use_segments(timeline, monkeypatch, build_segments(cuts))
@@ -193,7 +197,7 @@ def test_that_a_ping_is_missing_is_told_when_the_service_is_enabled_again_unless
     assert len(timeline.mails()) == (0 if pings else 1)
 
 
-def test_what_others_say_while_the_service_is_disabled_is_not_told_when_it_is_enabled_again(timeline, world):
+def test_other_alerts_of_a_disabled_service_are_not_reported_when_it_is_enabled_again(timeline, world):
     set_service(world, status=ServiceStatus.DISABLED)
     timeline.alert("Disk full on db1")
     accept(world, timeline.now, source="heartbeat", body=b'{"status": "failed"}', exactly=True)
@@ -204,7 +208,7 @@ def test_what_others_say_while_the_service_is_disabled_is_not_told_when_it_is_en
     assert timeline.mails() == []
 
 
-def test_what_a_deleted_integration_left_is_dropped(timeline, world, window):
+def test_a_deferred_alert_of_a_deleted_integration_is_dropped(timeline, world, window):
     window()
     timeline.alert("Disk full on db1")
     Integration.delete().where(Integration.id == world.integration.id).execute()
@@ -215,7 +219,7 @@ def test_what_a_deleted_integration_left_is_dropped(timeline, world, window):
     assert [event.state for event in Event.select()] == [WorkState.DONE]
 
 
-def test_what_is_kept_back_is_not_forgotten_however_long_it_is(timeline, world, window, now):
+def test_retention_keeps_a_deferred_alert_for_any_length_of_maintenance(timeline, world, window, now):
     set_service(world, under_maintenance=True)
     timeline.alert("Disk full on db1", entity="db1")
     timeline.alert("fine", "info", entity="db2")

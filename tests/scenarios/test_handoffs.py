@@ -46,7 +46,7 @@ def add_forwarding(person, to, start, end):
     bump_version(person.account_id)
 
 
-def test_a_step_after_the_handoff_tells_the_one_who_took_over(timeline, world, on_call_schedule):
+def test_a_step_after_the_handoff_notifies_the_new_person_on_call(timeline, world, on_call_schedule):
     set_policy(world, (0, on_call_schedule), (90, on_call_schedule))
 
     timeline.alert("Disk full on db1")
@@ -57,7 +57,9 @@ def test_a_step_after_the_handoff_tells_the_one_who_took_over(timeline, world, o
     assert timeline.mails() == [("charlie", DISK)]
 
 
-def test_an_alert_of_the_second_of_the_handoff_is_for_who_takes_over(timeline, world, on_call_schedule):
+def test_an_alert_in_the_second_of_the_handoff_notifies_the_new_person_on_call(
+    timeline, world, on_call_schedule
+):
     set_policy(world, (0, on_call_schedule))
     timeline.after(minutes=59, seconds=59)
     timeline.alert("Disk full", entity="db1")
@@ -67,7 +69,7 @@ def test_an_alert_of_the_second_of_the_handoff_is_for_who_takes_over(timeline, w
     assert [person for person, _ in timeline.mails()] == ["bob", "charlie"]
 
 
-def test_an_override_is_told_and_nobody_whom_it_replaces(timeline, world, on_call_schedule, now):
+def test_an_override_replaces_the_person_of_the_layer(timeline, world, on_call_schedule, now):
     set_policy(world, (0, on_call_schedule))
     add_override(on_call_schedule, world.alice, now, now + HOUR, now)
 
@@ -77,7 +79,7 @@ def test_an_override_is_told_and_nobody_whom_it_replaces(timeline, world, on_cal
     assert timeline.incident().assigned_to == world.alice
 
 
-def test_a_gap_wakes_the_managers_and_says_why(timeline, world, now):
+def test_a_gap_notifies_the_managers(timeline, world, now):
     gap = stored.schedule(world.team, stored.layer(world.bob, start=now + HOUR))
     set_policy(world, (0, gap))
 
@@ -87,7 +89,7 @@ def test_a_gap_wakes_the_managers_and_says_why(timeline, world, now):
     assert timeline.incident().assigned_to is None
 
 
-def test_somebody_away_has_their_notices_forwarded_for_as_long(timeline, world, now):
+def test_forwarding_applies_until_its_end(timeline, world, now):
     set_policy(world, (0, world.bob), (30, world.bob))
     add_forwarding(world.bob, world.charlie, now, now + timedelta(minutes=30))
 
@@ -104,7 +106,7 @@ def use_round_robin(world, *steps, alone=False):
     set_policy(world, *steps, assignment_settings=settings)
 
 
-def test_by_turns_one_incident_is_one_persons_and_the_next_the_next_ones(timeline, world, on_call_schedule):
+def test_round_robin_gives_each_incident_to_the_next_target(timeline, world, on_call_schedule):
     use_round_robin(world, (0, world.alice, on_call_schedule), (5, world.charlie), alone=True)
 
     for number in range(3):
@@ -114,7 +116,7 @@ def test_by_turns_one_incident_is_one_persons_and_the_next_the_next_ones(timelin
     assert EscalationPolicy.get_by_id(world.policy.id).next_target == 1
 
 
-def test_alerts_of_one_batch_take_turns_too(timeline, world):
+def test_round_robin_applies_within_a_batch(timeline, world):
     use_round_robin(world, (0, world.alice, world.bob), alone=True)
     for number in range(3):
         accept(world, timeline.now, message="Disk full", alert_type="critical", entity_id=f"db{number}")
@@ -125,7 +127,7 @@ def test_alerts_of_one_batch_take_turns_too(timeline, world):
     assert assignees == [world.alice, world.bob, world.alice]
 
 
-def test_what_waited_for_hours_is_told_to_who_is_on_call_by_now(timeline, world, on_call_schedule):
+def test_an_alert_processed_late_notifies_the_present_person_on_call(timeline, world, on_call_schedule):
     set_policy(world, (0, on_call_schedule))
     accept(world, timeline.now, message="Disk full on db1", alert_type="critical", entity_id="db1")
     timeline.now += 5 * HOUR
@@ -136,7 +138,7 @@ def test_what_waited_for_hours_is_told_to_who_is_on_call_by_now(timeline, world,
     assert timeline.mails() == [("charlie", DISK)]
 
 
-def test_what_waited_for_hours_goes_by_the_forwarding_of_now(timeline, world):
+def test_an_alert_processed_late_uses_the_present_forwarding(timeline, world):
     set_policy(world, (0, world.bob))
     add_forwarding(world.bob, world.charlie, timeline.now - HOUR, timeline.now + HOUR)
     add_forwarding(world.bob, world.alice, timeline.now + 4 * HOUR, timeline.now + 6 * HOUR)
@@ -148,7 +150,7 @@ def test_what_waited_for_hours_goes_by_the_forwarding_of_now(timeline, world):
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_what_cannot_be_read_and_has_waited_is_told_to_who_is_on_call_by_now(
+def test_a_dead_letter_processed_late_notifies_the_present_person_on_call(
     timeline, world, on_call_schedule, monkeypatch
 ):
     set_policy(world, (0, on_call_schedule))
@@ -162,7 +164,7 @@ def test_what_cannot_be_read_and_has_waited_is_told_to_who_is_on_call_by_now(
 
 
 @pytest.mark.parametrize("size", [1, 1000])
-def test_whether_an_alert_has_waited_does_not_depend_on_the_others_of_its_batch(
+def test_the_delay_of_an_alert_does_not_depend_on_its_batch(
     timeline, world, on_call_schedule, monkeypatch, size
 ):
     """The one came 72 s ago, the other 7 s; the handoff was 2 s ago."""
@@ -180,9 +182,7 @@ def test_whether_an_alert_has_waited_does_not_depend_on_the_others_of_its_batch(
     assert assignees == [world.charlie, world.bob]
 
 
-def test_who_is_removed_while_they_are_to_be_told_of_somebody_elses_incident_leaves_it_to_others(
-    timeline, world, now
-):
+def test_offboarding_a_receiver_of_forwarding_notifies_somebody_else(timeline, world, now):
     set_policy(world, (0, world.alice))
     NotificationRule.update(start_delay=10).where(NotificationRule.user == world.bob).execute()
     add_forwarding(world.alice, world.bob, now, now + 5 * HOUR)
@@ -200,7 +200,7 @@ def test_who_is_removed_while_they_are_to_be_told_of_somebody_elses_incident_lea
     assert "Bob was removed from the account by Alice: a notification for them was pending" in reasons
 
 
-def test_a_person_whom_a_rule_chose_is_told_though_their_shift_was_taken_from_them_meanwhile(timeline, world):
+def test_a_person_assigned_by_a_rule_is_notified_even_if_an_override_replaced_them(timeline, world):
     on_call_schedule = stored.schedule(world.team, stored.layer(world.bob))
     set_policy(world, (0, on_call_schedule))
     chosen = action(RuleAction.ASSIGN_USER, value=world.bob.username)
@@ -213,7 +213,7 @@ def test_a_person_whom_a_rule_chose_is_told_though_their_shift_was_taken_from_th
     assert sorted(person for person, _ in timeline.mails()) == ["bob", "charlie"]
 
 
-def test_a_chain_that_began_anew_and_lost_its_last_step_is_told_to_the_last_resort(timeline, world, now):
+def test_a_restarted_run_that_loses_its_last_step_notifies_the_last_resort(timeline, world, now):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     gap = stored.schedule(world.team, stored.layer(world.bob, start=now + 100 * HOUR))
     set_policy(world, (0, world.bob), (5, world.bob))

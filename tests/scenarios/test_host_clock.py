@@ -47,7 +47,7 @@ def opened_incident(host_offset, world, ask):
     return Incident.get()
 
 
-def test_an_alert_is_accepted_and_told_of_now(opened_incident, host_offset):
+def test_an_alert_is_accepted_and_notified_at_the_present_time(opened_incident, host_offset):
     moments = (Receipt.get().received_at, opened_incident.creation_date, Message.get().next_attempt_at)
 
     assert all(host_offset <= moment < host_offset + SOON for moment in moments)
@@ -67,7 +67,7 @@ def test_a_timer_fires_neither_early_nor_late(opened_incident, host_offset):
     assert Notification.select().count() == 2
 
 
-def test_a_move_is_made_now(opened_incident, host_offset, ask):
+def test_a_status_change_has_the_present_time(opened_incident, host_offset, ask):
     assert ask("PATCH", "/api/incidents/1/", {"status": 2}).status_code == 200
 
     assert host_offset <= Incident.get().acknowledged_date < host_offset + SOON

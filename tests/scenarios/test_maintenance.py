@@ -61,7 +61,7 @@ def deferred_alert():
     return [entity.deferred_alert for entity in Entity.select().order_by(Entity.id) if entity.deferred_alert]
 
 
-def test_what_still_burns_when_maintenance_ends_is_told_then(timeline, window, now):
+def test_an_alert_that_is_still_firing_notifies_at_the_end_of_maintenance(timeline, window, now):
     window()
     trace_id = timeline.alert("Disk full on db1")
     assert Event.get().suppressed
@@ -84,7 +84,7 @@ def test_what_still_burns_when_maintenance_ends_is_told_then(timeline, window, n
     ]
 
 
-def test_what_is_resolved_within_is_never_told(timeline, window):
+def test_an_alert_resolved_within_the_window_notifies_nobody(timeline, window):
     window()
     timeline.alert("Disk full on db1")
     timeline.after(minutes=30)
@@ -96,7 +96,7 @@ def test_what_is_resolved_within_is_never_told(timeline, window):
     assert deferred_alert() == []
 
 
-def test_the_last_alert_of_an_entity_is_the_one_that_is_told(timeline, window):
+def test_the_last_alert_of_an_entity_is_released(timeline, window):
     window()
     timeline.alert("Disk at 90%", entity="db1")
     timeline.after(minutes=1)
@@ -110,7 +110,7 @@ def test_the_last_alert_of_an_entity_is_the_one_that_is_told(timeline, window):
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error", "acknowledged"])
-def test_what_would_have_told_nobody_is_not_kept(timeline, window, level):
+def test_an_alert_that_would_notify_nobody_is_not_deferred(timeline, window, level):
     window()
     timeline.alert("Disk full on db1", level)
     timeline.after(hours=1)
@@ -119,7 +119,7 @@ def test_what_would_have_told_nobody_is_not_kept(timeline, window, level):
     assert not Incident.select().exists()
 
 
-def test_an_alert_that_is_older_than_the_last_resolve_is_not_kept(timeline, window, now):
+def test_an_alert_older_than_the_last_resolve_is_not_deferred(timeline, window, now):
     window()
     body = '[{"labels": {"alertname": "Disk"}, "status": "%s", "startsAt": "%s", "endsAt": "%s"}]'
     early, late = (now - 10 * MINUTE).isoformat(), (now - 5 * MINUTE).isoformat()
@@ -139,7 +139,7 @@ def test_an_alert_that_is_older_than_the_last_resolve_is_not_kept(timeline, wind
     assert not Incident.select().exists()
 
 
-def test_an_open_incident_goes_on_and_what_it_owes_is_told(timeline, world, window, now):
+def test_an_open_incident_keeps_escalating_during_maintenance(timeline, world, window, now):
     set_policy(world, (0, world.alice), (90, world.bob))
     timeline.alert("Disk full on db1")
     window(now + MINUTE, now + HOUR)
@@ -152,7 +152,7 @@ def test_an_open_incident_goes_on_and_what_it_owes_is_told(timeline, world, wind
     assert (second.incident.incident_number, second.reasons[-1][1]) == (1, "its entity has an open incident")
 
 
-def test_acknowledgements_and_resolves_of_what_was_open_pass(timeline, window, now):
+def test_acknowledgements_and_resolves_of_an_open_incident_apply_during_maintenance(timeline, window, now):
     timeline.alert("Disk full on db1")
     window()
     timeline.alert("on it", "acknowledged")
@@ -172,9 +172,7 @@ def test_acknowledgements_and_resolves_of_what_was_open_pass(timeline, window, n
     ],
     ids=["shortened", "moved", "service taken out", "deleted"],
 )
-def test_a_window_that_is_changed_while_it_holds_ends_when_it_says_so_by_then(
-    timeline, world, window, now, end
-):
+def test_a_window_edited_while_in_force_ends_at_its_new_end(timeline, world, window, now, end):
     row = window()
     timeline.alert("Disk full on db1")
     timeline.after(minutes=10)
@@ -187,7 +185,7 @@ def test_a_window_that_is_changed_while_it_holds_ends_when_it_says_so_by_then(
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_a_window_that_is_made_longer_keeps_back_for_longer(timeline, window, now):
+def test_an_extended_window_defers_until_its_new_end(timeline, window, now):
     row = window()
     timeline.alert("Disk full on db1")
     change(row, end_time=now + 2 * HOUR)
@@ -198,7 +196,7 @@ def test_a_window_that_is_made_longer_keeps_back_for_longer(timeline, window, no
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_a_window_that_began_long_ago_holds_from_when_it_is_made(timeline, window, now):
+def test_a_window_with_a_start_in_the_past_applies_from_its_creation(timeline, window, now):
     timeline.alert("Disk full on db1")
     window(now - 24 * HOUR, now + HOUR)
     timeline.alert("Disk full on db2", entity="db2")
@@ -219,7 +217,7 @@ def test_a_window_that_began_long_ago_holds_from_when_it_is_made(timeline, windo
     ],
     ids=["winter", "clocks go forward", "clocks go back", "winter again"],
 )
-def test_a_nightly_window_keeps_its_hours_over_the_changes_of_clocks(timeline, window, day, holds):
+def test_a_nightly_window_keeps_its_local_hours_over_clock_changes(timeline, window, day, holds):
     """From half past one until half past three by the clock on the wall."""
     started = datetime(2026, 3, 1, 1, 30, tzinfo=BERLIN)
     window(
@@ -234,7 +232,7 @@ def test_a_nightly_window_keeps_its_hours_over_the_changes_of_clocks(timeline, w
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_of_two_windows_that_overlap_the_end_of_the_last_counts(timeline, window, now):
+def test_two_overlapping_windows_defer_until_the_later_end(timeline, window, now):
     window()
     window(now + 30 * MINUTE, now + 2 * HOUR, name="Move")
     trace_id = timeline.alert("Disk full on db1")
@@ -246,7 +244,9 @@ def test_of_two_windows_that_overlap_the_end_of_the_last_counts(timeline, window
     assert [stage for stage, _ in get_stage_reasons(trace_id)].count("maintenance_end") == 1
 
 
-def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeline, window, now):
+def test_a_released_alert_is_deferred_again_by_a_window_that_began_before_its_processing(
+    timeline, window, now
+):
     window()
     window(now + HOUR + MINUTE, now + 2 * HOUR, name="Move")
     trace_id = timeline.alert("Disk full on db1")
@@ -268,7 +268,7 @@ def test_a_window_that_begins_before_it_was_looked_at_keeps_it_back_again(timeli
     ]
 
 
-def test_each_service_is_told_of_at_the_end_of_its_own_windows(timeline, world, window, now):
+def test_each_service_releases_alerts_at_the_end_of_its_own_windows(timeline, world, window, now):
     search = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
     search_integration = provisioning.create_integration(search, "Door", GENERIC, world.alice, now)
     window(services=[world.service, search])
@@ -283,7 +283,7 @@ def test_each_service_is_told_of_at_the_end_of_its_own_windows(timeline, world, 
     assert timeline.mails() == [("alice", "[Search] #2 No index (critical)")]
 
 
-def test_what_a_collecting_service_kept_back_is_one_incident(timeline, world, window):
+def test_deferred_alerts_of_a_service_with_collation_become_one_incident(timeline, world, window):
     set_service(world, collation=1, collation_time=10)
     window()
     for host in ("db1", "db2", "db3"):
@@ -296,7 +296,7 @@ def test_what_a_collecting_service_kept_back_is_one_incident(timeline, world, wi
     assert Incident.select().count() == 1
 
 
-def test_what_a_router_sent_is_kept_back_too(timeline, world, window):
+def test_an_alert_from_a_router_is_deferred_too(timeline, world, window):
     router = add_router(world)
     add_router_rule(router, world.integration)
     window()
@@ -308,7 +308,7 @@ def test_what_a_router_sent_is_kept_back_too(timeline, world, window):
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_rules_have_their_say_once(timeline, world, window):
+def test_rules_apply_once_to_a_deferred_alert(timeline, world, window):
     add_rule(world, action(A.CHANGE_MESSAGE, "Oh: {{message}}"), action(A.ADD_NOTE, "by a rule"))
     bump_version(world.account.id)
     window()
@@ -319,7 +319,7 @@ def test_rules_have_their_say_once(timeline, world, window):
     assert IncidentNote.select().count() == 1
 
 
-def test_the_flag_of_the_service_is_a_window_without_an_end(timeline, world):
+def test_the_maintenance_flag_of_a_service_acts_like_a_window_without_an_end(timeline, world):
     set_service(world, under_maintenance=True)
     trace_id = timeline.alert("Disk full on db1")
     timeline.after(hours=100)
@@ -331,7 +331,7 @@ def test_the_flag_of_the_service_is_a_window_without_an_end(timeline, world):
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(timeline, world, window, now):
+def test_a_new_alert_before_the_release_notifies_and_nothing_is_sent_twice(timeline, world, window, now):
     window()
     timeline.alert("Disk full", entity="db1")
     timeline.now += HOUR
@@ -344,7 +344,7 @@ def test_a_new_alert_that_comes_first_is_told_and_nothing_twice(timeline, world,
     assert Incident.select().count() == 1
 
 
-def test_what_came_within_and_was_worked_on_after_is_told_all_the_same(timeline, world, window, now):
+def test_an_alert_received_within_and_processed_after_the_window_notifies(timeline, world, window, now):
     window()
     accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
     timeline.now += HOUR + 10 * MINUTE
@@ -353,7 +353,7 @@ def test_what_came_within_and_was_worked_on_after_is_told_all_the_same(timeline,
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_what_came_before_and_was_worked_on_within_is_kept_back(timeline, world, window, now):
+def test_an_alert_received_before_and_processed_within_the_window_is_deferred(timeline, world, window, now):
     window(now + MINUTE, now + HOUR)
     accept(world, now, message="Disk full on db1", alert_type="critical", entity_id="db1", exactly=True)
     timeline.now += 10 * MINUTE
@@ -365,7 +365,7 @@ def test_what_came_before_and_was_worked_on_within_is_kept_back(timeline, world,
 
 
 @pytest.mark.parametrize("by", ["its own key", "a router"])
-def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(timeline, world, window, now, by):
+def test_a_pending_resolve_is_processed_before_the_release(timeline, world, window, now, by):
     """Everything was down when the window ended: what came meanwhile may say that it burns no more."""
     router = add_router(world)
     add_router_rule(router, world.integration)
@@ -385,7 +385,7 @@ def test_a_resolve_that_still_waits_is_heard_before_anything_is_released(timelin
     assert deferred_alert() == []
 
 
-def test_it_is_released_once_however_often_it_is_looked_at(timeline, world, window):
+def test_repeated_releases_release_an_alert_once(timeline, world, window):
     window()
     timeline.alert("Disk full on db1")
     timeline.now += HOUR
@@ -396,7 +396,7 @@ def test_it_is_released_once_however_often_it_is_looked_at(timeline, world, wind
     assert timeline.mails() == [("alice", DISK)]
 
 
-def test_many_are_released_in_batches(timeline, world, window, monkeypatch):
+def test_many_deferred_alerts_are_released_in_batches(timeline, world, window, monkeypatch):
     monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 3)
     window()
     for number in range(10):
@@ -408,7 +408,7 @@ def test_many_are_released_in_batches(timeline, world, window, monkeypatch):
 
 
 @pytest.mark.parametrize("cuts", [("rules",), ("normalize", "route", "rules")], ids=str)
-def test_it_is_released_wherever_the_road_is_cut(timeline, window, monkeypatch, cuts):
+def test_a_deferred_alert_is_released_with_any_queue_split(timeline, window, monkeypatch, cuts):
     use_segments(timeline, monkeypatch, build_segments(cuts))
     window()
     timeline.alert("Disk full on db1")

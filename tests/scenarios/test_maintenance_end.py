@@ -21,7 +21,7 @@ def ask(method, url, body=None, token=None):
         return json.loads(answer.read() or b"null")
 
 
-def test_the_end_of_a_window_is_heard_of_within_seconds(home):
+def test_a_deferred_alert_notifies_within_seconds_of_the_end_of_the_window(home):
     with start_mailbox() as box:
         mail = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
         with start_tocsin(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:

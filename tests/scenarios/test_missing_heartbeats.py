@@ -118,7 +118,7 @@ def newest_alert():
     return Event.select().order_by(Event.id.desc()).get().message
 
 
-def test_a_thing_that_falls_silent_is_told_of_once_and_its_next_ping_ends_it(monitored):
+def test_a_missing_ping_opens_one_incident_and_the_next_ping_resolves_it(monitored):
     monitored.after(timedelta(seconds=85))
     assert monitored.incidents() == []
     monitored.after(timedelta(seconds=5))
@@ -140,7 +140,7 @@ def test_a_thing_that_falls_silent_is_told_of_once_and_its_next_ping_ends_it(mon
     ]
 
 
-def test_pings_in_time_or_late_by_less_than_the_grace_open_nothing(monitored):
+def test_pings_in_time_or_within_the_grace_open_no_incident(monitored):
     for pause in (IN_TIME, LATE, IN_TIME, LATE, LATE):
         monitored.after(pause)
         monitored.ping()
@@ -149,7 +149,7 @@ def test_pings_in_time_or_late_by_less_than_the_grace_open_nothing(monitored):
     assert Event.select().where(Event.alert_type == AlertType.RESOLVED).count() == 6
 
 
-def test_a_thing_that_says_that_it_failed_is_told_of_at_once_and_goes_on_being_expected(monitored):
+def test_a_reported_failure_opens_an_incident_at_once_and_pings_stay_expected(monitored):
     monitored.after(timedelta(seconds=30))
     monitored.ping(b'{"status": "failed", "message": "Disk full"}')
     assert monitored.incidents() == [("Disk full", IncidentStatus.TRIGGERED)]
@@ -162,21 +162,21 @@ def test_a_thing_that_says_that_it_failed_is_told_of_at_once_and_goes_on_being_e
     assert monitored.incidents() == [("Disk full", IncidentStatus.RESOLVED)]
 
 
-def test_a_ping_by_another_tool_is_an_alert_like_any_other(monitored):
+def test_an_alert_of_another_source_also_counts_as_a_ping_in_time(monitored):
     monitored.after(timedelta(seconds=30))
     monitored.timeline.alert("hello", "info")
 
     assert monitored.get_time_left() == timedelta(seconds=60)
 
 
-def test_what_takes_no_pings_misses_none(monitored):
+def test_a_disabled_integration_misses_no_pings(monitored):
     set_up(monitored.timeline, is_enabled=False)
     monitored.after(timedelta(minutes=10))
 
     assert (monitored.incidents(), Receipt.select().count()) == ([], 1)
 
 
-def test_of_a_disabled_service_nothing_is_told_until_it_is_no_more(monitored):
+def test_a_missing_ping_of_a_disabled_service_is_reported_when_it_is_enabled_again(monitored):
     Service.update(status=ServiceStatus.DISABLED).execute()
     monitored.after(timedelta(minutes=10))
     assert (monitored.incidents(), Receipt.select().count()) == ([], 1)
@@ -186,7 +186,7 @@ def test_of_a_disabled_service_nothing_is_told_until_it_is_no_more(monitored):
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_under_maintenance_it_is_kept_and_opens_nothing(monitored):
+def test_a_missing_ping_under_maintenance_is_stored_and_opens_no_incident(monitored):
     Service.update(under_maintenance=True).execute()
     monitored.after(timedelta(minutes=10))
 
@@ -194,7 +194,7 @@ def test_under_maintenance_it_is_kept_and_opens_nothing(monitored):
     assert newest_alert() == MISSING
 
 
-def test_silence_that_outlasts_maintenance_is_told_once_when_that_is_over(monitored):
+def test_a_ping_still_missing_at_the_end_of_maintenance_is_reported_once(monitored):
     Service.update(under_maintenance=True).execute()
     monitored.after(timedelta(minutes=10))
     Service.update(under_maintenance=False).execute()
@@ -204,7 +204,7 @@ def test_silence_that_outlasts_maintenance_is_told_once_when_that_is_over(monito
     assert len(monitored.timeline.mails()) == 1
 
 
-def test_silence_that_goes_on_is_said_once_in_each_time_that_a_ping_may_take(monitored):
+def test_missing_pings_raise_one_alert_per_interval_and_grace(monitored):
     monitored.after(timedelta(minutes=15))
 
     alerts_raised = Event.select().where(Event.alert_type == AlertType.CRITICAL)
@@ -216,7 +216,7 @@ def test_silence_that_goes_on_is_said_once_in_each_time_that_a_ping_may_take(mon
     assert len(monitored.timeline.mails()) == 1
 
 
-def test_an_incident_that_ends_before_the_silence_does_is_followed_by_another(monitored):
+def test_a_resolved_incident_is_followed_by_another_while_pings_are_missing(monitored):
     Service.update(auto_resolve_timeout=300).execute()
     bump_version(monitored.timeline.world.account.id)
     monitored.after(EVERY + GRACE + timedelta(seconds=300))
@@ -229,14 +229,14 @@ def test_an_incident_that_ends_before_the_silence_does_is_followed_by_another(mo
     assert [status for _, status in monitored.incidents()] == [IncidentStatus.RESOLVED] * 2
 
 
-def test_what_is_deleted_is_expected_no_more(monitored):
+def test_a_deleted_integration_expects_no_pings(monitored):
     Integration.delete().execute()
     monitored.after(timedelta(minutes=10))
 
     assert monitored.incidents() == []
 
 
-def test_what_expects_nothing_any_more_misses_nothing(monitored):
+def test_an_integration_without_an_interval_expects_no_pings(monitored):
     set_up(monitored.timeline, heartbeat_interval=0, expected_at=None)
     monitored.ping()
     monitored.after(timedelta(minutes=10))
@@ -244,7 +244,7 @@ def test_what_expects_nothing_any_more_misses_nothing(monitored):
     assert (monitored.incidents(), monitored.get_time_left()) == ([], None)
 
 
-def test_a_longer_time_counts_from_the_next_ping(monitored):
+def test_a_longer_interval_counts_from_the_next_ping(monitored):
     monitored.after(timedelta(seconds=30))
     set_up(monitored.timeline, heartbeat_interval=3600)
     monitored.ping()
@@ -255,7 +255,7 @@ def test_a_longer_time_counts_from_the_next_ping(monitored):
 # --- Tocsin's own silence ----------------------------------------------------------------------------
 
 
-def test_after_a_stop_of_tocsin_nobody_is_blamed_who_comes_back_in_time(monitored):
+def test_after_an_outage_a_source_that_pings_in_time_is_not_reported(monitored):
     monitored.after(timedelta(seconds=40))
     monitored.stop_all(timedelta(minutes=10))
     assert (monitored.incidents(), monitored.get_time_left()) == ([], EVERY + GRACE)
@@ -266,14 +266,14 @@ def test_after_a_stop_of_tocsin_nobody_is_blamed_who_comes_back_in_time(monitore
     assert monitored.incidents() == []
 
 
-def test_after_a_stop_of_tocsin_who_stays_silent_is_told_of(monitored):
+def test_after_an_outage_a_source_that_stays_silent_is_reported(monitored):
     monitored.stop_all(timedelta(minutes=10))
     monitored.after(EVERY + GRACE)
 
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_after_two_stops_nobody_is_blamed_who_comes_back_in_time(monitored):
+def test_after_two_outages_a_source_that_pings_in_time_is_not_reported(monitored):
     monitored.after(timedelta(seconds=40))
     for _ in range(2):
         monitored.stop_all(timedelta(minutes=10))
@@ -285,7 +285,7 @@ def test_after_two_stops_nobody_is_blamed_who_comes_back_in_time(monitored):
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_a_stop_long_before_a_ping_is_due_gives_no_more_time(monitored):
+def test_an_outage_long_before_a_ping_is_due_does_not_extend_the_deadline(monitored):
     set_up(monitored.timeline, heartbeat_interval=3600)
     monitored.ping()
     monitored.stop_all(timedelta(minutes=10))
@@ -293,7 +293,7 @@ def test_a_stop_long_before_a_ping_is_due_gives_no_more_time(monitored):
     assert monitored.get_time_left() == timedelta(seconds=3630) - timedelta(minutes=10)
 
 
-def test_while_no_web_process_lives_nobody_is_blamed(monitored):
+def test_no_source_is_reported_while_no_web_process_runs(monitored):
     web_was_since, monitored.web_since = monitored.web_since, None
     monitored.after(timedelta(minutes=10))
     assert monitored.incidents() == []
@@ -306,7 +306,7 @@ def test_while_no_web_process_lives_nobody_is_blamed(monitored):
 
 @pytest.mark.parametrize("back_after", [3, 10, 25])
 @pytest.mark.parametrize("killed_at", [46, 58, 60])
-def test_who_pings_while_a_web_process_is_killed_is_not_blamed(monitored, killed_at, back_after):
+def test_a_source_that_pings_while_a_web_process_is_killed_is_not_reported(monitored, killed_at, back_after):
     """It gives a sign of life each 15 seconds, and counts as living for a while after the last one."""
     started_at = monitored.now
     for second in range(1, 180):
@@ -325,7 +325,7 @@ def test_who_pings_while_a_web_process_is_killed_is_not_blamed(monitored, killed
     assert monitored.incidents() == []
 
 
-def test_while_a_killed_web_process_still_counts_as_living_nobody_is_blamed(monitored):
+def test_no_source_is_reported_while_a_killed_web_process_still_counts_as_running(monitored):
     monitored.after(timedelta(seconds=50))
     monitored.kill_web()
     monitored.after(timedelta(minutes=5))
@@ -333,7 +333,7 @@ def test_while_a_killed_web_process_still_counts_as_living_nobody_is_blamed(moni
     assert monitored.incidents() == []
 
 
-def test_a_second_web_process_excuses_nobody(monitored):
+def test_a_second_web_process_does_not_extend_a_deadline(monitored):
     """Whether the first one lives is known by its next sign of life."""
     monitored.after(timedelta(seconds=80))
     with_it = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
@@ -345,7 +345,7 @@ def test_a_second_web_process_excuses_nobody(monitored):
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_restarts_hide_silence_for_one_time_more_however_many_they_are(monitored):
+def test_many_restarts_extend_a_deadline_once(monitored):
     """A backup a day, which may be late by six hours, dies; each day, an hour after it, web is restarted."""
     day, hour = timedelta(days=1), timedelta(hours=1)
     set_up(monitored.timeline, heartbeat_interval=86_400, heartbeat_grace=6 * 3600)
@@ -364,7 +364,7 @@ def test_restarts_hide_silence_for_one_time_more_however_many_they_are(monitored
     assert monitored.timeline.incident().creation_date == last_ping + 2 * day + 7 * hour + CHECK_EVERY
 
 
-def test_a_clock_that_ends_while_workers_look_hides_nothing(monitored):
+def test_a_stopped_clock_process_hides_no_missing_ping_while_workers_run(monitored):
     """Whoever looks, says it: no beat of the clock is needed."""
     Liveness.delete().where(Liveness.process == "clock").execute()
     monitored.after(EVERY + GRACE)
@@ -372,7 +372,7 @@ def test_a_clock_that_ends_while_workers_look_hides_nothing(monitored):
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
 
 
-def test_pings_that_wait_for_a_worker_have_come(monitored):
+def test_pending_pings_count_as_arrived(monitored):
     monitored.workers_run = False
     for _ in range(3):
         monitored.after(IN_TIME)
@@ -387,7 +387,7 @@ def test_pings_that_wait_for_a_worker_have_come(monitored):
     assert [status for _, status in monitored.incidents()] == [IncidentStatus.TRIGGERED]
 
 
-def test_what_fell_silent_and_came_back_while_no_worker_was_there_wakes_nobody(monitored):
+def test_a_source_that_was_silent_only_while_no_worker_ran_notifies_nobody(monitored):
     monitored.workers_run = False
     monitored.after(timedelta(minutes=5))
     monitored.ping()
@@ -398,7 +398,7 @@ def test_what_fell_silent_and_came_back_while_no_worker_was_there_wakes_nobody(m
     assert monitored.timeline.mails() == []
 
 
-def test_pings_behind_a_cut_of_the_road_have_come(monitored, monkeypatch):
+def test_pings_behind_a_queue_split_count_as_arrived(monitored, monkeypatch):
     monkeypatch.setattr(process_lane, "_segments", process_lane.build_segments(["normalize"]))
     monitored.workers_run = False
     monitored.after(IN_TIME)
@@ -412,7 +412,7 @@ def test_pings_behind_a_cut_of_the_road_have_come(monitored, monkeypatch):
     assert monitored.get_time_left() == EVERY + GRACE - IN_TIME
 
 
-def test_a_ping_that_is_worked_on_late_takes_no_time_away(monitored):
+def test_a_ping_processed_late_does_not_shorten_the_next_interval(monitored):
     later = monitored.now + timedelta(hours=1)
     Integration.update(expected_at=later).execute()
     monitored.ping()
@@ -420,7 +420,7 @@ def test_a_ping_that_is_worked_on_late_takes_no_time_away(monitored):
     assert Integration.get().expected_at == later
 
 
-def test_of_two_clocks_and_a_worker_one_says_it(monitored, store):
+def test_two_clocks_and_a_worker_report_a_missing_ping_once(monitored, store):
     monitored.after(EVERY + GRACE - timedelta(seconds=1))
     monitored.timeline.now += timedelta(seconds=1)
     start = threading.Barrier(3, timeout=20)

@@ -14,7 +14,7 @@ from web.app import create_app
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def test_nobody_answers_so_the_next_one_is_woken(timeline, world):
+def test_the_next_step_notifies_if_nobody_acknowledges(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob))
     timeline.alert("Disk full on db1")
     assert timeline.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
@@ -26,7 +26,7 @@ def test_nobody_answers_so_the_next_one_is_woken(timeline, world):
     assert timeline.mails() == [("bob", "[Checkout] #1 Disk full on db1 (critical)")]
 
 
-def test_the_alarm_repeats_every_minute_and_wakes_nobody_twice(timeline, world):
+def test_a_repeated_alert_notifies_nobody_twice(timeline, world):
     for _ in range(10):
         timeline.alert("Disk full on db1")
         timeline.after(minutes=1)
@@ -34,7 +34,7 @@ def test_the_alarm_repeats_every_minute_and_wakes_nobody_twice(timeline, world):
     assert timeline.mails() == [("alice", "[Checkout] #1 Disk full on db1 (critical)")]
 
 
-def test_it_resolves_itself_before_the_second_step_and_bob_sleeps_on(timeline, world):
+def test_a_resolve_before_the_second_step_cancels_the_step(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob))
     timeline.alert("Disk full on db1")
     timeline.after(minutes=5)
@@ -45,7 +45,7 @@ def test_it_resolves_itself_before_the_second_step_and_bob_sleeps_on(timeline, w
     assert timeline.incident().status == 3
 
 
-def test_alice_acknowledges_by_the_link_and_bob_sleeps_on(timeline, world, home):
+def test_an_acknowledgement_by_link_stops_the_escalation(timeline, world, home):
     set_policy(world, (0, world.alice), (10, world.bob))
     # The page is served at the moment that the machine's clock shows.
     timeline.now = datetime.now(UTC)
@@ -61,7 +61,7 @@ def test_alice_acknowledges_by_the_link_and_bob_sleeps_on(timeline, world, home)
     assert (timeline.incident().status, timeline.incident().assigned_to) == (2, world.alice)
 
 
-def test_an_acknowledgement_that_leads_nowhere_wakes_them_again(timeline, world):
+def test_an_acknowledgement_that_times_out_restarts_the_escalation(timeline, world):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=1800).execute()
     timeline.alert("Disk full on db1")
     timeline.after(minutes=1)
@@ -73,7 +73,7 @@ def test_an_acknowledgement_that_leads_nowhere_wakes_them_again(timeline, world)
     assert [person for person, _ in timeline.mails()] == ["alice"]
 
 
-def test_a_rule_with_a_delay_waits_and_is_forgotten_when_somebody_answered(timeline, world):
+def test_a_delayed_notification_is_cancelled_by_an_acknowledgement(timeline, world):
     NotificationRule.update(start_delay=15).where(NotificationRule.user == world.alice).execute()
     timeline.alert("Disk full on db1", entity="db1")
     timeline.alert("Disk full on db2", entity="db2")
@@ -93,7 +93,7 @@ def test_a_rule_with_a_delay_waits_and_is_forgotten_when_somebody_answered(timel
     ],
     ids=["clocks go forward", "clocks go back", "an ordinary night"],
 )
-def test_delays_are_time_that_passes_whatever_the_clocks_on_the_wall_do(timeline, world, begin):
+def test_delays_count_elapsed_time_over_clock_changes(timeline, world, begin):
     set_policy(world, (0, world.alice), (10, world.bob), (75, world.alice))
     timeline.now = begin.astimezone(UTC)
     timeline.alert("Disk full on db1")
@@ -109,7 +109,7 @@ def test_delays_are_time_that_passes_whatever_the_clocks_on_the_wall_do(timeline
     }
 
 
-def test_everything_was_down_for_a_night_and_each_person_is_told_once(timeline, world):
+def test_each_person_is_notified_once_after_an_outage_of_a_night(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob), (20, world.alice, world.bob), repeat_policy=2)
     timeline.box.mails.clear()
     timeline.alert("Disk full on db1")
@@ -133,7 +133,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=["nul", "header", "bidi", "64 KiB", "beyond ASCII", "code"])
-def test_a_page_arrives_whatever_the_alert_looks_like(timeline, text):
+def test_an_unusual_alert_still_notifies(timeline, text):
     timeline.alert(text, summary=text)
 
     ((address, mail),) = timeline.box.mails

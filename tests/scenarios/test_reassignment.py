@@ -47,7 +47,7 @@ def list_notified(timeline):
 
 
 @pytest.mark.parametrize("to", ["a person", "another policy", "nobody"])
-def test_who_was_asked_to_help_is_told_whoever_has_it(timeline, world, apply_action, other_policy, to):
+def test_a_responder_is_notified_after_any_reassignment(timeline, world, apply_action, other_policy, to):
     delay_notifications(world, world.bob, 5)
     timeline.alert("Disk full")
     with store().write_transaction():
@@ -68,7 +68,7 @@ def test_who_was_asked_to_help_is_told_whoever_has_it(timeline, world, apply_act
     assert list_notified(timeline) == ["bob"]
 
 
-def test_who_keeps_what_goes_to_another_policy_is_told_of_it(timeline, world, apply_action, other_policy):
+def test_a_kept_assignee_is_notified_after_a_policy_change(timeline, world, apply_action, other_policy):
     delay_notifications(world, world.charlie, 5)
     timeline.alert("Disk full")
     apply_action(incidents.assign, get_person(world.charlie))
@@ -81,7 +81,7 @@ def test_who_keeps_what_goes_to_another_policy_is_told_of_it(timeline, world, ap
     assert list_notified(timeline) == ["alice", "charlie"]
 
 
-def test_what_is_taken_from_somebody_and_given_to_nobody_begins_its_chain_anew(timeline, world, apply_action):
+def test_unassigning_an_incident_restarts_its_escalation(timeline, world, apply_action):
     delay_notifications(world, world.charlie, 5)
     set_policy(world, (0, world.alice), (10, world.bob))
     timeline.alert("Disk full")
@@ -98,7 +98,7 @@ def test_what_is_taken_from_somebody_and_given_to_nobody_begins_its_chain_anew(t
 
 @pytest.mark.parametrize("audited", [False, True])
 @pytest.mark.parametrize("at", [2, 20], ids=["in the middle", "at the end"])
-def test_who_hears_of_a_chain_whose_policy_is_deleted_does_not_depend_on_an_audit(
+def test_the_audit_does_not_change_whom_a_run_with_a_deleted_policy_notifies(
     timeline, world, other_policy, audited, at
 ):
     set_policy(world, (0, world.bob), (10, world.charlie))
@@ -119,7 +119,7 @@ def test_who_hears_of_a_chain_whose_policy_is_deleted_does_not_depend_on_an_audi
 
 @pytest.mark.parametrize("looks", ["the bell", "the audit"])
 @pytest.mark.parametrize("length", ["short", "long again"])
-def test_a_chain_that_was_cut_short_has_ended_unless_its_policy_is_long_again(
+def test_a_shortened_run_is_exhausted_unless_its_policy_gets_more_steps_again(
     timeline, world, other_policy, looks, length
 ):
     def count_reconciled():
@@ -157,7 +157,7 @@ def resolving(world):
 
 
 @pytest.mark.parametrize("action", ["acknowledged", "re-routed", "assigned", "assigned to nobody"])
-def test_nothing_that_leaves_an_incident_open_makes_it_younger(
+def test_no_action_on_an_open_incident_delays_its_auto_resolve(
     timeline, world, apply_action, other_policy, resolving, action
 ):
     timeline.alert("Disk full")
@@ -181,7 +181,7 @@ def test_nothing_that_leaves_an_incident_open_makes_it_younger(
     assert timeline.incident().status == R
 
 
-def test_woken_it_has_its_whole_time_again(timeline, apply_action, resolving):
+def test_the_auto_resolve_time_starts_again_after_a_snooze(timeline, apply_action, resolving):
     """Triggered by the end of its sleep, it is not over in the next moment."""
     timeline.alert("Disk full")
     timeline.alert("on it", "acknowledged")

@@ -129,7 +129,7 @@ DURATION = timedelta(hours=5)
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(setup=SETUPS)
-def test_whatever_the_policy_who_is_told_is_who_was_to_be_told(store, timeline, home, setup):
+def test_a_simulation_equals_the_real_notifications_for_random_setups(store, timeline, home, setup):
     told = _run_and_compare(timeline, home, setup)
 
     event(f"told {min(len(told), 6)} times or more")
@@ -172,11 +172,11 @@ TURNS = {"steps": [(0, ["alice", "bob"]), (5, ["charlie"])], "by_turns": (True, 
     ],
     ids=str,
 )
-def test_nights_of_which_one_knows_how_they_go(timeline, home, changes, count):
+def test_a_simulation_equals_the_real_notifications_for_chosen_setups(timeline, home, changes, count):
     assert len(_run_and_compare(timeline, home, replace(BASE_SETUP, **changes))) == count
 
 
-def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_itself(timeline, home):
+def test_an_alert_deferred_by_a_window_outlives_its_auto_resolved_incident(timeline, home):
     fresh = _set_up(timeline, home, replace(BASE_SETUP, windows=[(2, 40)]))
     with connection():
         # By default it would be named like that of the simulation.
@@ -194,7 +194,7 @@ def test_what_burns_again_within_a_window_outlives_the_incident_that_resolves_it
     db.close_all()
 
 
-def test_of_two_timers_that_are_due_at_one_moment_the_same_comes_first(timeline, home):
+def test_two_timers_due_at_the_same_moment_fire_in_the_same_order(timeline, home):
     steps = [(0, ["alice"]), (30, ["bob"]), (60, ["charlie"])]
     fresh = _set_up(timeline, home, replace(BASE_SETUP, steps=steps, repeat=0, auto_resolve=3600))
     with connection():

@@ -115,7 +115,7 @@ def set_sla(timeline, one):
         apply(ChangeSet(effects=list(incidents.change_sla(found.incident, new, *context))))
 
 
-def test_nobody_answers_and_nobody_ends_it(timeline, gold):
+def test_an_untouched_incident_breaches_both_targets(timeline, gold):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=9, seconds=59)
     assert list_sla_mails(timeline) == []
@@ -143,7 +143,7 @@ def test_nobody_answers_and_nobody_ends_it(timeline, gold):
     ]
 
 
-def test_an_answer_in_time_is_an_answer_and_the_end_is_awaited(timeline, gold):
+def test_an_acknowledgement_in_time_leaves_only_the_resolve_target(timeline, gold):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=9)
     timeline.alert("on it", "acknowledged")
@@ -154,7 +154,7 @@ def test_an_answer_in_time_is_an_answer_and_the_end_is_awaited(timeline, gold):
     assert list_sla_mails(timeline) == [("charlie", END_SOON), ("charlie", LEFT_OPEN)]
 
 
-def test_an_answer_after_the_breach_ends_what_was_still_to_come_of_it(timeline, gold):
+def test_an_acknowledgement_after_the_breach_cancels_later_escalations_of_its_target(timeline, gold):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=17)
     timeline.alert("on it", "acknowledged")
@@ -163,7 +163,7 @@ def test_an_answer_after_the_breach_ends_what_was_still_to_come_of_it(timeline, 
     assert list_sla_mails(timeline) == [("bob", SOON), ("bob", BROKEN)]
 
 
-def test_an_end_ends_all(timeline, gold):
+def test_a_resolve_ends_all_targets(timeline, gold):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=9)
     timeline.alert("all is well", "resolved")
@@ -174,7 +174,7 @@ def test_an_end_ends_all(timeline, gold):
     assert list_sla_log() == []
 
 
-def test_an_acknowledgement_that_runs_out_was_an_answer_all_the_same(timeline, gold):
+def test_an_acknowledgement_that_times_out_still_meets_its_target(timeline, gold):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=720).execute()
     timeline.alert("Disk full on db1")
     timeline.after(minutes=1)
@@ -185,7 +185,7 @@ def test_an_acknowledgement_that_runs_out_was_an_answer_all_the_same(timeline, g
     assert list_sla_mails(timeline) == []
 
 
-def test_opened_again_all_is_promised_again(timeline, gold, apply_action):
+def test_a_reopened_incident_has_both_targets_again(timeline, gold, apply_action):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=30)
     move_to(apply_action, R)
@@ -201,7 +201,7 @@ def test_opened_again_all_is_promised_again(timeline, gold, apply_action):
     assert [person for person, _ in list_sla_mails(timeline)] == ["bob", "bob", "charlie", "charlie"]
 
 
-def test_reopened_as_acknowledged_its_end_is_promised_again(timeline, gold, apply_action):
+def test_an_incident_reopened_as_acknowledged_has_a_resolve_target_again(timeline, gold, apply_action):
     timeline.alert("Disk full on db1")
     move_to(apply_action, R)
     timeline.after(minutes=30)
@@ -213,7 +213,7 @@ def test_reopened_as_acknowledged_its_end_is_promised_again(timeline, gold, appl
     assert list_sla_mails(timeline) == [("charlie", END_SOON)]
 
 
-def test_what_does_not_concern_a_promise_does_not_touch_it(timeline, gold, apply_action, world):
+def test_reassignment_does_not_change_sla_targets(timeline, gold, apply_action, world):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=12)
     assert list_sla_mails(timeline) == [("bob", SOON)]
@@ -229,7 +229,7 @@ def test_what_does_not_concern_a_promise_does_not_touch_it(timeline, gold, apply
     assert list_sla_mails(timeline) == [("bob", BROKEN)]
 
 
-def test_a_sleeper_is_woken_by_nothing_but_what_was_promised(timeline, gold, apply_action):
+def test_sla_escalations_notify_while_an_incident_is_snoozed(timeline, gold, apply_action):
     timeline.alert("Disk full on db1")
     timeline.alert("on it", "acknowledged")
     apply_action(incidents.snooze, timeline.now + 600 * MINUTE)
@@ -252,7 +252,7 @@ def merge(timeline, *, apart=False):
         apply(ChangeSet(effects=list(effects)), rows)
 
 
-def test_what_is_merged_is_silent_and_alone_again_it_is_not(timeline, gold):
+def test_a_merged_incident_has_no_sla_escalations_until_it_is_unmerged(timeline, gold):
     timeline.alert("Disk full on db1", entity="db1")
     timeline.alert("Disk full on db2", entity="db2")
     timeline.after(minutes=1)
@@ -270,7 +270,7 @@ def test_what_is_merged_is_silent_and_alone_again_it_is_not(timeline, gold):
     assert Notification.select().where(Notification.reason == LEFT_OPEN).count() == 2
 
 
-def test_another_sla_is_another_promise_and_what_was_said_stays_said(timeline, gold, world):
+def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated(timeline, gold, world):
     silver = sla(world, (1, -5, world.charlie), name="Silver", acknowledge=30)
     timeline.alert("Disk full on db1")
     timeline.after(minutes=12)
@@ -300,7 +300,7 @@ def hold_delivery(timeline):
 
 
 @pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
-def test_what_was_not_sent_when_it_was_merged_is_told_when_it_is_alone_again(
+def test_a_notification_cancelled_by_a_merge_is_created_again_after_the_unmerge(
     timeline, gold, hold_delivery, delivered
 ):
     timeline.alert("Disk full on db1", entity="db1")
@@ -334,7 +334,7 @@ def list_sent_kinds(incident):
 
 
 @pytest.mark.parametrize("delivered", [False, True], ids=["at once", "after a delivery"])
-def test_what_was_not_sent_when_the_sla_was_swapped_is_told_when_it_is_given_back(
+def test_a_notification_cancelled_by_an_sla_change_is_created_again_with_the_old_sla(
     timeline, gold, world, hold_delivery, delivered
 ):
     silver = sla(world, name="Silver", acknowledge=300)
@@ -357,7 +357,7 @@ def test_what_was_not_sent_when_the_sla_was_swapped_is_told_when_it_is_given_bac
     assert list_sla_mails(timeline) == []
 
 
-def test_of_several_who_were_told_in_part_only_the_others_are_told(timeline, world, hold_delivery):
+def test_only_people_not_notified_yet_are_notified_after_an_sla_change(timeline, world, hold_delivery):
     """One contact's mail is out, the other's is not when the SLA is swapped there and back."""
     set_policy(world, (0, world.alice))
     both = sla(world, (1, -5, world.bob, world.charlie), acknowledge=15)
@@ -379,7 +379,7 @@ def test_of_several_who_were_told_in_part_only_the_others_are_told(timeline, wor
     assert list_sla_mails(timeline) == []
 
 
-def test_without_its_sla_nothing_is_promised(timeline, gold):
+def test_an_incident_without_its_sla_has_no_targets(timeline, gold):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=1)
     set_sla(timeline, None)
@@ -389,7 +389,7 @@ def test_without_its_sla_nothing_is_promised(timeline, gold):
     assert list_sla_log() == []
 
 
-def test_an_sla_that_comes_late_is_told_at_once_and_once(timeline, gold, world):
+def test_an_sla_set_after_its_breach_notifies_once_at_once(timeline, gold, world):
     bronze = sla(world, (1, -5, world.bob), (1, 5, world.bob, world.charlie), name="Bronze", acknowledge=10)
     timeline.alert("Disk full on db1")
     set_sla(timeline, None)
@@ -405,7 +405,7 @@ def test_an_sla_that_comes_late_is_told_at_once_and_once(timeline, gold, world):
     assert sorted(list_sla_mails(timeline)) == [("bob", why), ("charlie", why)]
 
 
-def test_a_stop_is_made_up_for_and_nobody_is_told_of_the_same_twice(timeline, gold):
+def test_after_an_outage_overdue_escalations_notify_each_person_once(timeline, gold):
     timeline.alert("Disk full on db1")
     list_sla_mails(timeline)
     timeline.now += timedelta(minutes=25)
@@ -415,7 +415,7 @@ def test_a_stop_is_made_up_for_and_nobody_is_told_of_the_same_twice(timeline, go
     assert "SLA Gold breached: not acknowledged within 15 min" in list_sla_log()
 
 
-def test_an_sla_that_is_edited_is_planned_anew_by_the_audit(timeline, gold):
+def test_the_audit_reconciles_timers_after_an_sla_edit(timeline, gold):
     timeline.alert("Disk full on db1")
     edit_sla(gold, acknowledge_time=30 * 60)
     timeline.after(minutes=4)
@@ -427,7 +427,7 @@ def test_an_sla_that_is_edited_is_planned_anew_by_the_audit(timeline, gold):
     assert list_sla_mails(timeline) == [("bob", SOON)]
 
 
-def test_an_sla_that_is_edited_since_is_decided_by_as_it_is(timeline, gold):
+def test_a_timer_uses_the_edited_sla_before_the_audit(timeline, gold):
     """Also before an audit has been there."""
     timeline.alert("Disk full on db1")
     edit_sla(gold, acknowledge_time=30 * 60)
@@ -438,7 +438,7 @@ def test_an_sla_that_is_edited_since_is_decided_by_as_it_is(timeline, gold):
     assert list_sla_mails(timeline) == [("bob", SOON)]
 
 
-def test_an_escalation_that_is_put_off_waits_and_is_told_once(timeline, gold):
+def test_an_escalation_that_is_moved_later_notifies_once(timeline, gold):
     timeline.alert("Disk full on db1")
     moved_incident = [{**each, "time": -120} if each["time"] == -300 else each for each in gold.escalations]
     edit_sla(gold, escalations=moved_incident)
@@ -453,7 +453,7 @@ def test_an_escalation_that_is_put_off_waits_and_is_told_once(timeline, gold):
     assert list_sla_mails(timeline) == []
 
 
-def test_an_sla_that_is_deleted_promises_nothing(timeline, gold):
+def test_a_deleted_sla_has_no_targets(timeline, gold):
     timeline.alert("Disk full on db1")
     gold.delete_instance()
     bump_version(gold.team.account_id)
@@ -464,7 +464,7 @@ def test_an_sla_that_is_deleted_promises_nothing(timeline, gold):
     assert list_pending_timers() == []
 
 
-def test_an_sla_that_is_made_anew_promises_anew(timeline, gold, world):
+def test_a_recreated_sla_has_new_targets(timeline, gold, world):
     """With the same escalations under their ids, and on SQLite in the same row, as tools that describe
     what there should be make it."""
     timeline.alert("Disk full on db1")
@@ -488,7 +488,7 @@ def test_an_sla_that_is_made_anew_promises_anew(timeline, gold, world):
     ]
 
 
-def test_an_sla_promises_nothing_while_it_is_inactive(timeline, gold):
+def test_an_inactive_sla_has_no_targets(timeline, gold):
     edit_sla(gold, is_active=False)
     timeline.alert("Disk full on db1")
     timeline.after(minutes=12)
@@ -509,7 +509,7 @@ def test_an_sla_promises_nothing_while_it_is_inactive(timeline, gold):
     assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 8 min")]
 
 
-def test_an_audit_tells_nobody_again(timeline, gold):
+def test_repeated_audits_notify_nobody_again(timeline, gold):
     timeline.alert("Disk full on db1")
     for _ in range(16):
         timeline.after(minutes=5)
@@ -520,7 +520,9 @@ def test_an_audit_tells_nobody_again(timeline, gold):
     assert len(keys) == len(set(keys)) == 7
 
 
-def test_what_was_not_sent_before_the_answer_is_void_but_for_what_is_said_of_the_end(timeline, gold, world):
+def test_an_acknowledgement_cancels_pending_notifications_except_those_of_the_resolve_target(
+    timeline, gold, world
+):
     edit_sla(gold, acknowledge_time=50 * 60)
     timeline.alert("Disk full on db1")
     list_sla_mails(timeline)
@@ -538,7 +540,7 @@ def test_what_was_not_sent_before_the_answer_is_void_but_for_what_is_said_of_the
     assert list_sla_mails(timeline) == [("charlie", END_SOON)]
 
 
-def test_who_hands_it_on_and_ends_it_in_one_go_voids_all(timeline, gold, world):
+def test_reassignment_and_resolve_in_one_transaction_cancel_all_notifications(timeline, gold, world):
     """What the first of several moves leaves alone, the next one may void."""
     timeline.alert("Disk full on db1")
     list_sla_mails(timeline)
@@ -560,7 +562,7 @@ def test_who_hands_it_on_and_ends_it_in_one_go_voids_all(timeline, gold, world):
     assert outcomes == ["resolved by Alice"] * 2
 
 
-def test_who_is_left_of_an_escalation_without_anybody_are_the_managers(timeline, gold, world):
+def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, gold, world):
     TeamMember.update(role=TeamRole.USER).where(TeamMember.user == world.bob).execute()
     timeline.alert("Disk full on db1")
     with store().write_transaction():
@@ -572,7 +574,7 @@ def test_who_is_left_of_an_escalation_without_anybody_are_the_managers(timeline,
     ]
 
 
-def test_responders_hear_of_a_quiet_incident_by_every_rule_without_delay(timeline, gold, world):
+def test_an_sla_escalation_uses_every_rule_without_delay_at_low_urgency(timeline, gold, world):
     """Of both urgencies, each contact once; by one with a delay not at all."""
     other = ContactMethod.create(
         unique_id=new_uuid(), user=world.bob, name="Second", contact_type=1, value="bobby@example.org",

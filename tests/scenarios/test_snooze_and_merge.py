@@ -33,7 +33,7 @@ def list_notified(timeline):
 
 
 @pytest.mark.parametrize("time_out_s", [0, 900], ids=["no time-out", "a time-out of 15 minutes"])
-def test_an_alarm_that_was_put_off_until_the_morning_rings_in_the_morning(
+def test_a_snoozed_incident_notifies_again_at_the_end_of_the_snooze(
     timeline, world, apply_action, time_out_s
 ):
     Service.update(
@@ -56,7 +56,7 @@ def test_an_alarm_that_was_put_off_until_the_morning_rings_in_the_morning(
     assert list_notified(timeline) == ["bob"]
 
 
-def test_an_alarm_that_ends_in_its_sleep_rings_no_more(timeline, world, apply_action):
+def test_an_incident_resolved_during_a_snooze_notifies_nobody_again(timeline, world, apply_action):
     timeline.alert("Disk full on db1")
     timeline.alert("on it", "acknowledged")
     apply_action(incidents.snooze, timeline.now + 60 * MINUTE)
@@ -67,7 +67,7 @@ def test_an_alarm_that_ends_in_its_sleep_rings_no_more(timeline, world, apply_ac
     assert list_notified(timeline) == ["alice"]
 
 
-def test_a_sleeper_that_was_woken_is_not_forgotten(timeline, world, apply_action):
+def test_an_unsnoozed_incident_has_an_acknowledgement_timeout_again(timeline, world, apply_action):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     timeline.alert("Disk full on db1")
     timeline.alert("on it", "acknowledged")
@@ -82,7 +82,7 @@ def test_a_sleeper_that_was_woken_is_not_forgotten(timeline, world, apply_action
     assert list_notified(timeline) == ["alice"]
 
 
-def test_a_storm_made_one_incident_keeps_nobody_awake_but_for_what_is_new(timeline, world):
+def test_merged_incidents_notify_only_for_new_entities(timeline, world):
     set_policy(world, (0, world.alice), (10, world.bob))
     for entity in ("db1", "db2", "db3"):
         timeline.alert(f"Disk full on {entity}", entity=entity)
