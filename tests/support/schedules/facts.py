@@ -1,4 +1,4 @@
-"""Schedules for tests, and what they answer, in few words: moments as "2026-03-29 01:00", in UTC."""
+"""Build schedules for tests and format their shifts; moments are texts as "2026-03-29 01:00", in UTC."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -24,12 +24,12 @@ def time_of_day(text):
 
 
 def daily(*windows):
-    """daily(("22:00", 10 * HOUR), ...): what a layer is given to count only then, every day."""
+    """daily(("22:00", 10 * HOUR), ...): return the arguments that restrict a layer to these times."""
     return restricted(RestrictionType.DAILY, *((0, opens, duration) for opens, duration in windows))
 
 
 def weekly(*windows):
-    """weekly(("Fri 18:00", 60 * HOUR), ...): the same, every week."""
+    """weekly(("Fri 18:00", 60 * HOUR), ...): return the same for weekly times."""
     days = ((*opens.split(), duration) for opens, duration in windows)
     return restricted(
         RestrictionType.WEEKLY, *((DAYS.index(day), opens, duration) for day, opens, duration in days)
@@ -64,11 +64,11 @@ def schedule(*layers, time_zone="UTC", by_local_time=False, overrides=()):
 
 
 def spans(shifts):
-    """Each shift as "03-28 21:00 - 03-29 06:00 alice"."""
+    """Format each shift as "03-28 21:00 - 03-29 06:00 alice"."""
     return [f"{shift.start:%m-%d %H:%M} - {shift.end:%m-%d %H:%M} {shift.username}" for shift in shifts]
 
 
 def handoffs(shifts):
-    """When each shift begins, as "03-28 21:00 alice"; those in a row leave nobody waiting in between."""
+    """Format the start of each shift as "03-28 21:00 alice", and assert that there are no gaps."""
     assert [shift.end for shift in shifts[:-1]] == [shift.start for shift in shifts[1:]]
     return [f"{shift.start:%m-%d %H:%M} {shift.username}" for shift in shifts]

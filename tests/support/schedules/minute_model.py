@@ -1,9 +1,9 @@
-"""Who is on call at a moment, found slowly: a second reading of contract 4.5 and decision 0013.
+"""A slow second implementation of contract 4.5 and decision 0013: the people on call at a moment.
 
-Nothing is computed of when shifts begin. The clock on the wall is watched from minute to minute, turns are
-counted one by one, and of each restriction it is asked for each day whether it has begun and not ended by
-what the clock has shown. Knows clocks that are changed on full minutes, and set back by four hours at most,
-as all have been since February 1972 but one in Antarctica, in 1994.
+The model does not compute when shifts begin. It reads the local time minute by minute and counts turns one by
+one. For each day it checks whether each restriction has begun and has not ended in local time. It supports
+clock changes on full minutes that set the clock back by at most four hours. All changes since February 1972
+are such changes, except one in Antarctica in 1994.
 """
 
 from datetime import datetime, timedelta
@@ -16,30 +16,33 @@ MAX_SET_BACK = 4 * 60
 
 
 def get_local_time(zone, moment):
-    """What the clock shows."""
+    """Return the local time of a zone at a moment."""
     return moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None)
 
 
 def get_latest_local_time(zone, moment):
-    """The latest time that the clock has shown so far: it stands still when the clock is set back, until the
-    clock has caught up with it. A local time has come when it is this or later."""
+    """Return the latest local time that the clock has shown so far.
+
+    After the clock is set back, the result stays the same until the clock reaches it again. A local time has
+    come if it is not later than this.
+    """
     minute = moment.replace(second=0, microsecond=0)
     return max(get_local_time(zone, moment), _get_latest_before(zone, minute))
 
 
 @lru_cache(maxsize=100_000)
 def _get_latest_before(zone, minute):
-    """Clocks are changed between minutes, so that the latest time of each is shown at its very end."""
+    """Return the latest local time before a minute; clocks change between minutes, so minute ends suffice."""
     return max(get_local_time(zone, minute - ago * MINUTE - INSTANT) for ago in range(MAX_SET_BACK))
 
 
 def on_call(schedule, moment):
-    """The (username, id of layer or override) of everyone who is on call at this moment, as a set."""
+    """Return the set of (username, ID of layer or override) on call at this moment."""
     return {(username, unique_id) for username, unique_id, _ in list_duties(schedule, moment)}
 
 
 def list_duties(schedule, moment):
-    """The same, each with the number of the turn, which is None for overrides."""
+    """Return the same with the number of the turn, which is None for overrides."""
     overriding = {
         (override.username, override.unique_id, None)
         for override in schedule.overrides
@@ -60,7 +63,7 @@ def list_duties(schedule, moment):
 
 
 def _get_turn(layer, schedule, moment):
-    """How many turns of a layer are over; None before the first and when the rotation has ended."""
+    """Return how many turns of a layer are over; None before the first and after the end of the rotation."""
     if moment < layer.start or (layer.end is not None and moment >= layer.end):
         return None
     if schedule.by_local_time:
@@ -80,7 +83,7 @@ def _count_handoffs(start, until, layer):
 
 
 def _is_counted(layer, time):
-    """Whether a layer's restrictions let this local time through."""
+    """Return whether a layer's restrictions allow this local time."""
     if layer.restriction_type == 0 or not layer.restrictions:
         return True
     return any(
@@ -92,8 +95,8 @@ def _is_counted(layer, time):
 
 
 def _list_days(time, duration):
-    """Midnights of the days on which something can have begun that lasts so long and has not ended."""
-    day = datetime(time.year, time.month, time.day)  # noqa: DTZ001 - by the clock on the wall
+    """Yield the midnights of the days on which a restriction of this duration may have begun."""
+    day = datetime(time.year, time.month, time.day)  # noqa: DTZ001 - local time
     while day + DAY + duration > time:
         yield day
         day -= DAY
@@ -105,8 +108,7 @@ def _is_within(restriction, day, time):
 
 
 def find_first_moment(zone, time, near):
-    """The first second by which the clock has shown this local time or a later one: walks there from two days
-    before `around`."""
+    """Search from two days before `near` for the first second at which this local time has come."""
     moment = near - 2 * DAY
     assert get_latest_local_time(zone, moment) < time
     for step in (60 * MINUTE, MINUTE, SECOND):

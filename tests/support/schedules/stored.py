@@ -1,4 +1,4 @@
-"""Layers of schedules as they are kept: named parts with plain defaults."""
+"""Build layers of schedules in their stored form, with plain defaults."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ MONDAY = datetime(2026, 1, 5, tzinfo=UTC)
 
 
 def layer(*users, start=MONDAY, shift_length=86_400, **changes):
-    """Turns of these users, of a day each, since a Monday's midnight in UTC."""
+    """Build a layer with turns of a day for these users, from midnight UTC on a Monday."""
     turns = [
         {"user": user.username, "position": place, "unique_id": new_uuid()}
         for place, user in enumerate(users, start=1)
