@@ -1,4 +1,4 @@
-"""When maintenance windows hold, over both changes of clocks, and as a slow reading has it."""
+"""Tests of maintenance windows, over both clock changes, and compared with a slow model."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -39,7 +39,7 @@ NIGHTLY = build_window("2026-03-27 00:30", "2026-03-27 01:30", 1, "2026-03-31 00
 
 
 @pytest.mark.parametrize(
-    ("moment", "holds", "next_start"),
+    ("moment", "expected", "next_start"),
     [
         ("2026-03-04 21:59:59", None, "03-04 22:00 - 03-05 02:00"),
         ("2026-03-04 22:00", "03-04 22:00 - 03-05 02:00", None),
@@ -47,48 +47,48 @@ NIGHTLY = build_window("2026-03-27 00:30", "2026-03-27 01:30", 1, "2026-03-31 00
         ("2026-03-05 02:00", None, None),
     ],
 )
-def test_a_window_is_in_force_from_its_start_until_just_before_its_end(moment, holds, next_start):
+def test_a_window_is_in_force_from_its_start_until_just_before_its_end(moment, expected, next_start):
     assert (get_span(find_span(ONE_TIME, at(moment))), get_span(find_next_span(ONE_TIME, at(moment)))) == (
-        holds,
+        expected,
         next_start,
     )
 
 
 @pytest.mark.parametrize(
-    ("moment", "holds"),
+    ("moment", "expected"),
     [
         ("2026-03-27 00:45", "03-27 00:30 - 03-27 01:30"),
         ("2026-03-28 00:30", "03-28 00:30 - 03-28 01:30"),
-        # The night in which the clock leaps from two to three: half an hour of the hour is left.
+        # The clock skips from two to three: half an hour of the hour is left.
         ("2026-03-29 00:29:59", None),
         ("2026-03-29 00:30", "03-29 00:30 - 03-29 01:00"),
         ("2026-03-29 01:00", None),
         ("2026-03-29 23:29:59", None),
         ("2026-03-29 23:45", "03-29 23:30 - 03-30 00:30"),
-        # The last begins before the end of the repeats, and counts whole.
+        # The last repeat begins before the end of the repeats, and lasts its whole length.
         ("2026-03-31 00:15", "03-30 23:30 - 03-31 00:30"),
         ("2026-03-31 23:45", None),
     ],
 )
-def test_a_repeated_window_keeps_its_local_hour_when_clocks_go_forward(moment, holds):
-    assert get_span(find_span(NIGHTLY, at(moment))) == holds
+def test_a_repeated_window_keeps_its_local_hour_when_clocks_go_forward(moment, expected):
+    assert get_span(find_span(NIGHTLY, at(moment))) == expected
 
 
 @pytest.mark.parametrize(
-    ("moment", "holds"),
+    ("moment", "expected"),
     [
         ("2026-10-24 00:15", "10-24 00:00 - 10-24 01:30"),
-        # From two to half past three, with an hour that comes twice.
+        # From two to half past three, with an hour that occurs twice.
         ("2026-10-25 02:15", "10-25 00:00 - 10-25 02:30"),
         ("2026-10-25 02:30", None),
         ("2026-10-26 00:59", None),
         ("2026-10-26 01:00", "10-26 01:00 - 10-26 02:30"),
     ],
 )
-def test_a_repeated_window_keeps_its_local_hour_when_clocks_go_back(moment, holds):
+def test_a_repeated_window_keeps_its_local_hour_when_clocks_go_back(moment, expected):
     nightly = build_window("2026-10-20 00:00", "2026-10-20 01:30", 1, None, BERLIN)
 
-    assert get_span(find_span(nightly, at(moment))) == holds
+    assert get_span(find_span(nightly, at(moment))) == expected
 
 
 def test_a_repeat_that_the_clock_skips_does_not_happen():
@@ -99,7 +99,7 @@ def test_a_repeat_that_the_clock_skips_does_not_happen():
 
 
 def test_the_first_occurrence_can_begin_in_the_second_of_two_equal_hours():
-    """From 02:30 until 02:10, half an hour of which the clock goes back over."""
+    """From the first 02:30 until the second 02:10, forty minutes later."""
     odd = build_window("2026-10-25 00:30", "2026-10-25 01:10", 1, None, BERLIN)
     second = build_window("2026-10-25 01:30", "2026-10-25 01:50", 1, None, BERLIN)
 
@@ -110,16 +110,16 @@ def test_the_first_occurrence_can_begin_in_the_second_of_two_equal_hours():
 
 
 @pytest.mark.parametrize(
-    ("until", "holds"),
+    ("until", "expected"),
     [(None, "03-27 12:00 - for ever"), ("2026-03-30 12:00", "03-27 12:00 - 03-31 22:00")],
 )
-def test_overlapping_repeats_are_one_span(until, holds):
+def test_overlapping_repeats_are_one_span(until, expected):
     daily = build_window("2026-03-27 12:00", "2026-03-28 23:00", 1, until, BERLIN)
 
-    assert get_span(find_span(daily, at("2026-03-28 15:00"))) == holds
+    assert get_span(find_span(daily, at("2026-03-28 15:00"))) == expected
     assert find_next_span(daily, at("2026-03-28 15:00")) is None
     assert find_next_span(daily, at("2027-01-01 00:00")) is None
-    assert get_span(find_next_span(daily, at("2026-01-01 00:00"))) == holds
+    assert get_span(find_next_span(daily, at("2026-01-01 00:00"))) == expected
 
 
 def test_repeats_without_a_gap_are_one_span():
@@ -188,7 +188,7 @@ EVERY_TEN_YEARS = build_window("2026-01-01 00:00", "2026-01-01 01:00", 3650, "99
 
 @pytest.mark.parametrize("zone", ["UTC", BERLIN, "Asia/Tokyo", "America/New_York", "Pacific/Apia"])
 @pytest.mark.parametrize(
-    ("facts", "moment", "holds"),
+    ("facts", "moment", "expected"),
     [
         (build_window("2026-03-04 01:00", "2026-03-04 02:00", 1, LAST_DAY), "2026-01-05 01:30", False),
         (build_window("2026-03-04 01:00", "2026-03-04 02:00", 1, LAST_DAY), "2026-03-05 01:30", True),
@@ -203,8 +203,8 @@ EVERY_TEN_YEARS = build_window("2026-01-01 00:00", "2026-01-01 01:00", 3650, "99
     ],
     ids=lambda value: "" if isinstance(value, WindowFacts) else str(value),
 )
-def test_repeats_continue_until_the_end_of_the_calendar(facts, moment, holds, zone):
-    assert (find_span(replace(facts, time_zone=zone), at(moment)) is not None) == holds
+def test_repeats_continue_until_the_end_of_the_calendar(facts, moment, expected, zone):
+    assert (find_span(replace(facts, time_zone=zone), at(moment)) is not None) == expected
 
 
 def test_a_window_beyond_the_calendar_ends_with_it():
@@ -217,8 +217,8 @@ def test_a_window_beyond_the_calendar_ends_with_it():
     assert find_span(overlapping, at("9999-12-05 00:00")) == (at("9999-12-01 00:00"), LAST_MOMENT)
 
 
-def holds_by_counting(facts, moment):
-    """Whether it holds, found by counting days: by what the clock has shown so far, a local time has come."""
+def is_in_force_by_counting(facts, moment):
+    """Return whether a window is in force, by counting days against the latest local time so far."""
     if facts.start <= moment < facts.end:
         return True
     if not facts.repeat_interval or moment < facts.start:
@@ -261,7 +261,7 @@ WINDOWS = st.builds(
 def test_a_window_is_in_force_when_the_slow_model_says_so(facts, minutes):
     moment = facts.start + minutes * MINUTE
 
-    assert (find_span(facts, moment) is not None) == holds_by_counting(facts, moment)
+    assert (find_span(facts, moment) is not None) == is_in_force_by_counting(facts, moment)
 
 
 @settings(max_examples=200, deadline=None)
@@ -271,22 +271,22 @@ def test_spans_begin_and_end_where_the_slow_model_changes(facts, minutes):
     found = find_span(facts, moment) or find_next_span(facts, moment)
     if found is None:
         steps = (moment + n * 6 * HOUR for n in range(20))
-        assert not any(holds_by_counting(facts, step) for step in steps)
+        assert not any(is_in_force_by_counting(facts, step) for step in steps)
         return
 
     begins, ends = found
-    assert holds_by_counting(facts, begins)
-    assert not holds_by_counting(facts, begins - INSTANT)
+    assert is_in_force_by_counting(facts, begins)
+    assert not is_in_force_by_counting(facts, begins - INSTANT)
     if ends is not None:
-        assert holds_by_counting(facts, ends - INSTANT)
-        assert not holds_by_counting(facts, ends)
+        assert is_in_force_by_counting(facts, ends - INSTANT)
+        assert not is_in_force_by_counting(facts, ends)
     assert begins <= moment or not any(
-        holds_by_counting(facts, moment + (begins - moment) * n / 20) for n in range(20)
+        is_in_force_by_counting(facts, moment + (begins - moment) * n / 20) for n in range(20)
     )
 
 
-def holds_by_utc(facts, moment):
-    """Whether it holds by the clock of UTC, which is never set: of what has begun, the last ends last."""
+def is_in_force_by_utc(facts, moment):
+    """Return whether a window is in force in UTC, without clock changes: the last repeat ends last."""
     since, length = moment - facts.start, facts.end - facts.start
     if since < NOTHING or not facts.repeat_interval:
         return NOTHING <= since < length
@@ -297,7 +297,7 @@ def holds_by_utc(facts, moment):
 
 
 FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
-# The years in which the calendar begins and ends, and one of ours.
+# The first and the last year of the calendar, and a present one.
 MOMENTS = st.one_of(
     st.datetimes(datetime(year, 1, 1), datetime(year, 12, 31, 23, 59, 59, 999999))  # noqa: DTZ001
     for year in (1, 2, 2026, 9998, 9999)
@@ -321,11 +321,11 @@ def test_a_window_can_be_checked_at_any_time_of_the_calendar(facts, moment):
     assert later is None or moment < later[0]
     facts = replace(facts, time_zone="UTC")
     if moment < LAST_MOMENT:
-        assert (find_span(facts, moment) is not None) == holds_by_utc(facts, moment)
+        assert (find_span(facts, moment) is not None) == is_in_force_by_utc(facts, moment)
     begins, ends = find_span(facts, moment) or find_next_span(facts, moment) or (None, None)
     if begins is not None:
-        assert holds_by_utc(facts, begins)
-        assert begins == FIRST_MOMENT or not holds_by_utc(facts, begins - INSTANT)
+        assert is_in_force_by_utc(facts, begins)
+        assert begins == FIRST_MOMENT or not is_in_force_by_utc(facts, begins - INSTANT)
     if ends is not None:
-        assert holds_by_utc(facts, ends - INSTANT)
-        assert ends == LAST_MOMENT or not holds_by_utc(facts, ends)
+        assert is_in_force_by_utc(facts, ends - INSTANT)
+        assert ends == LAST_MOMENT or not is_in_force_by_utc(facts, ends)

@@ -1,4 +1,4 @@
-"""The chain of an incident at any moment."""
+"""Tests of the escalation run of an incident."""
 
 from dataclasses import replace
 
@@ -83,7 +83,7 @@ def test_a_run_is_exhausted_if_the_present_policy_has_no_step_left():
 
 
 @pytest.mark.parametrize("steps", [[], [(0, "alice")]], ids=["emptied", "shortened"])
-def test_a_shortened_run_is_exhausted_for_every_reader(steps):
+def test_advancing_a_shortened_run_marks_it_as_exhausted(steps):
     config = replace(build_config(owner="alice"), policies={1: policy(*steps)})
     after, effects = advance(config, 5, next_step=1, paged_someone=True)
 

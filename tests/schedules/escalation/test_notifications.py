@@ -1,4 +1,4 @@
-"""What a person is owed where they are named, themselves or by forwarding."""
+"""Tests of the notifications of a person, directly or by forwarding."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -12,7 +12,7 @@ from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, incident
 
 
 def build_forwarded(person, *rules):
-    """Somebody whose notices go to others, each (to, from, until) in minutes after noon."""
+    """Return a person with forwarding rules (to, from, until), in minutes after noon."""
     return replace(
         person,
         forwarding=tuple(

@@ -1,4 +1,4 @@
-"""Calls for help: whom each reaches, and that none is made twice."""
+"""Tests of responder requests: whom each notifies, and that none notifies twice."""
 
 import pytest
 

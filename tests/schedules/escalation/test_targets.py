@@ -1,4 +1,4 @@
-"""Whom a policy names at a moment, and to whom its incidents are assigned."""
+"""Tests of the people of a policy at a moment, and of the assignee of an incident."""
 
 from dataclasses import replace
 
@@ -11,9 +11,9 @@ from schedules.escalation import targets
 from tests.support.facts import ALICE, BOB, CHARLIE, NOON, build_config
 from tests.support.schedules.facts import DAY, HOUR, layer, override, schedule
 
-# Alice has Tuesdays' nights and days from nine to nine, Bob Wednesdays', Charlie Thursdays'.
+# Turns from nine to nine: Alice begins on Tuesday, Bob on Wednesday, Charlie on Thursday.
 TURNS = schedule(layer("alice bob charlie", "2026-03-03 09:00"))
-# Nobody, but for Charlie from eleven to one.
+# Charlie from eleven to one, otherwise nobody.
 COVER = replace(
     schedule(overrides=[override("charlie", "2026-03-04 11:00", "2026-03-04 13:00")]), unique_id="cover"
 )

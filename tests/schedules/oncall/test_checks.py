@@ -1,4 +1,4 @@
-"""What is wrong with schedules and policies over a time."""
+"""Tests of schedule checks: gaps, double shifts and people outside the team."""
 
 from dataclasses import replace
 
@@ -198,7 +198,7 @@ def test_many_overlaps_of_the_same_kind_are_one_problem():
 
 
 def policy(*steps):
-    """Each step as the names of persons and of schedules, these as "schedule-1"."""
+    """Build a policy; each step is a text with usernames and schedule IDs such as "schedule-1"."""
     return PolicyFacts(
         1, "policy-1", "Default",
         tuple(

@@ -1,4 +1,4 @@
-"""What a calendar shows of schedules, and that it is bounded."""
+"""Tests of the shifts in a calendar feed, and of its limits."""
 
 import pytest
 
@@ -102,7 +102,7 @@ def test_the_work_for_a_feed_is_limited(monkeypatch):
 
 
 def test_overrides_are_loaded_from_before_the_longest_shift():
-    """A turn of a year that ends a month ago was cut by an override on its first day."""
+    """An override on its first day shortened a turn of a year that ended a month ago."""
     first = TODAY - 31 * DAY - 365 * DAY + HOUR
     year = layer("alice", f"{first:%Y-%m-%d %H:%M}", length=365 * DAY)
     overriding = override("bob", f"{first:%Y-%m-%d %H:%M}", f"{first + HOUR:%Y-%m-%d %H:%M}")

@@ -1,8 +1,8 @@
-"""Handoffs in the nights in which clocks are changed, both of a year in each zone, written down by hand.
+"""Handoffs in the nights of both clock changes of a year in each zone, listed by hand.
 
-All in UTC. When the clocks are changed, and what they show then:
+All times are in UTC. The clock changes, with local times:
 
-    Australia/Lord_Howe  2026-04-04 15:00  02:00 +11:00 -> 01:30 +10:30  half an hour comes twice
+    Australia/Lord_Howe  2026-04-04 15:00  02:00 +11:00 -> 01:30 +10:30  half an hour occurs twice
                          2026-10-03 15:30  02:00 +10:30 -> 02:30 +11:00  half an hour is skipped
     Pacific/Apia         2011-04-02 14:00  04:00 -10:00 -> 03:00 -11:00
                          2011-09-24 14:00  03:00 -11:00 -> 04:00 -10:00
@@ -26,7 +26,7 @@ NEW_YORK, BERLIN, UTC = "America/New_York", "Europe/Berlin", "UTC"
 
 
 def list_handoffs(zone, by_local_time, schedule_facts, expected, year=2026):
-    """The shifts from the moment at which the first of the expected begins until just after the last does."""
+    """Return the shifts from the start of the first expected one until just after the start of the last."""
     first, last = expected[0][:11], expected[-1][:11]
     start, end = at(f"{year}-{first}"), at(f"{year if first <= last else year + 1}-{last}")
     return list_shifts(
@@ -134,11 +134,11 @@ def test_weekly_turns_hand_off_at_the_listed_times(zone, by_local_time, expected
     )
 
 
-# From midnight on by the clock.
+# From midnight in local time.
 @pytest.mark.parametrize(
     ("zone", "by_local_time", "expected"),
     [
-        # 01:00 lasts for 90 minutes, as its second half comes twice.
+        # 01:00 lasts for 90 minutes, since its second half occurs twice.
         (
             LORD_HOWE,
             BY_LOCAL_TIME,
@@ -170,14 +170,14 @@ def test_weekly_turns_hand_off_at_the_listed_times(zone, by_local_time, expected
             BY_ELAPSED_TIME,
             "10-24 18:15 alice, 10-24 19:15 bob, 10-24 20:15 charlie, 10-24 21:15 alice",
         ),
-        # 02:00, which would be Charlie's, does not come.
+        # 02:00, which would be Charlie's handoff, is skipped.
         (NEW_YORK, BY_LOCAL_TIME, "03-08 05:00 alice, 03-08 06:00 bob, 03-08 07:00 alice, 03-08 08:00 bob"),
         (
             NEW_YORK,
             BY_ELAPSED_TIME,
             "03-08 05:00 alice, 03-08 06:00 bob, 03-08 07:00 charlie, 03-08 08:00 alice",
         ),
-        # 01:00 comes twice.
+        # 01:00 occurs twice.
         (
             NEW_YORK,
             BY_LOCAL_TIME,
@@ -188,14 +188,14 @@ def test_weekly_turns_hand_off_at_the_listed_times(zone, by_local_time, expected
             BY_ELAPSED_TIME,
             "11-01 04:00 alice, 11-01 05:00 bob, 11-01 06:00 charlie, 11-01 07:00 alice",
         ),
-        # 02:00 does not come.
+        # 02:00 is skipped.
         (BERLIN, BY_LOCAL_TIME, "03-28 23:00 alice, 03-29 00:00 bob, 03-29 01:00 alice, 03-29 02:00 bob"),
         (
             BERLIN,
             BY_ELAPSED_TIME,
             "03-28 23:00 alice, 03-29 00:00 bob, 03-29 01:00 charlie, 03-29 02:00 alice",
         ),
-        # 02:00 comes twice.
+        # 02:00 occurs twice.
         (BERLIN, BY_LOCAL_TIME, "10-24 22:00 alice, 10-24 23:00 bob, 10-25 00:00 charlie, 10-25 02:00 alice"),
         (
             BERLIN,
@@ -220,7 +220,7 @@ JANUARY, DECEMBER = "2011-01-03 19:00", "2011-12-26 19:00"
 @pytest.mark.parametrize(
     ("by_local_time", "start", "length", "expected"),
     [
-        # Back from 04:00 to 03:00 on 2 April, and forth at 03:00 on 24 September.
+        # Back from 04:00 to 03:00 on 2 April, and forward at 03:00 on 24 September.
         (BY_LOCAL_TIME, JANUARY, DAY, "04-01 19:00 bob, 04-02 20:00 charlie, 04-03 20:00 alice"),
         (BY_ELAPSED_TIME, JANUARY, DAY, "04-01 19:00 bob, 04-02 19:00 charlie, 04-03 19:00 alice"),
         (
@@ -230,7 +230,7 @@ JANUARY, DECEMBER = "2011-01-03 19:00", "2011-12-26 19:00"
             "09-22 20:00 bob, 09-23 20:00 charlie, 09-24 19:00 alice, 09-25 19:00 bob",
         ),
         (BY_ELAPSED_TIME, JANUARY, DAY, "09-23 19:00 charlie, 09-24 19:00 alice, 09-25 19:00 bob"),
-        # From the 30th, 09:00, which is the leap, until the 31st, 09:00: Bob's.
+        # Bob's turn lasts from the 30th, 09:00, which is the clock change, until the 31st, 09:00.
         (
             BY_LOCAL_TIME,
             DECEMBER,
@@ -259,7 +259,7 @@ def test_turns_in_the_year_in_which_apia_skipped_a_day(by_local_time, start, len
 @pytest.mark.parametrize(
     ("by_local_time", "expected"),
     [
-        # By the clock, the hour from midnight on the 31st is the 27th from 22:00 on the 29th on: Bob's again.
+        # In local time, the hour from midnight on the 31st is the 27th after 22:00 on the 29th: Bob's again.
         (BY_LOCAL_TIME, "12-30 08:00 alice, 12-30 09:00 bob, 12-30 10:00 bob, 12-30 11:00 charlie"),
         (BY_ELAPSED_TIME, "12-30 08:00 alice, 12-30 09:00 bob, 12-30 10:00 charlie, 12-30 11:00 dora"),
     ],
@@ -293,7 +293,7 @@ TEN_AT_NIGHT = {
             ["04-04 11:00 - 04-04 21:30 charlie", "04-05 11:30 - 04-05 21:30 alice"],
         ),
         (LORD_HOWE, BY_ELAPSED_TIME, ["10-03 11:30 - 10-03 21:00 bob", "10-04 11:00 - 10-04 21:00 charlie"]),
-        # The night to the 30th ends, and that to the 31st begins, with the leap.
+        # At the clock change, the night to the 30th ends and the night to the 31st begins.
         (
             APIA,
             BY_LOCAL_TIME,
@@ -391,7 +391,7 @@ FRIDAY = {
             BY_ELAPSED_TIME,
             ["10-02 07:30 - 10-04 19:00 charlie", "10-09 07:00 - 10-11 19:00 alice"],
         ),
-        # Friday's evening begins with Saturday.
+        # Friday is skipped, so the shift of its evening begins with Saturday.
         (APIA, BY_LOCAL_TIME, ["12-24 04:00 - 12-26 16:00 charlie", "12-30 10:00 - 01-01 16:00 alice"]),
         (
             APIA,

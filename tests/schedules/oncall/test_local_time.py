@@ -1,4 +1,4 @@
-"""The clock on the wall, and the moments that its times stand for."""
+"""Tests of local time and its moments in UTC."""
 
 from zoneinfo import ZoneInfoNotFoundError
 
@@ -20,40 +20,40 @@ BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lo
         pytest.param("Asia/Kathmandu", "2026-03-29 02:30", "2026-03-28 20:45", id="45 minutes"),
         pytest.param(BERLIN, "2026-03-01 02:30", "2026-03-01 01:30", id="winter"),
         pytest.param(BERLIN, "2026-07-01 02:30", "2026-07-01 00:30", id="summer"),
-        # Berlin leaps from 02:00 to 03:00 at 01:00 UTC.
-        pytest.param(BERLIN, "2026-03-29 01:59:59.999999", "2026-03-29 00:59:59.999999", id="before a leap"),
-        pytest.param(BERLIN, "2026-03-29 02:00", "2026-03-29 01:00", id="the beginning of a leap"),
+        # Berlin goes from 02:00 to 03:00 at 01:00 UTC.
+        pytest.param(BERLIN, "2026-03-29 01:59:59.999999", "2026-03-29 00:59:59.999999", id="before a skip"),
+        pytest.param(BERLIN, "2026-03-29 02:00", "2026-03-29 01:00", id="the beginning of a skip"),
         pytest.param(BERLIN, "2026-03-29 02:00:00.500000", "2026-03-29 01:00", id="half a second later"),
-        pytest.param(BERLIN, "2026-03-29 02:17:09.000005", "2026-03-29 01:00", id="within a leap"),
-        pytest.param(BERLIN, "2026-03-29 02:59:59.999999", "2026-03-29 01:00", id="the last of a leap"),
-        pytest.param(BERLIN, "2026-03-29 03:00", "2026-03-29 01:00", id="the end of a leap"),
-        pytest.param(BERLIN, "2026-03-29 03:00:00.000001", "2026-03-29 01:00:00.000001", id="after a leap"),
-        # And from 03:00 back to 02:00 at 01:00 UTC.
+        pytest.param(BERLIN, "2026-03-29 02:17:09.000005", "2026-03-29 01:00", id="within a skip"),
+        pytest.param(BERLIN, "2026-03-29 02:59:59.999999", "2026-03-29 01:00", id="the end of a skip, inside"),
+        pytest.param(BERLIN, "2026-03-29 03:00", "2026-03-29 01:00", id="the end of a skip"),
+        pytest.param(BERLIN, "2026-03-29 03:00:00.000001", "2026-03-29 01:00:00.000001", id="after a skip"),
+        # Berlin goes from 03:00 back to 02:00 at 01:00 UTC.
         pytest.param(BERLIN, "2026-10-25 01:59:59", "2026-10-24 23:59:59", id="before a doubled hour"),
         pytest.param(BERLIN, "2026-10-25 02:00", "2026-10-25 00:00", id="the beginning of a doubled hour"),
         pytest.param(BERLIN, "2026-10-25 02:59:59.999999", "2026-10-25 00:59:59.999999", id="the last of it"),
         pytest.param(BERLIN, "2026-10-25 03:00", "2026-10-25 02:00", id="after a doubled hour"),
-        # New York leaps at 02:00, 07:00 UTC, and goes back at 02:00, 06:00 UTC.
-        pytest.param(NEW_YORK, "2026-03-08 02:30", "2026-03-08 07:00", id="a leap west of Greenwich"),
+        # New York goes forward at 02:00, 07:00 UTC, and back at 02:00, 06:00 UTC.
+        pytest.param(NEW_YORK, "2026-03-08 02:30", "2026-03-08 07:00", id="a skipped hour west of Greenwich"),
         pytest.param(NEW_YORK, "2026-11-01 01:30", "2026-11-01 05:30", id="twice, west of Greenwich"),
-        # Lord Howe leaps from 02:00 to 02:30 at 15:30 UTC, and goes back from 02:00 to 01:30 at 15:00 UTC.
-        pytest.param(LORD_HOWE, "2026-10-04 02:20", "2026-10-03 15:30", id="a leap of half an hour"),
+        # Lord Howe goes from 02:00 to 02:30 at 15:30 UTC, and back from 02:00 to 01:30 at 15:00 UTC.
+        pytest.param(LORD_HOWE, "2026-10-04 02:20", "2026-10-03 15:30", id="a skipped half hour"),
         pytest.param(LORD_HOWE, "2026-10-04 02:40", "2026-10-03 15:40", id="after it"),
-        pytest.param(LORD_HOWE, "2026-04-05 01:40", "2026-04-04 14:40", id="half an hour that comes twice"),
-        pytest.param(LORD_HOWE, "2026-04-05 02:00", "2026-04-04 15:30", id="after it came twice"),
+        pytest.param(LORD_HOWE, "2026-04-05 01:40", "2026-04-04 14:40", id="half an hour that occurs twice"),
+        pytest.param(LORD_HOWE, "2026-04-05 02:00", "2026-04-04 15:30", id="after it occurred twice"),
         # Apia went from the 29th of December to the 31st at 10:00 UTC.
         pytest.param("Pacific/Apia", "2011-12-29 23:00", "2011-12-30 09:00", id="before a skipped day"),
         pytest.param("Pacific/Apia", "2011-12-30 00:00", "2011-12-30 10:00", id="a skipped day"),
         pytest.param("Pacific/Apia", "2011-12-30 18:00", "2011-12-30 10:00", id="its evening"),
         pytest.param("Pacific/Apia", "2011-12-31 00:00", "2011-12-30 10:00", id="the day after it"),
-        # Santiago has no midnight in September: 04:00 UTC. In April, 23:00 comes twice, from 03:00 UTC on.
+        # Santiago skips a midnight in September, 04:00 UTC. In April, 23:00 occurs twice, from 03:00 UTC on.
         pytest.param("America/Santiago", "2026-09-06 00:00", "2026-09-06 04:00", id="a skipped midnight"),
         pytest.param("America/Santiago", "2026-04-05 00:00", "2026-04-05 04:00", id="a delayed midnight"),
-        # In Dublin winter time is the deviation.
-        pytest.param("Europe/Dublin", "2026-03-29 01:30", "2026-03-29 01:00", id="a leap in Dublin"),
+        # In Dublin, winter time counts as the daylight saving time, with a negative offset.
+        pytest.param("Europe/Dublin", "2026-03-29 01:30", "2026-03-29 01:00", id="a skipped hour in Dublin"),
         pytest.param("Europe/Dublin", "2026-10-25 01:30", "2026-10-25 00:30", id="twice in Dublin"),
-        pytest.param(BERLIN, "2093-03-29 02:30", "2093-03-29 01:00", id="a leap beyond the tables"),
-        pytest.param(BERLIN, "1893-04-01 00:03", "1893-03-31 23:06:32", id="by the sun, before zones"),
+        pytest.param(BERLIN, "2093-03-29 02:30", "2093-03-29 01:00", id="a skipped hour beyond the tables"),
+        pytest.param(BERLIN, "1893-04-01 00:03", "1893-03-31 23:06:32", id="local mean time, before zones"),
     ],
 )  # fmt: skip
 def test_a_local_time_is_the_first_moment_that_shows_it_or_the_clock_change(zone, time, moment):
@@ -65,7 +65,7 @@ def test_a_local_time_is_the_first_moment_that_shows_it_or_the_clock_change(zone
     [
         pytest.param(BERLIN, "2026-10-25 00:30", "2026-10-25 02:30", id="the first of two"),
         pytest.param(BERLIN, "2026-10-25 01:30", "2026-10-25 02:30", id="the second of two"),
-        pytest.param(BERLIN, "2026-03-29 01:00", "2026-03-29 03:00", id="at the leap"),
+        pytest.param(BERLIN, "2026-03-29 01:00", "2026-03-29 03:00", id="at the end of a skipped hour"),
         pytest.param("Asia/Kathmandu", "2026-03-29 00:00", "2026-03-29 05:45", id="45 minutes"),
         pytest.param(NEW_YORK, "0001-01-01 00:00", "0001-01-01 00:00", id="before the first year"),
     ],

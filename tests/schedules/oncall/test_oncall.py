@@ -1,4 +1,4 @@
-"""Who is on call: what random schedules answer, beside a second reading of the rules; and plain cases."""
+"""Tests of on-call people: random schedules compared with the minute model, and plain cases."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -30,25 +30,25 @@ from tests.support.schedules.facts import (
 
 SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
 
-# Zones, and a moment of each at which its clock is changed, or not.
+# Zones, each with a moment of a clock change, or any moment for zones without changes.
 CLOCKS = [
     ("UTC", at("2026-03-29 01:00")),
     ("Asia/Calcutta", at("2026-03-28 18:30")),
-    ("Asia/Kathmandu", at("1985-12-31 18:30")),  # leaps over a quarter of an hour from midnight
+    ("Asia/Kathmandu", at("1985-12-31 18:30")),  # skips a quarter of an hour from midnight
     ("Europe/Berlin", at("2026-03-29 01:00")),
     ("Europe/Berlin", at("2026-10-25 01:00")),
     ("US/Eastern", at("2026-03-08 07:00")),
     ("US/Eastern", at("2026-11-01 06:00")),
     ("Australia/Lord_Howe", at("2026-04-04 15:00")),  # half an hour, as in October
     ("Australia/Lord_Howe", at("2026-10-03 15:30")),
-    ("America/Santiago", at("2026-04-05 03:00")),  # 23:00 comes twice on a Saturday
+    ("America/Santiago", at("2026-04-05 03:00")),  # 23:00 occurs twice on a Saturday
     ("America/Santiago", at("2026-09-06 04:00")),  # no Sunday midnight
-    ("America/Havana", at("2026-11-01 05:00")),  # Sunday's midnight comes twice
+    ("America/Havana", at("2026-11-01 05:00")),  # Sunday's midnight occurs twice
     ("Antarctica/Troll", at("2026-03-29 01:00")),  # two hours, as in October
     ("Antarctica/Troll", at("2026-10-25 01:00")),
-    ("Antarctica/Casey", at("2018-03-10 17:00")),  # three hours come twice
-    ("Europe/Dublin", at("2026-10-25 01:00")),  # winter is what it saves
-    ("Africa/Casablanca", at("2026-02-15 02:00")),  # back for a month, and forth on 22 March
+    ("Antarctica/Casey", at("2018-03-10 17:00")),  # three hours occur twice
+    ("Europe/Dublin", at("2026-10-25 01:00")),  # winter time is the daylight saving time
+    ("Africa/Casablanca", at("2026-02-15 02:00")),  # back for a month, forward on 22 March
     ("Pacific/Apia", at("2011-12-30 10:00")),  # no Friday
 ]
 USERS = ("alice", "bob", "charlie", "dora")
@@ -58,7 +58,7 @@ def durations_between(unit, minimum, maximum):
     return st.integers(minimum, maximum).map(lambda number: number * unit)
 
 
-# How far from the change of the clock: to the minute, in steps in which restrictions meet, or to the instant.
+# Distances from the clock change: in minutes, in steps in which restrictions meet, or in microseconds.
 long_gaps = st.one_of(
     durations_between(MINUTE, -36 * 60, 36 * 60),
     durations_between(5 * MINUTE, -4 * 12, 4 * 12),
@@ -79,7 +79,7 @@ durations = st.one_of(
 
 @st.composite
 def restrictions(draw, zone, change):
-    """Often close to what the clock shows when it is changed, and often one where another has ended."""
+    """Draw restrictions, often close to the local time of the clock change or next to each other."""
     found = []
     for _ in range(draw(st.integers(1, 4))):
         if found and draw(st.booleans()):
@@ -94,7 +94,7 @@ def restrictions(draw, zone, change):
 
 @st.composite
 def layers(draw, number, zone, change):
-    """Most have begun before the clock is changed, and some end."""
+    """Draw layers; most begin before the clock change, and some end."""
     length = draw(lengths)
     # The model counts turns one by one.
     long_ago = durations_between(DAY, 0, 400) if length > 4 * HOUR else st.just(timedelta())
@@ -122,7 +122,7 @@ def overrides(draw, number, change):
 
 @st.composite
 def schedules_and_moments(draw, most_overrides=2):
-    """A schedule, and a moment around which it is interesting."""
+    """Draw a schedule and a moment near a clock change or an edge of it."""
     zone, change = draw(st.sampled_from(CLOCKS))
     numbers = range(1, draw(st.integers(1, 3)) + 1)
     layered = tuple(draw(layers(number, zone, change)) for number in numbers)
@@ -133,7 +133,7 @@ def schedules_and_moments(draw, most_overrides=2):
 
 @st.composite
 def schedules_and_times(draw, most_overrides=2):
-    """A schedule, and a time to ask it about, in which a clock is often changed."""
+    """Draw a schedule and a time, often with a clock change in it."""
     schedule_facts, change = draw(schedules_and_moments(most_overrides))
     start = change - draw(before)
     return (
@@ -198,7 +198,7 @@ def test_on_call_people_do_not_change_between_the_edges_of_shifts(question):
 @bounded
 @given(schedules_and_times())
 def test_a_shift_belongs_to_one_turn_and_is_as_long_as_possible(question):
-    """It touches another of the same turn only where the clock leaps over what parts them."""
+    """A shift touches another of the same turn only if the clock skips the time between them."""
     schedule_facts, start, end = question
     for shift in [shift for shift in list_shifts(schedule_facts, start, end) if not shift.is_override][:20]:
 
@@ -299,14 +299,14 @@ def group_by(key, found):
 
 
 def get_total_time(found):
-    """By person and source, the time that shifts take."""
+    """Return the total time of shifts by person and source."""
     keys = {(shift.username, shift.source) for shift in found}
     return {
         key: oncall.merge_spans((shift.start, shift.end) for shift in group_by(key, found)) for key in keys
     }
 
 
-# Plain cases: by the clock of Berlin, one hour ahead of UTC, in the week from Monday 2 March 2026.
+# Plain cases in the local time of Berlin, one hour ahead of UTC, in the week from Monday 2 March 2026.
 
 NIGHT_LAYER = daily(("22:00", 10 * HOUR))
 
@@ -525,7 +525,7 @@ def test_a_zone_can_be_named_by_an_alias(alias, name):
 
 
 def test_a_rotation_of_a_hundred_years_is_computed_quickly():
-    """Its 876,000 turns are counted by division."""
+    """The number of its 876,000 turns is computed by division."""
     hourly = layer("alice bob", "1926-03-02 00:00", length=HOUR, **NIGHT_LAYER)
 
     assert list_on_call_users(schedule(hourly), "2026-03-02 23:00") == ["bob"]

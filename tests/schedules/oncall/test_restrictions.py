@@ -1,4 +1,4 @@
-"""When a layer counts."""
+"""Tests of the restrictions of a layer."""
 
 from datetime import timedelta
 
@@ -11,7 +11,7 @@ from tests.support.schedules.facts import DAY, DAYS, HOUR, SECOND, WEEK, at, dai
 
 
 def list_allowed(restrictions, start, end, zone="UTC"):
-    """Each span as "Mon 22:00 - Tue 08:00", in UTC."""
+    """Return the allowed spans as "Mon 22:00 - Tue 08:00", in UTC."""
     found = list_windows(layer(**restrictions), get_zone(zone), at(start), at(end))
     return [f"{opens:%a %H:%M} - {closes:%a %H:%M}" for opens, closes in found]
 
@@ -160,8 +160,8 @@ def test_restrictions_that_cover_the_whole_time_are_none(restrictions, expected)
     assert is_unrestricted(layer(**restrictions)) is expected
 
 
-# By the clock of Berlin. It leaps over the hour from 02:00 on Sunday 29 March 2026, at 01:00 UTC, and shows
-# the one from 02:00 twice on Sunday 25 October, from 00:00 UTC.
+# Local time of Berlin: the clock skips the hour from 02:00 on Sunday 29 March 2026, at 01:00 UTC. The hour
+# from 02:00 occurs twice on Sunday 25 October, from 00:00 UTC.
 @pytest.mark.parametrize(
     ("opens", "duration", "spring", "autumn"),
     [
@@ -184,7 +184,7 @@ def test_restrictions_begin_and_end_at_local_times(opens, duration, spring, autu
 
 
 def test_spans_touch_if_the_clock_skips_the_time_between_them():
-    """Spans touch there, as the one has ended and the other begun."""
+    """At the clock change, one span has ended and the next has begun."""
     restrictions = daily(("02:40", 23 * HOUR + HOUR / 2))
 
     assert list_allowed(restrictions, "2026-03-28 12:00", "2026-03-30 12:00", "Europe/Berlin") == [

@@ -1,4 +1,4 @@
-"""Whose turn it is in a layer."""
+"""Tests of the turns of a layer."""
 
 from datetime import timedelta
 
@@ -12,14 +12,14 @@ BERLIN = get_zone("Europe/Berlin")
 
 
 def format_turns(layer_facts, start, end, zone="UTC", by_local_time=False):
-    """Each turn as "01-05 09:00 alice"."""
+    """Return each turn as "01-05 09:00 alice"."""
     found = list(list_turns(layer_facts, get_zone(zone), by_local_time, at(start), at(end)))
     assert [until for _, _, until in found[:-1]] == [since for _, since, _ in found[1:]]
     return [f"{since:%m-%d %H:%M} {username}" for username, since, _ in found]
 
 
 def get_user(layer_facts, moment, by_local_time=False):
-    """Whose turn it is, or None."""
+    """Return the username of the turn at a moment, or None."""
     found = list(list_turns(layer_facts, BERLIN, by_local_time, moment, moment + MICROSECOND))
     return found[0][0] if found else None
 
@@ -114,7 +114,7 @@ def test_a_rotation_that_ends_at_its_start_has_no_turn():
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York", "Asia/Kathmandu", "Pacific/Apia"])
 @pytest.mark.parametrize("by_local_time", [False, True], ids=["elapsed", "local"])
 def test_a_rotation_can_begin_at_the_start_of_the_calendar(zone, by_local_time):
-    """Programs write the first moment that there is where they mean "always"."""
+    """Programs write the first moment of the calendar to mean "always"."""
     since = layer("alice bob", "0001-01-01 00:00", length=HOUR)
 
     found = format_turns(since, "2026-03-04 12:00", "2026-03-04 14:00", zone, by_local_time)
@@ -135,7 +135,7 @@ def test_handoffs_keep_the_fraction_of_the_rotations_start():
     ]  # fmt: skip
 
 
-# Berlin's clock is set back from 03:00 to 02:00 at 01:00 UTC on 25 October 2026, and leaps on 29 March.
+# Berlin's clock goes back from 03:00 to 02:00 at 01:00 UTC on 25 October 2026, and forward on 29 March.
 @pytest.mark.parametrize(
     ("start", "expected"),
     [
@@ -164,8 +164,10 @@ def test_a_turn_by_local_time_in_a_skipped_hour_is_left_out():
 
 
 def test_handoffs_by_local_time_before_a_repeated_start_are_over():
-    """Casey's clock went back by three hours, from 04:00 to 01:00 at 17:00 UTC: at its second 01:30, those of
-    02:30 and 03:30 have been."""
+    """Casey's clock went back from 04:00 to 01:00 at 17:00 UTC.
+
+    At the second 01:30, the handoffs of 02:30 and 03:30 are over.
+    """
     layer_facts = layer(length=HOUR, start="2018-03-10 17:30")
 
     assert format_turns(layer_facts, "2018-03-10 12:00", "2018-03-10 22:00", "Antarctica/Casey", True) == [
@@ -186,10 +188,10 @@ def test_handoffs_by_local_time_before_a_repeated_start_are_over():
         ("2026-10-25 02:00", "alice"),
     ],
     ids=[
-        "before the leap", "whoever had the hour that it leaps over is left out",
+        "before the skipped hour", "the person of the skipped hour has no turn",
         "the first of two hours", "the clock is set back", "the second of two hours", "the hour after",
     ],
 )  # fmt: skip
 def test_an_hour_by_local_time_belongs_to_one_person(moment, username):
-    """Hourly turns from 00:00 on 29 March; by the clock, 02:00 on 25 October is 5042 hours later."""
+    """Hourly turns begin at 00:00 on 29 March; in local time, 02:00 on 25 October is 5042 hours later."""
     assert get_user(layer(length=HOUR, start="2026-03-28 23:00"), at(moment), True) == username

@@ -1,4 +1,4 @@
-"""Who is on call over a time and at a moment of it, how far it is looked at, and whom overrides displace."""
+"""Tests of shifts over a time, work limits, handoffs, and people displaced by overrides."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -56,7 +56,7 @@ def test_a_handoff_is_a_change_of_the_people_on_call():
         layer("bob alice charlie", start="2026-03-02 00:00", unique_id="layer-2"),
     )
 
-    # On the second day Alice has both turns, and Bob none.
+    # On the second day Alice has both turns, and Bob has none.
     assert handoff(twins, START, END) == at("2026-03-03 00:00")
 
 
@@ -116,7 +116,7 @@ def test_an_expensive_schedule_does_not_shorten_a_cheap_one():
     assert share_work([(much, START, end), (little, START, end)], 80) == [START, end]
 
 
-# From when until when somebody's shift is told, whatever was asked about: a row for each kind of layer.
+# For each kind of layer, the start and end of Alice's shift for any requested time.
 WHOLE_SHIFT = {
     "one person for ever": (layer("alice", start="2020-01-05 09:00"), "2020-01-05 09:00", None),
     "one person until it ends": (
@@ -178,7 +178,7 @@ def test_an_override_ends_a_shift_without_an_end():
 
 
 def test_an_override_with_the_id_of_a_layer_is_another_shift():
-    """Clients choose the ids of both."""
+    """Clients choose the IDs of both."""
     of = schedule(
         layer("alice"), overrides=[override("alice", "2026-03-03 00:00", "2026-03-04 00:00", "layer-1")]
     )
@@ -226,7 +226,7 @@ def test_an_override_does_not_displace_its_own_person_or_that_of_another_overrid
     assert list_displaced(of) == {"alices": {"bob": ["03 00 03 06", "03 12 04 00"]}, "bobs": {}}
 
 
-def test_an_override_in_a_gap_displaces_nobody():
+def test_an_override_displaces_nobody_in_a_gap():
     of = schedule(
         layer("alice", **NIGHT_HOURS), overrides=[override("bob", "2026-03-02 06:00", "2026-03-02 21:00")]
     )
@@ -244,7 +244,7 @@ def test_displaced_turns_in_two_layers_are_one_span():
 
 
 def test_displaced_people_are_not_on_call_during_the_override():
-    """Beside the answers themselves, every half an hour."""
+    """Compare with the people on call, every half an hour."""
     of = schedule(
         layer("alice bob charlie", length=5 * HOUR), layer("bob alice", unique_id="layer-2", **NIGHT_HOURS),
         overrides=[
@@ -259,13 +259,13 @@ def test_displaced_people_are_not_on_call_during_the_override():
         turns = {shift.username for shift in list_on_call(plain, moment)}
         absent_users = turns - {shift.username for shift in list_on_call(of, moment)}
         for each in of.overrides:
-            holds = each.start <= moment < each.end
+            in_force = each.start <= moment < each.end
             displaced = {
                 username
                 for username, spans in found[each.unique_id].items()
                 if any(start <= moment < end for start, end in spans)
             }
-            assert displaced == (absent_users if holds else set())
+            assert displaced == (absent_users if in_force else set())
 
 
 def test_a_long_override_shows_its_first_displaced_spans():
@@ -306,7 +306,7 @@ def test_overrides_outside_the_supported_time_displace_nobody():
 
 
 def test_many_overrides_are_each_searched_once():
-    """What is left of each shift depends on the overrides around it, however many there are."""
+    """The rest of each shift depends only on the overrides around it, not on their total number."""
     hours = [f"{START + hour * HOUR:%Y-%m-%d %H:%M}" for hour in range(8001)]
     often = [override("charlie", hours[hour], hours[hour + 1]) for hour in range(0, 8000, 4)]
     of = schedule(layer("alice bob", start="2026-03-02 00:00", length=HOUR), overrides=often)

@@ -1,4 +1,4 @@
-"""When a message is tried again: a table, and the promise of half an hour."""
+"""Tests of the delays between delivery attempts, and of their guaranteed half hour."""
 
 from datetime import timedelta
 

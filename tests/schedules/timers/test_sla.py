@@ -1,4 +1,4 @@
-"""What an SLA promises of an incident, and who is told as its times run out."""
+"""Tests of SLA targets, their timers, and the people whom they notify."""
 
 from dataclasses import replace
 
@@ -8,8 +8,13 @@ from models.domain.effects import FIRED_ONCE, Actor, CreateNotification, RecordL
 from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
 from models.domain.facts import ForwardingFacts, NotificationRuleFacts
 from models.tables.timers import Timer
-from schedules.timers import sla as promises
-from schedules.timers.sla import fire_timer, format_duration, get_expected_timers, list_timers
+from schedules.timers.sla import (
+    NOTIFICATION_KINDS,
+    fire_timer,
+    format_duration,
+    get_expected_timers,
+    list_timers,
+)
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
 
 TIMER = Actor(ActorKind.TIMER, "sla escalation")
@@ -26,7 +31,7 @@ def build_incident(**changes):
 
 
 def list_due(state, one=GOLD):
-    """When what is due, in minutes after noon."""
+    """Return kind and due time of the expected timers, in minutes after noon."""
     return sorted(
         (timer.kind.value, (timer.due_at - NOON) / MINUTE)
         for timer in get_expected_timers(state, config(one))
@@ -52,7 +57,7 @@ RESOLVE = [("sla_breach", 60), ("sla_escalation", 70)]
     ],
     ids=[
         "open", "acknowledged", "triggered again", "resolved", "merged", "none", "gone or inactive",
-        "of no concern", "from before there were promises",
+        "other changes", "stored before SLAs existed",
     ],
 )  # fmt: skip
 def test_a_target_has_timers_until_it_is_met(state, expected):
@@ -87,7 +92,7 @@ def test_a_reopened_incident_has_new_targets():
 )
 def test_an_sla_without_a_time_has_no_target(one, kinds):
     assert {
-        promises.NOTIFICATION_KINDS[sla_timer.target.target_kind]
+        NOTIFICATION_KINDS[sla_timer.target.target_kind]
         for sla_timer in list_timers(build_incident(), config(one))
     } == kinds
 
@@ -108,7 +113,7 @@ def test_a_target_with_another_due_time_has_another_key():
 
 
 def take_timer(minutes, one, kind=TimerKind.SLA_ESCALATION, state=None, place=0, context=None):
-    """What is done so many minutes after noon about the wait in that place among those of its kind."""
+    """Fire the timer at this place among those of its kind, so many minutes after noon."""
     state, context = state or build_incident(), context or config(one)
     found = [sla_timer for sla_timer in list_timers(state, context) if sla_timer.kind is kind]
     return fire_timer(state, found[place], context, TIMER, NOON + minutes * MINUTE)
@@ -171,7 +176,7 @@ def test_a_breach_is_logged_and_notifies_nobody(place, expected_reason):
 
 
 def rules(row, *rules):
-    """Somebody with (urgency, delay, contact) as rules."""
+    """Return a person with notification rules (urgency, delay, contact)."""
     return replace(
         person(row, "Dora"),
         rules=tuple(
@@ -182,7 +187,7 @@ def rules(row, *rules):
 
 
 @pytest.mark.parametrize(
-    ("rules_of_hers", "contacts"),
+    ("dora_rules", "contacts"),
     [
         ([(Urgency.HIGH, 0, 7), (Urgency.LOW, 0, 8)], [7, 8]),
         ([(Urgency.HIGH, 0, 7), (Urgency.LOW, 0, 7)], [7]),
@@ -192,8 +197,8 @@ def rules(row, *rules):
     ],
     ids=["both urgencies", "a contact once", "not with a delay", "all with a delay", "none at all"],
 )
-def test_an_escalation_uses_rules_without_delay_of_any_urgency(rules_of_hers, contacts):
-    dora = rules(4, *rules_of_hers)
+def test_an_escalation_uses_rules_without_delay_of_any_urgency(dora_rules, contacts):
+    dora = rules(4, *dora_rules)
     one = sla((1, -5, "dora"), acknowledge=15)
     for urgency in Urgency:
         state = build_incident(urgency=urgency)
@@ -256,7 +261,7 @@ def test_an_escalation_that_is_not_due_does_not_suppress_an_earlier_one():
 
 
 def test_notifications_of_the_same_escalation_for_two_incidents_share_a_group_key():
-    """Of the same escalation and to the same contact, however long ago each began."""
+    """The time at which each incident began does not matter."""
     one = sla((1, -5, "alice"), acknowledge=15)
     later = build_incident(unique_id="other", sla_started_at=NOON - 20 * MINUTE)
     (first,), (second,) = (
