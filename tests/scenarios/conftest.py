@@ -1,4 +1,4 @@
-"""A night told as a timeline: alerts come in, time passes, mails arrive in a real mailbox."""
+"""Fixtures for timelines: alerts arrive, time passes, and a real mailbox receives the mails."""
 
 import re
 from collections.abc import Callable, Collection
@@ -34,7 +34,7 @@ from workers.timers import fire
 
 @dataclass
 class Timeline:
-    """The moment of `now` moves only by `after`; everything that is due by then happens at its time."""
+    """Run a scenario in simulated time: only `after` moves `now`, and due work happens at its time."""
 
     world: World
     box: Mailbox
@@ -49,7 +49,7 @@ class Timeline:
         return receipt.trace_id
 
     def after(self, **duration: float) -> None:
-        """Let time pass, stopping at each moment at which something is due."""
+        """Move the time forward, with a stop at each moment at which work is due."""
         until = self.now + timedelta(**duration)
         while (moment := self._next_due(until)) is not None:
             self.now = max(self.now, moment)
@@ -66,7 +66,7 @@ class Timeline:
         return min(moments + self._list_maintenance_ends(until), default=None)
 
     def _list_maintenance_ends(self, until: datetime) -> list[datetime]:
-        """Of the windows that hold now, by then."""
+        """Return the ends, up to `until`, of the windows in force now."""
         services = [service.id for service in Service.select()]
         windows = [window for some in load_windows(services, self.now).values() for window in some]
         spans = [span for window in windows if (span := find_span(window, self.now)) is not None]
@@ -84,12 +84,12 @@ class Timeline:
             process_lane.run(service.id, now=self.now)
 
     def mails(self) -> list[tuple[str, str]]:
-        """What arrived since this was last asked: the person and the subject."""
+        """Return person and subject of the mails that arrived since the last call."""
         fresh, self.seen = self.box.mails[self.seen :], len(self.box.mails)
         return [(address.partition("@")[0], str(mail["Subject"])) for address, mail in fresh]
 
     def link(self) -> str:
-        """The path of the link in the newest mail."""
+        """Return the path of the link in the newest mail."""
         found = re.search(r"https://\S+?(/i/\S+)", self.box.mails[-1][1].get_content())
         assert found is not None
         return found[1]
@@ -116,7 +116,7 @@ def timeline(world: World, now: datetime):
 
 @pytest.fixture
 def window(world: World, now: datetime):
-    """window(start, end, ...): a maintenance of Checkout, for an hour from now unless that is given."""
+    """window(start, end, ...): create a maintenance window of Checkout, by default for an hour from now."""
 
     def create_window(start=now, end=now + timedelta(hours=1), *, name="Deploy", services=(), **columns):
         row = Maintenance.create(
@@ -136,13 +136,17 @@ ALICE = Actor(ActorKind.USER, "Alice")
 
 @pytest.fixture
 def apply_action(timeline: Timeline) -> Callable[..., None]:
-    """moved(moves.move, R, reason="because"): Alice moves the newest incident, at this moment of the night.
-    `policies` are rows of those that it may get."""
+    """apply_action(incidents.assign, person): apply an action of Alice to the newest incident, now.
 
-    def move(how: Callable[..., Any], *more: Any, policies: Collection[int] = (), **options: Any) -> None:
+    `policies` are the rows of the policies that the action needs.
+    """
+
+    def apply_to_newest(
+        how: Callable[..., Any], *more: Any, policies: Collection[int] = (), **options: Any
+    ) -> None:
         with store().write_transaction():
             found = lock_incident(timeline.incident().id, policies)
             context = (found.service, found.config, ALICE, timeline.now)
             apply(ChangeSet(effects=list(how(found.incident, *more, *context, **options))))
 
-    return move
+    return apply_to_newest

@@ -1,4 +1,4 @@
-"""Debian's Alertmanager with our webhook: a real firing, a real resolve, a real mail."""
+"""A real Alertmanager from Debian sends alerts to the webhook of a running Tocsin."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ receivers:
 
 @pytest.fixture
 def alertmanager(tmp_path):
-    """alertmanager(url): a running server that sends to this webhook; returns post(alerts)."""
+    """alertmanager(url): start a server that sends to this webhook; return post(alerts)."""
     binary = shutil.which("prometheus-alertmanager")
     if binary is None:
         skip_or_fail("prometheus-alertmanager is not installed")
@@ -86,7 +86,7 @@ def box():
 
 @pytest.fixture
 def tocsin(home, box):
-    """A running instance that sends mail to the box; its credentials as an attribute."""
+    """Start an instance that sends mail to the box; its credentials are an attribute."""
     mail = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
     with start_tocsin(home, "up", TOCSIN_OWNER_EMAIL="alice@example.org", **mail) as up:
         wait_until(up.is_ready, 20)
@@ -99,7 +99,7 @@ def alert(name, instance, ends=None):
     body = {
         "labels": {"alertname": name, "instance": instance, "severity": "critical"},
         "annotations": {"summary": f"{name} on {instance}", "description": "97% of /var is used"},
-        # Alertmanager sends a group at once when one of its alerts is older than group_wait.
+        # Alertmanager sends a group at once if one of its alerts is older than group_wait.
         "startsAt": min(now, ends or now).isoformat(),
         "generatorURL": "http://prometheus.example:9090/graph",
     }

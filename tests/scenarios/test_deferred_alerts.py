@@ -1,4 +1,4 @@
-"""What maintenance keeps back is forgotten only when it burns no more, or a person has seen it."""
+"""A deferred alert is dropped only if its entity is resolved or a person resolved the incident."""
 
 from datetime import timedelta
 
@@ -177,12 +177,12 @@ def test_an_alert_released_before_the_service_was_disabled_is_reported_when_it_i
     assert timeline.mails() == [("alice", DISK)]
 
 
-@pytest.mark.parametrize("cuts", [(), ("normalize", "route", "rules")], ids=str)
+@pytest.mark.parametrize("splits", [(), ("normalize", "route", "rules")], ids=str)
 @pytest.mark.parametrize("pings", [True, False], ids=["the ping comes", "no ping comes"])
 def test_a_missing_ping_is_reported_when_the_service_is_enabled_again_unless_a_ping_arrived(
-    timeline, world, monkeypatch, cuts, pings
+    timeline, world, monkeypatch, splits, pings
 ):
-    use_segments(timeline, monkeypatch, build_segments(cuts))
+    use_segments(timeline, monkeypatch, build_segments(splits))
     missing = heartbeat.build_missing("Backup", timeline.now - HOUR, HOUR, MINUTE)
     accept(world, timeline.now, source="heartbeat", body=missing, exactly=True)
     set_service(world, status=ServiceStatus.DISABLED)

@@ -1,4 +1,4 @@
-"""Nights around a handoff: who is told is who is on call when they are told."""
+"""Scenarios around a handoff: Tocsin notifies the people on call at the time of the notification."""
 
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ DISK = "[Checkout] #1 Disk full on db1 (critical)"
 
 @pytest.fixture
 def on_call_schedule(world, now):
-    """Bob until one o'clock, then Charlie, for a day each."""
+    """A schedule with Bob until one o'clock, then Charlie, for a day each."""
     turns = stored.layer(world.charlie, world.bob, start=now + HOUR - timedelta(days=1))
     return stored.schedule(world.team, {**turns, "users": turns["users"][::-1]})
 
@@ -167,7 +167,7 @@ def test_a_dead_letter_processed_late_notifies_the_present_person_on_call(
 def test_the_delay_of_an_alert_does_not_depend_on_its_batch(
     timeline, world, on_call_schedule, monkeypatch, size
 ):
-    """The one came 72 s ago, the other 7 s; the handoff was 2 s ago."""
+    """One alert arrived 72 s ago, the other 7 s ago; the handoff was 2 s ago."""
     set_policy(world, (0, on_call_schedule))
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
     handoff = timeline.now + HOUR

@@ -1,4 +1,4 @@
-"""On PostgreSQL the database's clock decides: a host whose own is an hour off works like the others."""
+"""On PostgreSQL the database's clock counts, so a host with a wrong clock works like the others."""
 
 from datetime import timedelta
 
@@ -28,7 +28,7 @@ SOON = timedelta(seconds=20)
 
 @pytest.fixture(params=[-HOUR, HOUR], ids=["behind", "ahead"])
 def host_offset(request, store):
-    """The host's clock is wrong; the moment by the database's."""
+    """Set the host's clock wrong and return the time of the database's clock."""
     if store.name == "sqlite":
         pytest.skip("an embedded store has no clock but the host's")
     right = store.now()
@@ -38,7 +38,7 @@ def host_offset(request, store):
 
 @pytest.fixture
 def opened_incident(host_offset, world, ask):
-    """An incident, told to Alice at once and to Bob in ten minutes."""
+    """An incident that notifies Alice at once and Bob in ten minutes."""
     set_policy(world, (0, world.alice), (10, world.bob))
     key = world.integration.integration_key
     alert = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}

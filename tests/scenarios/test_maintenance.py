@@ -1,4 +1,4 @@
-"""Nights with maintenance in them: it wakes nobody, and what it leaves burning is told when it is over."""
+"""Scenarios with maintenance: alerts notify nobody until its end, and then if they are still firing."""
 
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -40,14 +40,14 @@ def set_service(world, **columns):
 
 
 def get_stage_reasons(trace_id):
-    """What the recorder tells of the road of a receipt's only alert, from dedupe on."""
+    """Return stage and reason from the trace of a receipt's only alert, from dedupe on."""
     (alert,) = alert_trace.build_trace(alert_trace.find_receipt(trace_id))["alerts"]
     steps = [(step["stage"], step["reason"]) for step in alert["stages"]]
     return steps[[stage for stage, _ in steps].index("dedupe") :]
 
 
 def use_segments(timeline, monkeypatch, parts):
-    """Have the lane be worked on by a road that is cut into these parts."""
+    """Process the lane with a pipeline of these parts."""
     service = timeline.world.service.id
     monkeypatch.setattr(process_lane, "_segments", parts)
     monkeypatch.setattr(
@@ -207,25 +207,25 @@ def test_a_window_with_a_start_in_the_past_applies_from_its_creation(timeline, w
 
 
 @pytest.mark.parametrize(
-    ("day", "holds"),
+    ("day", "length_minutes"),
     [
         (datetime(2026, 3, 28, 2, 30, tzinfo=BERLIN), 60),
-        # Half an hour of it is leapt over, or comes twice.
+        # The clock skips half an hour of it, or half an hour occurs twice.
         (datetime(2026, 3, 29, 1, 30, tzinfo=BERLIN), 60),
         (datetime(2026, 10, 25, 1, 30, tzinfo=BERLIN), 180),
         (datetime(2026, 10, 26, 2, 30, tzinfo=BERLIN), 60),
     ],
     ids=["winter", "clocks go forward", "clocks go back", "winter again"],
 )
-def test_a_nightly_window_keeps_its_local_hours_over_clock_changes(timeline, window, day, holds):
-    """From half past one until half past three by the clock on the wall."""
+def test_a_nightly_window_keeps_its_local_hours_over_clock_changes(timeline, window, day, length_minutes):
+    """From half past one until half past three in local time."""
     started = datetime(2026, 3, 1, 1, 30, tzinfo=BERLIN)
     window(
         started.astimezone(UTC), started.astimezone(UTC) + 2 * HOUR, repeat_interval=1, time_zone=BERLIN.key
     )
     timeline.now = day.astimezone(UTC)
     timeline.alert("Disk full on db1")
-    timeline.after(minutes=holds - 1, seconds=59)
+    timeline.after(minutes=length_minutes - 1, seconds=59)
     assert timeline.mails() == []
 
     timeline.after(seconds=1)
@@ -253,7 +253,7 @@ def test_a_released_alert_is_deferred_again_by_a_window_that_began_before_its_pr
     timeline.now += HOUR
     assert release_maintenance.release_deferred(timeline.now) == 1
 
-    # The lane comes to it only when the next window holds.
+    # The worker processes the lane only when the next window is in force.
     timeline.now += 3 * MINUTE
     process_lane.run(timeline.world.service.id, now=timeline.now)
     assert len(deferred_alert()) == 1
@@ -366,7 +366,7 @@ def test_an_alert_received_before_and_processed_within_the_window_is_deferred(ti
 
 @pytest.mark.parametrize("by", ["its own key", "a router"])
 def test_a_pending_resolve_is_processed_before_the_release(timeline, world, window, now, by):
-    """Everything was down when the window ended: what came meanwhile may say that it burns no more."""
+    """Tocsin was down at the end of the window; a pending alert may resolve the entity."""
     router = add_router(world)
     add_router_rule(router, world.integration)
     window()
@@ -407,9 +407,9 @@ def test_many_deferred_alerts_are_released_in_batches(timeline, world, window, m
     assert deferred_alert() == []
 
 
-@pytest.mark.parametrize("cuts", [("rules",), ("normalize", "route", "rules")], ids=str)
-def test_a_deferred_alert_is_released_with_any_queue_split(timeline, window, monkeypatch, cuts):
-    use_segments(timeline, monkeypatch, build_segments(cuts))
+@pytest.mark.parametrize("splits", [("rules",), ("normalize", "route", "rules")], ids=str)
+def test_a_deferred_alert_is_released_with_any_queue_split(timeline, window, monkeypatch, splits):
+    use_segments(timeline, monkeypatch, build_segments(splits))
     window()
     timeline.alert("Disk full on db1")
     timeline.after(hours=1)

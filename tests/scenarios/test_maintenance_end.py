@@ -1,4 +1,4 @@
-"""A running installation tells what a window left burning as soon as it has ended."""
+"""A running installation releases deferred alerts as soon as the window has ended."""
 
 import json
 import urllib.request
@@ -8,7 +8,7 @@ from tests.support.mail_server import start_mailbox
 from tests.support.polling import wait_until
 from tests.support.processes import start_tocsin
 
-# The clock ticks every second; without it, workers look every five. The machine may be busy.
+# The clock process checks every second, and workers check every five. The machine may be busy.
 SOON = timedelta(seconds=4)
 LENGTH = timedelta(seconds=3)
 

@@ -1,4 +1,4 @@
-"""Nights of a thing that pings each minute, and may be late by half of one: it falls silent, or we do."""
+"""Scenarios of a source that pings each minute with a grace of half a minute: it or Tocsin stops."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ IN_TIME, LATE = timedelta(seconds=60), timedelta(seconds=89)
 
 @dataclass
 class MonitoredSource:
-    """The moment of the night moves by looks; each finds the web process living, unless it is down."""
+    """Move the time in steps of `CHECK_EVERY`, each with a check; the web process is alive unless stopped."""
 
     timeline: Timeline
     web_since: datetime | None
@@ -49,7 +49,7 @@ class MonitoredSource:
             self.run_check()
 
     def run_check(self) -> int:
-        """As a clock or a worker does."""
+        """Check for missing pings as a clock process or a worker does; return the number of alerts."""
         Liveness.delete().where(Liveness.process == f"web:{self.web}").execute()
         if self.web_since is not None:
             self.web_signals()
@@ -63,7 +63,7 @@ class MonitoredSource:
         )
 
     def kill_web(self) -> None:
-        """Its last sign of life stays behind."""
+        """Kill the web process; its last liveness row stays."""
         self.web += 1
         self.web_since = None
 
@@ -72,7 +72,7 @@ class MonitoredSource:
             self.timeline._run_due()
 
     def jump(self, until: datetime) -> None:
-        """All was there and looked, all the time."""
+        """Move the time as if all processes had run without a gap."""
         self.timeline.now = until - timedelta(seconds=1)
         Liveness.update(at=self.now).where(Liveness.process.contains(":")).execute()
         noted = Liveness.get(Liveness.process == outages.PROCESS)
@@ -84,7 +84,7 @@ class MonitoredSource:
         self.web_since = self.now
 
     def stop_all(self, span: timedelta) -> None:
-        """Everything ends, and is back after so long."""
+        """Stop all processes and start them again after this time."""
         self.timeline.now += span
         self.web_since = self.now
         self.run_check()
@@ -162,7 +162,7 @@ def test_a_reported_failure_opens_an_incident_at_once_and_pings_stay_expected(mo
     assert monitored.incidents() == [("Disk full", IncidentStatus.RESOLVED)]
 
 
-def test_an_alert_of_another_source_also_counts_as_a_ping_in_time(monitored):
+def test_an_alert_of_another_source_does_not_count_as_a_ping(monitored):
     monitored.after(timedelta(seconds=30))
     monitored.timeline.alert("hello", "info")
 
@@ -252,7 +252,7 @@ def test_a_longer_interval_counts_from_the_next_ping(monitored):
     assert monitored.get_time_left() == timedelta(seconds=3630)
 
 
-# --- Tocsin's own silence ----------------------------------------------------------------------------
+# --- Outages of Tocsin itself ------------------------------------------------------------------------
 
 
 def test_after_an_outage_a_source_that_pings_in_time_is_not_reported(monitored):
@@ -307,7 +307,7 @@ def test_no_source_is_reported_while_no_web_process_runs(monitored):
 @pytest.mark.parametrize("back_after", [3, 10, 25])
 @pytest.mark.parametrize("killed_at", [46, 58, 60])
 def test_a_source_that_pings_while_a_web_process_is_killed_is_not_reported(monitored, killed_at, back_after):
-    """It gives a sign of life each 15 seconds, and counts as living for a while after the last one."""
+    """A web process writes its liveness each 15 seconds and counts as running for a while after that."""
     started_at = monitored.now
     for second in range(1, 180):
         monitored.timeline.now = started_at + timedelta(seconds=second)
@@ -334,7 +334,7 @@ def test_no_source_is_reported_while_a_killed_web_process_still_counts_as_runnin
 
 
 def test_a_second_web_process_does_not_extend_a_deadline(monitored):
-    """Whether the first one lives is known by its next sign of life."""
+    """The next liveness of the first web process shows that it still runs."""
     monitored.after(timedelta(seconds=80))
     with_it = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
     monitored.timeline.now += timedelta(seconds=10)
@@ -346,7 +346,7 @@ def test_a_second_web_process_does_not_extend_a_deadline(monitored):
 
 
 def test_many_restarts_extend_a_deadline_once(monitored):
-    """A backup a day, which may be late by six hours, dies; each day, an hour after it, web is restarted."""
+    """A daily backup with a grace of six hours stops; the web process restarts each day an hour later."""
     day, hour = timedelta(days=1), timedelta(hours=1)
     set_up(monitored.timeline, heartbeat_interval=86_400, heartbeat_grace=6 * 3600)
     monitored.ping()
@@ -365,7 +365,7 @@ def test_many_restarts_extend_a_deadline_once(monitored):
 
 
 def test_a_stopped_clock_process_hides_no_missing_ping_while_workers_run(monitored):
-    """Whoever looks, says it: no beat of the clock is needed."""
+    """Workers report missing pings too, so the clock process is not needed."""
     Liveness.delete().where(Liveness.process == "clock").execute()
     monitored.after(EVERY + GRACE)
 
@@ -412,7 +412,7 @@ def test_pings_behind_a_queue_split_count_as_arrived(monitored, monkeypatch):
     assert monitored.get_time_left() == EVERY + GRACE - IN_TIME
 
 
-def test_a_ping_processed_late_does_not_shorten_the_next_interval(monitored):
+def test_a_ping_processed_late_does_not_move_the_deadline_back(monitored):
     later = monitored.now + timedelta(hours=1)
     Integration.update(expected_at=later).execute()
     monitored.ping()

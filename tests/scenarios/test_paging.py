@@ -1,4 +1,4 @@
-"""What the person on call lives through, told as timelines."""
+"""Timelines of a night from the view of the person on call."""
 
 from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
@@ -47,7 +47,7 @@ def test_a_resolve_before_the_second_step_cancels_the_step(timeline, world):
 
 def test_an_acknowledgement_by_link_stops_the_escalation(timeline, world, home):
     set_policy(world, (0, world.alice), (10, world.bob))
-    # The page is served at the moment that the machine's clock shows.
+    # The web page uses the real time of this machine.
     timeline.now = datetime.now(UTC)
     timeline.alert("Disk full on db1")
     client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
@@ -97,12 +97,12 @@ def test_delays_count_elapsed_time_over_clock_changes(timeline, world, begin):
     set_policy(world, (0, world.alice), (10, world.bob), (75, world.alice))
     timeline.now = begin.astimezone(UTC)
     timeline.alert("Disk full on db1")
-    told = {0: timeline.mails()}
+    received = {0: timeline.mails()}
     for minute in range(1, 120):
         timeline.after(minutes=1)
-        told[minute] = timeline.mails()
+        received[minute] = timeline.mails()
 
-    assert {minute: mails[0][0] for minute, mails in told.items() if mails} == {
+    assert {minute: mails[0][0] for minute, mails in received.items() if mails} == {
         0: "alice",
         10: "bob",
         75: "alice",
@@ -115,7 +115,7 @@ def test_each_person_is_notified_once_after_an_outage_of_a_night(timeline, world
     timeline.alert("Disk full on db1")
     assert [person for person, _ in timeline.mails()] == ["alice"]
 
-    # Nothing looks at the clock for eight hours; then one pass finds all of it overdue.
+    # No process runs for eight hours; then one pass finds everything overdue.
     timeline.now = timeline.now.replace(hour=20)
     timeline._run_due()
 

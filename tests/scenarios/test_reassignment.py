@@ -1,5 +1,4 @@
-"""Nights on which incidents are handed from one to the next: whoever is to hear of them still does, and their
-time-outs go on."""
+"""Scenarios in which incidents are reassigned: the right people are notified, and time-outs go on."""
 
 import pytest
 
@@ -25,7 +24,7 @@ A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.T
 
 
 def delay_notifications(world, user, minutes):
-    """Somebody is told so many minutes after they were named."""
+    """Give a person a notification rule with this delay."""
     NotificationRule.update(start_delay=minutes).where(NotificationRule.user == user).execute()
     bump_version(world.account.id)
 
@@ -36,7 +35,7 @@ def get_person(user):
 
 @pytest.fixture
 def other_policy(world, timeline):
-    """Another policy, which tells Alice."""
+    """Another policy, which notifies Alice."""
     rules = EscalationPolicy.get_by_id(world.policy.id).rules
     known = {"unique_id": new_uuid(), "creation_date": timeline.now}
     return EscalationPolicy.create(team=world.team, name="Other", rules=rules, **known)
@@ -117,13 +116,13 @@ def test_the_audit_does_not_change_whom_a_run_with_a_deleted_policy_notifies(
     assert list_notified(timeline) == (["alice"] if at == 2 else [])
 
 
-@pytest.mark.parametrize("looks", ["the bell", "the audit"])
+@pytest.mark.parametrize("reconciled_by", ["a configuration change", "the audit"])
 @pytest.mark.parametrize("length", ["short", "long again"])
 def test_a_shortened_run_is_exhausted_unless_its_policy_gets_more_steps_again(
-    timeline, world, other_policy, looks, length
+    timeline, world, other_policy, reconciled_by, length
 ):
-    def count_reconciled():
-        audit.audit(timeline.now) if looks == "the audit" else reconcile_after_change(
+    def reconcile():
+        audit.audit(timeline.now) if reconciled_by == "the audit" else reconcile_after_change(
             "escalation_policy", row, timeline.now
         )
 
@@ -133,11 +132,11 @@ def test_a_shortened_run_is_exhausted_unless_its_policy_gets_more_steps_again(
     timeline.after(minutes=6)
     assert list_notified(timeline) == ["bob", "charlie"]
     set_policy(world, *steps[:2])
-    count_reconciled()
+    reconcile()
     assert timeline.incident().exhausted
     if length == "long again":
         set_policy(world, *steps)
-        count_reconciled()
+        reconcile()
 
     Service.update(escalation_policy=other_policy).execute()
     world.policy.delete_instance()
@@ -149,7 +148,7 @@ def test_a_shortened_run_is_exhausted_unless_its_policy_gets_more_steps_again(
 
 @pytest.fixture
 def resolving(world):
-    """The service's incidents resolve themselves after an hour; acknowledgements last a quarter of one."""
+    """Set auto-resolve to an hour and the acknowledgement timeout to a quarter of an hour."""
     known = {"acknowledgement_timeout_enabled": True, "acknowledgement_timeout": 900}
     Service.update(auto_resolve_timeout=3600, **known).execute()
     set_policy(world, (0, world.alice))
@@ -182,7 +181,7 @@ def test_no_action_on_an_open_incident_delays_its_auto_resolve(
 
 
 def test_the_auto_resolve_time_starts_again_after_a_snooze(timeline, apply_action, resolving):
-    """Triggered by the end of its sleep, it is not over in the next moment."""
+    """An incident triggered by the end of its snooze is not resolved in the next moment."""
     timeline.alert("Disk full")
     timeline.alert("on it", "acknowledged")
     apply_action(incidents.snooze, timeline.now + 59 * MINUTE)

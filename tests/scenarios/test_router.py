@@ -1,4 +1,4 @@
-"""A night with a router, alert rules and collation, told to a real mailbox."""
+"""A scenario with a router, alert rules and collation, with mails in a real mailbox."""
 
 import pytest
 
@@ -17,11 +17,11 @@ A = RuleAction
 
 @pytest.fixture
 def send_routed(timeline, world, now):
-    """routed("Disk full", "db1"): one alert by the router's key.
+    """send_routed("Disk full", "db1"): send one alert by the router's key.
 
-    Alerts about hosts go to Checkout, which collects them for ten minutes and does not wake anybody again
-    for a host within half an hour of its last incident; alerts about builds go to Builds, whose rules put
-    off the first word by two minutes and have Bob told; what is only a test reaches nobody.
+    Alerts about hosts go to Checkout, with a collation of ten minutes. It suppresses notifications for a host
+    within half an hour of its last incident. Alerts about builds go to Builds; its rules delay the first
+    notification by two minutes and add Bob. Test alerts notify nobody.
     """
     Service.update(collation=1, collation_time=10).where(Service.id == world.service.id).execute()
     set_policy(world, (0, world.alice), (15, world.bob))
@@ -63,14 +63,14 @@ def test_a_night_behind_a_router(timeline, send_routed):
     send_routed("Disk full", host="db1")
     assert timeline.mails() == [("alice", "[Checkout] #1 Disk full (critical)")]
 
-    # The other hosts follow within minutes: one incident, and nobody hears of it twice.
+    # The other hosts follow within minutes: one incident, and nobody is notified twice.
     timeline.after(minutes=2)
     send_routed("Disk full", host="db2")
     send_routed("Disk full", host="db1")
     send_routed("Load is high", host="web1", environment="test")
     assert timeline.mails() == []
 
-    # A build fails and is repaired before its two minutes are over; the next one is not.
+    # A failed build is repaired before its two minutes are over; the next one is not.
     send_routed("failed", "error", build="41")
     timeline.after(minutes=1)
     send_routed("ok", "resolved", build="41")
@@ -84,7 +84,7 @@ def test_a_night_behind_a_router(timeline, send_routed):
     ]
     send_routed("ok", "resolved", build="42")
 
-    # Nobody acknowledges the disks; Bob is woken a quarter of an hour after they began.
+    # Nobody acknowledges the incident of the disks; Bob is notified after a quarter of an hour.
     timeline.after(minutes=10)
     assert timeline.mails() == [("bob", "[Checkout] #1 Disk full (critical)")]
     send_routed("fine", "resolved", host="db1")
@@ -92,7 +92,7 @@ def test_a_night_behind_a_router(timeline, send_routed):
     send_routed("fine", "resolved", host="db2")
     assert status(1) == IncidentStatus.RESOLVED
 
-    # It flaps within the half hour, which wakes nobody; after it, it does.
+    # It fails again within the half hour and notifies nobody; after the half hour it notifies.
     timeline.after(minutes=20)
     send_routed("Disk full", host="db1")
     assert timeline.mails() == []

@@ -1,4 +1,4 @@
-"""What a simulation tells is what happens, when the same alert comes at that moment and nobody reacts."""
+"""A simulation predicts what happens if the same alert arrives at that moment and nobody reacts."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,7 +34,7 @@ from workers.alerts import config_cache
 HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 A = RuleAction
 PEOPLE = ("alice", "bob", "charlie")
-# Rules by name: condition and actions. Whom they name is put in by `_add_rules`.
+# Rules by name: condition and actions. `_add_rules` replaces the names of people.
 RULES = {
     "later": ("", [(A.DELAY_NOTIFICATIONS, "90")]),
     "much later": ("", [(A.DELAY_NOTIFICATIONS, "3600")]),
@@ -42,18 +42,20 @@ RULES = {
     "quiet": (equals("payload.host", "db"), [(A.SUPPRESS, "")]),
     "to bob": ("", [(A.ASSIGN_USER, "bob")]),
     "with charlie": ("", [(A.ADD_RESPONDER, "charlie")]),
-    "with whom the policy names": ("", [(A.ADD_RESPONDER, "policy")]),
-    "by whoever is on call": ("", [(A.ASSIGN_SCHEDULE, "rota")]),
+    "with the people of the policy": ("", [(A.ADD_RESPONDER, "policy")]),
+    "assigned by schedule": ("", [(A.ASSIGN_SCHEDULE, "schedule")]),
     "another name": ("", [(A.CHANGE_ENTITY_ID, "{{payload.host}}"), (A.CHANGE_MESSAGE, "E {{message}}")]),
 }
 
 
 @dataclass(frozen=True)
 class Setup:
-    """How a night is set up. Times are in minutes from the alert; `rota` are the people of each layer, with
-    the length of their turns; `away` are persons, from when, until when, and who is told instead; `delays`
-    are those of each person's notification rules; `windows` are those of maintenance; `sla` are escalations
-    of one: how many seconds after its clock of a type, whom."""
+    """The configuration of a scenario. Times are in minutes from the alert.
+
+    `schedule_layers` has the people of each layer and the length of their turns in seconds. `forwardings` has
+    a person, start, end and receiver. `delays` belong to the notification rules of each person. `windows` are
+    maintenance windows. `sla` has escalations: seconds after the breach, type of target, people.
+    """
 
     steps: Sequence[tuple[int, Sequence[str]]]
     repeat: int
@@ -82,7 +84,7 @@ SETUPS = st.builds(
     steps=st.lists(
         st.tuples(
             st.sampled_from((0, 0, 1, 5, 30)),
-            st.lists(st.sampled_from((*PEOPLE, "rota", "rota", "gap")), max_size=3, unique=True),
+            st.lists(st.sampled_from((*PEOPLE, "schedule", "schedule", "gap")), max_size=3, unique=True),
         ),
         max_size=4,
     ).map(lambda steps: [(sum(delay for delay, _ in steps[: n + 1]), to) for n, (_, to) in enumerate(steps)]),
@@ -113,7 +115,7 @@ SETUPS = st.builds(
         ),
         max_size=3,
     ),
-    # A Wednesday's noon, and the nights in which clocks are changed.
+    # Noon on a Wednesday, and the nights of the two clock changes.
     at=st.sampled_from(("2026-03-04 12:00", "2026-03-29 00:30", "2026-10-25 00:10")).map(
         lambda text: datetime.fromisoformat(f"{text}+00:00")
     ),
@@ -130,14 +132,14 @@ DURATION = timedelta(hours=5)
 )
 @given(setup=SETUPS)
 def test_a_simulation_equals_the_real_notifications_for_random_setups(store, timeline, home, setup):
-    told = _run_and_compare(timeline, home, setup)
+    notified = _run_and_compare(timeline, home, setup)
 
-    event(f"told {min(len(told), 6)} times or more")
+    event(f"notified {min(len(notified), 6)} times or more")
 
 
-# The incident resolves itself after 16 minutes and 40 seconds.
+# The incident is auto-resolved after 16 minutes and 40 seconds.
 BASE_SETUP = Setup(
-    steps=[(0, ["alice"]), (5, ["rota", "bob"])],
+    steps=[(0, ["alice"]), (5, ["schedule", "bob"])],
     repeat=1,
     move_to_next=False,
     by_turns=(False, False, 0),
@@ -179,7 +181,7 @@ def test_a_simulation_equals_the_real_notifications_for_chosen_setups(timeline, 
 def test_an_alert_deferred_by_a_window_outlives_its_auto_resolved_incident(timeline, home):
     fresh = _set_up(timeline, home, replace(BASE_SETUP, windows=[(2, 40)]))
     with connection():
-        # By default it would be named like that of the simulation.
+        # By default it would have the same trace_id as the simulated alert.
         fresh.alert(ALERT["message"], "critical", ALERT["entity"], trace=7)
         fresh.after(minutes=4)
         since = fresh.now
@@ -212,7 +214,7 @@ def test_two_timers_due_at_the_same_moment_fire_in_the_same_order(timeline, home
 
 
 def _run_and_compare(timeline, home, setup):
-    """Who was told, in a night that was simulated before."""
+    """Simulate an alert, then send it and compare; return the real notifications."""
     fresh = _set_up(timeline, home, setup)
     with connection():
         simulated = run_simulation(_build_question(fresh.world, setup.level, setup.at))
@@ -225,9 +227,9 @@ def _run_and_compare(timeline, home, setup):
         assert _list_logged(simulated) == _list_really_logged()
         assert _list_statuses(simulated) == _list_real_statuses()
         assert _list_stages(simulated) == [list(map(tuple, one.reasons)) for one in Event.select()]
-        told = _list_really_notified()
+        notified = _list_really_notified()
     db.close_all()
-    return told
+    return notified
 
 
 def _build_question(world, level, at, **more):
@@ -237,7 +239,7 @@ def _build_question(world, level, at, **more):
 
 
 def _set_up(timeline, home, setup):
-    """The night in a store of its own, as planned."""
+    """Create the setup in a new database and return its timeline."""
     db.close_all()
     stores.Migrated.cached.open_copy(home)
     config_cache.clear()
@@ -246,20 +248,20 @@ def _set_up(timeline, home, setup):
         people = {name: getattr(world, name) for name in PEOPLE}
         named = {
             **people,
-            "rota": _create_schedule(world, setup, people),
+            "schedule": _create_schedule(world, setup, people),
             "gap": stored.schedule(world.team, name="Gap"),
         }
         _set_policy(world, setup, named)
         _forward(setup, people)
         for (name, person), delay in zip(people.items(), setup.delays, strict=True):
-            told = NotificationRule.update(start_delay=delay)
-            told.where(NotificationRule.user == person, NotificationRule.urgency == 1).execute()
+            delayed = NotificationRule.update(start_delay=delay)
+            delayed.where(NotificationRule.user == person, NotificationRule.urgency == 1).execute()
             if name == "charlie":
                 NotificationRule.delete().where(NotificationRule.user == person).execute()
         _add_rules(world, setup, named)
         _add_maintenance(world, setup)
         known = {"auto_resolve_timeout": setup.auto_resolve, "status": setup.status}
-        Service.update(sla=_sla(world, setup, people), **known).execute()
+        Service.update(sla=_create_sla(world, setup, people), **known).execute()
         Integration.update(default_urgency=setup.urgency).execute()
         bump_version(world.account.id)
         world = reload_integration(world)
@@ -267,7 +269,7 @@ def _set_up(timeline, home, setup):
 
 
 def reload_integration(world):
-    """Its integration as it is by now."""
+    """Return the world with its integration loaded again."""
     integration = Integration.get_by_id(world.integration.id)
     return type(world)(**{**get_fields(world), "integration": integration, "service": integration.service})
 
@@ -323,8 +325,8 @@ def _add_maintenance(world, setup):
         MaintenanceService.create(unique_id=new_uuid(), maintenance=row, service=world.service)
 
 
-def _sla(world, setup, people):
-    """Promises an answer within a quarter of an hour, and an end within one."""
+def _create_sla(world, setup, people):
+    """Create an SLA: acknowledge within a quarter of an hour, resolve within an hour."""
     escalations = [
         {
             "unique_id": new_uuid(), "time": seconds, "type": kind,
@@ -340,7 +342,7 @@ def _sla(world, setup, people):
 
 def _add_rules(world, setup, named):
     ids = {name: each.username for name, each in named.items() if isinstance(each, User)}
-    ids |= {"rota": named["rota"].unique_id, "policy": world.policy.unique_id}
+    ids |= {"schedule": named["schedule"].unique_id, "policy": world.policy.unique_id}
     for name in setup.rules:
         when, acts = RULES[name]
         given = [action(kind, ids.get(value, value)) for kind, value in acts]

@@ -1,4 +1,4 @@
-"""Nights on which somebody was promised an answer, and an end."""
+"""Scenarios with an SLA: acknowledge and resolve targets, their escalations and breaches."""
 
 from datetime import timedelta
 
@@ -34,7 +34,7 @@ LEFT_OPEN = "SLA Gold: not resolved in time"
 
 
 def sla(world, *escalations, name="Gold", acknowledge=None, resolve=None):
-    """An SLA with times in minutes; escalations as (type, minutes after the breach, person, ...)."""
+    """Create an SLA with times in minutes; escalations are (type, minutes after the breach, person, ...)."""
     steps_stored = [
         {
             "unique_id": new_uuid(),
@@ -58,14 +58,14 @@ def sla(world, *escalations, name="Gold", acknowledge=None, resolve=None):
 
 
 def edit_sla(one, **columns):
-    """As an edit over the interface does; each looks for what follows from it."""
+    """Edit an SLA as the interface does, with a new configuration version."""
     Sla.update(**columns).where(Sla.id == one.id).execute()
     bump_version(one.team.account_id)
 
 
 @pytest.fixture
 def gold(world):
-    """An answer within 15 minutes and an end within 60; Bob hears of the one, Charlie of the other."""
+    """An SLA: acknowledge within 15 minutes (notifies Bob), resolve within 60 (notifies Charlie)."""
     set_policy(world, (0, world.alice))
     made = sla(
         world,
@@ -83,7 +83,7 @@ def gold(world):
 
 
 def list_sla_mails(timeline):
-    """Who was told by an SLA since this was last asked, and why."""
+    """Return person and reason of the SLA mails that arrived since the last call."""
     fresh, timeline.seen = timeline.box.mails[timeline.seen :], len(timeline.box.mails)
     found = []
     for address, mail in fresh:
@@ -107,7 +107,7 @@ def move_to(apply_action, status):
 
 
 def set_sla(timeline, one):
-    """The newest incident gets another SLA, or none."""
+    """Give the newest incident another SLA, or none."""
     with store().write_transaction():
         found = lock_incident(timeline.incident().id, slas=[one.id] if one else [])
         new = one.id if one else None
@@ -239,7 +239,7 @@ def test_sla_escalations_notify_while_an_incident_is_snoozed(timeline, gold, app
 
 
 def merge(timeline, *, apart=False):
-    """The second incident into the first, or out of it."""
+    """Merge the second incident into the first, or with `apart` unmerge it."""
     first, second = Incident.select().order_by(Incident.id)
     with store().write_transaction():
         found, parent = lock_incident(second.id), lock_incident(first.id)
@@ -266,7 +266,7 @@ def test_a_merged_incident_has_no_sla_escalations_until_it_is_unmerged(timeline,
     late = "resolution of SLA Gold due in 5 min"
     assert list_sla_mails(timeline) == [("charlie", late)]
     timeline.after(minutes=5)
-    # Of both incidents at once, in one message or in two.
+    # Both incidents notify at once, in one message or in two.
     assert Notification.select().where(Notification.reason == LEFT_OPEN).count() == 2
 
 
@@ -282,7 +282,7 @@ def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated
 
     set_sla(timeline, gold)
     timeline.after(seconds=1)
-    # Of what is overdue, once; and not what was said before.
+    # Overdue escalations notify once, and sent notifications are not repeated.
     assert list_sla_mails(timeline) == [("bob", "SLA Gold: not acknowledged, overdue by 10 min")]
     timeline.after(minutes=10)
     assert list_sla_mails(timeline) == []
@@ -290,7 +290,7 @@ def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated
 
 @pytest.fixture
 def hold_delivery(timeline):
-    """unsent(minutes): so much later what is due is done, but nobody is told yet."""
+    """hold_delivery(minutes): move the time and fire due timers, without delivery of messages."""
 
     def pass_minutes(minutes):
         timeline.now += minutes * MINUTE
@@ -316,7 +316,7 @@ def test_a_notification_cancelled_by_a_merge_is_created_again_after_the_unmerge(
     merge(timeline, apart=True)
     timeline.after(seconds=1)
 
-    # At once, in a mail of its own beside the parent's.
+    # Sent at once, in a separate mail beside that of the parent.
     late = [("charlie", "resolution of SLA Gold due in 8 min")]
     assert list_sla_mails(timeline) == (late if delivered else [("charlie", END_SOON)] * 2)
     assert list_sent_kinds(timeline.incident()) == ["sla_resolve"]
@@ -326,7 +326,7 @@ def test_a_notification_cancelled_by_a_merge_is_created_again_after_the_unmerge(
 
 
 def list_sent_kinds(incident):
-    """Kinds of what was sent of an incident, but for its chain and what is told of a breach itself."""
+    """Return the kinds of sent notifications, without those of the escalation run and of the breach."""
     sent = Notification.select().where(
         Notification.incident == incident, Notification.state == 1, Notification.kind != "escalation"
     )
@@ -358,7 +358,7 @@ def test_a_notification_cancelled_by_an_sla_change_is_created_again_with_the_old
 
 
 def test_only_people_not_notified_yet_are_notified_after_an_sla_change(timeline, world, hold_delivery):
-    """One contact's mail is out, the other's is not when the SLA is swapped there and back."""
+    """Bob's mail is sent and Charlie's is not when the SLA changes and changes back."""
     set_policy(world, (0, world.alice))
     both = sla(world, (1, -5, world.bob, world.charlie), acknowledge=15)
     Service.update(sla=both).execute()
@@ -401,7 +401,7 @@ def test_an_sla_set_after_its_breach_notifies_once_at_once(timeline, gold, world
     audit.audit(timeline.now)
     timeline.after(minutes=10)
     why = "SLA Bronze: not acknowledged, overdue by 1 h 50 min"
-    # Of two messages that are due at one moment either may go first.
+    # Two messages that are due at the same moment can be sent in any order.
     assert sorted(list_sla_mails(timeline)) == [("bob", why), ("charlie", why)]
 
 
@@ -428,7 +428,7 @@ def test_the_audit_reconciles_timers_after_an_sla_edit(timeline, gold):
 
 
 def test_a_timer_uses_the_edited_sla_before_the_audit(timeline, gold):
-    """Also before an audit has been there."""
+    """The timer reads the edited SLA even if no audit has reconciled it."""
     timeline.alert("Disk full on db1")
     edit_sla(gold, acknowledge_time=30 * 60)
     timeline.after(minutes=24)
@@ -440,8 +440,10 @@ def test_a_timer_uses_the_edited_sla_before_the_audit(timeline, gold):
 
 def test_an_escalation_that_is_moved_later_notifies_once(timeline, gold):
     timeline.alert("Disk full on db1")
-    moved_incident = [{**each, "time": -120} if each["time"] == -300 else each for each in gold.escalations]
-    edit_sla(gold, escalations=moved_incident)
+    later_escalations = [
+        {**each, "time": -120} if each["time"] == -300 else each for each in gold.escalations
+    ]
+    edit_sla(gold, escalations=later_escalations)
     timeline.after(minutes=12)
     assert list_sla_mails(timeline) == []
 
@@ -465,8 +467,7 @@ def test_a_deleted_sla_has_no_targets(timeline, gold):
 
 
 def test_a_recreated_sla_has_new_targets(timeline, gold, world):
-    """With the same escalations under their ids, and on SQLite in the same row, as tools that describe
-    what there should be make it."""
+    """Declarative tools recreate an SLA with the same escalation IDs and, on SQLite, the same row."""
     timeline.alert("Disk full on db1")
     timeline.after(minutes=30)
     assert [person for person, _ in list_sla_mails(timeline)] == ["bob", "bob", "bob"]
@@ -541,7 +542,7 @@ def test_an_acknowledgement_cancels_pending_notifications_except_those_of_the_re
 
 
 def test_reassignment_and_resolve_in_one_transaction_cancel_all_notifications(timeline, gold, world):
-    """What the first of several moves leaves alone, the next one may void."""
+    """Notifications that the first of several actions keeps can be cancelled by the next one."""
     timeline.alert("Disk full on db1")
     list_sla_mails(timeline)
     timeline.now += 60 * MINUTE
@@ -575,7 +576,7 @@ def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, g
 
 
 def test_an_sla_escalation_uses_every_rule_without_delay_at_low_urgency(timeline, gold, world):
-    """Of both urgencies, each contact once; by one with a delay not at all."""
+    """Rules of both urgencies count, each contact gets one message, and delayed rules do not count."""
     other = ContactMethod.create(
         unique_id=new_uuid(), user=world.bob, name="Second", contact_type=1, value="bobby@example.org",
         creation_date=timeline.now,

@@ -1,4 +1,4 @@
-"""Nights on which somebody puts an alarm off, or makes one of many."""
+"""Scenarios in which a person snoozes an incident or merges incidents."""
 
 import pytest
 
@@ -17,7 +17,7 @@ ALICE = Actor(ActorKind.USER, "Alice")
 
 @pytest.fixture
 def apply_action(timeline):
-    """moved(moves.snooze, until): Alice moves the newest incident, at this moment of the night."""
+    """apply_action(incidents.snooze, until): apply an action of Alice to the newest incident, now."""
 
     def move(how, *more):
         with store().write_transaction():
