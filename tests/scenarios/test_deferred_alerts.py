@@ -113,7 +113,7 @@ def test_a_reopened_incident_gets_its_deferred_alert(timeline, world, window, is
     timeline.alert("Disk full on db1")
     timeline.after(minutes=30)
     reopened = timeline.incident()
-    move(timeline, reopened, IncidentStatus.ACKNOWLEDGED)
+    change_status(timeline, reopened, IncidentStatus.ACKNOWLEDGED)
     if not is_open:
         resolve(timeline, reopened)
     set_service(world, auto_resolve_timeout=0)
@@ -124,10 +124,10 @@ def test_a_reopened_incident_gets_its_deferred_alert(timeline, world, window, is
 
 
 def resolve(timeline, incident):
-    move(timeline, incident, IncidentStatus.RESOLVED)
+    change_status(timeline, incident, IncidentStatus.RESOLVED)
 
 
-def move(timeline, incident, to):
+def change_status(timeline, incident, to):
     with store().write_transaction():
         found = lock_incident(incident.id)
         context = (found.service, found.config, ALICE, timeline.now, "done", found.children)

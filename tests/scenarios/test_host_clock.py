@@ -31,9 +31,9 @@ def host_offset(request, store):
     """Set the host's clock wrong and return the time of the database's clock."""
     if store.name == "sqlite":
         pytest.skip("an embedded store has no clock but the host's")
-    right = store.now()
-    with time_machine.travel(right + request.param, tick=True):
-        yield right
+    database_time = store.now()
+    with time_machine.travel(database_time + request.param, tick=True):
+        yield database_time
 
 
 @pytest.fixture

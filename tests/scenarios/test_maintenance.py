@@ -319,7 +319,7 @@ def test_rules_apply_once_to_a_deferred_alert(timeline, world, window):
     assert IncidentNote.select().count() == 1
 
 
-def test_the_maintenance_flag_of_a_service_acts_like_a_window_without_an_end(timeline, world):
+def test_the_maintenance_setting_of_a_service_acts_like_a_window_without_an_end(timeline, world):
     set_service(world, under_maintenance=True)
     trace_id = timeline.alert("Disk full on db1")
     timeline.after(hours=100)

@@ -75,9 +75,9 @@ class MonitoredSource:
         """Move the time as if all processes had run without a gap."""
         self.timeline.now = until - timedelta(seconds=1)
         Liveness.update(at=self.now).where(Liveness.process.contains(":")).execute()
-        noted = Liveness.get(Liveness.process == outages.PROCESS)
-        detail = {**noted.detail, "until": self.now.isoformat()}
-        Liveness.update(at=self.now, detail=detail).where(Liveness.id == noted.id).execute()
+        observation = Liveness.get(Liveness.process == outages.PROCESS)
+        detail = {**observation.detail, "until": self.now.isoformat()}
+        Liveness.update(at=self.now, detail=detail).where(Liveness.id == observation.id).execute()
         self.after(timedelta(seconds=1))
 
     def start_web(self) -> None:
@@ -294,14 +294,14 @@ def test_an_outage_long_before_a_ping_is_due_does_not_extend_the_deadline(monito
 
 
 def test_no_source_is_reported_while_no_web_process_runs(monitored):
-    web_was_since, monitored.web_since = monitored.web_since, None
+    previous_start, monitored.web_since = monitored.web_since, None
     monitored.after(timedelta(minutes=10))
     assert monitored.incidents() == []
 
     monitored.web_since = monitored.now
     monitored.after(CHECK_EVERY)
     assert monitored.get_time_left() == EVERY + GRACE
-    assert web_was_since < monitored.web_since
+    assert previous_start < monitored.web_since
 
 
 @pytest.mark.parametrize("back_after", [3, 10, 25])
@@ -336,9 +336,9 @@ def test_no_source_is_reported_while_a_killed_web_process_still_counts_as_runnin
 def test_a_second_web_process_does_not_extend_a_deadline(monitored):
     """The next liveness of the first web process shows that it still runs."""
     monitored.after(timedelta(seconds=80))
-    with_it = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
+    second_web = ProcessLiveness("web", "web:second", monitored.now + timedelta(seconds=2))
     monitored.timeline.now += timedelta(seconds=10)
-    backlog.record_liveness(with_it, monitored.now)
+    backlog.record_liveness(second_web, monitored.now)
     assert missing_heartbeats.report_missing(monitored.now) == 0
 
     monitored.after(CHECK_EVERY)

@@ -123,7 +123,7 @@ def test_each_person_is_notified_once_after_an_outage_of_a_night(timeline, world
 
 
 HOSTILE = [
-    "NUL \x00 and bell \x07 in db1",
+    "NUL \x00 and BEL \x07 in db1",
     "lines\r\nBcc: everybody@example.org\r\n\r\nin db1",
     "\u202etxet sdrawkcab\u2066 in db1\u200f",
     "x" * 65536,

@@ -102,7 +102,7 @@ def list_pending_timers(kind="sla_"):
     return [row.key for row in Timer.select().where(Timer.done_at.is_null(), Timer.kind.startswith(kind))]
 
 
-def move_to(apply_action, status):
+def change_status(apply_action, status):
     apply_action(incidents.change_status, status, reason="because")
 
 
@@ -188,11 +188,11 @@ def test_an_acknowledgement_that_times_out_still_meets_its_target(timeline, gold
 def test_a_reopened_incident_has_both_targets_again(timeline, gold, apply_action):
     timeline.alert("Disk full on db1")
     timeline.after(minutes=30)
-    move_to(apply_action, R)
+    change_status(apply_action, R)
     assert list_sla_mails(timeline) == [("bob", SOON), ("bob", BROKEN), ("bob", LATE)]
 
     timeline.after(minutes=30)
-    move_to(apply_action, T)
+    change_status(apply_action, T)
     timeline.after(minutes=9)
     assert list_sla_mails(timeline) == []
     timeline.after(minutes=1)
@@ -203,9 +203,9 @@ def test_a_reopened_incident_has_both_targets_again(timeline, gold, apply_action
 
 def test_an_incident_reopened_as_acknowledged_has_a_resolve_target_again(timeline, gold, apply_action):
     timeline.alert("Disk full on db1")
-    move_to(apply_action, R)
+    change_status(apply_action, R)
     timeline.after(minutes=30)
-    move_to(apply_action, A)
+    change_status(apply_action, A)
     timeline.after(minutes=49)
     assert list_sla_mails(timeline) == []
 

@@ -19,13 +19,13 @@ ALICE = Actor(ActorKind.USER, "Alice")
 def apply_action(timeline):
     """apply_action(incidents.snooze, until): apply an action of Alice to the newest incident, now."""
 
-    def move(how, *more):
+    def apply_to_newest(how, *more):
         with store().write_transaction():
             found = lock_incident(timeline.incident().id)
             context = (found.service, found.config, ALICE, timeline.now)
             apply(ChangeSet(effects=list(how(found.incident, *more, *context))))
 
-    return move
+    return apply_to_newest
 
 
 def list_notified(timeline):

@@ -19,7 +19,7 @@ COVER = replace(
 )
 
 
-def people_of(config, at=NOON, step=0):
+def get_step_people(config, at=NOON, step=0):
     return targets.get_people(config.policies[1].steps[step], config, at)
 
 
@@ -27,28 +27,28 @@ def people_of(config, at=NOON, step=0):
     ("after", "person"), [(-3 * HOUR, BOB), (20 * HOUR, BOB), (21 * HOUR, CHARLIE), (2 * DAY, ALICE)], ids=str
 )
 def test_a_schedule_stands_for_the_people_on_call_at_that_moment(after, person):
-    assert people_of(build_config((0, TURNS)), NOON + after) == [person]
+    assert get_step_people(build_config((0, TURNS)), NOON + after) == [person]
 
 
 def test_people_come_in_the_order_of_the_targets_each_once():
     config = build_config((0, COVER, "alice", TURNS, "charlie"))
 
-    assert people_of(config) == [CHARLIE, ALICE, BOB]
+    assert get_step_people(config) == [CHARLIE, ALICE, BOB]
 
 
 def test_removed_people_and_deleted_schedules_resolve_to_nobody():
     config = build_config((0, TURNS, "gone", COVER), people=(ALICE, CHARLIE))
     without = replace(config, schedules={"cover": COVER})
 
-    assert people_of(config) == [CHARLIE]
-    assert people_of(without) == [CHARLIE]
+    assert get_step_people(config) == [CHARLIE]
+    assert get_step_people(without) == [CHARLIE]
 
 
 def test_an_alert_processed_late_resolves_to_the_people_of_the_processing_time():
     config = replace(build_config((0, TURNS)), processed_at=NOON + DAY)
 
-    assert people_of(config, NOON) == [CHARLIE]
-    assert people_of(config, NOON + 2 * DAY) == [ALICE]
+    assert get_step_people(config, NOON) == [CHARLIE]
+    assert get_step_people(config, NOON + 2 * DAY) == [ALICE]
 
 
 def get_assignee(config, turn=0, at=NOON):
@@ -67,13 +67,13 @@ BY_TURNS = build_config((0, "alice", TURNS, COVER), (5, "bob"), round_robin=True
 
 
 def test_round_robin_takes_each_target_of_the_first_step_in_turn():
-    turn, had = 0, []
+    turn, assignees = 0, []
     for _ in range(5):
         person, (taken,) = get_assignee(BY_TURNS, turn)
-        had.append(person)
+        assignees.append(person)
         turn = taken.next
 
-    assert had == [ALICE, BOB, CHARLIE, ALICE, BOB]
+    assert assignees == [ALICE, BOB, CHARLIE, ALICE, BOB]
 
 
 def test_round_robin_skips_a_target_without_people():

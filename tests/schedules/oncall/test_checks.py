@@ -79,15 +79,15 @@ def test_a_covered_time_has_no_gap():
     assert gaps(schedule(layer())) == []
 
 
-def strangers(of, members, names=NAMES):
+def list_outsiders(of, members, names=NAMES):
     return checks.find_outsiders(build_overview(of, members), START, END, names)
 
 
 def test_an_override_by_a_person_outside_the_team_is_reported():
     theirs = override("charlie", "2026-03-01 00:00", "2026-03-03 00:00")
-    ours = override("alice", "2026-03-04 00:00", "2026-03-05 00:00", "override-2")
+    by_member = override("alice", "2026-03-04 00:00", "2026-03-05 00:00", "override-2")
     later = override("charlie", "2026-03-09 00:00", "2026-03-10 00:00", "override-3")
-    (found,) = strangers(schedule(overrides=[later, ours, theirs]), "alice bob")
+    (found,) = list_outsiders(schedule(overrides=[later, by_member, theirs]), "alice bob")
 
     assert (found.kind, found.username, found.start, found.end) == (
         "not_in_team", "charlie", START, at("2026-03-03 00:00"),
@@ -101,7 +101,7 @@ def test_an_override_by_a_person_outside_the_team_is_reported():
 def test_a_person_who_left_the_account_is_not_reported_as_outside_the_team():
     theirs = override("charlie", "2026-03-01 00:00", "2026-03-03 00:00")
 
-    assert strangers(schedule(overrides=[theirs]), "alice", {}) == []
+    assert list_outsiders(schedule(overrides=[theirs]), "alice", {}) == []
 
 
 def twice(*schedules, about=None, start=START, end=END):
@@ -223,7 +223,7 @@ def cover(of, *schedules, until=END, people="alice bob charlie"):
     return checks.find_covered_time(of, config, looked_at, START, END)
 
 
-def test_schedules_of_several_steps_cover_a_policy_together():
+def test_schedules_of_all_steps_cover_a_policy():
     days, nights = (
         schedule(layer(**daily(("08:00", 10 * HOUR)))),
         build_other(layer(**daily(("18:00", 14 * HOUR)))),
@@ -276,7 +276,7 @@ def test_a_person_outside_the_team_is_reported_once_per_layer():
         layer("charlie", unique_id="layer-3", start="2026-03-09 00:00"),
         overrides=[override("charlie", "2026-03-02 00:00", "2026-03-03 00:00")],
     )
-    found = strangers(of, "alice bob")
+    found = list_outsiders(of, "alice bob")
 
     assert [(one.kind, one.minor, one.start, one.end) for one in found] == [
         ("not_in_team", False, START, START + DAY),

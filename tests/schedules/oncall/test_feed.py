@@ -39,7 +39,7 @@ def test_a_feed_is_the_same_all_day_and_changes_on_the_next_day():
     assert first == last != list_calendar_shifts([schedule_facts], TODAY + DAY, 1)
 
 
-def test_shifts_of_several_schedules_are_ordered_by_start():
+def test_shifts_of_two_or_more_schedules_are_ordered_by_start():
     early, late = schedule(layer(start="2026-01-05 06:00")), schedule(layer(start="2026-01-05 18:00"))
 
     found = list_calendar_shifts([late, early], NOON, 1)

@@ -25,7 +25,7 @@ BERLIN, NEW_YORK, LORD_HOWE = "Europe/Berlin", "America/New_York", "Australia/Lo
         pytest.param(BERLIN, "2026-03-29 02:00", "2026-03-29 01:00", id="the beginning of a skip"),
         pytest.param(BERLIN, "2026-03-29 02:00:00.500000", "2026-03-29 01:00", id="half a second later"),
         pytest.param(BERLIN, "2026-03-29 02:17:09.000005", "2026-03-29 01:00", id="within a skip"),
-        pytest.param(BERLIN, "2026-03-29 02:59:59.999999", "2026-03-29 01:00", id="the end of a skip, inside"),
+        pytest.param(BERLIN, "2026-03-29 02:59:59.999999", "2026-03-29 01:00", id="the last of a skip"),
         pytest.param(BERLIN, "2026-03-29 03:00", "2026-03-29 01:00", id="the end of a skip"),
         pytest.param(BERLIN, "2026-03-29 03:00:00.000001", "2026-03-29 01:00:00.000001", id="after a skip"),
         # Berlin goes from 03:00 back to 02:00 at 01:00 UTC.

@@ -125,10 +125,12 @@ def schedules_and_moments(draw, most_overrides=2):
     """Draw a schedule and a moment near a clock change or an edge of it."""
     zone, change = draw(st.sampled_from(CLOCKS))
     numbers = range(1, draw(st.integers(1, 3)) + 1)
-    layered = tuple(draw(layers(number, zone, change)) for number in numbers)
+    drawn_layers = tuple(draw(layers(number, zone, change)) for number in numbers)
     numbers = range(1, draw(st.integers(0, most_overrides)) + 1)
     overriding = tuple(draw(overrides(number, change)) for number in numbers)
-    return ScheduleFacts(1, "schedule-1", "Rota", zone, draw(st.booleans()), layered, overriding), change
+    return ScheduleFacts(
+        1, "schedule-1", "Schedule", zone, draw(st.booleans()), drawn_layers, overriding
+    ), change
 
 
 @st.composite
@@ -156,8 +158,8 @@ bounded = settings(derandomize=True, database=None, deadline=None, max_examples=
 
 @bounded
 @given(schedules_and_moments(), st.lists(long_gaps, min_size=1, max_size=12))
-def test_on_call_people_equal_those_of_the_minute_model(rota_and_change, offsets):
-    schedule_facts, change = rota_and_change
+def test_on_call_people_equal_those_of_the_minute_model(schedule_and_change, offsets):
+    schedule_facts, change = schedule_and_change
     for moment in (change + offset for offset in offsets):
         assert names(list_on_call(schedule_facts, moment)) == minute_model.on_call(schedule_facts, moment)
 
@@ -256,14 +258,14 @@ def test_overrides_in_force_replace_all_layers(question):
     schedule_facts, start, end = question
     found = list_shifts(schedule_facts, start, end)
     overriding = [shift for shift in found if shift.is_override]
-    layered = [shift for shift in found if not shift.is_override]
+    layer_shifts = [shift for shift in found if not shift.is_override]
 
     assert [shift.source for shift in overriding] == sorted(
         list_overlapping(schedule_facts.overrides, start, end), key=lambda each: each.start
     )
     assert all((shift.start, shift.end) == (shift.source.start, shift.source.end) for shift in overriding)
     assert not [
-        shift for shift in layered if list_overlapping(schedule_facts.overrides, shift.start, shift.end)
+        shift for shift in layer_shifts if list_overlapping(schedule_facts.overrides, shift.start, shift.end)
     ]
 
 
@@ -370,7 +372,7 @@ def test_a_handoff_within_a_restriction_makes_two_shifts():
     ]
 
 
-def test_a_turn_can_have_several_shifts():
+def test_a_turn_can_have_more_than_one_shift():
     weekdays = layer(
         "alice", "2026-03-02 00:00", length=WEEK, **weekly(("Mon 09:00", HOUR), ("Tue 09:00", HOUR))
     )

@@ -42,8 +42,8 @@ def test_a_current_shift_ends_when_another_person_takes_over():
         (one.shift.username, one.until)
         for one in shifts.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
     ] == [("alice", at("2026-03-03 00:00")), ("charlie", None)]
-    (of_alice, *_) = shifts.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
-    assert of_alice.shift.start == at("2026-03-02 20:00")
+    (alices_shift, *_) = shifts.list_current(of, later, list_joined_shifts(of, later, until, NAMES), until)
+    assert alices_shift.shift.start == at("2026-03-02 20:00")
 
 
 def handoff(of, now, until):
@@ -51,22 +51,22 @@ def handoff(of, now, until):
 
 
 def test_a_handoff_is_a_change_of_the_people_on_call():
-    twins = schedule(
+    two_layers = schedule(
         layer("alice alice bob", start="2026-03-02 00:00"),
         layer("bob alice charlie", start="2026-03-02 00:00", unique_id="layer-2"),
     )
 
     # On the second day Alice has both turns, and Bob has none.
-    assert handoff(twins, START, END) == at("2026-03-03 00:00")
+    assert handoff(two_layers, START, END) == at("2026-03-03 00:00")
 
 
 def test_a_change_of_layers_with_the_same_people_is_no_handoff():
-    swapped = schedule(
+    two_layers = schedule(
         layer("alice bob", start="2026-03-02 00:00"),
         layer("bob alice", start="2026-03-02 00:00", unique_id="layer-2"),
     )
 
-    assert handoff(swapped, START, END) is None
+    assert handoff(two_layers, START, END) is None
 
 
 def test_a_change_to_or_from_nobody_is_a_handoff():
@@ -98,11 +98,11 @@ def test_the_work_is_never_more_than_the_estimate(of, length):
 
 
 def test_a_time_with_too_much_work_is_shortened():
-    layers_or_overrides = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
+    busy_schedule = schedule(*(layer(length=HOUR, unique_id=f"layer-{n}") for n in range(50)))
 
-    end = fit_end(layers_or_overrides, START, START + 366 * DAY)
-    assert MAX_WORK / 2 < estimate_work([layers_or_overrides], START, end) <= MAX_WORK
-    assert fit_end(layers_or_overrides, START, END) == END
+    end = fit_end(busy_schedule, START, START + 366 * DAY)
+    assert MAX_WORK / 2 < estimate_work([busy_schedule], START, end) <= MAX_WORK
+    assert fit_end(busy_schedule, START, END) == END
 
 
 def test_an_expensive_schedule_does_not_shorten_a_cheap_one():
@@ -191,8 +191,8 @@ def test_an_override_with_the_id_of_a_layer_is_another_shift():
     ]
     moment = at("2026-03-03 12:00")
     found = list_joined_shifts(of, moment, END, NAMES)
-    (held,) = shifts.list_current(of, moment, found, END)
-    assert (held.shift.is_override, held.until) == (True, at("2026-03-04 00:00"))
+    (current,) = shifts.list_current(of, moment, found, END)
+    assert (current.shift.is_override, current.until) == (True, at("2026-03-04 00:00"))
 
 
 def list_displaced(of):
@@ -289,11 +289,11 @@ def test_long_overrides_do_not_shorten_the_spans_of_short_ones():
 
 
 def test_the_work_for_many_overrides_is_limited():
-    layers_or_overrides = [
+    overrides = [
         override("charlie", "2026-03-02 00:00", "2027-03-02 00:00", f"many-{n}") for n in range(2000)
     ]
     layers = (layer("alice bob", length=HOUR, unique_id=f"layer-{n}") for n in range(50))
-    found = find_displaced(schedule(*layers, overrides=layers_or_overrides))
+    found = find_displaced(schedule(*layers, overrides=overrides))
 
     assert len(found) == 2000
     assert 0 < sum(bool(displaced) for displaced in found.values()) < 2000

@@ -155,8 +155,8 @@ def test_a_reason_names_the_time_to_or_since_the_breach(kind, after, minutes, ex
 
 
 def test_a_warning_that_fires_after_the_breach_reports_the_breach():
-    hasty = sla((1, -0.5, "alice"), acknowledge=15)
-    (notification,) = list_notifications(take_timer(15.1, hasty)[1])
+    short_warning = sla((1, -0.5, "alice"), acknowledge=15)
+    (notification,) = list_notifications(take_timer(15.1, short_warning)[1])
 
     assert notification.reason == "SLA Gold: not acknowledged, overdue by 6 s"
 
