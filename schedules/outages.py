@@ -17,7 +17,7 @@ LATE_AFTER = timedelta(seconds=25)
 SILENT_AFTER = timedelta(seconds=45)
 # Pings are not exact to the second: one may come this long before it is due, or its grace if that is longer.
 MAX_EARLY = timedelta(seconds=60)
-# The longest time for which a ping is expected: 31 days and 31 days of grace.
+# Longer than any ping is expected: an interval of at most 31 days and a grace of at most 31 days.
 KEPT_FOR = timedelta(days=63)
 # Limits the stored observation if a process crashes at each start.
 MAX_OUTAGES = 50

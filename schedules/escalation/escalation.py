@@ -128,7 +128,7 @@ def _reaches_nobody(
 ) -> bool:
     """Return whether the run begins now and no step of the policy names anybody.
 
-    A run without steps counts as beginning at any time.
+    A policy without steps does not wait for the start of the run.
     """
     if incident.paged_someone or incident.next_step > 0 or (policy.steps and now < incident.run_started_at):
         return False

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 DELAYS_S = (5, 10, 20, 40, 60)
 LAST_DELAY_S = 120
 
-# We guarantee thirty minutes; an outage of a mail relay often ends within the hour.
+# Retries for thirty minutes are guaranteed; an outage of a mail relay often ends within the hour.
 GIVE_UP_AFTER = timedelta(minutes=60)
 
 

@@ -149,7 +149,7 @@ def fire_timer(
             group_key=f"{timer.target.sla.row}:{timer.escalation.unique_id}",
         )
     ]
-    names = ", ".join(describe_person(person, config, now) for person in remaining) or "nobody there"
+    names = ", ".join(describe_person(person, config, now) for person in remaining) or "nobody to notify"
     log = _log(incident, f"{what}{whom}: {names}", actor, now)
     return f"{FIRED_ONCE}{len(remaining)} notified", (
         log,
