@@ -48,7 +48,7 @@ def get_recipient(person: PersonFacts, at: datetime) -> PersonFacts:
 
 
 def describe_person(person: PersonFacts, config: OnCallConfig, at: datetime) -> str:
-    """Return a person's display name, and the name of the person to whom it is forwarded."""
+    """Return a person's display name, and the name of the receiver if forwarding is in force."""
     receiver = get_recipient(person, get_routing_time(config, at))
     return person.name if receiver is person else f"{person.name} (forwarded to {receiver.name})"
 

@@ -41,7 +41,7 @@ def list_windows(layer: LayerFacts, zone: ZoneInfo, start: datetime, end: dateti
     begins = _get_cycle_start(local_start, cycle) - cycle
     while True:
         for opens, closes in spans:
-            # A span whose local end is not after the local start ends before `start`.
+            # In local time this span ends at or before `start`, and so it does in UTC.
             if begins + closes <= local_start:
                 continue
             opened = from_local(begins + opens, zone)
