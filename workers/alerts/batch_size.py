@@ -1,25 +1,25 @@
-"""How many alerts a lane takes at once: no more than fit into the time that a batch may hold its lane."""
+"""Adapt the batch size to the load, so that a batch holds its lane only for a limited time."""
 
 from dataclasses import dataclass
 
 from models.store.base import store
 
-# Where a lane holds the whole store (SQLite), what others wait for must be short, whatever the machine.
+# On SQLite a batch locks the whole database, so it must be short on every machine: other writers wait for it.
 MAX_STORE_HOLD_S = 0.04
-# Elsewhere a batch must only end long before the server ends its transaction.
+# On PostgreSQL a batch must only end long before the server ends its transaction.
 MAX_LANE_HOLD_S = 5.0
-# What a batch begins with where it holds all.
+# The first batch size on SQLite.
 INITIAL_SIZE = 50
-# Where a batch holds all, so few still share its statements.
+# The smallest batch size on SQLite: smaller batches would need too many statements per alert.
 MIN_SIZE = 10
-# What maintenance kept back is told in few pages, so it is taken in batches so many times as large: a window
-# ends seldom, and others wait for a quarter of a second then.
+# Factor for batches of alerts that maintenance deferred: larger batches lead to fewer messages. Maintenance
+# windows end seldom, and other writers then wait for a quarter of a second.
 RELEASED_FACTOR = 6
 
 
 @dataclass(slots=True)
 class BatchSize:
-    """By a batch's own computing, since waiting for other threads makes no batch larger."""
+    """The batch size, adjusted by the CPU time of each batch, not by the time it waits for other threads."""
 
     target_s: float | None = None
     limit: int | None = None
@@ -38,7 +38,7 @@ class BatchSize:
         self.limit = max(min_size, min(store().lane_batch, (limit + fitting) // 2))
 
     def reduce(self) -> None:
-        """The store ended a batch: it may have taken too long, and the next is to be smaller."""
+        """Halve the batch size after the database ended a batch, which may have taken too long."""
         self.limit = max(1, self.get_limit() // 2)
 
     def _get_target_s(self) -> float:

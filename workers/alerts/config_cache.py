@@ -1,7 +1,7 @@
-"""What lanes know of the configuration, kept while its version stands (design, section 5).
+"""Cache the configuration that lanes need, until its version changes (design, section 5).
 
-The version is read after the lane's row is locked and its batch is taken, so a change of configuration
-holds for every alert that was accepted after the answer to that change.
+A worker reads the version after it locked the lane's row and took a batch. So a change of configuration
+applies to every alert that was accepted after the answer to that change.
 """
 
 import threading
@@ -27,7 +27,7 @@ from models.tables.services import Service
 from pipeline.router import CompiledRouter
 from pipeline.rules.rulesets import RuleSet
 
-# Lanes whose configuration is kept; a lane that was not heard of for long is read again.
+# Number of cached rows per cache; the row that was unused for the longest time is dropped first.
 CACHE_SIZE = 2_000
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LaneConfig:
-    """A service's facts, the rules of its integrations, compiled, and the types of all their actions."""
+    """The facts of a service, the compiled rules by integration, and the types of all actions in them."""
 
     facts: LaneFacts
     rulesets: Mapping[int, RuleSet]
@@ -43,7 +43,7 @@ class LaneConfig:
 
 
 class Cache(Generic[T]):
-    """The latest of each row, by the version at which it was read. Shared between threads."""
+    """The latest value per row, with the version at which it was read. Shared between threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -55,7 +55,7 @@ class Cache(Generic[T]):
             if cached is not None and cached[0] == version:
                 self._by_row.move_to_end(row)
                 return cached[1]
-        # What is read now is of this version or a later one, and then it is read again next time.
+        # The value may be of a later version than the key says; then the next call reads it again.
         value = read()
         with self._lock:
             self._by_row[row] = (version, value)
@@ -75,8 +75,11 @@ _config_cache: Cache[OnCallConfig] = Cache()
 
 
 def get_lane_config(service: Service, at: datetime | None = None) -> LaneConfig:
-    """What a locked service's lane knows, for alerts of this moment (None: now) and later ones; the service
-    itself is told anew each time."""
+    """Return the configuration for the lane of a locked service.
+
+    It is valid for alerts accepted at `at` (None: now) or later. The facts of the service itself are not
+    cached: they are built from its locked row each time.
+    """
     cached = _lane_cache.get(
         service.id, get_team_version(service.team_id), lambda: _load_lane_config(service, at)
     )
@@ -92,7 +95,7 @@ def _load_lane_config(service: Service, at: datetime | None) -> LaneConfig:
 
 
 def get_routing(router: GlobalRouter) -> CompiledRouter:
-    """What a locked router's lane knows."""
+    """Return the compiled rules for the lane of a locked router."""
     return _router_cache.get(
         router.id, get_router_version(router), lambda: CompiledRouter(load_router(router))
     )
@@ -101,8 +104,10 @@ def get_routing(router: GlobalRouter) -> CompiledRouter:
 def get_oncall_configs(
     incidents: Iterable[IncidentState], at: datetime | None = None
 ) -> dict[int, OnCallConfig]:
-    """Whom these incidents may name, by their team, for decisions about this moment (None: now) and later
-    ones. Incidents of one service are of one team, unless it went to another."""
+    """Return the on-call config by team, for decisions about these incidents at `at` (None: now) or later.
+
+    Incidents of one service belong to one team, unless the service was given to another team.
+    """
     by_team: dict[int, list[IncidentState]] = {}
     for incident in incidents:
         by_team.setdefault(incident.team, []).append(incident)
@@ -114,7 +119,7 @@ def _get_oncall_config(needed: ConfigKeys, at: datetime | None) -> OnCallConfig:
 
 
 def clear() -> None:
-    """Read everything anew; for a process that turns to another store."""
+    """Empty all caches, for a process that connects to another database."""
     _lane_cache.clear()
     _router_cache.clear()
     _config_cache.clear()

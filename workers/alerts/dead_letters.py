@@ -1,28 +1,96 @@
-"""What waited for a service, an integration or a router that was deleted meanwhile: set aside, and told.
+"""Report dead letters, and collect the pending alerts whose service, integration or router was deleted.
 
-Nobody says any more whom it should reach, or what it means. Where its service is left, that service's people
-are told; what has lost even that is listed (`tocsin dead-letters`), counted and logged.
+An incident on the alert's service reports a dead letter: invariant 9 (design, section 2). If there is no
+service left, the dead letter is listed (`tocsin dead-letters`), counted and logged.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import peewee
 import structlog
 
+from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
 from models.load.lane import lock_service
-from models.store.base import store
+from models.store.base import STORE_ERRORS, db, store
 from models.tables.events import Event, Receipt
+from models.tables.services import Service
+from models.write.apply import apply
+from pipeline.lane_state import EntityKey, LaneState
+from pipeline.stages import dead_letter
 from workers import queue
-from workers.alerts import dead_letter_incidents
+from workers.alerts import lane_state, retry
 
 log = structlog.get_logger()
 
 
+def describe_error(error: Exception, stage: str) -> str:
+    """Return the class of an error and the stage. The error's text may quote what users wrote."""
+    return f"{type(error).__name__} at {stage}"
+
+
+def report_dead_letter(
+    service: Service,
+    integration: int,
+    trace_id: str,
+    receipt: int,
+    at: datetime,
+    error: str,
+    now: datetime | None = None,
+) -> frozenset[int]:
+    """Open an incident about a dead letter on a locked service, unless there is an open one.
+
+    Return the channels with messages to send.
+    """
+    log.error("alert became a dead letter", trace_id=trace_id, error=error)
+    alert = dead_letter.build_alert(trace_id, receipt, integration, at)
+    keys = {(integration, alert.entity_id)}
+    return _open_incident(service, keys, at, now, lambda state: dead_letter.report_dead_letter(alert, state))
+
+
+def report_deleted_integration(service: Service, name: str, count: int, at: datetime) -> frozenset[int]:
+    """Open an incident on a locked service about the pending alerts of a deleted integration.
+
+    `name` is unique for these alerts. Return the channels with messages to send.
+    """
+    log.error("alerts of a deleted integration became dead letters", service=service.id, count=count)
+    return _open_incident(
+        service, set(), at, None, lambda state: dead_letter.report_deleted(name, count, state, at)
+    )
+
+
+def _open_incident(
+    service: Service,
+    keys: set[EntityKey],
+    at: datetime,
+    now: datetime | None,
+    decide: Callable[[LaneState], ChangeSet],
+) -> frozenset[int]:
+    try:
+        with db.atomic():
+            state = lane_state.load(service, keys, accepted_at=at, now=now)
+            return apply(decide(state), lane_state.get_rows(state)).channels
+    except (*STORE_ERRORS, *retry.RETRY_ERRORS):
+        raise
+    except Exception:
+        # The cause of the dead letter may also break this. The alerts after it must be processed all the
+        # same.
+        log.exception("incident about a dead letter could not be opened", service=service.id)
+        return frozenset()
+
+
+# --- alerts whose service, integration or router was deleted -------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class LostOwner:
-    """`lost` picks the rows of a table that have lost `owner`; `told` when their service is left."""
+    """A kind of deleted owner: `condition` selects the rows of `table` whose `owner` was deleted.
+
+    `has_service`: the rows still have a service, and an incident on it reports them.
+    """
 
     table: Any
     owner: str
@@ -50,7 +118,7 @@ LOST_OWNERS = (
 
 
 def collect_dead_letters() -> None:
-    """Set aside all of it, and tell whom there is to tell."""
+    """Make dead letters of all pending alerts whose owner was deleted, and report them."""
     for owner_lost in LOST_OWNERS:
         pending = (owner_lost.table.state == WorkState.PENDING) & owner_lost.condition
         if not owner_lost.table.select().where(pending).exists():
@@ -63,7 +131,11 @@ def collect_dead_letters() -> None:
         else:
             with store().write_transaction():
                 count = _mark_dead_letters(owner_lost, pending)
-            log.error("alerts are set aside, and nobody is left to tell", owner=owner_lost.owner, count=count)
+            log.error(
+                "alerts became dead letters, and no service is left to report them",
+                owner=owner_lost.owner,
+                count=count,
+            )
 
 
 def _mark_dead_letters(owner_lost: LostOwner, pending: Any) -> int:
@@ -79,5 +151,5 @@ def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: Any) -
         if service is None or not count:
             return
         name = f"{owner_lost.table._meta.table_name} {first}"
-        channels = dead_letter_incidents.report_deleted_integration(service, name, count, store().now())
+        channels = report_deleted_integration(service, name, count, store().now())
     queue.enqueue_deliveries(channels)

@@ -1,4 +1,4 @@
-"""What a locked service's lane is decided upon: its configuration, entities and open incidents, from rows."""
+"""Load the state of a locked service for a decision: its configuration, entities and open incidents."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -29,10 +29,10 @@ def load(
     accepted_at: datetime | None = None,
     now: datetime | None = None,
 ) -> LaneState:
-    """The state around these entities, in a constant number of queries; `locked` are rows of services.
+    """Load the state for decisions about these entities, in a constant number of queries.
 
-    `accepted_at` is the earliest moment that is decided about, None for now; `now` is the store's clock,
-    unless it is given.
+    `locked` are the row numbers of the locked services. `accepted_at` is the earliest time that the decisions
+    are about; None: now. `now` replaces the clock of the database.
     """
     config = config_cache.get_lane_config(service, accepted_at)
     facts = config.facts
@@ -61,7 +61,7 @@ def load(
 
 
 def get_rows(state: LaneState) -> dict[str, int]:
-    """Row numbers of the incidents that a decision on this state may refer to, by unique_id."""
+    """Return the row numbers of the incidents that a decision on this state may refer to, by unique_id."""
     config = {
         incident.unique_id: incident.row for incident in state.incidents.values() if incident.row is not None
     }
@@ -69,8 +69,10 @@ def get_rows(state: LaneState) -> dict[str, int]:
 
 
 def _get_work_time(accepted_at: datetime, now: datetime | None) -> datetime | None:
-    """The moment of the work; None where all that is decided about is new. The store is asked for its clock
-    where this host's does not show that it is."""
+    """Return the time of processing, or None if all alerts of the batch are new.
+
+    Ask the database for its clock only if the clock of this host does not show that they are new.
+    """
     if now is None:
         if abs(datetime.now(UTC) - accepted_at) <= LATE_AFTER:
             return None

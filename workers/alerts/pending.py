@@ -1,4 +1,4 @@
-"""What waits in a service's lane: receipts before the first stage, events behind a cut of the road."""
+"""Load the pending work of a lane: receipts before the first stage, events after a queue split."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from pipeline.topology import Segment
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """A receipt that waits to be read (`body`), or an event that waits at a seam (`traveller`)."""
+    """A pending receipt (with `body`), or a pending event at a queue split (with `item`)."""
 
     trace_id: str
     receipt: int
@@ -32,12 +32,12 @@ class PendingWork:
 
     @property
     def is_released(self) -> bool:
-        """Whether maintenance kept it back before."""
+        """Return whether the alert was deferred by maintenance and is pending again."""
         return self.item is not None and self.item.alert.released_at is not None
 
 
 def list_pending_lanes(first: str) -> list[tuple[int, str]]:
-    """Services with something waiting, each with the stage that it waits for."""
+    """List the services that have pending work, each with the next stage of that work."""
     receipts = Receipt.select(Receipt.service).where(Receipt.state == WorkState.PENDING).distinct()
     events = Event.select(Event.service, Event.stage).where(Event.state == WorkState.PENDING).distinct()
     lanes = [(row, first) for (row,) in receipts.tuples()] + list(events.tuples())
@@ -45,29 +45,30 @@ def list_pending_lanes(first: str) -> list[tuple[int, str]]:
 
 
 def list_pending_routers() -> list[int]:
-    """Routers with something waiting."""
+    """List the routers that have pending receipts."""
     query = Receipt.select(Receipt.router).where(
         Receipt.state == WorkState.PENDING, Receipt.router.is_null(False)
     )
     return [row for (row,) in query.distinct().tuples()]
 
 
-# Of bodies, in one batch: what they become takes many times as much memory.
+# Total size of the bodies in one batch: the parsed alerts need many times as much memory.
 MAX_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class _ReceiptQueries:
-    """How the receipts of one kind of lane are found: which wait first, and then whole those that are taken.
+    """The queries for receipts of one kind of lane: `head` selects the first ones, `bodies` loads them.
 
-    The bodies are read last: what waits may be many megabytes, of which no more than MOST_BYTES are taken.
+    The bodies are loaded last, because all pending bodies may be many megabytes, and a batch takes at most
+    MAX_BYTES.
     """
 
     head: Prepared
     bodies: Prepared
 
     def load_first(self, lane: int, limit: int) -> list[tuple[Any, ...]]:
-        """The first waiting receipts, as long as their alerts are about `limit` in all."""
+        """Load the first pending receipts, with about `limit` alerts in total."""
         taken: list[int] = []
         total, size = 0, 0
         for receipt, alerts, length in self.head.rows(lane=lane, limit=limit):
@@ -111,8 +112,8 @@ _OF_ROUTER = _build_queries(lambda: Receipt.router == bind("lane"))
 
 
 def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
-    """The first receipts of a service's lane, in the order of their acceptance, with about `limit` alerts
-    in all."""
+    """Load the first pending receipts of a service, in the order of acceptance, with about `limit` alerts in
+    total."""
     return [
         PendingWork(trace_id, receipt, integration, replayed_at or received_at, source, bytes(body))
         for trace_id, receipt, integration, received_at, replayed_at, source, body in _OF_SERVICE.load_first(
@@ -122,7 +123,7 @@ def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
 
 
 def load_pending_for_router(router_row: int, limit: int) -> list[RouterRequest]:
-    """The first receipts of a router's lane, in the order of their acceptance."""
+    """Load the first pending receipts of a router, in the order of acceptance."""
     return [
         RouterRequest(trace_id, receipt, source, bytes(body), replayed_at or received_at)
         for trace_id, receipt, _, received_at, replayed_at, source, body in _OF_ROUTER.load_first(
@@ -143,10 +144,10 @@ _FIRST_EVENT = Prepared(
 def load_pending_events(
     service_row: int, segment: Segment, pipeline: Sequence[Segment], limit: int
 ) -> list[PendingWork]:
-    """The first events of a lane that wait for a segment: only the ready prefix, so that nobody overtakes.
+    """Load the first events of a lane that are ready for a segment, so that no alert overtakes another.
 
-    An event is not ready while an earlier one of its service still waits for an earlier segment. What waits
-    for a later one is in nobody's way.
+    An event is not ready while an earlier alert of its service is pending for an earlier segment. Events that
+    are pending for a later segment do not matter.
     """
     if _FIRST_EVENT.first(service=service_row) is None:
         return []
@@ -181,9 +182,9 @@ def _find_first_unparsed(service_row: int) -> int | None:
 
 
 def merge_in_order(receipts: list[PendingWork], events: list[PendingWork], limit: int) -> list[PendingWork]:
-    """What waits to be read and what waits already read, in the order of acceptance.
+    """Merge pending receipts and pending events in the order of acceptance.
 
-    Both are the first of their kind, `limit` at most; no further than both reach.
+    Both lists are the first of their kind and may be cut off at `limit`. Return only what both lists cover.
     """
     if not receipts or not events:
         return receipts or events

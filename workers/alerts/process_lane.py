@@ -1,8 +1,8 @@
-"""Work on a service's lane: take what waits, in order; decide; write; and look again.
+"""Process the lane of a service: take a batch of pending work in order, decide, and write.
 
-One batch is one transaction under the service's lock. A batch that fails for a reason of our own is
-taken again one by one, and what still fails is set aside with its error (law 9); a store that fails
-is tried again later and counts against nobody.
+One batch is one transaction under the service's lock. If our code fails on a batch, the worker processes its
+alerts one by one. An alert that fails again becomes a dead letter with its error: invariant 9 (design,
+section 2). If the database fails, the batch is retried later, and no alert becomes a dead letter.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -27,7 +27,7 @@ from pipeline.run_stages import AlertInProgress, build_segment_event, list_entit
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
 from workers import queue
-from workers.alerts import config_cache, dead_letter_incidents, dead_letters, lane_state, retry
+from workers.alerts import config_cache, dead_letters, lane_state, retry
 from workers.alerts.batch_size import RELEASED_FACTOR, BatchSize
 from workers.alerts.pending import (
     PendingWork,
@@ -45,13 +45,13 @@ _segments: tuple[Segment, ...] = build_segments()
 
 
 def configure(splits: Sequence[str]) -> None:
-    """Cut the road after these stages (TOCSIN_PIPELINE_QUEUES); once, when a process starts."""
+    """Split the pipeline after these stages (TOCSIN_PIPELINE_QUEUES); once, when a process starts."""
     global _segments
     _segments = build_segments(splits)
 
 
 def get_segment(stage: str) -> Segment:
-    """The segment of the road, as it is cut, that a stage belongs to."""
+    """Return the segment of the split pipeline that a stage belongs to."""
     return find_segment(_segments, stage)
 
 
@@ -62,11 +62,11 @@ def run(
     is_enough: Callable[[int], bool] | None = None,
     now: datetime | None = None,
 ) -> TurnResult:
-    """Work until nothing waits in a service's lane at this stage's segment, the time is over, or a batch of
-    so many was enough. `now` is the store's clock, unless it is given.
+    """Process the pending work of a service at the segment of this stage, batch by batch.
 
-    Between batches the lane is free, so that others get their turn. Rings the next segment, and the
-    channels that have messages to send.
+    Stop when nothing is pending, when `seconds` are over, or when `is_enough` returns True for the size of a
+    batch. `now` replaces the clock of the database. Between batches the lane is not locked, so that others
+    get their turn. Enqueue the next segment, and the channels that have messages to send.
     """
     segment = get_segment(stage)
     with connection():
@@ -77,9 +77,9 @@ def run(
 
 
 def sweep() -> int:
-    """Every lane with something waiting, at every segment; for when no bell was heard.
+    """Process every lane that has pending work, at every segment, in case a wake-up was lost.
 
-    A lane that fails keeps none of the others waiting; it is looked at again by the next sweep.
+    A lane that fails does not stop the others. The next sweep processes it again.
     """
     taken = 0
     with connection():
@@ -89,7 +89,7 @@ def sweep() -> int:
         try:
             taken += run(service_row, name).taken
         except Exception:
-            log.exception("a lane failed", service=service_row, segment=name)
+            log.exception("lane failed", service=service_row, segment=name)
     return taken
 
 
@@ -97,7 +97,7 @@ _batch_size = BatchSize()
 
 
 def _process_batch(service_row: int, segment: Segment, now: datetime | None = None) -> int:
-    """One batch; taken apart when it fails. Returns how many receipts or events were dealt with."""
+    """Process one batch, or its alerts one by one if it fails. Return the number of receipts and events."""
     try:
         return retry.run_with_locks(
             partial(_run_transaction, service_row, segment, _batch_size.get_limit(), now)
@@ -106,7 +106,7 @@ def _process_batch(service_row: int, segment: Segment, now: datetime | None = No
         _batch_size.reduce()
         raise
     except Exception:
-        log.exception("a batch failed and is taken one by one", service=service_row, segment=segment.name)
+        log.exception("batch failed, processing one by one", service=service_row, segment=segment.name)
         return _process_one_by_one(service_row, segment, _batch_size.get_limit(), now)
 
 
@@ -120,7 +120,7 @@ def _process_one_by_one(service_row: int, segment: Segment, limit: int, now: dat
 def _process_next(
     service_row: int, segment: Segment, now: datetime | None, extra_locks: frozenset[int]
 ) -> bool:
-    """The first that waits, by itself; whether there was one."""
+    """Process the first pending receipt or event alone. Return whether there was one."""
     with store().write_transaction():
         locked = lock_services({service_row, *extra_locks})
         service = locked.get(service_row)
@@ -142,7 +142,10 @@ def _process_alone(
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
-    """Each alert of one receipt by itself; what fails is set aside with its error, and told (law 9)."""
+    """Process each alert of one receipt or event alone.
+
+    An alert that fails becomes a dead letter, and an incident reports it: invariant 9 (design, section 2).
+    """
     _mark_done([work])
     channels: frozenset[int] = frozenset()
     try:
@@ -169,27 +172,32 @@ def _process_alone(
 
 
 def _list_written(work: PendingWork) -> set[str]:
-    """Alerts of a receipt that were written before it was set aside as a whole, and taken up again."""
+    """Return the event_ids of a receipt's alerts that are stored already.
+
+    Some are stored if the receipt became a dead letter as a whole and was replayed.
+    """
     return {event for (event,) in Event.select(Event.unique_id).where(Event.receipt == work.receipt).tuples()}
 
 
 def _store_dead_letter(
     item: AlertInProgress, service: Service, segment: Segment, work: PendingWork, error: Exception
 ) -> None:
-    """One alert, or what it came in when not even that can be written."""
+    """Store one alert as a dead letter, or its receipt if the alert cannot be stored."""
     try:
         with db.atomic():
             _insert_dead_letter(item, service, segment, error)
     except STORE_ERRORS:
         raise
     except Exception:
-        log.exception("an alert cannot be set aside by itself", trace_id=work.trace_id)
+        log.exception(
+            "an alert could not be stored, its receipt becomes a dead letter", trace_id=work.trace_id
+        )
         _mark_receipt(work, segment, error)
 
 
 def _mark_receipt(work: PendingWork, segment: Segment, error: Exception) -> None:
     receipt = Receipt.update(
-        state=WorkState.DEAD_LETTER, error=dead_letter_incidents.describe_error(error, segment.name)
+        state=WorkState.DEAD_LETTER, error=dead_letters.describe_error(error, segment.name)
     )
     receipt.where(Receipt.id == work.receipt).execute()
 
@@ -201,7 +209,7 @@ def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segmen
         event,
         state=WorkState.DEAD_LETTER,
         stage=segment.name,
-        error=dead_letter_incidents.describe_error(error, segment.name),
+        error=dead_letters.describe_error(error, segment.name),
     )
     apply(ChangeSet(events=[replace(event, incident=None, incident_created=False)]))
 
@@ -209,8 +217,8 @@ def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segmen
 def _report(
     service: Service, work: PendingWork, error: Exception, segment: Segment, now: datetime | None
 ) -> frozenset[int]:
-    description = dead_letter_incidents.describe_error(error, segment.name)
-    return dead_letter_incidents.report_dead_letter(
+    description = dead_letters.describe_error(error, segment.name)
+    return dead_letters.report_dead_letter(
         service, work.integration, work.trace_id, work.receipt, work.accepted_at, description, now
     )
 
@@ -223,7 +231,7 @@ def _run_transaction(
     extra_locks: frozenset[int] = frozenset(),
 ) -> int:
     with store().write_transaction():
-        # Not before: waiting for others must not make our batches small.
+        # Not before the transaction begins: waiting for other writers must not make our batches small.
         started = thread_time()
         locked = lock_services({service_row, *extra_locks})
         service = locked.get(service_row)
@@ -245,7 +253,7 @@ def _count_batch(tally: Tally, segment: Segment) -> None:
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
-    """About `limit` of what waits; more where all that is what maintenance kept back (pace.py)."""
+    """Take about `limit` of the pending work, or more if maintenance deferred all of it (batch_size.py)."""
     pending = _take(service_row, segment, limit)
     if len(pending) < limit or not all(work.is_released for work in pending):
         return pending
@@ -259,8 +267,8 @@ def _take(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
     return merge_in_order(receipts, events, limit)
 
 
-# Alerts that are decided and written together: a group of 8 MiB holds more than a statement can name
-# (65,535 values on PostgreSQL, 32,766 on some builds of SQLite).
+# Alerts that are decided and written together. A body of 8 MiB has more alerts than the parameters of one
+# statement allow (65,535 on PostgreSQL, 32,766 on some builds of SQLite).
 CHUNK_SIZE = 2_000
 
 
@@ -286,7 +294,7 @@ def _run_chunk(
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
-    """Decide and write; decide anew where rules gave alerts entity_ids that nobody had looked for."""
+    """Decide and write. Decide again if rules gave alerts entity_ids whose entities were not loaded."""
     keys = set(list_entities([item.alert for item in chunk]))
     accepted_at = min(item.alert.effective_at for item in chunk)
     while True:
@@ -314,7 +322,7 @@ _DONE = Prepared(lambda: Receipt.update(state=WorkState.DONE).where(in_bound(Rec
 
 
 def _mark_done(pending: list[PendingWork]) -> None:
-    """What was taken is done: receipts are marked; waiting events are replaced by what they become."""
+    """Mark receipts as done, and delete the pending events: the stages write new rows for them."""
     receipts = [work.receipt for work in pending if work.event is None]
     if receipts:
         _DONE.run(receipts=receipts)

@@ -1,7 +1,8 @@
-"""Work on a router's lane: take what waits, in order; choose; write an event for each target; ring them.
+"""Process the lane of a router: write an event for each target of each pending receipt.
 
-A transaction of its own, under the router's lock, which touches no service. A batch that fails for a
-reason of our own is taken again one by one, and what still fails is set aside with its error (law 9).
+A batch is a transaction under the router's lock; it changes no service. If our code fails on a batch, the
+worker processes its receipts one by one. A receipt that fails again becomes a dead letter with its error:
+invariant 9 (design, section 2).
 """
 
 from collections.abc import Sequence
@@ -20,27 +21,27 @@ from pipeline.router import CompiledRouter, RouterRequest
 from pipeline.topology import AFTER_ROUTING
 from runtime import metrics
 from workers import queue
-from workers.alerts import config_cache, dead_letter_incidents, retry
+from workers.alerts import config_cache, dead_letters, retry
 from workers.alerts.batch_size import BatchSize
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
 from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
 
-# The alerts at their targets after which a transaction ends.
+# Number of written events after which a transaction ends.
 MAX_EVENTS = 10_000
 
 _batch_size = BatchSize()
 
 
 def run(router_row: int, seconds: float | None = None) -> TurnResult:
-    """Work until nothing waits in a router's lane, or until the time is over; None is no limit."""
+    """Process a router's lane until nothing is pending or `seconds` are over (None: no limit)."""
     with connection():
         return run_batches(lambda: _process_batch(router_row), seconds)
 
 
 def sweep() -> int:
-    """Every router with something waiting; one that fails keeps none of the others waiting."""
+    """Process every router that has pending receipts. A router that fails does not stop the others."""
     taken = 0
     with connection():
         routers = list_pending_routers()
@@ -48,7 +49,7 @@ def sweep() -> int:
         try:
             taken += run(router_row).taken
         except Exception:
-            log.exception("a router's lane failed", router=router_row)
+            log.exception("lane of a router failed", router=router_row)
     return taken
 
 
@@ -59,7 +60,7 @@ def _process_batch(router_row: int) -> int:
         _batch_size.reduce()
         raise
     except Exception:
-        log.exception("a batch failed and is taken one by one", router=router_row)
+        log.exception("batch failed, processing one by one", router=router_row)
         return _process_one_by_one(router_row)
 
 
@@ -80,7 +81,7 @@ def _run_transaction(router_row: int, limit: int) -> int:
 def _route_batch(
     routing: CompiledRouter, pending: Sequence[RouterRequest]
 ) -> tuple[Sequence[RouterRequest], list[EventState]]:
-    """As many of the bodies as make a batch of fair size, one at least, and their alerts."""
+    """Route at least one body, and more until there are MAX_EVENTS events. Return the bodies and events."""
     events: list[EventState] = []
     for count, incoming in enumerate(pending, start=1):
         events += routing.route(incoming)
@@ -96,7 +97,7 @@ def _write(taken: Sequence[RouterRequest], events: list[EventState]) -> None:
 
 
 def _report_written(events: Sequence[EventState]) -> None:
-    """Say that they were written: to the lanes of their services, and for those whose road ends here."""
+    """Enqueue the lanes of the events' services. Count the alerts that were routed to no service."""
     ended = sum(event.service is None for event in events)
     if ended:
         metrics.count_outcome("route", "ended", ended)
@@ -120,13 +121,13 @@ def _process_one_by_one(router_row: int) -> int:
 
 
 def _process_alone(router: GlobalRouter, incoming: RouterRequest) -> tuple[list[EventState], frozenset[int]]:
-    """One body by itself; when it fails it is set aside, and told."""
+    """Route one body alone. If that fails, the receipt becomes a dead letter, and an incident reports it."""
     try:
         return retry.run_in_savepoint(lambda: _route_one(router, incoming)), frozenset()
     except STORE_ERRORS:
         raise
     except Exception as error:
-        description = dead_letter_incidents.describe_error(error, "route")
+        description = dead_letters.describe_error(error, "route")
         query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
         query.where(Receipt.id == incoming.receipt).execute()
         return [], _report(config_cache.get_routing(router), incoming, description)
@@ -139,13 +140,16 @@ def _route_one(router: GlobalRouter, incoming: RouterRequest) -> list[EventState
 
 
 def _report(routing: CompiledRouter, incoming: RouterRequest, description: str) -> frozenset[int]:
-    """By the first integration that the router's rules name: a router has no people of its own."""
+    """Report a dead letter on the service of the first integration in the router's rules.
+
+    A router has no responders of its own. Return the channels with messages to send.
+    """
     facts = routing.facts
     names = dict.fromkeys(action["integration"] for rule in facts.rules for action in rule.actions)
     for target in (facts.targets[unique_id] for unique_id in names if unique_id in facts.targets):
         service = lock_service(target.service)
         if service is not None:
-            return dead_letter_incidents.report_dead_letter(
+            return dead_letters.report_dead_letter(
                 service,
                 target.integration,
                 incoming.trace_id,
@@ -154,6 +158,8 @@ def _report(routing: CompiledRouter, incoming: RouterRequest, description: str) 
                 description,
             )
     log.error(
-        "an alert is set aside, and its router leads to nobody", trace_id=incoming.trace_id, error=description
+        "receipt became a dead letter, and the rules of its router name no integration",
+        trace_id=incoming.trace_id,
+        error=description,
     )
     return frozenset()

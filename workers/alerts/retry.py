@@ -1,12 +1,12 @@
-"""Work that is done anew, because something that it depends on was found too late.
+"""Run a transaction again when the facts that it was decided from have changed.
 
-A lane knows the configuration as it was when it looked; whoever deletes a tag, a policy or an integration
-waits for no lane. The store then refuses the reference, once that deletion is committed, and whoever looks
-again finds another version of the configuration.
+A worker decides with the configuration that it loaded. A request that deletes a tag, a policy or an
+integration does not wait for lanes. After that deletion is committed, the database refuses the reference, and
+the next attempt loads the new version of the configuration.
 
-Services are locked in one order, so that nobody waits for somebody who waits for them. A lane that finds
-out that it moves incidents of other services begins again, with all their locks; and so does one when another
-lane was faster to take a turn of its policy.
+Services are locked in one order, so that two workers never wait for each other. A worker that finds that it
+changes incidents of other services starts again with all their locks. It also starts again when another
+worker took a turn of the same round robin first.
 """
 
 from collections.abc import Callable, Collection
@@ -17,14 +17,14 @@ import peewee
 from models.store.base import db
 from models.write.apply import Conflict
 
-# More in a row are no coincidence: then something is wrong with the alert itself.
+# More conflicts in a row are no coincidence: then something is wrong with the alert itself.
 MAX_ATTEMPTS = 5
 
 T = TypeVar("T")
 
 
 def run_in_savepoint(work: Callable[[], T]) -> T:
-    """The result of work in a transaction within the caller's, which is undone when it fails."""
+    """Run `work` in a savepoint of the caller's transaction. Repeat it after an IntegrityError."""
     for _ in range(MAX_ATTEMPTS - 1):
         try:
             with db.atomic():
@@ -36,19 +36,19 @@ def run_in_savepoint(work: Callable[[], T]) -> T:
 
 
 class LocksMissing(Exception):
-    """Incidents of these services too are to be moved, which are not locked."""
+    """The work changes incidents of `services`, which are not locked."""
 
     def __init__(self, services: Collection[int]) -> None:
         super().__init__(f"services {sorted(services)} are not locked")
         self.services = frozenset(services)
 
 
-# What ends a transaction so that the work is done in another one, whatever else it would be taken for.
+# Errors that end a transaction so that the work runs again in a new one. They are not failures of an alert.
 RETRY_ERRORS = (LocksMissing, Conflict)
 
 
 def run_with_locks(work: Callable[[frozenset[int]], T]) -> T:
-    """The result of work, a transaction that begins with locking these services beside its own."""
+    """Run a transaction until it has all its locks; the argument of `work` is the extra services to lock."""
     extra_locks: frozenset[int] = frozenset()
     while True:
         try:
@@ -56,5 +56,5 @@ def run_with_locks(work: Callable[[frozenset[int]], T]) -> T:
         except LocksMissing as error:
             extra_locks |= error.services
         except Conflict:
-            # Whoever was faster is done, so that somebody gets on each time.
+            # The other worker has committed, so there is progress in each round.
             continue
