@@ -1,7 +1,7 @@
-"""Sends what is owed: claim a message, read it again, send it, write down how it went.
+"""Send outgoing messages: claim a message, render it from current rows, send it, record the attempt.
 
-A worker that is killed between sending and writing leaves a claim that runs out: the message is sent
-once more, with the same Message-ID.
+If a worker is killed between sending and recording, its claim expires. Then the message is sent once more,
+with the same Message-ID.
 """
 
 import time
@@ -34,13 +34,13 @@ from workers.delivery.render import RenderedMessage, render_message
 
 log = structlog.get_logger()
 
-# Every channel there is, by contact type; models.enums.DELIVERABLE names the same ones.
+# All channels by contact type; models.domain.enums.DELIVERABLE has the same contact types.
 CHANNELS: Mapping[ContactType, Callable[[Settings], Channel]] = {ContactType.EMAIL: Email}
 
 
 @dataclass(slots=True)
 class ChannelRuntime:
-    """A channel as this process uses it."""
+    """A channel of this process, with its relay."""
 
     channel: Channel
     public_url: str
@@ -49,21 +49,22 @@ class ChannelRuntime:
 
 _runtimes: dict[int, ChannelRuntime] = {}
 
-# The message that each thread of this process is sending. A clock that is set ahead ends all claims.
+# The message that each thread of this process sends now. A clock that is set forward expires all claims, so
+# claims alone are not enough.
 _in_flight: dict[int, int] = {}
 
 
 def configure(settings: Settings) -> None:
-    """Send by these settings from now on; once, when a process starts."""
+    """Create the channels with these settings; once, when a process starts."""
     for kind, create in CHANNELS.items():
         _runtimes[kind] = ChannelRuntime(create(settings), settings.public_url)
 
 
 def send_due(channel: int, now: datetime | None = None) -> int:
-    """Send every message of a channel that is due; returns how many were worked on.
+    """Send all due messages of a channel. Return how many messages were processed.
 
-    Comes back at once when enough threads are at it, or when the relay is down and it is not the
-    time to try it again. `now` stands still for tests; otherwise it is the store's clock.
+    Return at once if enough threads use the relay, or if it is down and the pause before the next attempt is
+    not over. `now` is a fixed time for tests; otherwise the clock of the database is used.
     """
     runtime = _runtimes[channel]
     handled = 0
@@ -79,7 +80,7 @@ def send_due(channel: int, now: datetime | None = None) -> int:
 
 
 def send_now(message: Message) -> DeliveryAttempt:
-    """Send a message that the caller has claimed, whatever the slots; it is written down, and returned."""
+    """Send a message that the caller claimed, without a slot. Record and return the attempt."""
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
@@ -91,7 +92,7 @@ def send_now(message: Message) -> DeliveryAttempt:
 
 
 def _send_batch(runtime: ChannelRuntime, channel: int, now: datetime | None) -> int:
-    """One message after another over one line, until none is due or the relay fails."""
+    """Send messages over one connection until none is due or the relay fails."""
     conn = runtime.channel.create_connection()
     handled = 0
     attempt: DeliveryAttempt | None = None
@@ -109,7 +110,7 @@ def _send_batch(runtime: ChannelRuntime, channel: int, now: datetime | None) -> 
 
 
 def _record_and_claim(channel: int, attempt: DeliveryAttempt | None, now: datetime | None) -> Claimed | None:
-    """Write down how the last one went and claim the next, in one short transaction."""
+    """Record the last attempt and claim the next message, in one short transaction."""
     if attempt is None and not is_due(channel, now or store().now()):
         return None
     with store().write_transaction():
@@ -139,14 +140,16 @@ def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -
 def _deliver(
     runtime: ChannelRuntime, conn: RelayConnection, claimed: Claimed, now: datetime | None
 ) -> DeliveryAttempt:
-    """Try once. Only the store's errors are raised: the claim then runs out, and it is tried again."""
+    """Make one delivery attempt. Raise only errors of the database: then the claim expires, and a worker
+    retries.
+    """
     at = now or store().now()
     began = time.monotonic()
     rendered = RenderedMessage(None)
     try:
         rendered = render_message(claimed.row, runtime.public_url, at)
         if rendered.message is not None and not runtime.channel.find_missing_setting() and conn.open():
-            # Connecting can take seconds, in which the incident may have moved on.
+            # Connecting can take seconds, and the incident may have changed meanwhile.
             rendered = render_message(claimed.row, runtime.public_url, at)
         outcome, detail = _send(runtime, conn, rendered)
     except STORE_ERRORS:
@@ -162,7 +165,7 @@ def _send(
     runtime: ChannelRuntime, conn: RelayConnection, rendered: RenderedMessage
 ) -> tuple[DeliveryOutcome, str]:
     if rendered.message is None:
-        return DeliveryOutcome.CANCELLED, "nothing is left to say"
+        return DeliveryOutcome.CANCELLED, "no notification is left to send"
     if missing_setting := runtime.channel.find_missing_setting():
         return DeliveryOutcome.NOT_CONFIGURED, f"not sent: {missing_setting}"
     detail = conn.send(rendered.message)
@@ -180,7 +183,7 @@ def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[Delivery
             return DeliveryOutcome.TEMPORARY, str(error)
         case RelayError():
             if runtime.relay.record_failure():
-                log.warning("the relay counts as down; one at a time tries it", detail=str(error))
+                log.warning("relay counts as down, one thread at a time tries it", detail=str(error))
             return DeliveryOutcome.RELAY_DOWN, str(error)
-    log.exception("a message could not be made")
-    return DeliveryOutcome.TEMPORARY, f"our own failure: {type(error).__name__}"
+    log.exception("message could not be rendered or sent")
+    return DeliveryOutcome.TEMPORARY, f"internal error of Tocsin: {type(error).__name__}"

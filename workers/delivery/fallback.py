@@ -1,4 +1,7 @@
-"""A contact that refuses for good leaves nobody untold: the account's address is told instead (law 9)."""
+"""Notify the account's address of a person when a contact refuses messages permanently.
+
+So nobody is left without a notification: invariant 9 (design, section 2).
+"""
 
 from datetime import datetime
 
@@ -10,14 +13,16 @@ from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 
-# How the key of a notice to the account's address ends (schedules/escalation/escalation.py).
+# The end of the key of a notification to the account's address (schedules/escalation/escalation.py).
 ACCOUNT_SUFFIX = ":account:-"
 
 
 def notify_account(message_row: int, now: datetime) -> bool:
-    """Owe the pending notices of a message to the account's address, now; whether that was of any use.
+    """Create the pending notifications of a message for the account's address, due now. Return whether any
+    was new.
 
-    Not when it is that address that refused, when it is told of the same already, or for a test.
+    Create none if that address itself refused, if it has the same notification already, or for a test
+    message.
     """
     message = _load_message(message_row)
     contact, user = message.contact, message.user
@@ -42,13 +47,18 @@ def _load_message(row: int) -> Message:
 
 
 def _get_reason_key(key: str) -> str:
-    """A notice's key without contact and rule: who is told, of what, why
-    (schedules/escalation/escalation.py)."""
+    """Return a notification's key without contact and rule: the person, the incident and the reason.
+
+    The format is from schedules/escalation/escalation.py.
+    """
     return key.rsplit(":", 2)[0]
 
 
 def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
-    """What has been sent to the account's address or is about to be, and what was tried there instead."""
+    """Return the reason keys of notifications that the account's address has received or will receive soon.
+
+    Include those that were already created for it by this module, whatever their outcome.
+    """
     query = (
         Notification.select(Notification.key, Notification.state, Notification.not_before)
         .join(ContactMethod, peewee.JOIN.LEFT_OUTER)

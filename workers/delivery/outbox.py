@@ -1,4 +1,4 @@
-"""Messages that are due: claim one, and write down how its sending ended. Short transactions only."""
+"""Claim due messages and record the outcomes of delivery attempts, in short transactions."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -14,23 +14,23 @@ from models.tables.notifications import Attempt, Message, Notification
 from schedules.timers.retries import get_next_attempt
 from workers.delivery.fallback import notify_account
 
-# Longer than a letter can take (channels/email.py), so that nobody sends what is being sent. A
-# message whose worker was killed is sent again after this time.
+# Longer than sending one message can take (channels/email.py), so that no other worker sends the same
+# message. A message whose worker was killed is sent again after this time.
 CLAIM = timedelta(seconds=20)
 
 
 class DeliveryOutcome(Enum):
-    """How it went with a message that was claimed."""
+    """The outcome of an attempt to deliver a claimed message."""
 
     SENT = "sent"
-    REFUSED = "refused"  # by this contact, for good
-    TEMPORARY = "temporary failure"  # the relay answers, and may take it later
-    RELAY_DOWN = "relay down"  # the relay takes nothing at all
+    REFUSED = "refused"  # for this contact, permanently
+    TEMPORARY = "temporary failure"  # the relay answers, and may accept it later
+    RELAY_DOWN = "relay down"  # the relay accepts no message at all
     NOT_CONFIGURED = "not configured"  # a setting is missing
-    CANCELLED = "cancelled"  # nothing is left to say
+    CANCELLED = "cancelled"  # no notification is left to send
 
 
-# What is recorded as an attempt; the others never came to a relay.
+# Outcomes that are recorded as attempts; with the others, no relay was used.
 RECORDED_OUTCOMES = {
     DeliveryOutcome.SENT: AttemptOutcome.SENT,
     DeliveryOutcome.REFUSED: AttemptOutcome.REFUSED,
@@ -41,7 +41,7 @@ RECORDED_OUTCOMES = {
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A message that is ours to send until the claim runs out."""
+    """A message that this worker may send until the claim expires."""
 
     row: int
     attempts: int = 0
@@ -50,7 +50,10 @@ class Claimed:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryAttempt:
-    """How it went, and why in words. `told` are the notices in the letter, `void` those told no more."""
+    """A delivery attempt with its outcome, in words in `detail`.
+
+    `included` are the notifications in the message, `cancelled` the reasons by cancelled notification.
+    """
 
     message: Claimed
     at: datetime
@@ -61,13 +64,15 @@ class DeliveryAttempt:
     cancelled: Mapping[int, str] = field(default_factory=dict)
 
 
-# How many notices came to which end.
+# Number of notifications by their new status.
 NotificationCounts = Mapping[NotificationStatus, int]
 
 
 def handle_clock_set_back(clock_was: datetime, now: datetime) -> None:
-    """The clock had shown a moment that is to come again: what was due by then is due now, and claims run out
-    in their time. Inside a write transaction.
+    """Correct due times and claims after the clock was set back from `clock_was` to `now`.
+
+    Messages that were due before are due now, and claims expire at their usual time. Needs a write
+    transaction.
     """
     pending = Message.state == MessageStatus.PENDING
     claimed = Message.update(claimed_until=now + CLAIM)
@@ -77,13 +82,15 @@ def handle_clock_set_back(clock_was: datetime, now: datetime) -> None:
 
 
 def is_due(channel: int, now: datetime) -> bool:
-    """Whether there is anything to claim: a look that takes no lock."""
+    """Return whether a message can be claimed, without taking a lock."""
     return _FIRST_DUE.first(channel=channel, now=now) is not None
 
 
 def claim(channel: int, now: datetime, in_flight: Collection[int] = ()) -> Claimed | None:
-    """The message that has been due for longest, or None; none of those `in_flight`, whatever became of their
-    claims. Inside a write transaction."""
+    """Claim the message that has been due for the longest time, or return None. Needs a write transaction.
+
+    Never claim a message in `in_flight`, even if its claim has expired.
+    """
     found = _CLAIMABLE.first(channel=channel, now=now, in_flight=in_flight)
     if found is None:
         return None
@@ -112,7 +119,7 @@ _CLAIMABLE = Prepared(
 _CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
 
 
-# In the order in which a lane takes notices back, or each would wait for the other.
+# In the order in which a lane cancels notifications; otherwise the two transactions could deadlock.
 _LOCK_NOTIFICATIONS = Prepared(
     lambda: store().for_update(
         Notification.select(Notification.id)
@@ -123,8 +130,9 @@ _LOCK_NOTIFICATIONS = Prepared(
 
 
 def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
-    """Write down a try, and what it means for the message and its notices, which is returned. Inside a write
-    transaction.
+    """Record an attempt and the new status of the message and its notifications. Needs a write transaction.
+
+    Return how many notifications got which status.
     """
     if attempt.outcome in RECORDED_OUTCOMES:
         columns = {
@@ -148,7 +156,7 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
 
 def _record_sent(attempt: DeliveryAttempt) -> NotificationCounts:
     _finish_message(attempt, MessageStatus.SENT, attempt.detail)
-    # Also those that were taken back while the letter was on its way: it tells of them.
+    # Also those that were cancelled while the message was in flight: the message contains them.
     sent = {"state": NotificationStatus.SENT, "outcome": attempt.detail, "done_at": attempt.at}
     bulk.update(Notification, [{"id": notification, **sent} for notification in attempt.included])
     return {NotificationStatus.SENT: len(attempt.included)}
@@ -158,7 +166,7 @@ def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
     attempts = attempt.message.attempts + 1
     next_at = get_next_attempt(attempts, attempt.message.first_attempt_at or attempt.at, attempt.at)
     if next_at is None:
-        return _record_failed(attempt, f"given up after {attempts} tries: {attempt.detail}")
+        return _record_failed(attempt, f"given up after {attempts} attempts: {attempt.detail}")
     _update_message(attempt, next_attempt_at=next_at, outcome=f"not sent yet: {attempt.detail}")
     return {}
 
@@ -167,7 +175,9 @@ def _record_refused(attempt: DeliveryAttempt) -> NotificationCounts:
     notified_account = notify_account(attempt.message.row, attempt.at)
     return _record_failed(
         attempt,
-        f"{attempt.detail}; the account's address is told instead" if notified_account else attempt.detail,
+        f"{attempt.detail}; the account's address is notified instead"
+        if notified_account
+        else attempt.detail,
     )
 
 
@@ -203,7 +213,9 @@ def _finish_message(attempt: DeliveryAttempt, state: MessageStatus, outcome: str
 
 
 def _update_message(attempt: DeliveryAttempt, **columns: Any) -> None:
-    """Only a message that nobody ended meanwhile: a claim may have run out."""
+    """Update the message only if it is still pending: if the claim expired, another worker may have finished
+    it.
+    """
     if attempt.outcome in RECORDED_OUTCOMES:
         columns["attempts"] = attempt.message.attempts + 1
         columns["first_attempt_at"] = attempt.message.first_attempt_at or attempt.at

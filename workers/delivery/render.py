@@ -1,6 +1,7 @@
-"""What a message says in the moment of sending: read from rows again, whatever was true when it was owed.
+"""Render a message from current rows just before it is sent.
 
-A notice whose incident has moved on, or whose person has left, is told no more, and says why (law 8).
+A notification is cancelled with a reason if its incident has changed, or if its person was removed: invariant
+8 (design, section 2).
 """
 
 from collections.abc import Iterable, Mapping
@@ -43,10 +44,10 @@ from workers.delivery.channels.base import OutgoingMessage
 
 @dataclass(frozen=True, slots=True)
 class RenderedMessage:
-    """A message as it would be sent now. `letter` is None when nothing is left to say.
+    """A message with its current text. `message` is None if no notification is left to send.
 
-    `told` are the rows of the notices that the letter speaks of, `void` the reasons why others are
-    told no more.
+    `included` are the rows of the notifications in the message, `cancelled` the reasons why others are
+    cancelled.
     """
 
     message: OutgoingMessage | None
@@ -55,11 +56,11 @@ class RenderedMessage:
 
 
 class _Recipient(NamedTuple):
-    """A message and whom it is for, by the account's address if the contact is gone."""
+    """A message and its recipient. Without a contact, the account's address receives the message."""
 
     message_id: str
     kind: str | None
-    # Who asked for a message that carries no notice.
+    # The name of the person who asked for an invitation or a test message.
     requested_by: str | None
     user: int
     first_name: str
@@ -93,7 +94,7 @@ _RECIPIENT = Prepared(
 
 
 class _PendingNotification(NamedTuple):
-    """A pending notice with its incident as it is now."""
+    """A pending notification with the current state of its incident."""
 
     notification: int
     kind: str
@@ -124,7 +125,7 @@ _PENDING = Prepared(
     )
 )  # fmt: skip
 
-# How bad the alerts were that opened a message's incidents; one made by hand has none.
+# Levels of the alerts that opened a message's incidents. An incident that a person created has no level.
 _LEVELS = Prepared(
     lambda: (
         Event.select(Event.incident, Event.alert_type)
@@ -135,7 +136,7 @@ _LEVELS = Prepared(
 
 
 def render_message(message_row: int, public_url: str, now: datetime) -> RenderedMessage:
-    """Read a message with its notices; needs a connection, no transaction."""
+    """Render a message with its pending notifications. Needs a connection, but no transaction."""
     found = _RECIPIENT.first(message=message_row)
     if found is None:
         return RenderedMessage(None)
@@ -159,7 +160,7 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
 def _render_without_notifications(
     recipient: _Recipient, requested_by: str, public_url: str, now: datetime
 ) -> RenderedMessage:
-    """A message that carries no notice: an invitation, or a trial of a contact."""
+    """Render a message without notifications: an invitation or a test message."""
     if recipient.removed_at is not None:
         return RenderedMessage(None)
     if recipient.kind == MessageKind.INVITATION:
@@ -170,7 +171,7 @@ def _render_without_notifications(
 def _render_invitation(
     recipient: _Recipient, inviter: str, public_url: str, now: datetime
 ) -> RenderedMessage:
-    """Nothing to say to who has joined meanwhile."""
+    """Render an invitation. The message is None if the person has joined meanwhile."""
     user = User.select(User, Account).join(Account).where(User.id == recipient.user).get()
     if user.is_verified:
         return RenderedMessage(None)
@@ -188,14 +189,14 @@ def _render(recipient: _Recipient, text: MessageText, now: datetime) -> Rendered
 
 def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient) -> str | None:
     if recipient.removed_at is not None:
-        return "the person is no member any more"
+        return "the person is no longer a member of the account"
     return get_cancel_reason(NotificationKind(notification.kind), IncidentStatus(notification.status))
 
 
 def _build_lines(
     pending: Iterable[_PendingNotification], message_row: int, public_url: str, now: datetime
 ) -> list[IncidentSummary]:
-    """Each incident once, though two rules of a person may lead to the same contact."""
+    """Return a summary of each incident once, although two rules of a person may use the same contact."""
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
     levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
     return [

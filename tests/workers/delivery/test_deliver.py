@@ -216,7 +216,7 @@ def test_somebody_who_left_is_told_nothing(world, now, deliver_to):
         deliver.send_due(MAIL, now)
 
     assert box.mails == []
-    assert Notification.get().outcome == "the person is no member any more"
+    assert Notification.get().outcome == "the person is no longer a member of the account"
 
 
 def test_a_contact_that_was_deleted_leaves_the_address_of_the_account(world, now, deliver_to):
@@ -263,7 +263,7 @@ def test_it_is_given_up_after_an_hour_with_a_reason(world, now, deliver_to):
     assert message.state == MessageStatus.FAILED
     assert last.at - now >= timedelta(minutes=30)
     assert Notification.get().outcome == message.outcome
-    assert message.outcome.startswith(f"given up after {message.attempts} tries: the relay does not take")
+    assert message.outcome.startswith(f"given up after {message.attempts} attempts: the relay does not take")
 
 
 def test_a_contact_that_refuses_hands_over_to_the_address_of_the_account(world, now, deliver_to):
@@ -278,7 +278,7 @@ def test_a_contact_that_refuses_hands_over_to_the_address_of_the_account(world, 
     first, second = Notification.select().order_by(Notification.id)
     assert [to for to, _ in box.mails] == ["alice@example.org"]
     assert (first.state, second.state) == (NotificationStatus.FAILED, NotificationStatus.SENT)
-    assert first.outcome.endswith("550 5.1.1 unknown; the account's address is told instead")
+    assert first.outcome.endswith("550 5.1.1 unknown; the account's address is notified instead")
     assert second.reason.endswith("; Work refuses messages, so the account's address")
     assert second.contact is None
 
@@ -453,7 +453,7 @@ def test_a_message_that_cannot_be_made_stops_no_other(world, now, deliver_to, mo
         deliver.send_due(MAIL, now + SECOND)
 
     assert len(box.mails) == 1
-    assert Message.get_by_id(bad).outcome == "not sent yet: our own failure: ZeroDivisionError"
+    assert Message.get_by_id(bad).outcome == "not sent yet: internal error of Tocsin: ZeroDivisionError"
 
 
 # --- a relay that is down --------------------------------------------------------------------------

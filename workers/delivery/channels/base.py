@@ -1,7 +1,7 @@
-"""What every channel is: something that carries a letter to an address, or says why it did not.
+"""Define the interface of a channel, which sends a message to an address.
 
-The three errors are all that a channel may say; whoever sends decides by them (workers/delivery/deliver.py).
-Their texts are shown to users and kept, so they hold no secret and no address.
+A channel raises no other errors than the three below, and workers/delivery/deliver.py decides by them. Their
+texts are stored and shown to users, so they contain no secret and no address.
 """
 
 from dataclasses import dataclass
@@ -21,44 +21,44 @@ class OutgoingMessage:
 
 
 class SendError(Exception):
-    """The letter was not sent; the text says why."""
+    """The message was not sent; the text says why."""
 
 
 class Refused(SendError):
-    """For good: this address will not take it, however often it is tried."""
+    """The relay refuses this address or message permanently; a retry does not help."""
 
 
 class TemporaryError(SendError):
-    """The relay answers but does not take this letter now; trying again may help."""
+    """The relay answers but does not accept this message now; a retry may help."""
 
 
 class RelayError(SendError):
-    """The relay does not answer, or nothing at all can be sent by it now."""
+    """The relay does not answer, or accepts no message at all now."""
 
 
 class RelayConnection(Protocol):
-    """A way to the relay that serves one letter after another. Not shared between threads."""
+    """A connection to the relay that sends one message after another. Not shared between threads."""
 
     def open(self) -> bool:
-        """Connect, unless connected; whether that had to be done. Raises RelayTrouble."""
+        """Connect if there is no connection. Return whether a new connection was made. Raise RelayError."""
         ...
 
     def send(self, message: OutgoingMessage) -> str:
-        """Send, and say in words how it went. Raises Refused, NotNow or RelayTrouble."""
+        """Send a message and return the outcome in words. Raise Refused, TemporaryError or RelayError."""
         ...
 
     def close(self) -> None:
-        """Hang up; never raises."""
+        """Close the connection; never raise."""
         ...
 
 
 class Channel(Protocol):
-    """A kind of contact that can be written to."""
+    """A way to send messages to one kind of contact."""
 
     def find_missing_setting(self) -> str | None:
-        """Which setting is missing to send anything by it, in words; None when none is."""
+        """Describe the setting that is missing to send messages; None if nothing is missing."""
         ...
 
     def create_connection(self) -> RelayConnection:
-        """A new line, not yet connected."""
+        """Create a connection that is not open yet."""
         ...

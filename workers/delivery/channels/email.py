@@ -1,4 +1,4 @@
-"""Letters as e-mail, over one SMTP connection for as many letters as there are to send."""
+"""Send messages as e-mail, over one SMTP connection for all messages of a batch."""
 
 import contextlib
 import re
@@ -16,7 +16,7 @@ from workers.delivery.channels.base import OutgoingMessage, Refused, RelayError,
 from workers.delivery.channels.smtp import SmtpSession, describe_error, open_session
 from workers.delivery.channels.watchdog import Watchdog
 
-# What a relay that hangs may cost a thread for one letter: connecting, TLS and everything.
+# The longest time that one message may take a thread, with connecting and TLS, if the relay hangs.
 DEADLINE_S = 10.0
 QUIT_TIMEOUT_S = 1.0
 
@@ -24,7 +24,7 @@ _ERRORS = (OSError, smtplib.SMTPException, ValueError)
 
 
 class Email:
-    """The e-mail channel of these settings."""
+    """The e-mail channel with these settings."""
 
     def __init__(self, settings: Settings, deadline_s: float = DEADLINE_S) -> None:
         self._settings = settings
@@ -34,7 +34,7 @@ class Email:
         if not self._settings.smtp_host:
             return "set TOCSIN_SMTP_HOST"
         if _parse_address(parseaddr(self._settings.smtp_from)[1]) is None:
-            return "TOCSIN_SMTP_FROM is no e-mail address"
+            return "TOCSIN_SMTP_FROM is not an e-mail address"
         return None
 
     def create_connection(self) -> "SmtpConnection":
@@ -42,7 +42,7 @@ class Email:
 
 
 class SmtpConnection:
-    """One connection. Commands are given one by one, since what a reply means depends on to what it came."""
+    """One connection. It sends SMTP commands one by one: the meaning of a reply depends on the command."""
 
     def __init__(self, settings: Settings, deadline_s: float) -> None:
         self._settings = settings
@@ -52,7 +52,7 @@ class SmtpConnection:
         self._from_name, self._from = parseaddr(settings.smtp_from)
 
     def open(self) -> bool:
-        """Also begins the time that the next letter may take."""
+        """Connect if there is no connection, and set the deadline for the next message."""
         self._deadline = time.monotonic() + self._deadline_s
         if self._session is not None:
             return False
@@ -92,10 +92,10 @@ class SmtpConnection:
             self._session.close()
         self._session = None
 
-    # --- the conversation about one letter -------------------------------------------------------
+    # --- the SMTP commands for one message -------------------------------------------------------
 
     def _begin(self, message: OutgoingMessage, watchdog: Watchdog) -> SmtpSession:
-        """After MAIL FROM; on a new connection if the relay has closed the idle one."""
+        """Send MAIL FROM and return the session. Reconnect if the relay closed the idle connection."""
         session = self._session or self._connect(watchdog)
         watchdog.guard(session.handle)
         reused, session.used = session.used, True
@@ -110,7 +110,8 @@ class SmtpConnection:
             self._disconnect()
             return self._begin(message, watchdog)
         if code != 250:
-            # The sender is the operator's: it is nobody's address that is at fault, so it is tried again.
+            # The operator sets the sender. The recipient's address is not the cause, so the message is
+            # retried.
             self._reset(session)
             raise TemporaryError(
                 f"the relay does not take the sender: {self._clean_reply(message, code, reply)}"
@@ -137,7 +138,7 @@ class SmtpConnection:
         return Refused(text) if code >= 500 else TemporaryError(text)
 
     def _reset(self, session: SmtpSession) -> None:
-        """Ready for the next letter; a relay that does not even take this is left."""
+        """Reset the session for the next message. Disconnect if the relay does not accept the command."""
         try:
             code, _ = session.rset()
         except _ERRORS:
@@ -146,20 +147,20 @@ class SmtpConnection:
             self._disconnect()
 
     def _clean_reply(self, message: OutgoingMessage, code: int, reply: bytes) -> str:
-        """A reply to show and keep: without addresses, user or password, which relays like to repeat."""
+        """Remove addresses, user and password, which relays often repeat: the reply is stored and shown."""
         text = re.sub(r"\S*@\S*", "[address]", clean_line(reply.decode("utf-8", "replace"), 300))
         secrets = (message.to.rpartition("@")[0], self._settings.smtp_user, self._settings.smtp_password)
         for word in filter(None, secrets):
             text = re.sub(rf"(?i)(?<!\w){re.escape(word)}(?!\w)", "[hidden]", text)
         return f"{code} {text}".strip()
 
-    # --- the letter as a mail --------------------------------------------------------------------
+    # --- the message as an e-mail ----------------------------------------------------------------
 
     def _build_mail(self, message: OutgoingMessage) -> bytes:
-        """Refused for what can be no address; a second line in it, above all, must become no header."""
+        """Build the e-mail. Raise Refused for an invalid address, so that a line break adds no header."""
         to, sender = _parse_address(message.to), _parse_address(self._from, self._from_name or "Tocsin")
         if to is None:
-            raise Refused("this is no e-mail address")
+            raise Refused("this is not an e-mail address")
         mail = EmailMessage(SMTP.clone(utf8=not _is_ascii(self._from, message.to)))
         mail["Message-ID"] = f"<{message.message_id}@{_get_domain(self._from)}>"
         mail["Date"] = message.at
@@ -172,7 +173,10 @@ class SmtpConnection:
 
 
 def _parse_address(text: str, name: str = "") -> Address | None:
-    """An address as the header wants it; None for what is none. The library parses plain ASCII only."""
+    """Parse an address for a header; None if it is invalid.
+
+    The library parses ASCII only, so other characters are replaced for the check.
+    """
     ascii_text = text.encode("ascii", "replace").replace(b"?", b"x").decode()
     try:
         Address(addr_spec=ascii_text)
@@ -192,11 +196,11 @@ def _get_domain(address: str) -> str:
 
 
 def _get_options(session: SmtpSession, sender: str, to: str) -> list[str]:
-    """Addresses beyond ASCII need a relay that can carry them (RFC 6531)."""
+    """Return the options of MAIL FROM. Addresses with non-ASCII characters need SMTPUTF8 (RFC 6531)."""
     if _is_ascii(sender, to):
         return []
     if not session.has_extn("smtputf8"):
-        raise Refused("the relay takes only addresses in plain ASCII")
+        raise Refused("the relay accepts only ASCII addresses")
     return ["SMTPUTF8", "BODY=8BITMIME"]
 
 

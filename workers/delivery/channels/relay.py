@@ -1,7 +1,7 @@
-"""How many may use a relay at once, and what is done while it is down.
+"""Limit how many threads use a relay at the same time, and how often a relay that is down is tried.
 
-While it works, a few threads. After some failures in a row it counts as down: then one at a time
-tries whether it is back, with a pause after each try in vain, so that a dead relay costs one thread.
+While the relay works, a few threads use it. After some failures in a row it counts as down. Then one thread
+at a time tries it, with a pause after each failure, so that a dead relay occupies only one thread.
 """
 
 import threading
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-# Per process. Four connections bring more than a relay takes in a second (measured: 1,200 mails each).
+# Connections per process. Four of them send more than a relay accepts (measured: 1,200 mails a second each).
 SLOTS = 4
 FAILURE_THRESHOLD = 3
 PAUSE_S = 5.0
@@ -17,7 +17,7 @@ PAUSE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Breaker:
-    """What is known of a relay's health. Pure; `now` is in seconds of any steady clock."""
+    """The health of a relay, as a value. `now` is in seconds of any monotonic clock."""
 
     failures: int = 0
     retry_at: float = 0.0
@@ -27,7 +27,7 @@ class Breaker:
         return self.failures >= FAILURE_THRESHOLD
 
     def get_capacity(self, now: float) -> int:
-        """How many may be at it now."""
+        """Return how many threads may use the relay now."""
         if not self.is_down:
             return SLOTS
         return 1 if now >= self.retry_at else 0
@@ -40,7 +40,7 @@ class Breaker:
 
 
 class Relay:
-    """One relay's slots in this process."""
+    """The slots of this process for one relay."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -50,7 +50,7 @@ class Relay:
         self._lock = threading.Lock()
 
     def enter(self) -> bool:
-        """Take a slot, without waiting; False when there is none. leave() must follow a True."""
+        """Take a slot without waiting. Return False if none is free; after True, leave() must be called."""
         with self._lock:
             if self._in_use >= self._breaker.get_capacity(self._clock()):
                 self._was_refused = True
@@ -59,7 +59,7 @@ class Relay:
             return True
 
     def leave(self) -> bool:
-        """Give the slot back; True when somebody was turned away meanwhile: look once more."""
+        """Give the slot back. Return True if another thread got no slot meanwhile: the caller looks again."""
         with self._lock:
             self._in_use -= 1
             look_again, self._was_refused = self._was_refused, False
@@ -70,7 +70,7 @@ class Relay:
             self._breaker = self._breaker.record_success()
 
     def record_failure(self) -> bool:
-        """Note a failure; True when the relay counts as down from now on, and did not before."""
+        """Record a failure. Return True if the relay counts as down now and did not before."""
         with self._lock:
             before, self._breaker = self._breaker, self._breaker.record_failure(self._clock())
             return self._breaker.is_down and not before.is_down

@@ -1,4 +1,4 @@
-"""A conversation with the mail relay: connected, secured and logged in before a deadline, or not at all."""
+"""Open an SMTP session with the mail relay: connect, start TLS and log in before a deadline."""
 
 import contextlib
 import smtplib
@@ -11,7 +11,7 @@ from workers.delivery.channels.watchdog import Watchdog
 
 
 class SmtpSession(smtplib.SMTP):
-    """smtplib over a connection made here; `handle` is a second handle of it, the same through TLS."""
+    """smtplib over our own connection; `handle` is a second handle of the socket, also valid with TLS."""
 
     def __init__(self, raw: socket.socket, handle: socket.socket, settings: Settings) -> None:
         self._raw = raw
@@ -20,7 +20,7 @@ class SmtpSession(smtplib.SMTP):
         super().__init__(settings.smtp_host, settings.smtp_port, local_hostname=_get_hostname())
 
     def connect(self, *_: Any, **__: Any) -> tuple[int, bytes]:
-        """Called by the constructor, which knows the host's name from then on."""
+        """Use the existing connection. The constructor calls this."""
         self.sock = self._raw
         self.file = None
         return self.getreply()
@@ -32,13 +32,13 @@ class SmtpSession(smtplib.SMTP):
 
 
 def _get_hostname() -> str:
-    """For EHLO. smtplib would ask the resolver, which may take its time."""
+    """Return the host name for EHLO. smtplib would ask the DNS resolver, which may be slow."""
     name = socket.gethostname()
     return name if "." in name else "[127.0.0.1]"
 
 
 def open_session(settings: Settings, watchdog: Watchdog) -> SmtpSession:
-    """A conversation that is ready for letters. Raises OSError, SMTPException or ValueError (a bad name)."""
+    """Open a session ready for messages. Raise OSError, SMTPException or ValueError (bad host name)."""
     raw = _connect(settings.smtp_host, settings.smtp_port, watchdog)
     with contextlib.ExitStack() as cleanup:
         cleanup.callback(lambda: raw.close())
@@ -62,7 +62,7 @@ def _log_in(session: SmtpSession, settings: Settings) -> None:
 
 
 def _create_tls_context(settings: Settings) -> ssl.SSLContext:
-    """Certificates are always checked; a private authority is named by a setting."""
+    """Create a TLS context that always checks certificates. A setting can name the file of a private CA."""
     context = ssl.create_default_context()
     if settings.smtp_ca_file:
         context.load_verify_locations(settings.smtp_ca_file)
@@ -70,7 +70,7 @@ def _create_tls_context(settings: Settings) -> ssl.SSLContext:
 
 
 def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
-    """The first of the host's addresses that answers; each gets its share of the time that is left."""
+    """Connect to the first address of the host that answers. Each gets its share of the remaining time."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     failure: OSError = OSError("the relay's name has no address")
     for tried, (family, kind, protocol, _, address) in enumerate(addresses):
@@ -78,7 +78,7 @@ def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
         try:
             raw.settimeout(watchdog.remaining() / (len(addresses) - tried))
             raw.connect(address)
-            # The watchdog is to end a wait, not the time-out of a read, which says less.
+            # The watchdog must end a read before the socket's time-out does, whose error says less.
             raw.settimeout(watchdog.remaining() + 1)
             return raw
         except OSError as error:
@@ -88,7 +88,7 @@ def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
 
 
 def describe_error(error: Exception, watchdog: Watchdog, deadline_s: float) -> str:
-    """Why nothing can be sent by the relay, in words without anybody's address or password."""
+    """Describe why the relay cannot be used, without addresses or passwords."""
     if watchdog.expired or isinstance(error, TimeoutError):
         return f"no answer from the relay within {deadline_s:g} s"
     match error:
@@ -99,7 +99,7 @@ def describe_error(error: Exception, watchdog: Watchdog, deadline_s: float) -> s
         case smtplib.SMTPNotSupportedError():
             return str(error)
         case smtplib.SMTPServerDisconnected() | ConnectionResetError() | BrokenPipeError():
-            return "the relay hung up"
+            return "the relay closed the connection"
         case ConnectionRefusedError():
             return "the relay refuses connections"
         case socket.gaierror():

@@ -1,7 +1,7 @@
-"""A limit on how long a conversation may take as a whole.
+"""Limit the total time of an SMTP session.
 
-smtplib's time-out is for each read: a server that sends a byte now and then holds a thread for as
-long as it likes. The watchdog shuts the connection at the deadline, whatever is going on over it.
+The time-out of smtplib applies to each read: a server that sends one byte now and then could block a thread
+without limit. The watchdog shuts the connection down at the deadline.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from types import TracebackType
 
 
 class Watchdog:
-    """For one `with` block, until `ends` (of time.monotonic()). `bit` says that the time was up."""
+    """Limit one `with` block until `deadline` (of time.monotonic()). `expired` says that the time is over."""
 
     def __init__(self, deadline: float) -> None:
         self._deadline = deadline
@@ -34,11 +34,11 @@ class Watchdog:
             self._sock = None
 
     def remaining(self) -> float:
-        """Seconds that are left; a hundredth at least, since a socket takes 0 for "do not wait"."""
+        """Return the remaining seconds, at least 0.01: a socket with time-out 0 does not wait at all."""
         return max(0.01, self._deadline - time.monotonic())
 
     def guard(self, sock: socket.socket) -> None:
-        """From now on it is this connection that is shut."""
+        """Shut down this connection at the deadline, instead of the one before."""
         with self._lock:
             self._sock = sock
             if self.expired:
@@ -52,6 +52,9 @@ class Watchdog:
 
 
 def _shut_down(sock: socket.socket) -> None:
-    """Wakes whoever waits on it; closing alone would not. The other side may have closed it already."""
+    """Shut a socket down, which wakes a thread that reads from it; closing would not.
+
+    The other side may have closed it already.
+    """
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
