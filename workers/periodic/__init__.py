@@ -1,1 +1,1 @@
-"""What the clock starts at regular times."""
+"""The jobs that the clock runs periodically."""

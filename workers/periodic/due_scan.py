@@ -1,4 +1,7 @@
-"""What the clock asks the database each second or two: what to ring for, as it is due or was forgotten."""
+"""Enqueue wake-ups for due timers and messages, and for alerts whose wake-up was lost.
+
+The clock runs these jobs every second or two.
+"""
 
 from datetime import timedelta
 
@@ -9,12 +12,12 @@ from models.tables.notifications import Message
 from models.tables.timers import Timer
 from workers import queue
 
-# Waiting longer than this means that a bell was lost (design, section 6).
+# If an alert is pending for longer than this, its wake-up was lost (design, section 6).
 STALE = timedelta(seconds=3)
 
 
 def enqueue_due() -> None:
-    """The clock's tick: ring for timers and messages that are due."""
+    """Enqueue wake-ups for due timers and due messages."""
     with connection():
         now = store().now()
         timers = Timer.select().where(Timer.done_at.is_null(), Timer.due_at <= now).exists()
@@ -30,7 +33,7 @@ def enqueue_due() -> None:
 
 
 def enqueue_stale() -> None:
-    """The clock's sweep: ring for alerts that have waited so long that their bell must be lost."""
+    """Enqueue the lanes of alerts that are pending for so long that their wake-up must be lost."""
     with connection():
         before = store().now() - STALE
         receipts = (

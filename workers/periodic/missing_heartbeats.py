@@ -1,8 +1,9 @@
-"""Pings that did not come: a moment has passed by which an integration should have had one (decision 0017).
+"""Report missing pings of heartbeat integrations: the time until which a ping was expected is over (decision
+0017).
 
-That one is missing is an alert like any other, accepted from Tocsin itself and worked on in its lane. It is
-said once for each time that passes without one, and never of pings that Tocsin could not take, or has taken
-and not looked at.
+The report is an alert from Tocsin itself, which the lane of the service processes like any other. There is
+one report for each interval without a ping. There is none if Tocsin could not take pings, or if a ping may be
+among the pending receipts.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -28,12 +29,12 @@ from workers.periodic import outages
 
 log = structlog.get_logger()
 
-# Services whose missing pings are said in one transaction.
+# Number of services whose missing pings are reported in one transaction.
 BATCH_SIZE = 100
 
 
 def enqueue_overdue(now: datetime | None = None) -> None:
-    """The clock's tick: look, and ring when a ping is overdue. Waits for no lane."""
+    """Enqueue the report of missing pings if one is overdue. Take no lock."""
     with connection():
         found = _find_overdue(now)
     if found is not None and found[2]:
@@ -41,10 +42,10 @@ def enqueue_overdue(now: datetime | None = None) -> None:
 
 
 def report_missing(now: datetime | None = None) -> int:
-    """Say of each integration whose ping is overdue that it is missing; returns of how many.
+    """Report the missing ping of each integration whose ping is overdue. Return the number of reports.
 
-    Any process may do so, at any time; all of them together say it once. A service that somebody else works
-    on is left for the next look.
+    Several processes may run this at the same time; together they report each missing ping once. A service
+    that another worker has locked is skipped until the next run.
     """
     with connection():
         found = _find_overdue(now)
@@ -56,8 +57,10 @@ def report_missing(now: datetime | None = None) -> int:
 
 
 def _find_overdue(now: datetime | None) -> tuple[datetime, Observation, list[int]] | None:
-    """The moment, what is known of pings by then, and the services with some that are overdue. None where
-    none is expected, or may be missed."""
+    """Return the time, the observation of Tocsin's availability, and the services with overdue pings.
+
+    Return None if no ping is expected, or if it is not certain that pings could arrive.
+    """
     if not Integration.select().where(Integration.expected_at.is_null(False)).exists():
         outages.stop_watching()
         return None
@@ -67,23 +70,22 @@ def _find_overdue(now: datetime | None) -> tuple[datetime, Observation, list[int
 
 
 def _report_services(services: Sequence[int], seen: Observation, now: datetime) -> int:
-    """One service that fails keeps none of the others waiting; the next look looks again."""
+    """Report the missing pings of these services. A service that fails does not stop the others."""
     try:
         return _report_locked(services, seen, now)
     except STORE_ERRORS:
         raise
     except Exception:
         if len(services) == 1:
-            log.exception("a missing ping could not be told", service=services[0])
+            log.exception("missing ping could not be reported", service=services[0])
             return 0
     return sum(_report_services([service], seen, now) for service in services)
 
 
 def _list_overdue_services(now: datetime) -> list[int]:
-    """The services of those whose ping has not come; what a disabled one's waits for is said when it is not
-    any more."""
+    """List the services with overdue pings. Those of a disabled service are reported after it is enabled."""
     query = Integration.select(Integration.service).join(Service).where(_is_overdue(now), _IS_ACTIVE)
-    # Put in order here: SQLite would read all integrations in the order of their services.
+    # Sorted here: with ORDER BY, SQLite would read all integrations in the order of their services.
     return sorted({row for (row,) in query.tuples()})
 
 
@@ -91,7 +93,7 @@ _IS_ACTIVE = Service.status != ServiceStatus.DISABLED
 
 
 def _is_overdue(now: datetime) -> Any:
-    """A condition on integrations. One that is closed takes no pings, so that none is missing."""
+    """Build the condition for integrations with an overdue ping. A disabled integration expects no pings."""
     return (
         (Integration.expected_at <= now)
         & Integration.is_enabled
@@ -99,7 +101,8 @@ def _is_overdue(now: datetime) -> Any:
     )
 
 
-# Those of these services that nobody works on. A lane that hangs must not keep pings of others unsaid.
+# The services that no other worker has locked. A lane that hangs must not delay the reports of other
+# services.
 _FREE = Prepared(
     lambda: store().for_update(
         Service.select(Service.id).where(in_bound(Service.id, "services"), _IS_ACTIVE).order_by(Service.id),
@@ -109,7 +112,7 @@ _FREE = Prepared(
 
 
 def _report_locked(services: Collection[int], seen: Observation, now: datetime) -> int:
-    """All of some services, under their locks: who comes second finds nothing any more."""
+    """Report the missing pings of these services under their locks, so that only one worker reports them."""
     with store().write_transaction():
         free = [row for (row,) in _FREE.rows(services=services)]
         overdue = Integration.select().where(in_list(Integration.service, free), _is_overdue(now))
@@ -124,7 +127,7 @@ def _report_locked(services: Collection[int], seen: Observation, now: datetime) 
         )
         bulk.update(Integration, [_build_next_expectation(row, now) for row, _ in missing])
     if excused:
-        log.info("more time is given for pings that may have been lost", count=len(excused))
+        log.info("deadlines extended for pings that may have been lost", count=len(excused))
     if missing:
         log.info(
             "pings are missing", services=len({row.service_id for row, _ in missing}), count=len(missing)
@@ -140,22 +143,28 @@ def _build_expectation(row: Integration) -> Expectation:
 
 
 def _build_next_expectation(row: Integration, now: datetime) -> Record:
-    """Silence that goes on is said again after the same time. That joins the incident and tells nobody; where
-    it was resolved, by whatever, a new one says that it is not over."""
+    """Return the columns that make the next report due after the same time.
+
+    The next report joins the open incident and notifies nobody. If the incident was resolved meanwhile, it
+    opens a new one.
+    """
     at = now + _build_expectation(row).within
     return {"id": row.id, "expected_at": at, "is_missing": True, "is_extended": False}
 
 
-# --- what was taken and not looked at ------------------------------------------------------------------
+# --- pending receipts that may contain a ping ----------------------------------------------------------
 
-# Spelled out, not a parameter: SQLite uses the indexes of what waits only then.
+# A literal, not a parameter: only then does SQLite use the partial indexes of pending rows.
 _PENDING = peewee.SQL(str(int(WorkState.PENDING)))
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def _find_silent(overdue: Iterable[Integration], services: Collection[int]) -> list[tuple[Integration, int]]:
-    """Those of some services of whom nothing waits that may be the ping, each with its account. What came by
-    the key of a router is not told apart."""
+    """Return the integrations that have no pending receipt or event that may be their ping, with their
+    accounts.
+
+    A receipt that came with the key of a router may be for any integration of the account.
+    """
     taken, routed = _list_pending_integrations(services), _list_pending_since()
     accounts_query = Service.select(Service.id, Team.account).join(Team).where(in_list(Service.id, services))
     accounts = dict(accounts_query.tuples())
@@ -164,7 +173,7 @@ def _find_silent(overdue: Iterable[Integration], services: Collection[int]) -> l
 
 
 def _list_pending_integrations(services: Collection[int]) -> set[int]:
-    """The integrations of pings that wait in these lanes."""
+    """List the integrations that have pending pings or events in these lanes."""
     received = Receipt.select(Receipt.integration).where(
         Receipt.state == _PENDING,
         in_list(Receipt.service, services),
@@ -177,7 +186,7 @@ def _list_pending_integrations(services: Collection[int]) -> set[int]:
 
 
 def _list_pending_since() -> dict[int, datetime]:
-    """Since when something waits for the routers of accounts."""
+    """Return the time of the oldest pending receipt for a router, by account."""
     oldest = peewee.fn.MIN(Receipt.received_at)
     pending = Receipt.select(Receipt.account, oldest).where(
         Receipt.state == _PENDING, Receipt.router.is_null(False)
@@ -187,7 +196,7 @@ def _list_pending_since() -> dict[int, datetime]:
 
 
 def _build_receipt(row: Integration, account: int, now: datetime) -> Record:
-    """An alert from Tocsin itself, named for the moment that has passed."""
+    """Build the receipt of an alert from Tocsin itself. Its trace_id is derived from the missed time."""
     expected = _build_expectation(row)
     since = row.last_ping_at or expected.at - expected.within
     return {

@@ -1,6 +1,6 @@
-"""Whether pings could come: who looks for missing ones notes that they did, and the web processes they saw.
+"""Record whether pings could arrive: when a worker checked for missing pings, and which web processes ran.
 
-Nobody is blamed for what Tocsin was not there to take (decision 0017).
+A ping that Tocsin could not take is not reported as missing (decision 0017).
 """
 
 from datetime import datetime, timedelta
@@ -15,14 +15,14 @@ from schedules.outages import Observation, Outage, WebProcess, observe
 
 log = structlog.get_logger()
 
-# Where it is kept.
+# The name of the liveness row that stores the observation.
 PROCESS = "pings"
-# How often it is written; each absence is at once.
+# How often the observation is saved; a new outage is saved at once.
 SAVE_EVERY = timedelta(seconds=5)
 
 
 def check_availability(now: datetime) -> Observation | None:
-    """Look, and note it; None while it is not certain that pings can come. Waits for no lane."""
+    """Observe and save whether pings can arrive. Return None while that is not certain. Lock no service."""
     row = Liveness.get_or_none(Liveness.process == PROCESS)
     saved = None if row is None else _parse(row)
     web_processes = [
@@ -31,7 +31,7 @@ def check_availability(now: datetime) -> Observation | None:
     current, is_certain = observe(saved, web_processes, now)
     if current is None:
         return None
-    # Of several who see something new at once, one notes it; the others look again.
+    # If several workers observe a change at the same time, one saves it; the others check again later.
     if _should_save(saved, current) and not _save(row, current):
         return None
     if saved is not None and current.outages != saved.outages:
@@ -44,7 +44,7 @@ def _should_save(saved: Observation | None, current: Observation) -> bool:
 
 
 def stop_watching() -> None:
-    """Nobody looks while nothing is expected: that must not pass for an absence afterwards."""
+    """Delete the saved observation while no ping is expected, or this time would look like an outage."""
     saved = Liveness.process == PROCESS
     if Liveness.select().where(saved).exists():
         with store().write_transaction():
@@ -52,7 +52,7 @@ def stop_watching() -> None:
 
 
 def _parse(row: Liveness) -> Observation:
-    """A note in the words of another version tells when somebody looked, and no more."""
+    """Parse a saved observation. From the format of another version, use only the time of the last check."""
     try:
         outages = tuple(
             Outage(datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=longest_s))
@@ -64,7 +64,10 @@ def _parse(row: Liveness) -> Observation:
 
 
 def _save(row: Liveness | None, current: Observation) -> bool:
-    """Whether nobody else did meanwhile. Goes back in time with a clock that was set."""
+    """Save the observation. Return False if another worker saved one meanwhile.
+
+    An older time replaces a newer one, because the clock may have been set back.
+    """
     outages = [
         (outage.began_at.isoformat(), outage.ended_at.isoformat(), outage.longest.total_seconds())
         for outage in current.outages

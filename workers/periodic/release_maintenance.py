@@ -1,8 +1,8 @@
-"""What maintenance kept back, and still burns when it is over, is told then.
+"""Release deferred alerts that are still firing when the maintenance of their service ends.
 
-While a service is under maintenance its alerts are stored only, and entities remember the last one of which
-people would have been told. As soon as it is over, however that came about, these alerts wait in the
-service's lane again, as of that moment; what is decided about them is decided there, as of any other.
+While a service is under maintenance, its alerts are only stored. Each entity keeps the last alert that would
+have notified people. When the maintenance ends, for whatever reason, these alerts become pending in the lane
+of the service, with that time. The lane then decides about them like about all alerts.
 """
 
 from collections.abc import Callable, Iterable
@@ -30,12 +30,12 @@ log = structlog.get_logger()
 
 # Alerts that are released in one transaction.
 BATCH_SIZE = 100
-# What has waited in a lane for longer than this may say that something burns no more, and is heard first.
+# Alerts that are pending in a lane for longer than this are processed first: they may resolve an entity.
 MAX_BACKLOG_AGE = timedelta(seconds=1)
 
 
 def enqueue_ended() -> None:
-    """The clock's tick: ring when something was kept back that no maintenance keeps any more."""
+    """Enqueue the release if a service has deferred alerts and is not under maintenance."""
     with connection():
         any_ended = bool(_list_ended_services(store().now()))
     if any_ended:
@@ -43,7 +43,7 @@ def enqueue_ended() -> None:
 
 
 def release_deferred(now: datetime | None = None) -> int:
-    """Have what was kept back wait in its lanes again where maintenance is over; returns how many alerts."""
+    """Make deferred alerts pending where maintenance has ended. Return the number of alerts."""
     released = 0
     with connection():
         for service_row in _list_ended_services(now or store().now()):
@@ -52,12 +52,12 @@ def release_deferred(now: datetime | None = None) -> int:
             except STORE_ERRORS:
                 raise
             except Exception:
-                log.exception("what maintenance kept back could not be released", service=service_row)
+                log.exception("deferred alerts could not be released", service=service_row)
     return released
 
 
 def _list_ended_services(at: datetime) -> list[int]:
-    """Services with something kept back that are not under maintenance."""
+    """List the services that have deferred alerts and are not under maintenance."""
     has_deferred = Integration.id.in_(
         Entity.select(Entity.integration).where(Entity.deferred_alert.is_null(False))
     )
@@ -68,17 +68,19 @@ def _list_ended_services(at: datetime) -> list[int]:
 
 
 def _has_ended(service_row: int, windows: Iterable[WindowFacts], at: datetime) -> bool:
-    """Whether none of a service's windows holds; one of which that cannot be told keeps none of the others
-    waiting."""
+    """Return whether no maintenance window of a service is in force.
+
+    Return False if that cannot be calculated, so that such a service does not stop the others.
+    """
     try:
         return find_in_force(windows, at) is None
     except Exception:
-        log.exception("whether maintenance is over could not be told", service=service_row)
+        log.exception("maintenance windows could not be evaluated", service=service_row)
         return False
 
 
 def _is_active() -> Any:
-    """Neither disabled nor under maintenance until somebody says otherwise."""
+    """Build the condition for services that are neither disabled nor under maintenance without an end."""
     return (Service.status != ServiceStatus.DISABLED) & ~Service.under_maintenance
 
 
@@ -90,19 +92,19 @@ def _release_service(service_row: int, now: datetime | None) -> int:
         while count := _release_batch(service_row, now):
             released += count
     finally:
-        # Not before all of it waits: what is taken together is told together.
+        # Not before all alerts are pending: alerts in one batch share their messages.
         if released:
             queue.enqueue_lane(service_row, AFTER_MAINTENANCE)
     return released
 
 
 def _has_backlog(service_row: int, before: datetime) -> bool:
-    """Whether alerts that came before a moment still wait, here or at one of the account's routers."""
+    """Return whether older alerts are pending, in this lane or in a lane of the account's routers."""
     return any(query.first(service=service_row, before=before) for query in _BACKLOG_QUERIES)
 
 
 def _build_first_query(table: Any, accepted_at: Any, where: Callable[[], Any]) -> Prepared:
-    """The first of a table that waits since before a moment."""
+    """Build the query for the first row of a table that is pending since before a time."""
     is_pending = table.state == WorkState.PENDING
     return Prepared(
         lambda: table.select(table.id).where(where(), is_pending, accepted_at < bind("before")).limit(1)
@@ -125,7 +127,7 @@ _BACKLOG_QUERIES = (
 
 
 def _release_batch(service_row: int, now: datetime | None) -> int:
-    """Some of what a service's entities keep, under its lock; 0 when that is none, or none any more."""
+    """Release some deferred alerts of a service, under its lock. Return the number of entities; 0 if none."""
     with store().write_transaction():
         service = lock_service(service_row)
         at = now or store().now()
@@ -141,7 +143,7 @@ def _release_batch(service_row: int, now: datetime | None) -> int:
 
 
 def _list_deferred(service_row: int) -> dict[int, str]:
-    """Entities of a service, by row, with the alerts that they keep."""
+    """Return the deferred alerts of a service, by the row of their entity."""
     integrations = Integration.select(Integration.id).where(Integration.service == service_row)
     query = Entity.select(Entity.id, Entity.deferred_alert).where(
         Entity.deferred_alert.is_null(False), Entity.integration.in_(integrations)

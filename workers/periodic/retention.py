@@ -1,4 +1,4 @@
-"""Forgets what is older than it has to be kept."""
+"""Delete receipts and events that are older than the retention time."""
 
 from datetime import datetime, timedelta
 
@@ -9,17 +9,17 @@ from models.store.base import connection, store
 from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident
 
-# How long the road of an alert can be told (contract, section 6).
+# How long alert traces are available (contract, section 6).
 RETENTION = timedelta(days=30)
-# Receipts forgotten in one transaction: about a tenth of a second of the store's lock.
+# Receipts deleted in one transaction, which locks the database for about a tenth of a second.
 BATCH_SIZE = 1_000
 
 
 def clean_up(now: datetime | None = None) -> int:
-    """Forget receipts older than the retention, with their events; returns how many.
+    """Delete receipts older than the retention time, with their events. Return the number of receipts.
 
-    What still waits, was set aside, is kept back by maintenance, or belongs to an open incident stays.
-    Receipts are read in the order of their acceptance, so the first young one ends the search.
+    Keep alerts that are pending, dead letters, deferred by maintenance, or part of an open incident. Receipts
+    are read in the order of acceptance, so the first one that is young enough ends the search.
     """
     deleted, last = 0, 0
     with connection():
