@@ -1,6 +1,7 @@
-"""Looks at every open incident now and then: has it the timers that it should have, was anybody told?
+"""Reconcile all open incidents periodically: check their timers, and whether anybody was notified.
 
-Mends what was never written, and what a change of configuration moved whose bell was lost.
+The audit repairs timers that were never written, and timers after a change of configuration whose wake-up was
+lost.
 """
 
 from collections import Counter
@@ -24,9 +25,11 @@ CAUSE = Cause(Actor(ActorKind.TIMER, "audit"), "timers_repaired", "timers reconc
 
 
 def audit(now: datetime | None = None) -> int:
-    """Look at all open incidents; returns how many. An incident that fails keeps none of the others from it,
-    nor does a service whose incidents the store cannot read. Raises what the store said where nothing could
-    be read, and at once where nobody can use it."""
+    """Reconcile all open incidents. Return how many were checked.
+
+    An incident that fails, or a service whose incidents cannot be read, does not stop the others. Raise the
+    error of the database if no incident could be read, and at once if the database is unavailable.
+    """
     checked, repaired = 0, Counter[str]()
     errors: list[Exception] = []
     with connection():
@@ -41,14 +44,14 @@ def audit(now: datetime | None = None) -> int:
                 errors.append(error)
                 log.warning("incidents cannot be audited", service=service, error=type(error).__name__)
     if repaired:
-        log.warning("the audit found timers that were not as they should be", **repaired)
+        log.warning("audit found stored timers that differ from the expected timers", **repaired)
     if errors and not checked:
         raise errors[0]
     return checked
 
 
 def _list_page_loaders() -> Iterator[tuple[int | None, PageLoader]]:
-    """All open incidents by their service, and others for which timers wait."""
+    """List the loaders of open incidents, one per service, and of resolved incidents with pending timers."""
     query = Incident.select(Incident.service).where(Incident.status < IncidentStatus.RESOLVED)
     for (service_row,) in list(query.distinct().tuples()):
         yield service_row, partial(list_open_incidents, service_row)
@@ -59,7 +62,7 @@ def _report(repaired: Sequence[Difference]) -> Counter[str]:
     counts = count_timers(repaired)
     timers = {difference.incident.row: difference.description for difference in repaired if difference.timers}
     if timers:
-        log.warning("timers mended", **counts, incidents=timers)
+        log.warning("timers repaired", **counts, incidents=timers)
     for what, count in counts.items():
         metrics.count_repaired(what, count)
     return counts

@@ -1,4 +1,4 @@
-"""What failed of late: it is let rest, longer each time, and is told at length once."""
+"""Remember recent failures: retry after a delay that grows, and log each new failure in full only once."""
 
 import threading
 from collections import OrderedDict
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Generic, TypeVar
 
-# So many are remembered; beyond that the one that began to fail first is forgotten, and tried at each look.
+# Number of remembered failures. The oldest above this is forgotten, and its key is retried at each pass.
 MAX_KEYS = 1_000
 
 K = TypeVar("K", bound=Hashable)
@@ -15,7 +15,7 @@ K = TypeVar("K", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`is_news` when it did not fail before, or not so."""
+    """A failure and the time of its retry. `is_new`: the key did not fail before, or with another error."""
 
     error: str
     delay: timedelta
@@ -24,7 +24,7 @@ class Failure:
 
 
 class Failures(Generic[K]):
-    """Of one process, and shared between its threads: others may try it meanwhile."""
+    """The failures of one process, shared between its threads. Other processes may retry the same keys."""
 
     def __init__(self, min_delay: timedelta, max_delay: timedelta) -> None:
         self._min_delay = min_delay
@@ -33,7 +33,7 @@ class Failures(Generic[K]):
         self._by_key: OrderedDict[K, Failure] = OrderedDict()
 
     def add(self, key: K, error: BaseException, at: datetime, *, retry_soon: bool = False) -> Failure:
-        """It failed: rests twice as long as before or, where it is to be tried again soon, as at first."""
+        """Record a failure. Double the delay of the key, or use the first delay with `retry_soon`."""
         name = type(error).__name__
         with self._lock:
             last = self._by_key.get(key)
@@ -45,7 +45,7 @@ class Failures(Generic[K]):
         return failure
 
     def remove(self, key: K) -> None:
-        """It did not fail, or is not there any more."""
+        """Forget the failure of a key that succeeded or no longer exists."""
         with self._lock:
             self._by_key.pop(key, None)
 
@@ -54,17 +54,17 @@ class Failures(Generic[K]):
             return key in self._by_key
 
     def list_keys(self) -> frozenset[K]:
-        """All that failed and did not succeed since."""
+        """Return all keys that failed and did not succeed since."""
         with self._lock:
             return frozenset(self._by_key)
 
     def is_backing_off(self, key: K, at: datetime) -> bool:
-        """Whether it is not to be tried yet."""
+        """Return whether the delay of the key is not over yet."""
         with self._lock:
             found = self._by_key.get(key)
             return found is not None and at < found.retry_at
 
     def list_retryable(self, at: datetime) -> list[K]:
-        """What is to be tried again."""
+        """List the keys whose delay is over."""
         with self._lock:
             return [key for key, failure in self._by_key.items() if failure.retry_at <= at]

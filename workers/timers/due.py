@@ -1,4 +1,4 @@
-"""Which timers are due, and whose: looked for without a lock, and again under it."""
+"""Find due timers and their lanes: first without locks, then again under the locks."""
 
 import random
 from collections.abc import Collection, Mapping
@@ -13,17 +13,17 @@ from models.store.prepared import Prepared, bind, in_bound
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
 
-# Due timers that a look takes, the oldest first.
+# Number of due timers that one search loads, the oldest first.
 MAX_TIMERS = 5_000
-# Where these are of fewer lanes that have not had their turn, it looks for lanes whose timers are all behind
-# them; for so many.
+# If these timers belong to fewer lanes without a turn, the search also loads lanes whose timers are all
+# newer, at most MAX_MORE_LANES.
 MIN_LANES = 50
 MAX_MORE_LANES = 500
 
 
 @dataclass(frozen=True, slots=True)
 class TimerLane:
-    """Whose timers are taken together: a service's or, where that was deleted, those left to its team."""
+    """The timers that one batch may contain: those of a service, or those of a team without a service."""
 
     service: int | None
     team: int
@@ -31,8 +31,10 @@ class TimerLane:
 
 @dataclass(slots=True)
 class DueLane:
-    """Incidents of a lane with due timers, the one that is due for longest first; `more` where there may be
-    others than these."""
+    """A lane and its incidents with due timers, the oldest due time first.
+
+    `more`: the lane may have other such incidents.
+    """
 
     lane: TimerLane
     since: datetime
@@ -42,7 +44,7 @@ class DueLane:
 
 @dataclass(frozen=True, slots=True)
 class DueTimer:
-    """A timer as it waits."""
+    """A due timer, as it is stored."""
 
     row: int
     incident: int
@@ -52,7 +54,7 @@ class DueTimer:
 
 
 def _select_due(*columns: Any) -> Any:
-    """`excluded` are rows of timers."""
+    """Build the query for due timers. `excluded` are row numbers of timers."""
     return (
         Timer.select(*columns)
         .join(Incident)
@@ -80,11 +82,11 @@ _LANES = Prepared(
 
 
 def list_due_lanes(now: datetime, excluded: Collection[int], turns: Mapping[TimerLane, int]) -> list[DueLane]:
-    """What is due, by lane: first those that had no turn yet, then those whose last one (`turns` says which)
-    is longest ago; of these the oldest first.
+    """List the lanes with due timers: lanes without a turn first, then by their last turn in `turns`, then by
+    age.
 
-    Those that are due within the same second come in an order of each worker's own, so that several of them
-    begin at different ends.
+    Lanes that are due within the same second are in random order, so that several workers begin with
+    different lanes.
     """
     rows = _OLDEST.rows(now=now, excluded=excluded, limit=MAX_TIMERS)
     lanes: dict[TimerLane, DueLane] = {}
@@ -100,7 +102,7 @@ def list_due_lanes(now: datetime, excluded: Collection[int], turns: Mapping[Time
 
 
 def _list_more_lanes(lanes: Collection[TimerLane], now: datetime, excluded: Collection[int]) -> list[DueLane]:
-    """Other lanes than these, each with one incident. Reads all that is due, but gives little of it away."""
+    """List other lanes than these, each with one incident. The database reads all due timers for this."""
     known = [lane.service for lane in lanes if lane.service is not None]
     rows = _LANES.rows(now=now, excluded=excluded, known=known, limit=MAX_MORE_LANES)
     return [
@@ -109,7 +111,7 @@ def _list_more_lanes(lanes: Collection[TimerLane], now: datetime, excluded: Coll
     ]
 
 
-# In no order: the oldest are known.
+# Without an order: the oldest timers are known already.
 _MORE_OF_SERVICE = Prepared(
     lambda: (
         _select_due(Timer.incident)
@@ -127,7 +129,7 @@ _MORE_WITHOUT_SERVICE = Prepared(
 
 
 def fill_batch(due: DueLane, limit: int, now: datetime, excluded: Collection[int]) -> list[int]:
-    """The incidents of a batch: what was seen to be due, and what else is of the same lane."""
+    """Return the incidents of a batch: the known ones of the lane, and others of the lane up to `limit`."""
     if due.more and len(due.incidents) < limit:
         params = {"team": due.lane.team, "now": now, "excluded": excluded, "limit": limit}
         if due.lane.service is None:
@@ -151,12 +153,12 @@ _BY_ROW = Prepared(lambda: _select_timers(in_bound(Timer.id, "rows")))
 
 
 def load_due_timers(incidents: Collection[int], now: datetime) -> list[DueTimer]:
-    """What is due for these incidents, in due order."""
+    """Load the due timers of these incidents, in the order of their due times."""
     return _build_timers(_BY_INCIDENT.rows(incidents=incidents, now=now)) if incidents else []
 
 
 def reload_due_timers(rows: Collection[int], now: datetime) -> list[DueTimer]:
-    """Those of these timers that are due, in due order."""
+    """Load the timers in `rows` that are still due, in the order of their due times."""
     return _build_timers(_BY_ROW.rows(rows=rows, now=now)) if rows else []
 
 

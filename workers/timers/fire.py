@@ -1,8 +1,8 @@
-"""Due timers: take them, decide again from what is true now, write.
+"""Fire due timers: load them, decide from the current facts, write.
 
-Those of one service are taken together, a bounded number of incidents in one transaction (decision 0019). A
-timer is marked done in the transaction of its effects, so one that was taken by a killed worker is simply
-due again.
+The timers of one service are fired together, with a limited number of incidents in one transaction (decision
+0019). A timer is marked as done in the transaction of its effects. So if a worker is killed, the timer is due
+again.
 """
 
 import random
@@ -23,7 +23,7 @@ from models.tables.timers import Timer
 from models.write.apply import apply
 from pipeline.incidents import timers as due
 from runtime import metrics
-from workers import queue as bell
+from workers import queue
 from workers.alerts import config_cache
 from workers.alerts.batch_size import BatchSize
 from workers.timers.backoff import Failures
@@ -39,16 +39,17 @@ from workers.timers.due import (
 
 log = structlog.get_logger()
 
-# How long a pass goes by what it saw. Then it looks again: others may have been there, and more may be due.
+# How long a pass uses its list of due lanes. Then it searches again: other workers may have fired some of
+# them, and more may be due.
 RUN_S = 1.0
-# How long a lane is waited for that somebody else holds. Others may fall due meanwhile.
-LOCK_WAIT_S = 1.0
+# How long a worker waits for a lane that another one has locked. Other timers may become due meanwhile.
+LOCK_TIMEOUT_S = 1.0
 
 _batch_size = BatchSize()
 
 
 def clear_failures() -> None:
-    """Remember nothing that failed: for another store."""
+    """Forget all failures, for a process that connects to another database."""
     global _failed_timers, _failed_lanes
     _failed_timers = Failures[int](timedelta(seconds=2), timedelta(minutes=5))
     _failed_lanes = Failures[TimerLane](timedelta(seconds=1), timedelta(minutes=1))
@@ -61,12 +62,12 @@ clear_failures()
 
 
 def fire_due(now: datetime | None = None) -> int:
-    """Fire every timer that is due; returns how many. Several workers may do so at once.
+    """Fire every due timer. Return how many were fired. Several workers may do this at the same time.
 
-    A timer that cannot be decided, and a lane at which the store fails, must not stop the others: they stay
-    due, and are tried again after a rest that grows. What somebody else holds for long is left to the next
-    pass. Raises what the store said where no lane was worked on,
-    and at once where nobody can use it.
+    A timer that fails, or a lane for which the database fails, does not stop the others: it stays due, and is
+    retried after a delay that grows. A lane that another worker has locked for long is skipped until the next
+    pass. Raise the error of the database if no lane was processed, and at once if the database is
+    unavailable.
     """
     with connection():
         run = _Run(now)
@@ -79,14 +80,14 @@ def fire_due(now: datetime | None = None) -> int:
 
 
 class _Run:
-    """One pass over all that is due."""
+    """One pass over all due timers."""
 
     def __init__(self, now: datetime | None) -> None:
         self._now = now
         self._started_at: datetime
-        # Timers that failed in it; there may be more of them than are remembered.
+        # Timers that failed in this pass; there may be more of them than _failed_timers remembers.
         self._failed: set[int] = set()
-        # In which round each lane had its last turn.
+        # The round of each lane's last turn.
         self._turns: dict[TimerLane, int] = {}
         self._round = 0
         self.fired = 0
@@ -94,7 +95,7 @@ class _Run:
         self.error: Exception | None = None
 
     def find_lanes(self) -> list[DueLane]:
-        """The lanes with something due, in the order in which they have their turns."""
+        """List the lanes with due timers, in the order of their turns."""
         self._started_at = self._now or store().now()
         found = list_due_lanes(self._started_at, self._list_excluded(), self._turns)
         return [
@@ -104,33 +105,35 @@ class _Run:
         ]
 
     def _list_excluded(self) -> frozenset[int]:
-        """Timers that failed: in a batch they would fail all others of it."""
+        """Return the timers that failed: in a batch they would make all others fail too."""
         return _failed_timers.list_keys() | self._failed
 
     def run_lanes(self, lanes: Iterable[DueLane]) -> bool:
-        """A batch of each lane in turn, until all is done or it is time to look again; whether to do so.
+        """Fire a batch of each lane in turn, until all is done or RUN_S are over. Return whether to search
+        again.
 
-        Lanes that somebody else works on are passed over. Only where there is nothing else to do one of them
-        is waited for, so that a lane that is never free has its timers taken all the same.
+        Skip lanes that another worker has locked. Wait for one of them only if there is nothing else to do,
+        so that the timers of a lane that is always busy are fired too.
         """
         self._round += 1
         ends_at = monotonic() + RUN_S
-        queue = deque(lanes)
+        due_lanes = deque(lanes)
         busy: list[DueLane] = []
         fired_before = self.fired
-        while queue and monotonic() < ends_at:
-            due_lane = queue.popleft()
+        while due_lanes and monotonic() < ends_at:
+            due_lane = due_lanes.popleft()
             if not self._process_lane(due_lane, blocking=False):
                 busy.append(due_lane)
             elif due_lane.incidents:
-                queue.append(due_lane)
+                due_lanes.append(due_lane)
         if busy and self.fired == fired_before:
-            # By chance: one that is held for long must not keep those that are only busy from their turn.
+            # Random, because a lane that is locked for long must not delay lanes that are locked only
+            # briefly.
             return self._process_lane(random.choice(busy), blocking=True)  # noqa: S311
         return True
 
     def _process_lane(self, due_lane: DueLane, *, blocking: bool) -> bool:
-        """A batch of a lane; False where somebody else holds it."""
+        """Fire a batch of a lane. Return False if another worker has locked the lane."""
         try:
             incidents = fill_batch(due_lane, _batch_size.get_limit(), self._started_at, self._list_excluded())
             self._fire_batch(due_lane.lane, incidents, blocking=blocking)
@@ -153,13 +156,14 @@ class _Run:
         if away:
             raise error
         name = type(error).__name__
-        log.warning("timers cannot be taken", service=lane.service, team=lane.team, error=name)
+        log.warning("timers of a lane could not be fired", service=lane.service, team=lane.team, error=name)
         self.error = self.error or error
 
     def _fire_batch(self, lane: TimerLane, incidents: Sequence[int], *, blocking: bool) -> None:
-        """Fire the due timers of these incidents of a lane, in one transaction; one by one where that fails.
+        """Fire the due timers of these incidents in one transaction, or one by one if that fails.
 
-        The store may fail for what others did, once. Where it fails again it may be because of one of these.
+        The database may fail once because of other transactions. If it fails again, one of these timers may
+        be the cause.
         """
         excluded = self._list_excluded()
         try:
@@ -177,9 +181,9 @@ class _Run:
             known = len(self._failed)
             self._fire_one_by_one(incidents)
             if len(self._failed) == known:
-                log.exception("timers failed together, but not one by one", incidents=len(incidents))
+                log.exception("batch of timers failed, but no single timer failed", incidents=len(incidents))
             else:
-                log.warning("timers were taken one by one", service=lane.service, error=type(error).__name__)
+                log.warning("timers were fired one by one", service=lane.service, error=type(error).__name__)
 
     def _fire_one_by_one(self, incidents: Sequence[int]) -> None:
         excluded = self._list_excluded()
@@ -188,7 +192,7 @@ class _Run:
                 self._fire_alone(timer, blocking=True)
 
     def _fire_alone(self, timer: DueTimer, *, blocking: bool) -> None:
-        """One timer in a transaction of its own. Of its incident others may be due, and can be decided."""
+        """Fire one timer in its own transaction. Other due timers of its incident may succeed."""
         try:
             self.fired += _fire(
                 [timer.incident], self._now, lambda due_timer: due_timer.row == timer.row, blocking=blocking
@@ -203,7 +207,7 @@ class _Run:
             report = log.exception if failure.is_new else log.warning
             delay_s = failure.delay.total_seconds()
             report(
-                "a timer failed",
+                "timer failed",
                 incident=timer.incident,
                 timer=timer.key,
                 error=failure.error,
@@ -213,7 +217,7 @@ class _Run:
         _failed_timers.remove(timer.row)
 
     def retry_failed(self) -> None:
-        """Timers that failed and have rested; for as long as it goes by a look."""
+        """Retry the timers whose delay after a failure is over, for at most RUN_S."""
         ends_at = monotonic() + RUN_S
         retryable = _failed_timers.list_retryable(self._started_at)
         still_due = reload_due_timers(retryable, self._started_at)
@@ -235,14 +239,17 @@ def _fire(
     *,
     blocking: bool,
 ) -> int:
-    """Due timers of these incidents of a lane, in one transaction; returns how many. Raises Busy where
-    somebody else has them locked, and it is not to wait, or not for so long."""
+    """Fire the selected due timers of these incidents in one transaction. Return how many were fired.
+
+    Raise Busy if another worker has locked the lane: at once unless `blocking`, otherwise after
+    LOCK_TIMEOUT_S.
+    """
     with store().write_transaction():
         started = thread_time()
-        with store().lock_timeout(LOCK_WAIT_S):
+        with store().lock_timeout(LOCK_TIMEOUT_S):
             found = lock_with_children(incidents, blocking=blocking)
         at = now or store().now()
-        # Read under the lock: another worker may have been here meanwhile.
+        # Read under the lock: another worker may have fired some meanwhile.
         locked = [row for row in incidents if row in found.incidents]
         taken = [timer for timer in load_due_timers(locked, at) if is_selected(timer)]
         if not taken and not blocking and len(locked) < len(incidents):
@@ -250,24 +257,26 @@ def _fire(
         if not taken:
             return 0
         decisions = _decide_timers(taken, found, at)
-        # Before what follows from them: it is then not for the incident's other timers to end these.
+        # Before the effects: so the effects on the other timers of the incident do not change these.
         _mark_done(decisions, at)
         channels = apply(ChangeSet(effects=decisions.get_effects(at)), decisions.rows()).channels
     _batch_size.adjust(len(incidents), thread_time() - started)
-    bell.enqueue_deliveries(channels)
+    queue.enqueue_deliveries(channels)
     _report(decisions, at)
     return len(taken)
 
 
 @dataclass(slots=True)
 class TimerDecisions:
-    """What was decided on timers, in their order. `incidents` are as the decisions so far leave them, with
-    all that is merged into them."""
+    """The decisions on timers, in their order.
+
+    `incidents` are the incidents after the decisions so far, and the incidents that are merged into them.
+    """
 
     incidents: dict[int, IncidentState]
     timers: list[tuple[DueTimer, str]] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
-    # What each incident waits for, by its unique_id, where a decision said so: when that is due, by its key.
+    # Due times by timer key, by the unique_id of the incident, if a decision reconciled its timers.
     next_due: dict[str, dict[str, datetime]] = field(default_factory=dict)
 
     def add(self, timer: DueTimer, outcome: str, effects: Iterable[Effect]) -> None:
@@ -280,7 +289,7 @@ class TimerDecisions:
                 self.next_due[effect.incident] = {timer.key: timer.due_at for timer in effect.expected}
 
     def get_effects(self, now: datetime) -> list[Effect]:
-        """The effects, but that a timer that was decided on now waits for this very moment again."""
+        """Return the effects, but without timers that just fired and would be due again at once."""
         fired = {(self.incidents[timer.incident].unique_id, timer.key) for timer, _ in self.timers}
 
         def is_due_again(timer: TimerState) -> bool:
@@ -298,7 +307,7 @@ class TimerDecisions:
 
 
 def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datetime) -> TimerDecisions:
-    """Each timer decided upon, in due order: what is decided on one incident, the next timer of it sees."""
+    """Decide on each timer in due order. A decision changes the incident that the next timer sees."""
     decisions = TimerDecisions(dict(found.incidents))
     children: dict[int, list[int]] = {}
     for row, incident in found.incidents.items():
@@ -319,7 +328,10 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
 
 
 def _mark_done(decisions: TimerDecisions, now: datetime) -> None:
-    """Done, unless the decision moved it to a later moment. Lateness is measured (design, section 6)."""
+    """Mark timers as done, unless the decision moved them to a later time. Record how late they were.
+
+    The lateness is a measure of Tocsin's service level (design, section 6).
+    """
     bulk.update(
         Timer,
         [
@@ -340,7 +352,7 @@ def _get_late_ms(timer: DueTimer, now: datetime) -> int:
 
 
 def _report(decisions: TimerDecisions, now: datetime) -> None:
-    """Once it is committed; a line for all of them."""
+    """Count and log the fired timers after the commit, with one log line for all of them."""
     for timer, _ in decisions.timers:
         metrics.count_timer(timer.kind, (now - timer.due_at).total_seconds())
     outcomes = Counter(f"{timer.kind}: {outcome}" for timer, outcome in decisions.timers)

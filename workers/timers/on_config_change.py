@@ -1,7 +1,8 @@
-"""What follows from a policy, an SLA or a service is planned anew as soon as that was changed or deleted.
+"""Reconcile the timers of open incidents after their policy, SLA or service was changed or deleted.
 
-Timers wake for what was planned, and are decided on from what is true then: what comes later now is put
-off by itself. What comes sooner is found here, or, where the bell was lost, by the next audit.
+A timer fires at its stored due time, and the worker then decides from the current configuration. So a timer
+that should be later now needs nothing. A timer that should be earlier is found here, or by the next audit if
+the wake-up was lost.
 """
 
 from datetime import datetime
@@ -17,24 +18,25 @@ from workers.timers.reconcile import Cause, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()
 
-# What is said of a change, by the column of incidents that names what was changed. Incidents do not name any
-# more what was deleted, and are found by their service.
+# The reason in the timeline, by the column of incidents that refers to the changed row. If the row was
+# deleted, incidents no longer refer to it and are found by their service.
 REASONS = {
     "escalation_policy": "the escalation policy changed",
-    "service": "the service changed, or its policy or SLA is gone",
+    "service": "the service changed, or its policy or SLA was deleted",
     "sla": "the SLA changed",
 }
 
 
 def reconcile_after_change(column: str, row: int, now: datetime | None = None) -> int:
-    """Have the timers wait that follow from a row now, for all open incidents that have it in this column;
-    returns how many timers that changed."""
+    """Reconcile the timers of all open incidents with this row in this column. Return how many changed."""
     reason = REASONS[column]
-    cause = Cause(Actor(ActorKind.TIMER, "configuration"), "timers_reconciled", f"planned anew: {reason}")
+    cause = Cause(
+        Actor(ActorKind.TIMER, "configuration"), "timers_reconciled", f"timers reconciled: {reason}"
+    )
     changed = 0
     with connection():
         for page in load_pages(partial(list_open_incidents_with, column, row)):
             changed += count_timers(reconcile(page, cause, now)).total()
     if changed:
-        log.info("timers planned anew", reason=reason, row=row, timers=changed)
+        log.info("timers reconciled", reason=reason, row=row, timers=changed)
     return changed

@@ -1,7 +1,7 @@
-"""What should wait for incidents against what does: compared without locks, and made equal under them.
+"""Make the stored timers of incidents equal to their expected timers.
 
-Looking locks and writes nothing; only what is found to differ is looked at again under the lock of its
-service.
+The first comparison takes no locks and writes nothing. Incidents that differ are compared again under the
+lock of their service.
 """
 
 from collections import Counter
@@ -34,29 +34,32 @@ from workers.alerts import config_cache
 
 log = structlog.get_logger()
 
-# Incidents that are looked at together.
+# Number of incidents that are compared together.
 PAGE_SIZE = 200
-# How long one is waited for that somebody else holds.
-LOCK_WAIT_S = 10.0
+# How long a worker waits for a lock that another transaction holds.
+LOCK_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why incidents are looked at: who asked, and the word for it in their timelines."""
+    """Why timers are reconciled: the actor, and the code and reason in the incident timeline."""
 
     actor: Actor
     code: str
     reason: str
 
 
-# The next incidents beyond a row number, so many at most.
+# Loads the next incidents after a row number, up to a limit.
 PageLoader = Callable[[int, int], list[IncidentState]]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """An incident whose timers (by key) are not those that it should have, of which nobody will hear, or
-    whose chain's end is not known as it is."""
+    """An incident with a wrong stored state, and the keys of the timers that differ.
+
+    `is_unnotified`: nobody was notified and nobody will be. `is_exhausted`: the correct value for the
+    incident.
+    """
 
     incident: IncidentState
     config: OnCallConfig
@@ -73,7 +76,7 @@ class Difference:
 
     @property
     def timers(self) -> dict[str, tuple[str, ...]]:
-        """Which timers differ in which way."""
+        """The keys of the timers that differ, by the kind of difference."""
         found = {"missing": self.missing, "extra": self.extra, "moved": self.moved}
         return {what: keys for what, keys in found.items() if keys}
 
@@ -95,19 +98,21 @@ def reconcile(
     now: datetime | None,
     report: Callable[..., None] = log.exception,
 ) -> list[Difference]:
-    """Have exactly those timers wait for these incidents that should, together or, where that fails, one by
-    one; returns what differed. What somebody else holds for long is left to the next audit."""
+    """Reconcile the timers of these incidents, one by one if doing it together fails. Return the differences.
+
+    Incidents that another worker has locked for long are skipped until the next audit.
+    """
     try:
         return _reconcile(page, cause, now)
     except Busy:
-        log.info("incidents are worked on, and are audited the next time", incidents=len(page))
+        log.info("incidents are locked, the next audit reconciles them", incidents=len(page))
         return []
     except Exception as error:
         if store().is_unavailable(error):
             raise
         rows = [incident.row for incident in page]
-        report("timers of incidents could not be compared", incidents=rows, error=type(error).__name__)
-    # At length it was told of all of them together.
+        report("timers of incidents could not be reconciled", incidents=rows, error=type(error).__name__)
+    # The traceback was logged for the whole page, so single incidents are logged without it.
     singles = page if len(page) > 1 else ()
     return [
         difference
@@ -124,7 +129,7 @@ def _reconcile(page: Collection[IncidentState], cause: Cause, now: datetime | No
 def _find_differences(
     incidents: Collection[IncidentState], services: Mapping[int, ServiceFacts], now: datetime | None
 ) -> list[Difference]:
-    """Those of these that are wrong, in a constant number of queries."""
+    """Find the incidents whose stored state is wrong, in a constant number of queries."""
     configs = config_cache.get_oncall_configs(incidents, now)
     expected_timers = [
         (incident, get_expected_timers(incident, services.get(incident.service or 0), configs[incident.team]))
@@ -174,16 +179,19 @@ def _compare(
 
 
 def _is_exhausted(incident: IncidentState, config: OnCallConfig) -> bool:
-    """Whether its chain is over: kept while there is a policy to ask, for one day it may be deleted."""
+    """Return whether the incident's escalation run is exhausted.
+
+    The incident stores the answer while its policy exists, because the policy may be deleted later.
+    """
     if not escalation.is_running(incident):
         return incident.exhausted
     return escalation.is_exhausted(incident, config.policies.get(incident.escalation_policy or 0))
 
 
 def _is_unnotified(incident: IncidentState, timers: Iterable[TimerState]) -> bool:
-    """Whether it waits for an answer although its chain has named nobody, and will not.
+    """Return whether an escalation run is in progress that has notified nobody and will notify nobody.
 
-    That happens when a policy is emptied, or its people leave, before its first step was due.
+    That happens if the steps of a policy, or their people, are removed before the first step is due.
     """
     return (
         escalation.is_running(incident)
@@ -195,10 +203,10 @@ def _is_unnotified(incident: IncidentState, timers: Iterable[TimerState]) -> boo
 def _reconcile_locked(
     candidates: Collection[IncidentState], cause: Cause, now: datetime | None
 ) -> list[Difference]:
-    """Compare again under the locks: what was read a moment ago may have moved."""
+    """Compare again under the locks, since the rows may have changed meanwhile, and write the differences."""
     rows = [incident.row for incident in candidates if incident.row is not None]
     with store().write_transaction():
-        with store().lock_timeout(LOCK_WAIT_S):
+        with store().lock_timeout(LOCK_TIMEOUT_S):
             found = lock_with_children(rows)
         states = [found.incidents[row] for row in rows if row in found.incidents]
         differ = _find_differences(states, found.services, now)
@@ -225,7 +233,7 @@ def _build_effects(difference: Difference, cause: Cause, at: datetime) -> Iterat
 
 
 def count_timers(differences: Iterable[Difference]) -> Counter[str]:
-    """How many timers differed in which way."""
+    """Count the timers by the kind of their difference."""
     counts = Counter[str]()
     for difference in differences:
         counts.update({what: len(keys) for what, keys in difference.timers.items()})

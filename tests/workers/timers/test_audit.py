@@ -250,7 +250,7 @@ def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, other_
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, other_service, now, monkeypatch):
-    monkeypatch.setattr(reconcile, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(reconcile, "LOCK_TIMEOUT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
     open_incidents(other_service, now, "b")

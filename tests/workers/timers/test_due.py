@@ -84,7 +84,7 @@ def run_passes(first_pass, at=None):
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, monkeypatch):
-    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(fire, "LOCK_TIMEOUT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
     with ThreadPoolExecutor(1) as pool, store().write_transaction():
@@ -97,7 +97,7 @@ def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, mon
 def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
     world, other_service, now, monkeypatch
 ):
-    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(fire, "LOCK_TIMEOUT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "held")
     open_incidents(other_service, now + MINUTE, "busy")
@@ -121,7 +121,7 @@ def test_a_service_that_is_held_for_long_keeps_no_other_waiting(world, other_ser
     """Another falls due while it is waited for."""
     clock, conflicts = [now + 5 * MINUTE], []
     monkeypatch.setattr(type(store()), "now", lambda _: clock[0])
-    monkeypatch.setattr(fire, "LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr(fire, "LOCK_TIMEOUT_S", 0.05)
     lock_timeout = type(store()).lock_timeout
 
     @contextmanager

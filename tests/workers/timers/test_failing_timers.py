@@ -63,7 +63,7 @@ def test_a_lane_at_which_the_store_fails_stops_no_other(oldest_incident, now, mo
         assert fire.fire_due(now + 6 * MINUTE) == 1
 
     assert list_bobs_notifications() == 1
-    services = [line["service"] for line in logs if line["event"] == "timers cannot be taken"]
+    services = [line["service"] for line in logs if line["event"] == "timers of a lane could not be fired"]
     assert services == [Incident.get_by_id(oldest_incident).service_id]
 
 
@@ -162,7 +162,7 @@ def test_a_timer_that_cannot_be_decided_is_told_of_at_length_once(oldest_inciden
             fire.fire_due(now + 6 * MINUTE + second * SECOND)
 
     assert sum("exc_info" in line for line in logs) == 1
-    assert [line["delay_s"] for line in logs if line["event"] == "a timer failed"] == [2, 4, 8, 16, 32]
+    assert [line["delay_s"] for line in logs if line["event"] == "timer failed"] == [2, 4, 8, 16, 32]
 
 
 def test_others_of_its_service_are_taken_together_all_the_same(oldest_incident, world, now, monkeypatch):
