@@ -1,4 +1,4 @@
-"""The actors, one per queue, from the list of the road's segments and the table of channels."""
+"""Declare one actor per queue: for the pipeline segments, the channels and the periodic jobs."""
 
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
@@ -25,7 +25,10 @@ _linger = Linger()
 
 
 def get_actors(settings: Settings) -> dict[str, Callable[..., None]]:
-    """Every queue with what looks after its bells. All of them may run twice (law 2)."""
+    """Return the function that handles the wake-ups of each queue, by the queue's name.
+
+    Each function may run twice for the same wake-up: invariant 2 (design, section 2).
+    """
     return dict(_iterate_actors(settings))
 
 
@@ -41,8 +44,8 @@ def _iterate_actors(settings: Settings) -> Iterator[tuple[str, Callable[..., Non
         yield queue.get_delivery_queue(channel), _send_messages
 
 
-# How long a lane that is never empty keeps a thread; then it stands at the end of its queue, so that as many
-# busy lanes as there are threads do not keep all others, and the deliveries, waiting.
+# How long a lane that is never empty keeps a thread; then it goes to the end of its queue. Otherwise, as many
+# busy lanes as there are threads would delay all other lanes and the deliveries.
 SLICE_S = 0.1
 
 
@@ -97,7 +100,10 @@ def _reconcile(column: str, row: int) -> None:
 
 
 def _take_turn(lane: Hashable, work: Callable[[], TurnResult]) -> tuple[TurnResult | None, bool]:
-    """What was taken (None while another thread has the lane), and whether it was rung for meanwhile."""
+    """Do the work of a lane. Return its result and whether a wake-up for the lane arrived meanwhile.
+
+    The result is None while another thread works on the lane.
+    """
     result: list[TurnResult] = []
     requested_again = _turns.work(lane, lambda: result.append(work()))
     return (result[0] if result else None), requested_again
@@ -108,13 +114,13 @@ def _send_messages(channel: int) -> None:
 
 
 def declare_actors(broker: Broker, settings: Settings) -> None:
-    """Give the broker its actors; an actor is named like its queue."""
+    """Declare the actors on the broker. An actor has the name of its queue."""
     for queue_name, work in get_actors(settings).items():
         dramatiq.actor(broker=broker, queue_name=queue_name, actor_name=queue_name)(_guard(queue_name, work))
 
 
 def _guard(queue_name: str, work: Callable[..., None]) -> Callable[..., None]:
-    """A store that fails ends the bell, not the work: the next look into the database finds it again."""
+    """Drop the wake-up when the database fails. The poller finds the pending work again."""
 
     def guarded(*args: Any) -> None:
         try:

@@ -1,7 +1,7 @@
-"""Dramatiq's way to the bells: a consumer that blocks until one rings, and nothing else.
+"""Let Dramatiq take wake-ups from our queues, with a consumer that blocks until there is one.
 
-Dramatiq's own Redis broker polls, and has a second consumer per queue for delayed messages. Here a
-message is only a bell, so there are no delays, retries, results, acknowledgements or dead letters.
+Dramatiq's own Redis broker polls, and has a second consumer per queue for delayed messages. Our messages are
+only wake-ups, so they need no delays, retries, results, acknowledgements or dead letters.
 """
 
 import json
@@ -19,12 +19,12 @@ from workers import queue
 
 log = structlog.get_logger()
 
-# How long a consumer waits before it tries a server again that did not answer.
+# Pause of a consumer after the Redis server did not answer.
 RETRY_S = 0.5
 
 
 class Broker(dramatiq.Broker):
-    """Has no middleware: what an actor owes when it fails stands in the database."""
+    """A broker without middleware: the database knows the pending work of an actor that failed."""
 
     def __init__(self, url: str) -> None:
         super().__init__(middleware=[])
@@ -38,9 +38,9 @@ class Broker(dramatiq.Broker):
         self.emit_after("declare_queue", queue_name)
 
     def enqueue(self, message: Any, *, delay: int | None = None) -> Any:
-        """Ring; a bell cannot be delayed, due work is found by the clock."""
+        """Add a wake-up to the queue. There is no delay, because the due scan finds due work."""
         if delay is not None:
-            raise ValueError("a bell cannot be delayed")
+            raise ValueError("a wake-up cannot be delayed")
         queue.enqueue(message.queue_name, *message.args)
         return message
 
@@ -49,12 +49,12 @@ class Broker(dramatiq.Broker):
 
 
 class QueueConsumer(Consumer):
-    """One queue's bells. Takes no more than `prefetch` that are not worked off; `timeout` in ms."""
+    """Take wake-ups from one queue, at most `prefetch` at a time. `timeout` is in ms."""
 
     def __init__(self, url: str, queue_name: str, *, prefetch: int, timeout: int) -> None:
         self._queue = queue_name
         self._timeout_s = timeout / 1000
-        # The server answers after `timeout` at the latest; what takes longer is an outage.
+        # The server answers after `timeout` at the latest; if it does not, it is down.
         self._client = queue.create_client(url, self._timeout_s + TIMEOUT_S)
         self._capacity = threading.Semaphore(prefetch)
         self._closed = threading.Event()
@@ -95,6 +95,6 @@ def _message(queue_name: str, member: bytes) -> MessageProxy | None:
     try:
         args = tuple(json.loads(member))
     except (ValueError, TypeError):
-        log.warning("a bell that cannot be read is dropped", queue_name=queue_name)
+        log.warning("dropped a wake-up that is not valid JSON", queue_name=queue_name)
         return None
     return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}))

@@ -1,4 +1,4 @@
-"""One thread at a time for each thing to look at, so that one busy lane does not hold all threads."""
+"""Give each lane to one thread at a time, so that one busy lane does not occupy all threads."""
 
 import threading
 from collections import OrderedDict
@@ -9,7 +9,7 @@ from time import monotonic
 
 @dataclass(frozen=True, slots=True)
 class TurnResult:
-    """How much was taken from a lane; `more` when it was left before it was empty."""
+    """The amount of work taken from a lane. `more`: the thread left the lane before it was empty."""
 
     taken: int
     more: bool = False
@@ -22,16 +22,16 @@ class _Turn:
 
 
 class Linger:
-    """Lets alerts that follow each other closely gather: a batch costs the same statements, however small.
+    """Let a busy lane pause, so that more alerts share a batch: a small batch needs as many statements.
 
-    Only while a lane is busy with small batches; an alert that comes alone waits for nobody (design,
-    section 5). The more lanes are busy, the longer each of them rests, so that all together cost no more
-    than so many batches a second.
+    Only a lane with small batches lingers; a single alert is processed at once (design, section 5). Each lane
+    lingers longer if more lanes are busy, so that all of them together run a limited number of batches a
+    second.
     """
 
-    # A lane that has work again so soon after its last turn, and the rest after that, is busy.
+    # A lane is busy if it has work again within this time after its last turn and its linger.
     BUSY_S = 0.15
-    # Batches of fewer alerts are small.
+    # A batch with fewer alerts is small.
     SMALL_BATCH = 50
     MIN_LINGER_S = 0.015
     MAX_LINGER_S = 0.25
@@ -39,11 +39,11 @@ class Linger:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # In their order.
+        # In the order of the last turns.
         self._turns: OrderedDict[Hashable, _Turn] = OrderedDict()
 
     def record_turn(self, lane: Hashable, taken: int) -> float:
-        """How many seconds a lane that so many alerts were taken from should rest; 0 for not at all."""
+        """Record a turn with `taken` alerts. Return how many seconds the lane should linger (0: none)."""
         now = monotonic()
         with self._lock:
             last = self._turns.pop(lane, None)
@@ -56,7 +56,7 @@ class Linger:
             return linger_s
 
     def is_lingering(self, lane: Hashable) -> bool:
-        """Whether a lane rests now: who rang for it meanwhile need not be heard, it is rung afterwards."""
+        """Return whether a lane lingers now. Wake-ups for it can be dropped: it gets one after the linger."""
         with self._lock:
             turn = self._turns.get(lane)
             return turn is not None and monotonic() < turn.at + turn.linger_s
@@ -76,7 +76,7 @@ class Linger:
 def run_batches(
     batch: Callable[[], int], seconds: float | None = None, is_enough: Callable[[int], bool] | None = None
 ) -> TurnResult:
-    """Take batch after batch until nothing waits, the time is over (None is no limit), or one was enough."""
+    """Run batches until nothing is pending, `seconds` are over (None: no limit), or `is_enough` is true."""
     ends_at = None if seconds is None else monotonic() + seconds
     taken = 0
     while count := batch():
@@ -87,16 +87,16 @@ def run_batches(
 
 
 class LaneTurns:
-    """Work that is asked for while it is being done is noted, and asked for again by whoever does it."""
+    """Remember requests for work that is running, so that its caller can enqueue the work again."""
 
     def __init__(self) -> None:
         self._requested_again: dict[Hashable, bool] = {}
         self._lock = threading.Lock()
 
     def work(self, lane: Hashable, work: Callable[[], object]) -> bool:
-        """Do `work`, unless somebody does it now; whether it was asked for again meanwhile.
+        """Do `work` unless another thread works on the lane. Return whether it was requested again meanwhile.
 
-        Asking and leaving are one step: whoever asks later finds the lane free.
+        A thread leaves the lane and reads this in one step, so a later request always finds the lane free.
         """
         with self._lock:
             if lane in self._requested_again:

@@ -1,4 +1,4 @@
-"""The worker process: Dramatiq's worker on our broker, and the watch over the database."""
+"""Run the worker process: Dramatiq's worker on our broker, and the poller."""
 
 from collections.abc import Sequence
 
@@ -15,14 +15,14 @@ from workers.poller import Poller
 
 log = structlog.get_logger()
 
-# Threads look that often whether they should stop; also how long a consumer blocks.
+# Interval in which threads check whether they should stop; a consumer also blocks for this time.
 POLL_MS = 1000
-# Longer than a delivery may take; what is still running then is done again by another worker.
+# Longer than a delivery may take. Another worker repeats what is still running then.
 STOP_TIMEOUT_S = 11.0
 
 
 def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
-    """Work until the process is asked to stop. `queues` are the only ones to listen to; empty: all."""
+    """Process wake-ups until the process is asked to stop. `queues` limits the queues; empty: all."""
     signals = Signals()
     process_lane.configure(settings.pipeline_queues)
     deliver.configure(settings)

@@ -1,7 +1,7 @@
-"""Looks into the database every few seconds, so that a bell that was lost costs no more than that.
+"""Look for pending work in the database every few seconds, so that a lost wake-up delays work only that long.
 
-The road, the timers, maintenance and heartbeats are looked at in turn, then every channel in a thread of its
-own: a mail relay that hangs must not keep the next alert waiting.
+One thread polls the pipeline, timers, maintenance and heartbeats in turn. Each channel has a thread of its
+own: a mail relay that hangs must not delay the next alert.
 """
 
 import threading
@@ -19,14 +19,14 @@ from workers.timers import fire
 
 log = structlog.get_logger()
 
-# Design, section 6: every 5 s while bells are heard; sooner while they are not, so that a page goes
-# out within 10 s.
+# Design, section 6: every 5 s while Redis delivers wake-ups; more often while it does not, so that people are
+# paged within 10 s.
 INTERVAL_S = 5.0
 INTERVAL_WITHOUT_REDIS_S = 2.0
 
 
 class Poller:
-    """One per worker process."""
+    """The poller of a worker process; there is one per process."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
@@ -44,13 +44,13 @@ class Poller:
             thread.start()
 
     def stop(self) -> None:
-        """Begin no further look."""
+        """Start no further pass."""
         self._stopping.set()
         for requested in self._requested.values():
             requested.set()
 
     def join(self) -> None:
-        """Wait for the looks that are going on."""
+        """Wait until the running passes end."""
         for thread in self._threads:
             thread.join()
 
@@ -74,10 +74,10 @@ class Poller:
 
 
 def run_safely(name: str, job: Callable[[], object]) -> None:
-    """Look, whatever comes of it: the next pass looks again."""
+    """Run a job and log its errors: the next pass runs it again."""
     try:
         job()
     except STORE_ERRORS as error:
         log.warning("the database cannot be used", job=name, error=type(error).__name__)
     except Exception:
-        log.exception("a look into the database failed", job=name)
+        log.exception("poller job failed", job=name)

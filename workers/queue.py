@@ -1,9 +1,9 @@
-"""The only way to enqueue. A bell says "look there"; it may be lost, late or doubled (law 2).
+"""Enqueue wake-ups in Redis. A wake-up may be lost, late or duplicated: invariant 2 (design, section 2).
 
-Ringing never raises and never waits: what is to be rung is noted, and a thread of its own sends it,
-all that is waiting in one go. A queue is a sorted set of what to look at, so a lane that waits to be
-looked at stands in it once, at the place of its first bell. A lane that was just looked at may rest: its
-bells are silent for a moment, and then it is rung once for all of them.
+Nothing else writes to the queues. Enqueuing never raises and never waits: a thread of its own sends all
+wake-ups that were added meanwhile in one request. A queue is a sorted set, so a lane is in it at most once,
+at the position of its first wake-up. A lane that was just processed may linger: then its wake-ups are dropped
+for a moment, and it gets one wake-up at the end of the linger.
 """
 
 import atexit
@@ -30,20 +30,21 @@ RECONCILE = "reconcile"
 HEARTBEATS = "heartbeats"
 ROUTERS = "routers"
 
-# How long nothing is tried after a failure.
+# Pause after a failure.
 PAUSE_S = 2.0
-# Lanes that may wait for a server that is away; beyond that the sweep finds them anyway.
+# Wake-ups that are kept while the server does not answer. The sweep finds the lanes of all others.
 MAX_PENDING = 10_000
-# What ending a process may cost for bells that were just rung.
+# The longest time that the end of a process waits to send its last wake-ups.
 FLUSH_TIMEOUT_S = 0.05
 
 
-# Sends that follow each other closer than this gather what is rung for so long before the next.
+# If the last send was less than this time ago, the next one first waits LINGER_S, to send more in one
+# request.
 MIN_INTERVAL_S = 0.02
 LINGER_S = 0.005
 
-# Ring what does not rest now, by the one clock that all processes share. Sent whole each time: redis-py asks
-# the server for a registered script before each pipeline.
+# Add the members that do not linger now, by the server's clock, which all processes share. The script is sent
+# in full each time: redis-py would ask the server for a registered script before each pipeline.
 ENQUEUE_SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -53,7 +54,7 @@ for i = 1, #ARGV, 2 do
 end
 """
 
-# Let members rest for some seconds, and forget those whose rest is over.
+# Let members linger for some seconds, and remove those whose linger is over.
 LINGER_SCRIPT = """
 local time = redis.call('TIME')
 local now = time[1] + time[2] / 1000000
@@ -71,13 +72,13 @@ def get_delivery_queue(channel: int) -> str:
 
 
 def get_key(queue: str) -> str:
-    """Where a queue is kept in Redis."""
-    return f"tocsin:bells:{queue}"
+    """Return the Redis key of a queue."""
+    return f"tocsin:queue:{queue}"
 
 
 def get_linger_key(queue: str) -> str:
-    """Where it is kept which of a queue's members rest, and until when."""
-    return f"tocsin:resting:{queue}"
+    """Return the Redis key of the set of a queue's members that linger, each with the end of its linger."""
+    return f"tocsin:lingering:{queue}"
 
 
 WakeUp = tuple[str, str]
@@ -85,7 +86,7 @@ WakeUp = tuple[str, str]
 
 @dataclass(slots=True)
 class _Batch:
-    """What is to be sent: bells with their moments, rests with their seconds, and the ends of rests."""
+    """What the sender sends next: wake-ups with their times, lingers in seconds, and ends of lingers."""
 
     wake_ups: dict[WakeUp, float] = field(default_factory=dict)
     lingers: dict[WakeUp, float] = field(default_factory=dict)
@@ -95,19 +96,19 @@ class _Batch:
         return bool(self.wake_ups or self.lingers or self.linger_ends)
 
     def merge(self, later: "_Batch") -> "_Batch":
-        """Both, where this one was noted first. Rests that could not be sent are over by then."""
+        """Return both batches as one; this one is older. Drop its lingers, which are over by now."""
         return _Batch(
             {**self.wake_ups, **later.wake_ups}, later.lingers, {**self.linger_ends, **later.linger_ends}
         )
 
 
 class QueueSender:
-    """Sends bells from a thread of its own."""
+    """Send wake-ups from a thread of its own."""
 
     def __init__(self, url: str) -> None:
         self._client = create_client(url)
         self._batch = _Batch()
-        # When rests that began here are over.
+        # Ends of the lingers that this process began.
         self._lingering: list[tuple[float, WakeUp]] = []
         self._changed = threading.Condition()
         self._sending = False
@@ -123,7 +124,7 @@ class QueueSender:
             self._changed.notify_all()
 
     def linger(self, seconds: float, queue: str, *args: Any) -> None:
-        """Bells for it are silent for so long; then it is rung, whether or not there were any."""
+        """Drop the member's wake-ups for `seconds`. Then enqueue it once, even without a dropped wake-up."""
         member = (queue, json.dumps(args))
         with self._changed:
             if len(self._lingering) < MAX_PENDING:
@@ -134,7 +135,7 @@ class QueueSender:
             self._changed.notify_all()
 
     def flush(self, timeout: float = FLUSH_TIMEOUT_S) -> bool:
-        """Whether all that was rung has been sent within `timeout` seconds."""
+        """Return whether all wake-ups were sent within `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._batch and not self._sending, timeout)
 
@@ -162,7 +163,7 @@ class QueueSender:
                 self._closed.wait(PAUSE_S)
 
     def _take_batch(self) -> _Batch:
-        """Wait for something to send, or for a rest to be over; empty when only the end came."""
+        """Wait for something to send or the end of a linger. Return an empty batch if the sender closes."""
         with self._changed:
             while not self._batch and not self._closed.is_set():
                 self._end_lingering()
@@ -183,12 +184,13 @@ class QueueSender:
     def _send(self, batch: _Batch) -> bool:
         try:
             pipeline = self._client.pipeline(transaction=False)
-            # First the rests: a bell that was noted after one is for the rest's end to ring.
+            # Lingers first: a wake-up that was added after the linger began must be dropped.
             for queue, members in _group_by_queue(batch.lingers).items():
                 pipeline.eval(LINGER_SCRIPT, 1, get_linger_key(queue), *_flatten(members))
             for queue, members in _group_by_queue(batch.linger_ends).items():
                 pipeline.zadd(get_key(queue), members, nx=True)
-                # The server heard of the rest later than it began: bells from here on are not for its end.
+                # The server got the linger later than it began, so it would also end later: end it here, so
+                # that the next wake-up is not dropped.
                 pipeline.zrem(get_linger_key(queue), *members)
             for queue, members in _group_by_queue(batch.wake_ups).items():
                 pipeline.eval(ENQUEUE_SCRIPT, 2, get_key(queue), get_linger_key(queue), *_flatten(members))
@@ -217,9 +219,9 @@ _segments: tuple[Segment, ...] = build_segments()
 
 
 def connect(url: str, splits: Iterable[str] = ()) -> None:
-    """Ring this Redis from now on; once, when a process starts. Without it, bells are silent.
+    """Send wake-ups to this Redis from now on; once, when a process starts. Without it, they are dropped.
 
-    `cuts` are where the road is cut into queues (TOCSIN_PIPELINE_QUEUES).
+    `splits` are the queue splits of the pipeline (TOCSIN_PIPELINE_QUEUES).
     """
     global _sender, _url, _segments
     _url, _segments = url, build_segments(splits)
@@ -228,18 +230,18 @@ def connect(url: str, splits: Iterable[str] = ()) -> None:
 
 
 def enqueue(queue: str, *args: Any) -> None:
-    """Have a worker look at `args` of a queue, soon. `args` are ids, as JSON."""
+    """Add a wake-up to a queue. `args` are ids, stored as JSON."""
     if _sender is not None:
         _sender.enqueue(queue, *args)
 
 
 def enqueue_lane(service_row: int, stage: str = "normalize") -> None:
-    """Something waits in a service's lane at this stage of the road."""
+    """Enqueue a service's lane: it has pending work at this stage of the pipeline."""
     enqueue(get_pipeline_queue(find_segment(_segments, stage).name), service_row)
 
 
 def linger_lane(service_row: int, stage: str, seconds: float) -> None:
-    """A service's lane was just looked at: look again after so many seconds, not sooner."""
+    """Enqueue a service's lane after `seconds`, and drop its wake-ups until then."""
     if _sender is not None:
         _sender.linger(seconds, get_pipeline_queue(find_segment(_segments, stage).name), service_row)
 
@@ -253,17 +255,17 @@ def enqueue_timers() -> None:
 
 
 def enqueue_maintenance() -> None:
-    """What was kept back by a maintenance is to be told, since it is over."""
+    """Enqueue the release of deferred alerts: a maintenance window has ended."""
     enqueue(MAINTENANCE)
 
 
 def enqueue_heartbeats() -> None:
-    """A ping is overdue."""
+    """Enqueue the report of missing heartbeats: a ping is overdue."""
     enqueue(HEARTBEATS)
 
 
 def enqueue_reconcile(column: str, row: int) -> None:
-    """What incidents follow by this column was changed."""
+    """Enqueue the reconciliation of incidents that have this row in this column: the row was changed."""
     enqueue(RECONCILE, column, row)
 
 
@@ -277,7 +279,7 @@ def enqueue_deliveries(channels: Iterable[int]) -> None:
 
 
 def is_reachable() -> bool:
-    """Whether Redis answers now; costs at most a tenth of a second."""
+    """Return whether Redis answers now. Takes at most a tenth of a second."""
     if not _url:
         return False
     client = create_client(_url, 0.05)
