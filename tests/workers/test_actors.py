@@ -7,7 +7,7 @@ from runtime.settings import load
 from workers import actors
 
 
-def test_every_segment_of_the_road_and_every_channel_has_its_queue():
+def test_each_segment_and_each_channel_has_its_queue():
     found = list(actors.get_actors(load({})))
     others = ["timers", "maintenance", "reconcile", "heartbeats"]
     assert found == ["pipeline.normalize", "routers", *others, "deliver.email"]
@@ -16,7 +16,7 @@ def test_every_segment_of_the_road_and_every_channel_has_its_queue():
     assert list(actors.get_actors(cut))[:3] == ["pipeline.normalize", "pipeline.route", "pipeline.dedupe"]
 
 
-def test_a_store_that_is_away_is_one_line_without_a_traceback():
+def test_an_unavailable_database_is_logged_without_a_traceback():
     def work(number):
         raise peewee.OperationalError("server closed the connection")
 

@@ -65,7 +65,7 @@ def received(url, redis_status):
     worker.stop()
 
 
-def test_a_bell_is_heard_at_once(queue_under_test, received):
+def test_a_wake_up_reaches_its_actor_at_once(queue_under_test, received):
     took = []
     for number in range(20):
         enqueued_at = time.monotonic()
@@ -77,7 +77,7 @@ def test_a_bell_is_heard_at_once(queue_under_test, received):
     assert sorted(took)[10] < 0.05
 
 
-def test_bells_for_a_lane_that_waits_are_one(queue_under_test, client):
+def test_wake_ups_for_a_pending_lane_are_merged(queue_under_test, client):
     for _ in range(100):
         bell.enqueue_lane(7)
         bell.enqueue_router(8)
@@ -90,7 +90,7 @@ def test_bells_for_a_lane_that_waits_are_one(queue_under_test, client):
 @pytest.mark.parametrize(
     ("queue_splits", "queue"), [((), "pipeline.normalize"), (("route",), "pipeline.rules")], ids=str
 )
-def test_what_waits_at_a_stage_is_rung_for_the_queue_of_its_segment(
+def test_a_stage_is_enqueued_to_the_queue_of_its_segment(
     queue_under_test, client, monkeypatch, queue_splits, queue
 ):
     monkeypatch.setattr(bell, "_segments", build_segments(queue_splits))
@@ -100,9 +100,7 @@ def test_what_waits_at_a_stage_is_rung_for_the_queue_of_its_segment(
     assert client.zcard(bell.get_key(queue)) == 1
 
 
-def test_a_lane_that_rests_is_silent_and_then_heard_once_for_all_its_bells(
-    queue_under_test, received, client
-):
+def test_a_lingering_lane_gets_one_wake_up_at_the_end(queue_under_test, received, client):
     rested_at = time.monotonic()
     queue_under_test.linger(0.3, "lane", 7)
     assert queue_under_test.flush(5)
@@ -118,7 +116,7 @@ def test_a_lane_that_rests_is_silent_and_then_heard_once_for_all_its_bells(
     assert client.zcard(bell.get_key("lane")) == 0
 
 
-def test_a_lane_that_was_rung_after_its_rest_is_silent_no_longer(queue_under_test, received, client):
+def test_a_lane_gets_wake_ups_again_after_its_linger(queue_under_test, received, client):
     """The server heard of the rest later than it began, and would have kept to it for longer."""
     queue_under_test.linger(0.5, "lane", 7)
     assert queue_under_test.flush(5)
@@ -129,7 +127,7 @@ def test_a_lane_that_was_rung_after_its_rest_is_silent_no_longer(queue_under_tes
     assert received.get(timeout=5)[0] == (7,)
 
 
-def test_rests_that_are_over_are_forgotten(queue_under_test, received, client):
+def test_ended_lingers_are_removed(queue_under_test, received, client):
     for lane in range(3):
         queue_under_test.linger(0.01, "lane", lane)
         assert queue_under_test.flush(5)
@@ -138,7 +136,7 @@ def test_rests_that_are_over_are_forgotten(queue_under_test, received, client):
     assert client.zcard(bell.get_linger_key("lane")) == 0
 
 
-def test_rests_whose_process_ended_are_forgotten(queue_under_test, client):
+def test_lingers_of_an_ended_process_are_removed(queue_under_test, client):
     client.zadd(bell.get_linger_key("lane"), {"[1]": time.time() - 1})
     queue_under_test.linger(60, "lane", 2)
     assert queue_under_test.flush(5)
@@ -146,7 +144,7 @@ def test_rests_whose_process_ended_are_forgotten(queue_under_test, client):
     assert client.zrange(bell.get_linger_key("lane"), 0, -1) == [b"[2]"]
 
 
-def test_a_flushed_server_forgets_rests_and_loses_no_lane(queue_under_test, received, client):
+def test_a_flushed_server_loses_no_lingering_lane(queue_under_test, received, client):
     queue_under_test.linger(0.2, "lane", 7)
     assert queue_under_test.flush(5)
     client.flushall()
@@ -154,7 +152,7 @@ def test_a_flushed_server_forgets_rests_and_loses_no_lane(queue_under_test, rece
     assert received.get(timeout=5)[0] == (7,)
 
 
-def test_lanes_are_heard_in_the_order_of_their_first_bell(queue_under_test, client):
+def test_lanes_are_queued_in_the_order_of_their_first_wake_up(queue_under_test, client):
     for lane in (3, 1, 2, 3):
         bell.enqueue_lane(lane)
         assert queue_under_test.flush(5)
@@ -168,14 +166,16 @@ def test_there_are_no_queues_for_delays(received, client):
     assert {thread.name for thread in threading.enumerate() if "DQ" in thread.name} == set()
 
 
-def test_a_bell_that_cannot_be_read_is_dropped(queue_under_test, received, client):
+def test_an_invalid_wake_up_is_dropped(queue_under_test, received, client):
     client.zadd(bell.get_key("lane"), {"{nonsense": 1})
     bell.enqueue("lane", 1)
 
     assert received.get(timeout=5)[0] == (1,)
 
 
-def test_an_outage_is_told_once_and_ends_by_itself(redis_keeper, queue_under_test, received, redis_status):
+def test_a_redis_outage_is_logged_once_and_ends_by_itself(
+    redis_keeper, queue_under_test, received, redis_status
+):
     with structlog.testing.capture_logs() as logs:
         redis_keeper._server.kill()
         wait_until(lambda: not redis_status.up)
@@ -187,7 +187,7 @@ def test_an_outage_is_told_once_and_ends_by_itself(redis_keeper, queue_under_tes
     assert mine == ["Redis is down; workers look for alerts in the database", "Redis is up again"]
 
 
-def test_ringing_a_dead_port_costs_nothing_and_raises_nothing(redis_status, monkeypatch):
+def test_enqueuing_to_a_dead_port_is_fast_and_raises_no_error(redis_status, monkeypatch):
     queue_under_test = bell.QueueSender(f"redis://127.0.0.1:{find_free_port()}/0")
     monkeypatch.setattr(bell, "_sender", queue_under_test)
     slowest = 0.0
@@ -201,7 +201,7 @@ def test_ringing_a_dead_port_costs_nothing_and_raises_nothing(redis_status, monk
     queue_under_test.close()
 
 
-def test_a_process_without_redis_rings_silently(monkeypatch):
+def test_enqueuing_without_redis_does_nothing(monkeypatch):
     monkeypatch.setattr(bell, "_sender", None)
 
     bell.enqueue_lane(1)
@@ -209,7 +209,7 @@ def test_a_process_without_redis_rings_silently(monkeypatch):
     bell.enqueue_delivery(1)
 
 
-def test_a_bell_cannot_be_delayed(url):
+def test_a_wake_up_cannot_be_delayed(url):
     message = dramatiq.Message("lane", "lane", (1,), {}, {})
 
     with pytest.raises(ValueError, match="delayed"):

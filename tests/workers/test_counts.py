@@ -53,7 +53,7 @@ def test_a_timer_is_counted_with_its_lateness(world, now, get_count):
     assert get_count("tocsin_timer_lateness_seconds_sum", '{"kind": "escalate"}') == 1.5
 
 
-def test_a_message_that_is_sent_is_an_attempt_and_its_notices(world, now, deliver_to, get_count):
+def test_a_sent_message_is_counted_with_its_notifications(world, now, deliver_to, get_count):
     alert(world, now, "db1")
     alert(world, now, "db2")
     with relay() as box:
@@ -71,7 +71,7 @@ def test_a_message_that_is_sent_is_an_attempt_and_its_notices(world, now, delive
         pytest.param("450 later", "retry", 0, id="for now"),
     ],
 )
-def test_a_refusal_is_an_attempt(world, now, deliver_to, get_count, answer, attempt, failed):
+def test_a_refusal_is_counted_as_an_attempt(world, now, deliver_to, get_count, answer, attempt, failed):
     alert(world, now)
     with relay({"RCPT": answer}) as box:
         deliver_to(box.port)
@@ -81,7 +81,7 @@ def test_a_refusal_is_an_attempt(world, now, deliver_to, get_count, answer, atte
     assert get_count("tocsin_notifications_total", outcome("failed")) == failed
 
 
-def test_what_is_over_is_no_attempt(world, now, deliver_to, get_count):
+def test_a_cancelled_notification_is_not_counted_as_an_attempt(world, now, deliver_to, get_count):
     alert(world, now)
     Incident.update(status=3).execute()
     with relay() as box:
@@ -92,7 +92,7 @@ def test_what_is_over_is_no_attempt(world, now, deliver_to, get_count):
     assert get_count("tocsin_delivery_attempts_total", outcome("sent")) == 0
 
 
-def test_what_was_rolled_back_is_not_counted(world, now, get_count, monkeypatch):
+def test_a_timer_is_not_counted_after_a_rollback(world, now, get_count, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     real = fire._mark_done
@@ -112,9 +112,7 @@ def count_stage(name, outcome):
 
 
 @pytest.mark.parametrize("queue_splits", [(), ("normalize",), ("normalize", "rules")], ids=str)
-def test_each_stage_counts_whose_road_ended_there_and_who_went_on(
-    world, now, get_count, queue_splits, monkeypatch
-):
+def test_each_stage_counts_ended_and_continued_alerts(world, now, get_count, queue_splits, monkeypatch):
     monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     for kind, entity in (("critical", "a"), ("critical", "a"), ("info", "b"), ("critical", "c")):
         accept(world, now, message="m", alert_type=kind, entity_id=entity)
@@ -138,7 +136,7 @@ def test_each_stage_counts_whose_road_ended_there_and_who_went_on(
     assert get_count("tocsin_accept_to_done_seconds_count") == 1
 
 
-def test_what_is_set_aside_is_counted_and_not_as_processed(world, now, get_count, monkeypatch):
+def test_a_dead_letter_is_not_counted_as_processed(world, now, get_count, monkeypatch):
     def fail_on_poison(alert, state, at):
         if alert.message == "poison":
             raise ZeroDivisionError
@@ -154,7 +152,7 @@ def test_what_is_set_aside_is_counted_and_not_as_processed(world, now, get_count
     assert get_count("tocsin_alerts_processed_total", count_stage("notify", "ended")) == 2
 
 
-def test_time_on_the_road_is_told_by_the_stores_clock(world, now, get_count, monkeypatch):
+def test_the_processing_time_is_measured_by_the_database_clock(world, now, get_count, monkeypatch):
     monkeypatch.setattr(metrics.store_clock, "offset", now + timedelta(seconds=7) - datetime.now(UTC))
     accept(world, now, message="m", alert_type="critical", exactly=True)
     process_lane.run(world.service.id)

@@ -7,7 +7,7 @@ import pytest
 from workers.lane_turns import LaneTurns, Linger, TurnResult, run_batches
 
 
-def test_what_is_asked_for_meanwhile_is_told_to_the_one_who_works():
+def test_requests_for_running_work_are_reported_to_its_caller():
     lanes, done = LaneTurns(), []
 
     def work():
@@ -23,14 +23,14 @@ def test_what_is_asked_for_meanwhile_is_told_to_the_one_who_works():
     assert not lanes.work("lane", lambda: None)
 
 
-def test_a_lane_that_is_never_empty_is_left_when_its_time_is_over():
+def test_batches_of_a_full_lane_end_when_the_time_is_over():
     assert run_batches(lambda: 3, seconds=0) == TurnResult(3, more=True)
     batches = [2, 1, 0]
     assert run_batches(lambda: batches.pop(0)) == TurnResult(3)
     assert run_batches(lambda: 2, is_enough=lambda count: count < 3) == TurnResult(2, more=True)
 
 
-def test_lanes_do_not_wait_for_each_other():
+def test_two_lanes_are_processed_at_the_same_time():
     lanes, met = LaneTurns(), threading.Barrier(2, timeout=5)
     other = threading.Thread(target=lanes.work, args=("other", met.wait))
     other.start()
@@ -40,7 +40,7 @@ def test_lanes_do_not_wait_for_each_other():
     other.join()
 
 
-def test_an_error_leaves_the_lane_free():
+def test_a_lane_is_free_after_an_error():
     lanes, done = LaneTurns(), []
     with pytest.raises(ZeroDivisionError):
         lanes.work("lane", lambda: 1 / 0)
@@ -50,7 +50,7 @@ def test_an_error_leaves_the_lane_free():
     assert done == [1]
 
 
-def test_a_lane_that_is_busy_with_small_batches_rests_and_one_that_was_quiet_does_not():
+def test_only_a_busy_lane_with_small_batches_lingers():
     linger = Linger()
 
     assert linger.record_turn("lane", 1) == 0
@@ -61,7 +61,7 @@ def test_a_lane_that_is_busy_with_small_batches_rests_and_one_that_was_quiet_doe
     assert linger.record_turn("lane", 1) == 0, "it was empty, so nothing had gathered"
 
 
-def test_a_lane_rests_only_as_long_as_it_was_told_to(monkeypatch):
+def test_a_lane_lingers_for_the_returned_time(monkeypatch):
     clock = [100.0]
     monkeypatch.setattr("workers.lane_turns.monotonic", lambda: clock[0])
     linger = Linger()
@@ -76,7 +76,7 @@ def test_a_lane_rests_only_as_long_as_it_was_told_to(monkeypatch):
     assert not linger.is_lingering("lane")
 
 
-def test_the_more_lanes_are_busy_the_longer_each_rests():
+def test_lanes_linger_longer_when_more_lanes_are_busy():
     linger = Linger()
     rests = []
     for lanes in (1, 5, 10, 100):

@@ -31,7 +31,7 @@ def scans_seen(monkeypatch):
     return scans_seen
 
 
-def test_a_pass_that_fails_is_not_the_last(scans_seen):
+def test_the_poller_continues_after_a_failed_pass(scans_seen):
     passes = Poller()
     passes.start()
 
@@ -46,7 +46,7 @@ def test_a_pass_that_fails_is_not_the_last(scans_seen):
     assert scans_seen[:3] == ["pipeline", "timers", "maintenance"]
 
 
-def test_a_channel_that_hangs_keeps_no_alert_waiting(scans_seen, monkeypatch):
+def test_a_channel_that_hangs_does_not_delay_alerts(scans_seen, monkeypatch):
     leave = threading.Event()
     monkeypatch.setattr(deliver, "send_due", lambda channel: leave.wait(10))
     passes = Poller()

@@ -12,7 +12,7 @@ from workers.alerts import pending, process_lane
 from workers.alerts.batch_size import INITIAL_SIZE, MIN_SIZE, BatchSize
 
 
-def test_batches_grow_to_what_the_store_takes_and_shrink_to_what_fits_the_time(store):
+def test_the_batch_size_grows_to_its_limit_and_shrinks_to_the_time(store):
     batch_size = BatchSize(target_s=1.0)
     assert batch_size.get_limit() == (INITIAL_SIZE if store.has_single_writer else store.lane_batch)
     for _ in range(20):
@@ -23,7 +23,7 @@ def test_batches_grow_to_what_the_store_takes_and_shrink_to_what_fits_the_time(s
     assert batch_size.get_limit() == (MIN_SIZE if store.has_single_writer else 1)
 
 
-def test_a_batch_that_the_store_ended_is_followed_by_smaller_ones_down_to_one(store):
+def test_a_failed_batch_is_followed_by_smaller_ones(store):
     batch_size = BatchSize()
     for _ in range(20):
         batch_size.reduce()
@@ -31,7 +31,7 @@ def test_a_batch_that_the_store_ended_is_followed_by_smaller_ones_down_to_one(st
     assert batch_size.get_limit() == 1
 
 
-def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(world, now, monkeypatch):
+def test_a_lane_is_processed_even_if_large_batches_fail(world, now, monkeypatch):
     """As a server does whose limit for a transaction they exceed."""
     for number in range(40):
         accept(world, now, message="m", alert_type="critical", entity_id=f"e{number}")
@@ -52,7 +52,7 @@ def test_a_lane_whose_batches_are_ended_when_they_are_large_comes_to_its_end(wor
     assert Event.select().count() == 40
 
 
-def test_a_batch_holds_no_more_of_bodies_than_memory_bears(world, now, monkeypatch):
+def test_the_bodies_of_a_batch_are_limited_in_size(world, now, monkeypatch):
     monkeypatch.setattr(pending, "MAX_BYTES", 100)
     for _ in range(3):
         accept(world, now, message="x" * 60, alert_type="critical")

@@ -21,7 +21,7 @@ ONE_BATCH = ProcessingMode()
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(sequence=SEQUENCES, mode=st.sampled_from(PROCESSING_MODES))
-def test_any_history_leaves_the_same_rows_however_it_is_worked_on(store, home, now, sequence, mode):
+def test_any_sequence_of_alerts_leaves_the_same_rows_in_every_mode(store, home, now, sequence, mode):
     assert run_sequence(home, now, sequence, mode) == run_sequence(home, now, sequence, ONE_BATCH)
 
 
@@ -36,7 +36,7 @@ def outcomes() -> dict[object, object]:
 @pytest.mark.parametrize(
     ("is_routed", "grouped"), [(False, 0), (True, 0), (False, 4)], ids=["own key", "router", "groups"]
 )
-def test_a_long_history_leaves_the_same_rows_in_every_manner(
+def test_a_long_sequence_of_alerts_leaves_the_same_rows_in_every_mode(
     store, home, now, mode, is_routed, grouped, outcomes
 ):
     found = run_sequence(home, now, build_sequence(1, is_routed=is_routed, grouped=grouped), mode)
@@ -46,7 +46,7 @@ def test_a_long_history_leaves_the_same_rows_in_every_manner(
 
 @pytest.mark.parametrize("queue_splits", [(), ("normalize", "route", "rules")], ids=str)
 @pytest.mark.parametrize("is_routed", [False, True], ids=["own key", "router"])
-def test_several_workers_at_the_same_lanes_leave_the_same_rows(store, home, now, queue_splits, is_routed):
+def test_concurrent_workers_leave_the_same_rows(store, home, now, queue_splits, is_routed):
     sequence = build_sequence(11, alerts=40, is_routed=is_routed)
     alone = run_sequence(home, now, sequence, ONE_BATCH)
 

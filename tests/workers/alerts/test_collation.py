@@ -47,7 +47,7 @@ def incidents():
     return list(Incident.select().order_by(Incident.id))
 
 
-def test_what_comes_within_the_window_is_one_incident_told_once(collating_service, now):
+def test_alerts_within_the_window_are_one_incident_with_one_message(collating_service, now):
     for minute, entity in enumerate("abc"):
         process_alert(collating_service, now + minute * MINUTE, entity)
 
@@ -75,7 +75,7 @@ def test_an_entity_whose_incident_is_open_stays_with_it_after_the_window(collati
     assert len(incidents()) == 2
 
 
-def test_it_resolves_when_none_of_its_entities_fires(collating_service, now):
+def test_an_incident_is_resolved_when_no_entity_fires(collating_service, now):
     for entity in "abc":
         process_alert(collating_service, now, entity)
     for entity, status in (("b", 1), ("a", 1), ("b", 1), ("c", 3)):
@@ -85,7 +85,7 @@ def test_it_resolves_when_none_of_its_entities_fires(collating_service, now):
     assert event.reasons[-1] == ["dedupe", "resolves the incident"]
 
 
-def test_an_entity_that_fires_again_keeps_it_open(collating_service, now):
+def test_an_entity_that_fires_again_keeps_the_incident_open(collating_service, now):
     for entity, level in (("a", "critical"), ("b", "critical"), ("a", "resolved"), ("a", "critical")):
         process_alert(collating_service, now, entity, level)
     process_alert(collating_service, now, "b", "resolved")
@@ -95,7 +95,7 @@ def test_an_entity_that_fires_again_keeps_it_open(collating_service, now):
     assert [incident.status for incident in incidents()] == [3]
 
 
-def test_after_a_resolve_within_the_window_the_next_alert_opens_another(collating_service, now):
+def test_an_alert_after_a_resolve_opens_another_incident(collating_service, now):
     process_alert(collating_service, now, "a")
     process_alert(collating_service, now, "a", "resolved")
     process_alert(collating_service, now + MINUTE, "b")
@@ -114,7 +114,7 @@ def test_an_acknowledged_incident_goes_on_collecting(collating_service, now):
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "resolved", "acknowledged"])
-def test_what_would_open_no_incident_joins_none(collating_service, now, level):
+def test_an_alert_below_the_levels_joins_no_incident(collating_service, now, level):
     process_alert(collating_service, now, "a")
 
     assert process_alert(collating_service, now, "b", level).incident is None
@@ -130,7 +130,7 @@ def change_as_person(world, incident, to, at):
         apply(ChangeSet(effects=list(effects)))
 
 
-def test_a_person_resolves_it_with_all_its_entities_and_the_next_alert_pages(collating_service, now):
+def test_an_alert_pages_after_a_person_resolved_the_incident(collating_service, now):
     for entity in "ab":
         process_alert(collating_service, now, entity)
     change_as_person(collating_service, incidents()[0], IncidentStatus.RESOLVED, now + MINUTE)
@@ -139,7 +139,7 @@ def test_a_person_resolves_it_with_all_its_entities_and_the_next_alert_pages(col
     assert process_alert(collating_service, now + 2 * MINUTE, "a").incident_created
 
 
-def test_what_a_person_reopened_gets_its_entities_back_and_does_not_collect(collating_service, now):
+def test_a_reopened_incident_gets_its_entities_but_does_not_collect(collating_service, now):
     for entity in "ab":
         process_alert(collating_service, now, entity)
     first = incidents()[0]
@@ -152,7 +152,7 @@ def test_what_a_person_reopened_gets_its_entities_back_and_does_not_collect(coll
     assert [incident.collecting for incident in incidents()] == [False, True]
 
 
-def test_collation_switched_off_and_on_again(collating_service, now):
+def test_collation_can_be_switched_off_and_on(collating_service, now):
     process_alert(collating_service, now, "a")
     set_collation(collating_service, 0)
     process_alert(collating_service, now + MINUTE, "b")
@@ -180,7 +180,7 @@ def test_two_integrations_of_a_service_collect_into_one_incident(collating_servi
     assert incidents()[0].status == 3
 
 
-def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_service, now):
+def test_concurrent_integrations_open_one_collecting_incident(collating_service, now):
     """Senders and workers at once, each with integrations of their own."""
     integrations = [collating_service.integration] + [
         provisioning.create_integration(
@@ -218,7 +218,7 @@ def test_integrations_in_a_race_never_make_two_collecting_incidents(collating_se
     assert Event.select().where(Event.incident_created).count() == 1
 
 
-def test_what_is_set_aside_is_told_beside_the_collecting_incident(collating_service, now, monkeypatch):
+def test_a_dead_letter_opens_an_incident_beside_the_collecting_one(collating_service, now, monkeypatch):
     process_alert(collating_service, now, "a")
     monkeypatch.setattr(process_lane, "parse_alerts", lambda *_: 1 / 0)
     accept(collating_service, now, message="poison")

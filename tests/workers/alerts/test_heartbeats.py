@@ -59,7 +59,7 @@ def test_many_pings_cost_as_many_statements_as_one(expecting_world, now, stateme
     assert counted[1] == counted[2]
 
 
-def test_what_is_no_ping_asks_for_no_expectation(expecting_world, now, statements):
+def test_an_alert_that_is_not_a_ping_reads_no_expectation(expecting_world, now, statements):
     accept(expecting_world, now, message="m", exactly=True)
     with statements() as seen:
         process_lane.run(expecting_world.service.id, now=now)
@@ -69,7 +69,7 @@ def test_what_is_no_ping_asks_for_no_expectation(expecting_world, now, statement
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
-def test_the_last_ping_counts_however_they_fall_into_batches(expecting_world, now, at_once):
+def test_the_last_ping_counts_in_batches_of_any_size(expecting_world, now, at_once):
     for minute in range(5):
         ping(expecting_world, now + timedelta(minutes=minute))
         if minute % at_once == 0:
@@ -105,7 +105,7 @@ def ping_by_router(expecting_world, router, at):
     Receipt.update(router=router, service=None, integration=None).where(Receipt.id == receipt.id).execute()
 
 
-def test_a_ping_by_a_routers_key_is_one(expecting_world, router, now):
+def test_a_ping_with_the_key_of_a_router_counts(expecting_world, router, now):
     ping_by_router(expecting_world, router, now + timedelta(minutes=3))
     process_router.run(router.id)
     process_lane.run(expecting_world.service.id, now=now)
@@ -114,7 +114,7 @@ def test_a_ping_by_a_routers_key_is_one(expecting_world, router, now):
     assert expected_at() == now + timedelta(minutes=3) + EVERY + GRACE
 
 
-def test_what_waits_for_a_router_may_be_the_ping(expecting_world, router, now):
+def test_a_pending_receipt_of_a_router_may_be_the_ping(expecting_world, router, now):
     ping_by_router(expecting_world, router, now + timedelta(minutes=5))
     late = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
@@ -124,7 +124,7 @@ def test_what_waits_for_a_router_may_be_the_ping(expecting_world, router, now):
     assert missing_heartbeats.report_missing(late) == 1
 
 
-def test_a_service_that_fails_keeps_no_other_waiting(expecting_world, now, monkeypatch):
+def test_a_service_that_fails_does_not_stop_others(expecting_world, now, monkeypatch):
     late = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), late)
     monkeypatch.setattr(
@@ -165,7 +165,7 @@ def test_many_missing_pings_cost_as_many_statements_as_one(expecting_world, now,
     assert counted[0] == counted[1] <= 16
 
 
-def test_more_time_for_many_costs_as_many_statements_as_for_one(expecting_world, now, statements):
+def test_extending_many_deadlines_costs_as_many_statements_as_one(expecting_world, now, statements):
     counted = []
     for more in (0, 49):
         add_services(expecting_world, now, more)
@@ -203,7 +203,7 @@ def locked_lane(expecting_world, store):
 
 
 @pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane holds all others")
-def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
+def test_a_lane_that_hangs_delays_neither_the_clock_nor_others(
     expecting_world, now, locked_lane, monkeypatch
 ):
     enqueued = []
@@ -222,7 +222,7 @@ def test_a_lane_that_hangs_keeps_neither_the_clock_nor_another_service_waiting(
     assert Receipt.get().integration == other
 
 
-def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting_world, now, monkeypatch):
+def test_the_clock_only_enqueues_the_report(expecting_world, now, monkeypatch):
     enqueued = []
     monkeypatch.setattr(queue, "enqueue_heartbeats", lambda: enqueued.append(1))
     due_moment = now + EVERY + GRACE
@@ -234,7 +234,7 @@ def test_the_clock_looks_and_rings_and_says_nothing_itself(expecting_world, now,
     assert (enqueued, Receipt.select().count()) == ([1], 0)
 
 
-def test_it_is_late_by_no_more_than_the_look(expecting_world, now):
+def test_a_missing_ping_is_reported_at_its_due_time(expecting_world, now):
     due_moment = now + EVERY + GRACE
     backlog.record_liveness(ProcessLiveness("web", "web:1", now - timedelta(days=1)), due_moment)
 
@@ -256,7 +256,7 @@ def list_moments(since, span):
     return [since + timedelta(seconds=second) for second in range(0, int(span.total_seconds()), 5)]
 
 
-def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting_world, now):
+def test_a_ping_lost_in_an_outage_is_excused_after_the_clock_was_set_back(expecting_world, now):
     """An hour back; then all of us are away for ten minutes, over the moment of a ping."""
     minutes = timedelta(minutes=1)
     ahead = now + 60 * minutes
@@ -272,7 +272,7 @@ def test_after_the_clock_was_set_back_nobody_is_blamed_for_our_absence(expecting
     assert check_while_web_runs([expected_at()], "web:2", set_back_to) == 1
 
 
-def test_of_two_who_see_that_the_clock_was_set_back_one_notes_it(expecting_world, now):
+def test_one_of_two_workers_saves_that_the_clock_was_set_back(expecting_world, now):
     check_while_web_runs([now + timedelta(hours=1)])
     row = Liveness.get(Liveness.process == outages.PROCESS)
 
@@ -284,7 +284,7 @@ def test_of_two_who_see_that_the_clock_was_set_back_one_notes_it(expecting_world
 
 
 @pytest.mark.parametrize("detail", [{"since": "2026-03-04T12:00:00+00:00"}, {"until": "?", "absences": []}])
-def test_a_note_in_other_words_tells_when_somebody_looked(expecting_world, now, detail):
+def test_an_observation_in_another_format_keeps_its_time(expecting_world, now, detail):
     late = now + EVERY + GRACE
     Liveness.create(process=outages.PROCESS, at=now, detail=detail)
 

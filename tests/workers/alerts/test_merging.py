@@ -76,7 +76,7 @@ def parent_with_children(world, second_service, now):
     return parent, near, beyond
 
 
-def test_what_comes_for_a_child_joins_it_and_tells_nobody(parent_with_children, world, second_service, now):
+def test_an_alert_for_a_child_joins_it_and_notifies_nobody(parent_with_children, world, second_service, now):
     before = Notification.select().count()
 
     for place, entity, child in (
@@ -94,7 +94,7 @@ def test_what_comes_for_a_child_joins_it_and_tells_nobody(parent_with_children, 
     )
 
 
-def test_an_alert_that_resolves_all_of_a_child_resolves_it_alone(parent_with_children, second_service, now):
+def test_an_alert_that_resolves_a_child_resolves_only_the_child(parent_with_children, second_service, now):
     process_alert(second_service, now + MINUTE, "c", "resolved")
 
     assert list_statuses() == [1, 2, 3]
@@ -116,7 +116,7 @@ def test_an_alert_that_resolves_the_parent_resolves_its_children_of_every_servic
     assert ended.reason == "merged into #1, which is resolved"
 
 
-def test_so_does_one_whose_service_is_locked_after_that_of_its_children(world, second_service, now):
+def test_a_parent_of_a_later_service_resolves_its_children(world, second_service, now):
     for place, entity in ((second_service, "p"), (world, "c")):
         process_alert(place, now, entity)
     parent, child = Incident.select().order_by(Incident.id)
@@ -127,7 +127,9 @@ def test_so_does_one_whose_service_is_locked_after_that_of_its_children(world, s
     assert list_statuses() == [3, 3]
 
 
-def test_what_fires_again_after_its_parent_is_over_is_told(parent_with_children, world, second_service, now):
+def test_an_entity_that_fires_after_its_parent_is_resolved_notifies(
+    parent_with_children, world, second_service, now
+):
     process_alert(world, now + MINUTE, "p", "resolved")
     event = process_alert(second_service, now + 2 * MINUTE, "c")
 
@@ -136,7 +138,7 @@ def test_what_fires_again_after_its_parent_is_over_is_told(parent_with_children,
 
 
 @pytest.mark.parametrize("poison", [False, True], ids=["a batch", "one by one"])
-def test_a_batch_that_ends_a_family_may_go_on_with_its_entities(
+def test_a_batch_that_resolves_a_parent_can_reuse_its_entities(
     parent_with_children, world, now, poison, monkeypatch
 ):
     if poison:
@@ -168,7 +170,7 @@ def outcomes_seen():
 
 @pytest.mark.parametrize("size", [1000, 1, 2, 3, 7])
 @pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=["uncut", "cut"])
-def test_the_end_of_a_family_leaves_the_same_rows_in_batches_of_any_size(
+def test_resolving_a_parent_leaves_the_same_rows_in_any_batches(
     parent_with_children, world, now, size, queue_splits, outcomes_seen
 ):
     for level, entity in STEPS:
@@ -183,7 +185,7 @@ def test_the_end_of_a_family_leaves_the_same_rows_in_batches_of_any_size(
     assert list_statuses() == [3, 3, 3, 1, 3, 1, 1]
 
 
-def test_an_incident_that_resolves_itself_takes_its_children_with_it(parent_with_children, now):
+def test_an_auto_resolved_parent_resolves_its_children(parent_with_children, now):
     Service.update(auto_resolve_timeout=600).where(Service.id == parent_with_children[0].service_id).execute()
     with store().write_transaction():
         found = lock_incident(parent_with_children[0].id)
@@ -194,7 +196,7 @@ def test_an_incident_that_resolves_itself_takes_its_children_with_it(parent_with
     assert list_statuses() == [3, 3, 3]
 
 
-def test_two_lanes_that_end_each_others_children_do_not_wait_for_each_other(world, second_service, now):
+def test_two_lanes_that_resolve_each_others_children_do_not_deadlock(world, second_service, now):
     """Each parent has a child of the other's service; all are ended at the same time, again and again."""
     for round_ in range(4):
         at = now + round_ * MINUTE
@@ -235,9 +237,7 @@ where datname = current_database() and wait_event_type = 'Lock'
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_whoever_finds_a_child_too_late_waits_for_its_service_holding_nothing(
-    world, second_service, now, home
-):
+def test_a_lane_releases_its_locks_before_it_locks_a_childs_service(world, second_service, now, home):
     """Else its lane, which has that service, would wait for the child, and each for the other."""
     for place, entity in ((world, "p"), (second_service, "c")):
         process_alert(place, now, entity)

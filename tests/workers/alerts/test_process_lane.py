@@ -30,7 +30,7 @@ def run_lane(world):
     return process_lane.run(world.service.id)
 
 
-def test_a_critical_alert_opens_an_incident_and_owes_its_first_person_a_notice(world, now):
+def test_a_critical_alert_opens_an_incident_with_a_notification(world, now):
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     run_lane(world)
 
@@ -44,7 +44,7 @@ def test_a_critical_alert_opens_an_incident_and_owes_its_first_person_a_notice(w
     assert Message.get().next_attempt_at == now
 
 
-def test_a_second_alert_of_the_entity_is_attached_and_tells_nobody(world, now):
+def test_a_second_alert_of_the_entity_notifies_nobody(world, now):
     for _ in range(2):
         accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
         run_lane(world)
@@ -58,7 +58,7 @@ def test_a_second_alert_of_the_entity_is_attached_and_tells_nobody(world, now):
     assert second.reasons[-1] == ["dedupe", "its entity has an open incident"]
 
 
-def test_a_resolved_alert_resolves_the_incident_and_voids_what_is_owed(world, now):
+def test_a_resolved_alert_cancels_pending_notifications(world, now):
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     accept(world, now, message="Disk full", alert_type="resolved", entity_id="db1")
     run_lane(world)
@@ -77,7 +77,7 @@ def test_after_a_resolve_the_next_alert_opens_another_incident(world, now):
     assert [i.status for i in Incident.select().order_by(Incident.id)] == [3, 1]
 
 
-def test_an_acknowledged_alert_acknowledges(world, now):
+def test_an_acknowledged_alert_acknowledges_the_incident(world, now):
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     accept(world, now, message="Disk full", alert_type="acknowledged", entity_id="db1")
     run_lane(world)
@@ -89,7 +89,7 @@ def test_an_acknowledged_alert_acknowledges(world, now):
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
-def test_levels_that_the_integration_does_not_cover_open_nothing_and_say_so(world, now, level):
+def test_a_level_that_is_not_covered_opens_no_incident(world, now, level):
     accept(world, now, message="Meh", alert_type=level)
     run_lane(world)
 
@@ -116,7 +116,7 @@ def outcomes() -> dict[object, object]:
     "queue_splits", [(), ("normalize",), ("rules",), ("normalize", "route", "rules")], ids=str
 )
 @pytest.mark.parametrize("size", [1, 7, 1000])
-def test_batches_of_1_7_and_all_give_the_same_rows_however_the_road_is_cut(
+def test_batches_of_any_size_give_the_same_rows_with_any_queue_split(
     world, now, size, queue_splits, outcomes, monkeypatch
 ):
     monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
@@ -131,7 +131,7 @@ def test_batches_of_1_7_and_all_give_the_same_rows_however_the_road_is_cut(
     assert not Receipt.select().where(Receipt.state == WorkState.PENDING).exists()
 
 
-def test_an_alert_that_cannot_be_decided_is_set_aside_and_told_and_stops_nobody(world, now, monkeypatch):
+def test_a_dead_letter_is_reported_and_does_not_stop_others(world, now, monkeypatch):
     def fail_on_poison(alert, state, at):
         if alert.message == "poison":
             raise ZeroDivisionError
@@ -157,7 +157,7 @@ def build_segments_with(decide):
 
 
 @pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
-def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkeypatch, broken):
+def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, monkeypatch, broken):
     real = {
         "report_dead_letter": unreadable.report_dead_letter,
         "build_segment_event": process_lane.build_segment_event,
@@ -186,7 +186,7 @@ def test_what_can_neither_be_decided_nor_told_of_stops_nobody(world, now, monkey
     assert errors == ["ZeroDivisionError at normalize"]
 
 
-def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
+def test_a_lane_that_fails_does_not_stop_others(world, now, monkeypatch):
     first = provisioning.create_service(world.team, "First", world.policy, world.alice, now)
     second_integration = provisioning.create_integration(first, "Door", GENERIC, world.alice, now)
     for where in (replace(world, service=first, integration=second_integration), world):
@@ -205,7 +205,7 @@ def test_a_lane_that_fails_keeps_no_other_waiting(world, now, monkeypatch):
     assert Incident.select().count() == 1
 
 
-def test_a_store_that_fails_counts_against_no_alert(world, now, monkeypatch):
+def test_a_database_error_makes_no_dead_letter(world, now, monkeypatch):
     accept(world, now, message="Disk full", alert_type="critical")
     with monkeypatch.context() as patched:
         patched.setattr(process_lane, "run_stages", build_failing(peewee.OperationalError("disk I/O error")))
@@ -236,7 +236,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements):
     assert count(300) == count(1) < first, "the first batch reads the configuration"
 
 
-def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
+def test_a_pending_alert_of_a_deleted_service_becomes_a_dead_letter(world, now):
     accept(world, now, message="late", alert_type="critical")
     world.service.delete_instance()
     process_lane.sweep()
@@ -245,9 +245,7 @@ def test_what_waited_for_a_deleted_service_is_set_aside(world, now):
 
 
 @pytest.mark.parametrize("queue_splits", [(), ("rules",)], ids=str)
-def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_another(
-    world, now, queue_splits, monkeypatch
-):
+def test_alerts_of_a_deleted_integration_are_reported(world, now, queue_splits, monkeypatch):
     monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     accept(world, now, message="late", alert_type="critical")
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
@@ -265,7 +263,7 @@ def test_what_an_integration_leaves_behind_is_told_and_holds_up_no_alert_of_anot
     assert errors == ["its integration was deleted"]
 
 
-def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, now):
+def test_a_body_with_fifty_alerts_leads_to_one_message_per_person(world, now):
     alerts = [
         {"status": "firing", "labels": {"alertname": f"A{n}"}, "fingerprint": f"{n:016x}"} for n in range(50)
     ]
@@ -284,7 +282,7 @@ def test_a_group_of_fifty_is_fifty_alerts_and_one_message_to_each_person(world, 
 
 
 @pytest.mark.parametrize(("age", "messages"), [(6, 2), (60, 1)])
-def test_who_is_told_after_a_delay_waits_for_no_alert_that_came_much_later(world, store, age, messages):
+def test_a_delayed_notification_does_not_wait_for_later_alerts(world, store, age, messages):
     """Two alerts that came a few minutes apart are taken together, `age` minutes after the first."""
     NotificationRule.update(start_delay=10).execute()
     came = store.now() - timedelta(minutes=age)
@@ -298,7 +296,7 @@ def test_who_is_told_after_a_delay_waits_for_no_alert_that_came_much_later(world
     assert minutes_to_delivery == ([10, 15] if messages == 2 else [15])
 
 
-def test_a_group_of_more_alerts_than_a_statement_can_name_values_is_taken(world, now):
+def test_a_body_with_more_alerts_than_statement_parameters_is_processed(world, now):
     """Tried with the smaller of the two stores' limits."""
     size = 33_000
     group = json.dumps({"alerts": [{"fingerprint": f"{n}", "status": "resolved"} for n in range(size)]})
@@ -320,7 +318,7 @@ def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
     assert process_lane._process_batch(world.service.id, process_lane.get_segment("normalize")) == 1
 
 
-def test_the_pace_counts_alerts_and_the_time_that_the_store_was_held(world, now, monkeypatch):
+def test_the_batch_size_counts_alerts_and_the_time_of_the_lock(world, now, monkeypatch):
     """Waiting for the store, which others hold, says nothing of what a batch costs."""
     clock, measured = [0.0], []
     write_transaction = SqliteStore.write_transaction

@@ -44,7 +44,7 @@ def events():
     return list(Event.select().order_by(Event.receipt, Event.position, Event.id))
 
 
-def test_an_alert_reaches_every_target_as_if_it_had_come_by_its_key(world, now, router, far_integration):
+def test_an_alert_reaches_each_target_like_an_alert_with_its_key(world, now, router, far_integration):
     add_router_rule(router, world.integration, far_integration)
     send(router, now)
     run_lanes()
@@ -75,7 +75,7 @@ def test_rules_and_settings_of_the_target_count(world, now, router, far_integrat
     assert len(events()[0].rules) == 2
 
 
-def test_what_matches_nothing_is_done_with_and_told(world, now, router):
+def test_an_alert_that_matches_no_rule_is_done_with_a_reason(world, now, router):
     add_router_rule(router, world.integration, when=equals("message", "other"))
     send(router, now)
     run_lanes()
@@ -105,7 +105,7 @@ def test_alerts_of_a_router_take_effect_in_their_order_at_each_target(
         assert statuses == [3, 3, 3]
 
 
-def test_an_alert_of_a_router_overtakes_none_that_was_sent_before_it(world, now, router):
+def test_an_alert_of_a_router_does_not_overtake_earlier_alerts(world, now, router):
     """Worked on by the service before the router has sent all of them."""
     add_router_rule(router, world.integration)
     for level in ("critical", "resolved", "critical"):
@@ -116,7 +116,7 @@ def test_an_alert_of_a_router_overtakes_none_that_was_sent_before_it(world, now,
     assert [i.status for i in Incident.select().order_by(Incident.id)] == [3, 1]
 
 
-def test_a_rule_counts_for_what_is_accepted_after_the_change(world, now, router, far_integration):
+def test_a_changed_rule_applies_to_alerts_accepted_after_it(world, now, router, far_integration):
     rule = add_router_rule(router, world.integration)
     send(router, now, "a")
     run_lanes()
@@ -130,7 +130,7 @@ def test_a_rule_counts_for_what_is_accepted_after_the_change(world, now, router,
     assert [event.integration for event in events()] == [world.integration, far_integration]
 
 
-def test_a_target_that_was_disabled_meanwhile_takes_none(world, now, router, far_integration):
+def test_a_disabled_target_gets_no_alerts(world, now, router, far_integration):
     add_router_rule(router, world.integration, far_integration)
     Integration.update(is_enabled=False).where(Integration.id == far_integration.id).execute()
     bump_version(world.account.id)
@@ -142,7 +142,7 @@ def test_a_target_that_was_disabled_meanwhile_takes_none(world, now, router, far
     assert event.reasons[1][1].endswith("Far door takes no alerts")
 
 
-def test_a_target_of_another_account_takes_none(world, now, router):
+def test_a_target_of_another_account_gets_no_alerts(world, now, router):
     service = provisioning.create_service(world.mallorys_team, "Elsewhere", None, world.mallory, now)
     foreign = provisioning.create_integration(service, "Foreign", GENERIC, world.mallory, now)
     add_router_rule(router, foreign)
@@ -153,7 +153,7 @@ def test_a_target_of_another_account_takes_none(world, now, router):
 
 
 @pytest.mark.parametrize("deleted_kind", ["integration", "service"])
-def test_a_target_that_is_deleted_between_routing_and_its_service_is_set_aside(
+def test_an_alert_whose_target_is_deleted_becomes_a_dead_letter(
     world, now, router, far_integration, deleted_kind
 ):
     add_router_rule(router, far_integration, world.integration)
@@ -167,7 +167,7 @@ def test_a_target_that_is_deleted_between_routing_and_its_service_is_set_aside(
     assert dead_letter.error == f"its {deleted_kind} was deleted"
 
 
-def test_what_waited_for_a_deleted_router_is_set_aside(world, now, router):
+def test_a_pending_receipt_of_a_deleted_router_becomes_a_dead_letter(world, now, router):
     add_router_rule(router, world.integration)
     send(router, now)
     router.delete_instance()
@@ -204,7 +204,7 @@ def patch_poison(monkeypatch):
     monkeypatch.setattr(CompiledRouter, "route", fail_on_poison)
 
 
-def test_poison_is_set_aside_and_told_and_what_is_behind_it_goes_on(
+def test_a_failing_receipt_is_reported_and_later_ones_are_processed(
     world, now, router, far_integration, monkeypatch
 ):
     patch_poison(monkeypatch)
@@ -220,7 +220,7 @@ def test_poison_is_set_aside_and_told_and_what_is_behind_it_goes_on(
     assert Notification.select().count() == 3
 
 
-def test_poison_of_a_router_that_leads_nowhere_holds_up_nobody(world, now, router, monkeypatch):
+def test_a_failing_receipt_of_a_router_without_targets_is_skipped(world, now, router, monkeypatch):
     patch_poison(monkeypatch)
     send(router, now, "poison")
     run_lanes()
@@ -228,7 +228,7 @@ def test_poison_of_a_router_that_leads_nowhere_holds_up_nobody(world, now, route
     assert Receipt.get().state == WorkState.DEAD_LETTER
 
 
-def test_the_first_target_that_the_rules_name_tells_of_poison(
+def test_a_failing_receipt_is_reported_by_the_first_target_of_the_rules(
     world, now, router, far_integration, monkeypatch
 ):
     """By the order of the rules, not by the order in which integrations were made."""
@@ -240,7 +240,7 @@ def test_the_first_target_that_the_rules_name_tells_of_poison(
     assert Incident.get().service == far_integration.service
 
 
-def test_what_would_become_too_many_alerts_is_set_aside_and_told(
+def test_a_receipt_with_too_many_alerts_becomes_a_dead_letter(
     world, now, router, far_integration, monkeypatch
 ):
     monkeypatch.setattr("pipeline.router.MAX_EVENTS", 1)
@@ -252,9 +252,7 @@ def test_what_would_become_too_many_alerts_is_set_aside_and_told(
     assert Incident.get().service == far_integration.service
 
 
-def test_a_batch_ends_when_it_has_much_to_write_and_loses_nothing(
-    world, now, router, far_integration, monkeypatch
-):
+def test_a_batch_ends_after_many_events_and_loses_none(world, now, router, far_integration, monkeypatch):
     monkeypatch.setattr(process_router, "MAX_EVENTS", 4)
     add_router_rule(router, far_integration, world.integration)
     for number in range(5):
@@ -303,7 +301,7 @@ def test_a_routers_lane_scans_no_large_table(world, now, router, far_integration
     assert list_scans(seen) == []
 
 
-def test_routing_touches_no_service(world, now, router, far_integration, statements):
+def test_routing_locks_no_service(world, now, router, far_integration, statements):
     """A lane that is long at work keeps no router waiting."""
     add_router_rule(router, world.integration, far_integration)
     send(router, now)
@@ -316,7 +314,7 @@ def test_routing_touches_no_service(world, now, router, far_integration, stateme
     assert not [text for text, _ in seen if '"service" ' in text and "SELECT" in text]
 
 
-def test_a_store_that_fails_counts_against_no_alert(world, now, router, monkeypatch):
+def test_a_database_error_makes_no_dead_letter(world, now, router, monkeypatch):
     add_router_rule(router, world.integration)
     send(router, now)
 

@@ -48,7 +48,7 @@ def list_titles():
     return sorted(incident.title for incident in Incident.select())
 
 
-def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
+def test_a_replayed_receipt_is_processed_as_if_accepted_now(world, now, store):
     set_policy(world, (0, world.alice), (5, world.bob))
     add_dead_letter_body(world, now, message="late")
     before = store.now()
@@ -63,7 +63,7 @@ def test_a_body_is_worked_on_as_if_it_had_just_come_in(world, now, store):
 
 @pytest.mark.parametrize("queue_splits", [(), ("normalize",), ("rules",)], ids=str)
 @pytest.mark.parametrize("stage", ["normalize", "route", "dedupe"])
-def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatch, queue_splits, stage):
+def test_a_replayed_alert_continues_with_any_queue_split(world, now, monkeypatch, queue_splits, stage):
     monkeypatch.setattr(process_lane, "_segments", build_segments(queue_splits))
     alert = add_dead_letter_alert(world, now, message="late", stage=stage)
     dead_letters.replay(dead_letters.list_keys(), "Bob")
@@ -77,7 +77,7 @@ def test_an_alert_goes_on_wherever_the_road_is_cut_by_now(world, now, monkeypatc
     assert event.reasons[-1][0] == "notify"
 
 
-def test_what_fails_again_is_set_aside_again(world, now, poisoned):
+def test_a_replayed_alert_that_fails_is_a_dead_letter_again(world, now, poisoned):
     accept(world, now, message="poison", alert_type="critical")
     with poisoned():
         process_lane.run(world.service.id)
@@ -92,7 +92,7 @@ def test_what_fails_again_is_set_aside_again(world, now, poisoned):
     assert dead_letters.count() == 0
 
 
-def test_one_alert_of_a_group_is_taken_up_without_the_others(world, now, poisoned):
+def test_one_alert_of_a_body_is_replayed_without_the_others(world, now, poisoned):
     receipt = accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned():
         process_lane.run(world.service.id)
@@ -112,7 +112,7 @@ def build_group(*names):
     return json.dumps({"version": "4", "alerts": alerts}).encode()
 
 
-def test_a_body_of_which_some_alerts_were_made_brings_only_the_others(world, now, poisoned):
+def test_a_replayed_receipt_adds_only_alerts_that_are_not_stored(world, now, poisoned):
     """Its poison could not even be set aside by itself, so the whole body was."""
     accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned() as patched:

@@ -46,7 +46,7 @@ def test_alerts_of_one_batch_and_of_the_next_take_turns(world, now, round_robin_
     assert list_assignees() == ["Alice", "Bob", "Charlie", "Alice"]
 
 
-def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, round_robin_policy):
+def test_a_policy_that_a_rule_assigns_has_its_own_turns(world, now, round_robin_policy):
     other = EscalationPolicy.create(
         unique_id=new_uuid(),
         team=world.team,
@@ -66,7 +66,7 @@ def test_a_policy_that_a_rule_chooses_has_turns_of_its_own(world, now, round_rob
     assert [EscalationPolicy.get_by_id(row.id).next_target for row in (round_robin_policy, other)] == [2, 0]
 
 
-def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, round_robin_policy):
+def test_concurrent_lanes_take_each_turn_once(world, now, round_robin_policy):
     with store().write_transaction():
         service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
         integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
@@ -84,7 +84,7 @@ def test_lanes_that_work_at_the_same_time_take_each_turn_once(world, now, round_
     assert Counter(list_assignees()) == {"Alice": 10, "Bob": 10, "Charlie": 10}
 
 
-def test_lanes_that_send_to_each_others_policies_do_not_wait_for_each_other(world, now, round_robin_policy):
+def test_lanes_that_use_each_others_policies_do_not_deadlock(world, now, round_robin_policy):
     settings = round_robin_policy.assignment_settings
     with store().write_transaction():
         known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}

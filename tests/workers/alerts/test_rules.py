@@ -80,7 +80,7 @@ def list_notified():
     return [(notification.user.first_name, notification.not_before) for notification in query]
 
 
-def test_a_new_incident_is_made_as_the_rules_say(world, now):
+def test_a_new_incident_follows_the_rules(world, now):
     sla, priority, tag = (create_named(world, table, "x") for table in (Sla, Priority, Tag))
     policy = EscalationPolicy.create(
         unique_id=new_uuid(), team=world.team, name="Database", rules=[], creation_date=now
@@ -217,7 +217,7 @@ def test_the_last_rule_decides_who_has_a_role_and_a_later_alert_changes_it(world
     ]
 
 
-def test_nobody_is_asked_to_help_with_what_the_alert_resolves(world, now):
+def test_a_resolving_alert_adds_no_responder(world, now):
     process_alert(world, now)
     add_rule(world, action(A.ADD_RESPONDER, world.bob.username))
     process_alert(world, now, level="resolved")
@@ -226,7 +226,7 @@ def test_nobody_is_asked_to_help_with_what_the_alert_resolves(world, now):
     assert [name for name, _ in list_notified()] == ["Alice"]
 
 
-def test_who_is_asked_to_help_is_told_when_the_delay_is_over_like_all_others(world, now):
+def test_a_responder_is_notified_after_the_delay(world, now):
     add_rule(world, action(A.ADD_RESPONDER, world.bob.username), action(A.DELAY_NOTIFICATIONS, "90"))
     process_alert(world, now)
     fire.fire_due(now + timedelta(seconds=90))
@@ -235,7 +235,7 @@ def test_who_is_asked_to_help_is_told_when_the_delay_is_over_like_all_others(wor
 
 
 @pytest.mark.parametrize("gone", ["role", "template", "user"])
-def test_what_was_deleted_gives_no_role_and_no_tasks_and_says_so(world, now, gone):
+def test_a_deleted_reference_gives_no_role_and_no_tasks(world, now, gone):
     scribe, outage = create_role(world), create_template(world, "Outage", ("Look", 15))
     add_rule(
         world,
@@ -311,7 +311,7 @@ def test_a_hashed_entity_id_is_the_same_for_the_resolve(world, now):
     assert Incident.get().status == 3
 
 
-def test_an_incident_within_some_minutes_of_the_last_ones_end_is_suppressed(world, now):
+def test_an_alert_soon_after_the_last_incident_is_suppressed(world, now):
     """The example of contract 4.2."""
     recent = {"and": [{"<": [var("seconds_since_last"), 600]}, equals("alert_type", "3")]}
     process_alert(world, now)
@@ -324,7 +324,7 @@ def test_an_incident_within_some_minutes_of_the_last_ones_end_is_suppressed(worl
     assert (later.suppressed, later.incident_created) == (False, True)
 
 
-def test_what_is_suppressed_is_stored_and_touches_nothing(world, now):
+def test_a_suppressed_alert_is_stored_without_effect(world, now):
     process_alert(world, now)
     event = process_alert(world, now, level="resolved", suppressed=True)
 
@@ -334,7 +334,7 @@ def test_what_is_suppressed_is_stored_and_touches_nothing(world, now):
 
 
 @pytest.mark.parametrize("covers", [0, 1, 2, 3])
-def test_an_integration_covers_the_levels_that_it_says(world, now, covers):
+def test_an_integration_covers_its_configured_levels(world, now, covers):
     update_row(world, world.integration, create_incidents_for=covers)
     for level in ("info", "warning", "error", "critical"):
         process_alert(world, now, level, level)
@@ -352,7 +352,7 @@ def test_a_level_that_is_not_covered_joins_the_open_incident_of_its_entity(world
     assert (event.incident, event.incident_created) == (Incident.get(), False)
 
 
-def test_a_disabled_service_stores_and_opens_nothing_and_says_so(world, now):
+def test_a_disabled_service_stores_alerts_and_opens_no_incident(world, now):
     update_row(world, world.service, status=0)
     event = process_alert(world, now)
 
@@ -375,7 +375,7 @@ def test_the_context_window_reaches_half_an_hour_back(world, now):
     assert incident.context_window_start == incident.creation_date - 30 * MINUTE
 
 
-def test_a_resolve_that_came_first_counts_by_the_sources_own_time(world, now):
+def test_a_resolve_that_arrives_first_counts_by_the_sources_time(world, now):
     """Law 4, with a rule that changes the entity_id on the way."""
     add_rule(world, action(A.CHANGE_ENTITY_ID, "all of it"))
     for status, minutes in (("resolved", 5), ("firing", 1)):
@@ -390,7 +390,7 @@ def test_a_resolve_that_came_first_counts_by_the_sources_own_time(world, now):
     assert list_reasons == "older than the last resolve of its entity, by its source's own time"
 
 
-def test_wishes_are_granted_and_rules_have_the_last_word(world, now):
+def test_rules_override_the_requested_options(world, now):
     gold, silver = create_named(world, Sla, "Gold"), create_named(world, Sla, "Silver")
     priority, tag = create_named(world, Priority, "P1"), create_named(world, Tag, "Disk")
     add_rule(world, action(A.ASSIGN_SLA, silver.unique_id), when=equals("message", "ruled"))
@@ -414,7 +414,7 @@ def test_wishes_are_granted_and_rules_have_the_last_word(world, now):
     )
 
 
-def test_nobody_is_told_before_the_delay_is_over(world, now):
+def test_nobody_is_notified_before_the_delay_is_over(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
     process_alert(world, now)
@@ -428,7 +428,7 @@ def test_nobody_is_told_before_the_delay_is_over(world, now):
 
 
 @pytest.mark.parametrize("reaches", ["alice", "nobody", "no policy"])
-def test_nobody_is_told_of_what_was_resolved_before_the_delay_was_over(world, now, reaches):
+def test_nobody_is_notified_if_the_incident_is_resolved_in_the_delay(world, now, reaches):
     shorten_policy(world, reaches)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"), action(A.ASSIGN_USER, world.bob.username))
     process_alert(world, now)
@@ -448,7 +448,7 @@ def shorten_policy(world, whom):
 
 
 @pytest.mark.parametrize("reaches", ["nobody", "no policy"])
-def test_the_last_resort_is_told_once_when_the_delay_is_over(world, now, reaches):
+def test_the_last_resort_is_notified_once_after_the_delay(world, now, reaches):
     shorten_policy(world, reaches)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "90"))
     process_alert(world, now)
@@ -462,7 +462,7 @@ def test_the_last_resort_is_told_once_when_the_delay_is_over(world, now, reaches
     assert len(list(Incident.get().incidentlog_set)) <= 5
 
 
-def test_a_delay_puts_off_no_time_out(world, now):
+def test_a_delay_does_not_postpone_the_time_out(world, now):
     """Contract 4.3: an incident is resolved when it is older than the service says."""
     update_row(world, world.service, auto_resolve_timeout=600)
     add_rule(world, action(A.DELAY_NOTIFICATIONS, "3600"))
@@ -476,7 +476,7 @@ def test_a_delay_puts_off_no_time_out(world, now):
 
 @pytest.mark.parametrize("delay", ["0", "90"])
 @pytest.mark.parametrize("steps", ["bob is the first", "bob comes later", "bob is in none"])
-def test_an_assigned_person_is_told_once_at_the_beginning(world, now, delay, steps):
+def test_an_assigned_person_is_notified_once_at_the_beginning(world, now, delay, steps):
     first, later = {
         "bob is the first": (world.bob, world.alice),
         "bob comes later": (world.alice, world.bob),
@@ -492,7 +492,7 @@ def test_an_assigned_person_is_told_once_at_the_beginning(world, now, delay, ste
     assert Incident.get().assigned_to == world.bob
 
 
-def test_a_rule_counts_for_what_is_accepted_after_the_change_and_ends_with_it(world, now):
+def test_a_rule_applies_to_alerts_accepted_while_it_exists(world, now):
     rule = add_rule(world, action(A.CHANGE_MESSAGE, "one"))
     titles = [process_alert(world, now, "a").message]
     update_row(world, rule, actions=[action(A.CHANGE_MESSAGE, "two")])
@@ -509,7 +509,7 @@ def test_a_rule_counts_for_what_is_accepted_after_the_change_and_ends_with_it(wo
     )
 
 
-def test_rules_act_by_position_and_those_at_one_position_by_age(world, now):
+def test_rules_run_by_position_and_then_by_age(world, now):
     for text, position in (("c", 2), ("a", 1), ("d", 2), ("b", 1)):
         add_rule(world, action(A.CHANGE_SUMMARY, "{{summary}}" + text), position=position)
 
@@ -524,7 +524,7 @@ def test_an_integration_has_its_own_rules(world, now):
     assert process_alert(replace(world, integration=other), now).message == "ruled"
 
 
-def test_what_a_rule_changed_leaves_links_images_and_notes_as_they_were(world, now):
+def test_a_rule_keeps_links_images_and_notes(world, now):
     add_rule(world, action(A.CHANGE_MESSAGE, "x"), action(A.CHANGE_ENTITY_ID, "y"))
     event = process_alert(
         world,
@@ -543,7 +543,7 @@ def test_what_a_rule_changed_leaves_links_images_and_notes_as_they_were(world, n
     assert (event.alert["payload"], event.message, event.entity_id) == ({"a": 1}, "x", "y")
 
 
-def test_a_tag_or_policy_that_is_deleted_is_said_to_be_gone(world, now):
+def test_a_rule_with_a_deleted_tag_or_policy_says_so(world, now):
     tag = create_named(world, Tag, "Disk")
     add_rule(world, action(A.ADD_TAGS, tag.unique_id))
     process_alert(world, now, "a")
@@ -554,7 +554,7 @@ def test_a_tag_or_policy_that_is_deleted_is_said_to_be_gone(world, now):
     assert event.rules[0]["actions"] == [{"action": "add_tags", "note": "1 of 1 tags do not exist"}]
 
 
-def test_what_is_deleted_while_a_lane_decides_keeps_no_alert_from_its_incident(world, now, monkeypatch):
+def test_an_alert_opens_its_incident_despite_a_concurrent_deletion(world, now, monkeypatch):
     """As when somebody deletes the tag between the look at the configuration and the writing."""
     add_rule(world, action(A.ADD_TAGS, create_named(world, Tag, "Disk").unique_id))
     load, looked = lane_state.load, []
@@ -618,16 +618,14 @@ def test_a_lane_with_rules_scans_no_large_table(world, now, world_with_rules, st
     assert list_scans(seen) == []
 
 
-def test_rules_of_a_deleted_integration_go_with_it(world, now):
+def test_rules_are_deleted_with_their_integration(world, now):
     add_rule(world, action(A.SUPPRESS))
     Integration.delete().execute()
 
     assert not AlertRule.select().exists()
 
 
-def test_what_was_deleted_while_an_alert_waited_behind_its_rules_keeps_it_from_no_incident(
-    world, now, monkeypatch
-):
+def test_an_alert_opens_its_incident_despite_a_deletion_after_rules(world, now, monkeypatch):
     monkeypatch.setattr(process_lane, "_segments", build_segments(["rules"]))
     sla, priority, tag, other = (create_named(world, table, "x") for table in (Sla, Priority, Tag, Tag))
     scribe, leader, outage = (

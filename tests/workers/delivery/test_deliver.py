@@ -88,7 +88,7 @@ def list_outcomes():
     return [(one.outcome, one.detail) for one in Attempt.select().order_by(Attempt.id)]
 
 
-def test_a_page_is_sent_once(world, now, deliver_to):
+def test_a_message_is_sent_once(world, now, deliver_to):
     with relay() as box:
         deliver_to(box.port)
         incident = alert(world, now)
@@ -107,7 +107,7 @@ def test_a_page_is_sent_once(world, now, deliver_to):
     assert incident.status == IncidentStatus.TRIGGERED
 
 
-def test_a_group_is_one_message_that_lists_each(world, now, deliver_to):
+def test_alerts_of_one_request_share_a_message_that_lists_each(world, now, deliver_to):
     with relay() as box:
         deliver_to(box.port)
         alerts = [{"labels": {"alertname": f"Disk {n}"}, "fingerprint": f"db{n}"} for n in range(50)]
@@ -121,7 +121,7 @@ def test_a_group_is_one_message_that_lists_each(world, now, deliver_to):
     assert Notification.select().where(Notification.state == NotificationStatus.SENT).count() == 50
 
 
-def test_somebody_is_told_of_being_given_what_another_has_acknowledged(world, now, deliver_to):
+def test_a_new_assignee_of_an_acknowledged_incident_is_notified(world, now, deliver_to):
     with relay() as box:
         deliver_to(box.port)
         incident = alert(world, now)
@@ -132,7 +132,7 @@ def test_somebody_is_told_of_being_given_what_another_has_acknowledged(world, no
     assert [to for to, _ in box.mails] == ["bob@example.org"]
 
 
-def test_nothing_is_sent_before_its_time(world, now, deliver_to):
+def test_a_notification_is_not_sent_before_its_time(world, now, deliver_to):
     alert(world, now)
     Message.update(next_attempt_at=now + 60 * SECOND).execute()
     with relay() as box:
@@ -147,7 +147,7 @@ def test_nothing_is_sent_before_its_time(world, now, deliver_to):
 
 
 @pytest.mark.parametrize("to", [IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED])
-def test_an_incident_that_moved_on_is_told_no_more(world, now, deliver_to, to):
+def test_a_notification_of_a_changed_incident_is_cancelled(world, now, deliver_to, to):
     with relay() as box:
         deliver_to(box.port)
         move(alert(world, now), to, world.bob, now)
@@ -162,7 +162,7 @@ def test_an_incident_that_moved_on_is_told_no_more(world, now, deliver_to, to):
     assert not Attempt.select().exists()
 
 
-def test_the_incident_is_read_again_even_if_nobody_voided_its_notices(world, now, deliver_to):
+def test_a_pending_notification_of_a_resolved_incident_is_not_sent(world, now, deliver_to):
     incident = alert(world, now)
     Incident.update(status=IncidentStatus.RESOLVED).where(Incident.id == incident.id).execute()
     with relay() as box:
@@ -176,7 +176,7 @@ def test_the_incident_is_read_again_even_if_nobody_voided_its_notices(world, now
     )
 
 
-def test_of_a_group_only_those_still_open_are_told(world, now, deliver_to):
+def test_a_message_lists_only_incidents_that_are_still_open(world, now, deliver_to):
     for number in range(3):
         accept(world, now, message=f"Disk {number}", alert_type="critical", entity_id=f"db{number}")
     process_lane.run(world.service.id)
@@ -189,7 +189,7 @@ def test_of_a_group_only_those_still_open_are_told(world, now, deliver_to):
     assert [n.state for n in Notification.select().order_by(Notification.id)] == [1, 2, 1]
 
 
-def test_what_is_resolved_while_connecting_is_not_sent(world, now, deliver_to, monkeypatch):
+def test_an_incident_resolved_while_connecting_is_not_sent(world, now, deliver_to, monkeypatch):
     incident = alert(world, now)
     with relay() as box:
         runtime = deliver_to(box.port)
@@ -208,7 +208,7 @@ def test_what_is_resolved_while_connecting_is_not_sent(world, now, deliver_to, m
     assert Notification.get().outcome == "resolved by Bob"
 
 
-def test_somebody_who_left_is_told_nothing(world, now, deliver_to):
+def test_a_removed_person_gets_no_message(world, now, deliver_to):
     alert(world, now)
     User.update(removed_at=now).where(User.id == world.alice.id).execute()
     with relay() as box:
@@ -219,7 +219,7 @@ def test_somebody_who_left_is_told_nothing(world, now, deliver_to):
     assert Notification.get().outcome == "the person is no longer a member of the account"
 
 
-def test_a_contact_that_was_deleted_leaves_the_address_of_the_account(world, now, deliver_to):
+def test_the_accounts_address_replaces_a_deleted_contact(world, now, deliver_to):
     alert(world, now)
     ContactMethod.delete().where(ContactMethod.user == world.alice).execute()
     User.update(email="alice@example.com").where(User.id == world.alice.id).execute()
@@ -233,7 +233,7 @@ def test_a_contact_that_was_deleted_leaves_the_address_of_the_account(world, now
 # --- relays that say no ----------------------------------------------------------------------------
 
 
-def test_a_relay_that_takes_it_later_is_tried_again(world, now, deliver_to):
+def test_a_message_is_retried_after_a_temporary_error(world, now, deliver_to):
     alert(world, now)
     with relay({"RCPT": "451 4.7.1 greylisted"}) as box:
         deliver_to(box.port)
@@ -251,7 +251,7 @@ def test_a_relay_that_takes_it_later_is_tried_again(world, now, deliver_to):
     ]
 
 
-def test_it_is_given_up_after_an_hour_with_a_reason(world, now, deliver_to):
+def test_a_message_fails_with_a_reason_after_an_hour(world, now, deliver_to):
     alert(world, now)
     with relay({"RCPT": "451 later"}) as box:
         deliver_to(box.port)
@@ -266,7 +266,7 @@ def test_it_is_given_up_after_an_hour_with_a_reason(world, now, deliver_to):
     assert message.outcome.startswith(f"given up after {message.attempts} attempts: the relay does not take")
 
 
-def test_a_contact_that_refuses_hands_over_to_the_address_of_the_account(world, now, deliver_to):
+def test_the_accounts_address_is_notified_if_a_contact_refuses(world, now, deliver_to):
     ContactMethod.update(value="old@example.org", name="Work").where(
         ContactMethod.user == world.alice
     ).execute()
@@ -283,7 +283,7 @@ def test_a_contact_that_refuses_hands_over_to_the_address_of_the_account(world, 
     assert second.contact is None
 
 
-def test_an_account_address_that_refuses_is_the_end_of_it(world, now, deliver_to):
+def test_a_refusal_of_the_accounts_address_is_final(world, now, deliver_to):
     alert(world, now)
     with relay({"RCPT": "550 5.1.1 unknown"}) as box:
         deliver_to(box.port)
@@ -295,7 +295,7 @@ def test_an_account_address_that_refuses_is_the_end_of_it(world, now, deliver_to
     )
 
 
-def test_two_contacts_that_refuse_tell_the_account_once(world, now, deliver_to):
+def test_two_contacts_that_refuse_notify_the_account_once(world, now, deliver_to):
     ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.alice).execute()
     other = ContactMethod.create(
         unique_id="c2", user=world.alice, name="Other", contact_type=1, value="older@example.org",
@@ -311,7 +311,7 @@ def test_two_contacts_that_refuse_tell_the_account_once(world, now, deliver_to):
     assert [to for to, _ in box.mails] == ["alice@example.org"]
 
 
-def test_without_a_relay_the_notice_says_which_setting_is_missing(world, now):
+def test_a_notification_without_a_relay_names_the_missing_setting(world, now):
     deliver.configure(load({}))
     alert(world, now)
     deliver.send_due(MAIL, now)
@@ -327,7 +327,7 @@ def test_without_a_relay_the_notice_says_which_setting_is_missing(world, now):
 # --- workers that die, and that meet ---------------------------------------------------------------
 
 
-def test_what_a_killed_worker_had_in_hand_is_sent_after_its_claim(world, now, deliver_to):
+def test_a_message_of_a_killed_worker_is_sent_after_its_claim(world, now, deliver_to):
     alert(world, now)
     with relay() as box:
         deliver_to(box.port)
@@ -338,9 +338,7 @@ def test_what_a_killed_worker_had_in_hand_is_sent_after_its_claim(world, now, de
     assert len(box.mails) == 1
 
 
-def test_a_worker_killed_between_sending_and_writing_sends_the_same_message_again(
-    world, now, deliver_to, monkeypatch
-):
+def test_a_message_that_was_sent_but_not_recorded_is_sent_again(world, now, deliver_to, monkeypatch):
     alert(world, now)
     with relay() as box:
         deliver_to(box.port)
@@ -382,7 +380,7 @@ def drain_once(now):
 # --- the clock is set (a host's own, on SQLite) ----------------------------------------------------
 
 
-def test_a_clock_set_ahead_while_a_page_is_sent_sends_it_no_second_time(world, now, deliver_to, monkeypatch):
+def test_a_clock_set_forward_does_not_send_a_message_in_flight_twice(world, now, deliver_to, monkeypatch):
     alert(world, now)
     with relay() as box:
         runtime = deliver_to(box.port)
@@ -403,7 +401,7 @@ def test_a_clock_set_ahead_while_a_page_is_sent_sends_it_no_second_time(world, n
     assert len(box.mails) == 1
 
 
-def test_a_page_that_was_due_when_the_clock_was_set_back_is_still_due(world, now, deliver_to):
+def test_a_due_message_is_still_due_after_the_clock_was_set_back(world, now, deliver_to):
     alert(world, now)
     with deliver.store().write_transaction():
         handle_clock_set_back(now, now - HOUR)
@@ -414,7 +412,7 @@ def test_a_page_that_was_due_when_the_clock_was_set_back_is_still_due(world, now
     assert len(box.mails) == 1
 
 
-def test_a_page_for_later_is_not_sent_because_the_clock_was_set_back(world, now):
+def test_a_later_message_is_not_due_after_the_clock_was_set_back(world, now):
     alert(world, now)
     Message.update(next_attempt_at=now + SECOND).execute()
     with deliver.store().write_transaction():
@@ -423,7 +421,7 @@ def test_a_page_for_later_is_not_sent_because_the_clock_was_set_back(world, now)
     assert Message.get().next_attempt_at == now + SECOND
 
 
-def test_a_claim_runs_out_in_its_time_though_the_clock_was_set_back(world, now, deliver_to):
+def test_a_claim_expires_in_time_after_the_clock_was_set_back(world, now, deliver_to):
     alert(world, now)
     Message.update(claimed_until=now + CLAIM).execute()
     with deliver.store().write_transaction():
@@ -436,7 +434,7 @@ def test_a_claim_runs_out_in_its_time_though_the_clock_was_set_back(world, now, 
     assert len(box.mails) == 1
 
 
-def test_a_message_that_cannot_be_made_stops_no_other(world, now, deliver_to, monkeypatch):
+def test_a_message_that_cannot_be_rendered_does_not_stop_others(world, now, deliver_to, monkeypatch):
     alert(world, now, entity="db1")
     alert(world, now, entity="db2")
     bad = Message.select().order_by(Message.id).get().id
@@ -459,7 +457,7 @@ def test_a_message_that_cannot_be_made_stops_no_other(world, now, deliver_to, mo
 # --- a relay that is down --------------------------------------------------------------------------
 
 
-def test_a_hung_relay_is_tried_by_one_at_a_time_and_all_goes_out_when_it_is_back(world, now, deliver_to):
+def test_all_messages_are_sent_after_a_hanging_relay_is_back(world, now, deliver_to):
     for number in range(6):
         alert(world, now, entity=f"db{number}")
     later, steady = now + SECOND, [0.0]

@@ -21,7 +21,7 @@ where datname = current_database() and wait_event_type = 'Lock'
 CANCEL = f"update notice set state = {NotificationStatus.CANCELLED:d} where id = %s"
 
 
-def test_a_delivery_takes_its_notices_in_the_order_in_which_a_lane_takes_them_back(world, now, store, home):
+def test_a_delivery_locks_notifications_in_the_same_order_as_a_lane(world, now, store, home):
     """Else each would wait for the other: one is turned away by the store, and its mail is sent again."""
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")

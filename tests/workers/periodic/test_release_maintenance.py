@@ -62,7 +62,9 @@ WINDOW_LENGTH = {
 
 
 @pytest.mark.parametrize("by", WINDOW_LENGTH)
-def test_the_clock_rings_only_when_it_is_over(world, now, window, deferred_alerts, monkeypatch, by):
+def test_the_clock_enqueues_only_after_maintenance_ended(
+    world, now, window, deferred_alerts, monkeypatch, by
+):
     enqueued = []
     monkeypatch.setattr(queue, "enqueue_maintenance", lambda: enqueued.append(1))
     Maintenance.update(end_time=now - HOUR if WINDOW_LENGTH[by] else now + HOUR * 10**5).execute()
@@ -81,7 +83,7 @@ def test_the_clock_rings_only_when_it_is_over(world, now, window, deferred_alert
 
 
 @pytest.mark.parametrize("by", WINDOW_LENGTH)
-def test_what_changed_between_the_look_and_the_lock_counts(world, now, window, deferred_alerts, by):
+def test_a_change_before_the_lock_is_respected(world, now, window, deferred_alerts, by):
     at = now + 2 * HOUR if WINDOW_LENGTH[by] else now
     Service.update(WINDOW_LENGTH[by] or {"name": "x"}).execute()
 
@@ -89,13 +91,13 @@ def test_what_changed_between_the_look_and_the_lock_counts(world, now, window, d
     assert count_deferred() == 10
 
 
-def test_a_service_that_is_gone_by_then_releases_nothing(world, now, window, deferred_alerts):
+def test_a_deleted_service_releases_nothing(world, now, window, deferred_alerts):
     Service.delete().where(Service.id == world.service.id).execute()
 
     assert release_maintenance._release_service(world.service.id, now + 2 * HOUR) == 0
 
 
-def test_several_workers_release_it_once(world, now, window, deferred_alerts, monkeypatch):
+def test_concurrent_workers_release_each_alert_once(world, now, window, deferred_alerts, monkeypatch):
     monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 2)
 
     def release_once(_):
@@ -118,7 +120,7 @@ def test_several_workers_release_it_once(world, now, window, deferred_alerts, mo
 
 
 @pytest.mark.parametrize(("limit", "pages"), [(2, 1), (1, 2)])
-def test_the_end_of_a_window_is_told_in_few_pages(
+def test_the_end_of_a_window_leads_to_few_messages(
     world, now, window, deferred_alerts, monkeypatch, limit, pages
 ):
     monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 4)
@@ -132,7 +134,9 @@ def test_the_end_of_a_window_is_told_in_few_pages(
     assert Message.select().count() == pages
 
 
-def test_what_comes_after_the_end_is_taken_by_itself(world, now, window, deferred_alerts, monkeypatch):
+def test_alerts_after_the_end_are_processed_in_normal_batches(
+    world, now, window, deferred_alerts, monkeypatch
+):
     """No more of it than at any other time, however much was released before it."""
     release_maintenance.release_deferred(now + HOUR)
     for number in range(10):
@@ -145,9 +149,7 @@ def test_what_comes_after_the_end_is_taken_by_itself(world, now, window, deferre
     assert taken == [10, 5, 5]
 
 
-def test_a_service_that_fails_keeps_none_of_the_others_waiting(
-    world, now, window, deferred_alerts, monkeypatch
-):
+def test_a_service_that_fails_does_not_stop_others(world, now, window, deferred_alerts, monkeypatch):
     monkeypatch.setattr(release_maintenance, "_list_ended_services", lambda at: [-1, world.service.id])
     real = release_maintenance._release_batch
 
@@ -159,9 +161,7 @@ def test_a_service_that_fails_keeps_none_of_the_others_waiting(
     assert release_maintenance.release_deferred(now + HOUR) == 10
 
 
-def test_one_whose_windows_cannot_be_told_keeps_none_of_the_others_waiting(
-    world, now, window, deferred_alerts, monkeypatch
-):
+def test_a_service_whose_windows_fail_does_not_stop_others(world, now, window, deferred_alerts, monkeypatch):
     other = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
     other_integration = provisioning.create_integration(other, "Door", GENERIC, world.alice, now)
     Entity.create(integration=other_integration, entity_id="db1", deferred_alert="alert")
@@ -180,16 +180,14 @@ def test_one_whose_windows_cannot_be_told_keeps_none_of_the_others_waiting(
     assert count_deferred() == 10
 
 
-def test_what_lost_its_alert_is_forgotten(world, now, window, deferred_alerts):
+def test_an_entity_whose_deferred_alert_was_deleted_is_cleared(world, now, window, deferred_alerts):
     Event.delete().execute()
 
     assert release_maintenance.release_deferred(now + HOUR) == 10
     assert count_deferred() == 0
 
 
-def test_releasing_takes_as_many_statements_however_much_it_is(
-    world, now, window, deferred_alerts, statements
-):
+def test_statements_do_not_grow_with_the_released_alerts(world, now, window, deferred_alerts, statements):
     def count():
         with statements() as seen:
             release_maintenance.release_deferred(now + HOUR)
@@ -214,7 +212,9 @@ def outcomes() -> dict[str, object]:
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_batches_of_any_size_keep_and_release_the_same(world, now, window, monkeypatch, outcomes, size):
+def test_batches_of_any_size_defer_and_release_the_same_alerts(
+    world, now, window, monkeypatch, outcomes, size
+):
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=size))
     for level, entity in STEPS:
         accept(world, now, message=entity, alert_type=level, entity_id=entity)
@@ -229,7 +229,9 @@ def test_batches_of_any_size_keep_and_release_the_same(world, now, window, monke
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 1000])
-def test_and_so_does_an_incident_that_ends_within(world, now, window, monkeypatch, outcomes, size):
+def test_batches_of_any_size_agree_if_an_incident_ends_in_maintenance(
+    world, now, window, monkeypatch, outcomes, size
+):
     """It began before; an entity of it burns again, and another, the last that it had, recovers."""
     Service.update(collation=1, collation_time=10).execute()
     Maintenance.update(start_time=now).execute()

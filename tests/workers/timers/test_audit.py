@@ -59,7 +59,7 @@ def open_in_every_state(world, now):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_after_one_audit_exactly_the_wanted_timers_wait(world, now, seed):
+def test_one_audit_makes_stored_timers_equal_expected_timers(world, now, seed):
     open_in_every_state(world, now)
     before = list_pending_timers()
     damage_timers(random.Random(seed), now)
@@ -86,7 +86,7 @@ def damage_timers(chance, now):
             Timer.create(incident=incident, kind="escalate", key=key, due_at=now + MINUTE)
 
 
-def test_what_was_mended_is_told_in_the_timeline_and_counted(world, now, monkeypatch):
+def test_repaired_timers_are_logged_in_the_timeline_and_counted(world, now, monkeypatch):
     counters = Counters()
     monkeypatch.setattr(metrics, "counters", counters)
     set_policy(world, (0, world.alice), (5, world.bob))
@@ -104,7 +104,7 @@ def test_what_was_mended_is_told_in_the_timeline_and_counted(world, now, monkeyp
         assert load_totals()["tocsin_audit_repaired_total", f'{{"difference": "{what}"}}'] == 1
 
 
-def test_where_all_is_well_nothing_is_locked_or_written(world, now, statements):
+def test_an_audit_without_differences_locks_and_writes_nothing(world, now, statements):
     open_in_every_state(world, now)
     with statements() as seen:
         assert audit.audit(now) > 0
@@ -129,7 +129,7 @@ def test_statements_do_not_grow_with_the_incidents_of_a_page(world, now, stateme
     assert count(2, harmed=True) == count(60, harmed=True)
 
 
-def test_pages_reach_every_incident(world, now, monkeypatch):
+def test_an_audit_in_pages_checks_every_incident(world, now, monkeypatch):
     monkeypatch.setattr(reconcile, "PAGE_SIZE", 2)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *"abcde")
@@ -140,7 +140,7 @@ def test_pages_reach_every_incident(world, now, monkeypatch):
     assert list_pending_timers() == before
 
 
-def test_a_change_of_policy_is_found_once(world, now):
+def test_an_audit_finds_a_changed_policy_once(world, now):
     set_policy(world, (0, world.alice), (50, world.bob))
     open_incident(world, now)
     set_policy(world, (0, world.alice), (5, world.bob))
@@ -152,7 +152,7 @@ def test_a_change_of_policy_is_found_once(world, now):
     assert [name for name, _ in list_notified()] == ["Alice", "Bob"]
 
 
-def test_what_an_sla_has_done_once_does_not_wait_again(world, now):
+def test_an_sla_timer_that_fired_is_not_created_again(world, now):
     sla_row = sla(world, (1, -5, world.bob), acknowledge=10)
     Service.update(sla=sla_row).execute()
     open_incident(world, now)
@@ -164,7 +164,7 @@ def test_what_an_sla_has_done_once_does_not_wait_again(world, now):
     assert list_reasons() == []
 
 
-def test_a_service_that_cannot_be_audited_stops_no_other(world, now, monkeypatch):
+def test_a_service_whose_audit_fails_does_not_stop_others(world, now, monkeypatch):
     open_incident(world, now)
     other = provisioning.create_service(world.team, "Other", world.policy, world.alice, now)
     row = {**Incident.select().dicts().get(), "id": 99, "unique_id": "other", "incident_number": 2}
@@ -192,7 +192,7 @@ def failing_for(row, real=reconcile.get_expected_timers):
     return wanted
 
 
-def test_an_incident_that_cannot_be_audited_keeps_no_other_of_its_service_from_it(world, now, monkeypatch):
+def test_an_incident_whose_audit_fails_does_not_stop_others(world, now, monkeypatch):
     monkeypatch.setattr(reconcile, "PAGE_SIZE", 3)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *"abcdef")
@@ -209,7 +209,7 @@ def test_an_incident_that_cannot_be_audited_keeps_no_other_of_its_service_from_i
     assert [line["incidents"] for line in logs if line["log_level"] == "error"][1:] == [[poison]]
 
 
-def test_a_service_that_the_store_cannot_read_stops_no_other(world, other_service, now, monkeypatch):
+def test_a_service_that_cannot_be_read_does_not_stop_others(world, other_service, now, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
     open_incidents(other_service, now, "b")
@@ -228,7 +228,7 @@ def test_a_service_that_the_store_cannot_read_stops_no_other(world, other_servic
     assert list_pending_timers() == before[1:]
 
 
-def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, other_service, now, monkeypatch):
+def test_an_audit_that_read_nothing_raises_the_database_error(world, other_service, now, monkeypatch):
     open_incidents(world, now, "a")
     open_incidents(other_service, now, "b")
     asked = []
@@ -249,7 +249,7 @@ def test_what_the_store_says_is_raised_where_nothing_could_be_read(world, other_
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, other_service, now, monkeypatch):
+def test_a_locked_service_is_left_to_the_next_audit(world, other_service, now, monkeypatch):
     monkeypatch.setattr(reconcile, "LOCK_TIMEOUT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
@@ -266,7 +266,7 @@ def test_what_somebody_holds_for_long_is_left_to_the_next_audit(world, other_ser
     assert list_pending_timers() == before
 
 
-def test_a_policy_that_is_emptied_before_its_first_step_still_tells_somebody_once(world, now):
+def test_the_audit_notifies_somebody_once_if_the_policy_was_emptied(world, now):
     set_policy(world, (10, world.bob))
     open_incident(world, now)
     assert list_notified() == []

@@ -12,21 +12,21 @@ def resting():
     return Failures[str](2 * SECOND, 10 * SECOND)
 
 
-def test_the_rest_grows_to_its_longest(now):
+def test_the_delay_grows_to_its_maximum(now):
     failed = resting()
 
     rests = [failed.add("a", ValueError(), now).delay / SECOND for _ in range(5)]
     assert rests == [2, 4, 8, 10, 10]
 
 
-def test_what_is_to_be_tried_soon_rests_as_at_first(now):
+def test_a_failure_with_retry_soon_gets_the_first_delay(now):
     failed = resting()
 
     rests = [failed.add("a", ValueError(), now, retry_soon=True).delay / SECOND for _ in range(3)]
     assert rests == [2, 2, 2]
 
 
-def test_it_is_tried_again_when_it_has_rested(now):
+def test_a_key_is_retryable_after_its_delay(now):
     failed = resting()
     failed.add("a", ValueError(), now)
 
@@ -40,14 +40,14 @@ def test_it_is_tried_again_when_it_has_rested(now):
     assert failed.list_keys() == {"a"}
 
 
-def test_an_error_is_news_until_it_is_the_same_again(now):
+def test_a_failure_is_new_unless_the_error_is_the_same(now):
     failed = resting()
     errors = [ValueError(), ValueError(), KeyError(), KeyError(), ValueError()]
 
     assert [failed.add("a", error, now).is_new for error in errors] == [True, False, True, False, True]
 
 
-def test_whoever_succeeds_begins_anew(now):
+def test_a_success_resets_the_delay(now):
     failed = resting()
     for _ in range(3):
         failed.add("a", ValueError(), now)
@@ -58,7 +58,7 @@ def test_whoever_succeeds_begins_anew(now):
     assert failed.add("a", ValueError(), now).delay == 2 * SECOND
 
 
-def test_only_so_many_are_remembered(now, monkeypatch):
+def test_the_number_of_remembered_failures_is_limited(now, monkeypatch):
     monkeypatch.setattr(backoff, "MAX_KEYS", 2)
     failed = resting()
     for key in "abac":

@@ -40,7 +40,7 @@ def list_taken(world):
 
 
 @pytest.mark.parametrize("deleted", ["none", "the first", "the second"])
-def test_a_service_with_many_due_timers_keeps_no_other_waiting(
+def test_a_service_with_many_due_timers_does_not_delay_others(
     world, other_service, now, one_batch_per_scan, deleted
 ):
     set_policy(world, (0, world.alice), (5, world.bob))
@@ -55,7 +55,7 @@ def test_a_service_with_many_due_timers_keeps_no_other_waiting(
     assert services == ["first", "second", "first", "second"] + 6 * ["first"]
 
 
-def test_what_is_due_for_longest_is_first_in_its_service(world, now, one_batch_per_scan):
+def test_the_oldest_due_timer_of_a_service_fires_first(world, now, one_batch_per_scan):
     set_policy(world, (0, world.alice), (5, world.bob))
     for minute, entity in enumerate("abc"):
         open_incidents(world, now + minute * MINUTE, entity)
@@ -64,7 +64,7 @@ def test_what_is_due_for_longest_is_first_in_its_service(world, now, one_batch_p
     assert list_taken(world) == [1, 2, 3]
 
 
-def test_few_that_are_due_are_found_by_one_query(world, other_service, now, statements):
+def test_a_few_due_timers_are_found_with_one_query(world, other_service, now, statements):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
     open_incidents(other_service, now, "b")
@@ -83,7 +83,7 @@ def run_passes(first_pass, at=None):
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, monkeypatch):
+def test_a_pass_ends_when_only_locked_services_are_left(world, now, monkeypatch):
     monkeypatch.setattr(fire, "LOCK_TIMEOUT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "a")
@@ -94,9 +94,7 @@ def test_a_pass_ends_where_only_what_somebody_else_holds_is_left(world, now, mon
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
-    world, other_service, now, monkeypatch
-):
+def test_a_busy_service_gets_its_turn_beside_a_locked_one(world, other_service, now, monkeypatch):
     monkeypatch.setattr(fire, "LOCK_TIMEOUT_S", 0.05)
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "held")
@@ -117,7 +115,7 @@ def test_a_service_that_is_never_free_has_its_turn_beside_one_that_is_held(
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_a_service_that_is_held_for_long_keeps_no_other_waiting(world, other_service, now, monkeypatch):
+def test_a_service_that_is_locked_for_long_does_not_delay_others(world, other_service, now, monkeypatch):
     """Another falls due while it is waited for."""
     clock, conflicts = [now + 5 * MINUTE], []
     monkeypatch.setattr(type(store()), "now", lambda _: clock[0])

@@ -57,7 +57,7 @@ def fail_for(incident, attempts=None):
     return decide
 
 
-def test_a_lane_at_which_the_store_fails_stops_no_other(oldest_incident, now, monkeypatch):
+def test_a_lane_with_a_database_error_does_not_stop_others(oldest_incident, now, monkeypatch):
     monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
     with capture_logs() as logs:
         assert fire.fire_due(now + 6 * MINUTE) == 1
@@ -67,14 +67,14 @@ def test_a_lane_at_which_the_store_fails_stops_no_other(oldest_incident, now, mo
     assert services == [Incident.get_by_id(oldest_incident).service_id]
 
 
-def test_it_is_tried_again_after_a_rest(oldest_incident, now, monkeypatch):
+def test_a_failed_lane_is_retried_after_a_delay(oldest_incident, now, monkeypatch):
     monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident, attempts=1))
 
     fired = [fire.fire_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
     assert fired == [1, 0, 2]
 
 
-def test_where_the_store_fails_again_only_the_timer_that_it_is_about_waits(oldest_incident, now, monkeypatch):
+def test_only_the_timer_that_causes_database_errors_stays_due(oldest_incident, now, monkeypatch):
     monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
     for second in range(3):
         fire.fire_due(now + 6 * MINUTE + second * SECOND)
@@ -84,7 +84,7 @@ def test_where_the_store_fails_again_only_the_timer_that_it_is_about_waits(oldes
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="for PostgreSQL")
-def test_a_damaged_row_keeps_nobody_elses_timers(oldest_incident, now, home):
+def test_a_damaged_row_does_not_stop_other_timers(oldest_incident, now, home):
     """A trigger stands for a damaged page of the oldest incident."""
     damage = f"""
     create function broken() returns trigger language plpgsql as $$ begin
@@ -104,7 +104,7 @@ def test_a_damaged_row_keeps_nobody_elses_timers(oldest_incident, now, home):
     assert list_bobs_notifications() == 2
 
 
-def test_what_the_store_says_is_raised_where_no_lane_was_worked_on(oldest_incident, now, monkeypatch):
+def test_a_pass_without_a_processed_lane_raises_the_database_error(oldest_incident, now, monkeypatch):
     attempted = []
 
     def decide(kind, found, *_):
@@ -119,7 +119,7 @@ def test_what_the_store_says_is_raised_where_no_lane_was_worked_on(oldest_incide
     assert fire.fire_due(now + 6 * MINUTE) == 0, "all rest"
 
 
-def test_a_store_that_nobody_can_use_is_asked_once(oldest_incident, now, monkeypatch):
+def test_an_unavailable_database_is_tried_once(oldest_incident, now, monkeypatch):
     attempted = []
 
     def decide(*_):
@@ -137,7 +137,7 @@ def test_a_store_that_nobody_can_use_is_asked_once(oldest_incident, now, monkeyp
     assert fire.fire_due(now + 6 * MINUTE + 10 * SECOND) == 3, "nobody rests for long because of it"
 
 
-def test_a_timer_that_cannot_be_decided_stops_no_other_of_its_incident(world, now, monkeypatch):
+def test_a_failing_timer_does_not_stop_others_of_its_incident(world, now, monkeypatch):
     set_policy(world, (0, world.alice), (10, world.bob))
     Service.update(sla=sla(world, acknowledge=5)).execute()
     bump_version(world.account.id)
@@ -155,7 +155,7 @@ def test_a_timer_that_cannot_be_decided_stops_no_other_of_its_incident(world, no
     assert list_bobs_notifications() == 1
 
 
-def test_a_timer_that_cannot_be_decided_is_told_of_at_length_once(oldest_incident, now, monkeypatch):
+def test_a_failing_timer_is_logged_with_a_traceback_once(oldest_incident, now, monkeypatch):
     monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
     with capture_logs() as logs:
         for second in range(60):
@@ -165,7 +165,7 @@ def test_a_timer_that_cannot_be_decided_is_told_of_at_length_once(oldest_inciden
     assert [line["delay_s"] for line in logs if line["event"] == "timer failed"] == [2, 4, 8, 16, 32]
 
 
-def test_others_of_its_service_are_taken_together_all_the_same(oldest_incident, world, now, monkeypatch):
+def test_other_timers_of_the_service_still_fire_in_one_batch(oldest_incident, world, now, monkeypatch):
     monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
     fire.fire_due(now + 6 * MINUTE)
     open_incidents(world, now + 6 * MINUTE, *"abcdef")
@@ -175,7 +175,7 @@ def test_others_of_its_service_are_taken_together_all_the_same(oldest_incident, 
     assert [line["count"] for line in logs if line["event"] == "timers fired"] == [6]
 
 
-def test_a_timer_that_failed_and_is_not_due_any_more_is_forgotten(oldest_incident, now, monkeypatch):
+def test_a_failed_timer_that_is_no_longer_due_is_forgotten(oldest_incident, now, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr(fire.due, "decide", failing_for(oldest_incident))
         fire.fire_due(now + 6 * MINUTE)
@@ -187,7 +187,7 @@ def test_a_timer_that_failed_and_is_not_due_any_more_is_forgotten(oldest_inciden
     assert fire.fire_due(now + 20 * MINUTE) == 1
 
 
-def test_more_that_fail_than_are_remembered_stop_nobody(oldest_incident, world, now, monkeypatch):
+def test_more_failures_than_remembered_do_not_stop_other_timers(oldest_incident, world, now, monkeypatch):
     monkeypatch.setattr(backoff, "MAX_KEYS", 1)
     checkout = Incident.get_by_id(oldest_incident).service_id
 

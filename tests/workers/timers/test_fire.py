@@ -63,7 +63,7 @@ def list_notified():
     return [(n.user.first_name, n.not_before) for n in Notification.select().order_by(Notification.id)]
 
 
-def test_the_next_step_is_taken_when_it_is_due_and_not_before(world, now):
+def test_the_next_step_runs_when_it_is_due(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     fire.fire_due(now + 4 * MINUTE)
@@ -74,7 +74,7 @@ def test_the_next_step_is_taken_when_it_is_due_and_not_before(world, now):
     assert list_notified() == [("Alice", now), ("Bob", now + 5 * MINUTE)]
 
 
-def test_acknowledging_stops_the_chain(world, now):
+def test_an_acknowledgement_stops_the_escalation_run(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1")
@@ -85,7 +85,7 @@ def test_acknowledging_stops_the_chain(world, now):
     assert Timer.get().outcome == "acknowledged by alert acknowledged"
 
 
-def test_after_a_stop_all_overdue_steps_are_taken_in_order_one_notice_a_person(world, now):
+def test_overdue_steps_run_in_order_with_one_notification_each(world, now):
     set_policy(world, (0, world.alice), (5, world.bob), (10, world.bob, world.charlie), repeat_policy=1)
     open_incident(world, now)
     fire.fire_due(now + 24 * 60 * MINUTE)
@@ -95,7 +95,7 @@ def test_after_a_stop_all_overdue_steps_are_taken_in_order_one_notice_a_person(w
     assert not Timer.select().where(Timer.done_at.is_null()).exists()
 
 
-def test_the_chain_is_repeated_as_often_as_the_policy_says(world, now):
+def test_the_escalation_run_repeats_as_often_as_the_policy_says(world, now):
     set_policy(world, (0, world.alice), (5, world.bob), repeat_policy=1)
     open_incident(world, now)
     for minute in range(1, 60):
@@ -106,14 +106,14 @@ def test_the_chain_is_repeated_as_often_as_the_policy_says(world, now):
     ]  # fmt: skip
 
 
-def test_a_step_with_nobody_in_it_hands_on_at_once_when_the_policy_moves_on(world, now):
+def test_an_empty_step_is_skipped_if_the_policy_says_so(world, now):
     set_policy(world, (0,), (30, world.bob), move_to_next=True)
     open_incident(world, now)
 
     assert list_notified() == [("Bob", now)]
 
 
-def test_a_step_with_nobody_in_it_waits_when_the_policy_does_not_move_on(world, now):
+def test_an_empty_step_takes_its_time_if_the_policy_says_so(world, now):
     set_policy(world, (0,), (30, world.bob), move_to_next=False)
     open_incident(world, now)
     assert list_notified() == []
@@ -123,7 +123,7 @@ def test_a_step_with_nobody_in_it_waits_when_the_policy_does_not_move_on(world, 
     assert list_notified() == [("Bob", now + 30 * MINUTE)]
 
 
-def test_a_chain_that_reaches_nobody_tells_the_managers(world, now):
+def test_an_escalation_run_that_pages_nobody_notifies_the_managers(world, now):
     set_policy(world, (0,), (5,))
     open_incident(world, now)
 
@@ -132,7 +132,7 @@ def test_a_chain_that_reaches_nobody_tells_the_managers(world, now):
 
 
 @pytest.mark.parametrize(("enabled", "status"), [(True, 1), (False, 2)])
-def test_an_acknowledgement_runs_out_only_where_the_service_says_so(world, now, enabled, status):
+def test_an_acknowledgement_expires_if_the_service_says_so(world, now, enabled, status):
     Service.update(acknowledgement_timeout_enabled=enabled, acknowledgement_timeout=900).execute()
     open_incident(world, now)
     accept(world, now, message="on it", alert_type="acknowledged", entity_id="db1", trace=1)
@@ -146,7 +146,7 @@ def test_an_acknowledgement_runs_out_only_where_the_service_says_so(world, now, 
     assert Notification.select().count() == (2 if enabled else 1)
 
 
-def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
+def test_an_old_incident_is_resolved_if_the_service_says_so(world, now):
     Service.update(auto_resolve_timeout=600).execute()
     open_incident(world, now)
     fire.fire_due(now + 11 * MINUTE)
@@ -155,7 +155,7 @@ def test_an_old_incident_resolves_itself_where_the_service_says_so(world, now):
     assert IncidentLog.select().order_by(IncidentLog.id.desc()).get().reason == "open for 600 s"
 
 
-def test_firing_twice_tells_once(world, now):
+def test_firing_twice_notifies_once(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     for _ in range(3):
@@ -164,7 +164,7 @@ def test_firing_twice_tells_once(world, now):
     assert len(list_notified()) == 2
 
 
-def test_a_timer_whose_decision_fails_stops_no_other(world, now, monkeypatch):
+def test_a_timer_whose_decision_fails_does_not_stop_others(world, now, monkeypatch):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     accept(world, now, message="other", alert_type="critical", entity_id="db2")
@@ -214,7 +214,7 @@ def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypat
     assert count(300) == count(1) < first, "the first batch reads the configuration"
 
 
-def test_what_is_due_for_one_service_is_told_in_one_message(world, now):
+def test_due_timers_of_one_service_share_one_message(world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "db1", "db2", "db3")
     fire.fire_due(now + 5 * MINUTE)
@@ -223,7 +223,7 @@ def test_what_is_due_for_one_service_is_told_in_one_message(world, now):
     assert [bob_notified.count(), bob_notified.distinct().count()] == [3, 1]
 
 
-def test_a_timer_sees_what_an_earlier_one_of_its_incident_did(world, now):
+def test_a_timer_sees_the_effects_of_an_earlier_timer(world, now):
     Service.update(auto_resolve_timeout=240).execute()
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
@@ -243,9 +243,7 @@ def test_timers_of_a_deleted_service_fire(world, now):
 
 
 @pytest.mark.parametrize("scan_limit", [1, 2, 100])
-def test_more_than_is_looked_at_once_is_fired_all_the_same(
-    world, other_service, now, monkeypatch, scan_limit
-):
+def test_more_due_timers_than_one_search_loads_all_fire(world, other_service, now, monkeypatch, scan_limit):
     monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
     monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=scan_limit))
     set_policy(world, (0, world.alice), (5, world.bob))
@@ -275,7 +273,7 @@ def run_together(*works):
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
-def test_a_lane_at_work_is_passed_over_and_only_then_waited_for(world, other_service, now):
+def test_a_locked_lane_is_skipped_first_and_waited_for_later(world, other_service, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "db1")
     open_incidents(other_service, now + timedelta(seconds=1), "db2")
@@ -309,7 +307,7 @@ def failing_for(incident, real=due.decide):
     return decide
 
 
-def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(world, now):
+def test_receipts_are_deleted_after_30_days_except_for_open_incidents(world, now):
     for kind in ("critical", "info", "critical", "resolved"):
         entity = "open" if kind == "critical" and not Receipt.select().exists() else "closed"
         accept(world, now, message="m", alert_type=kind, entity_id=entity)
@@ -323,7 +321,7 @@ def test_receipts_are_forgotten_after_30_days_but_not_those_of_an_open_incident(
     assert Receipt.select().count() == 3
 
 
-def test_an_alert_that_was_set_aside_is_never_forgotten(world, now):
+def test_a_dead_letter_is_never_deleted(world, now):
     accept(world, now, message="m", alert_type="info")
     process_lane.run(world.service.id)
     Event.update(state=WorkState.DEAD_LETTER).execute()

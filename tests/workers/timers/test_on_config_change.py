@@ -64,7 +64,7 @@ def run_enqueued(enqueued):
             on_config_change.reconcile_after_change(*row)
 
 
-def test_a_step_that_is_brought_forward_is_taken_in_time(opened_incident, world, ask, paths, enqueued):
+def test_a_step_with_a_shorter_delay_runs_in_time(opened_incident, world, ask, paths, enqueued):
     rules = ask("GET", paths.policy).json["rules"]
     rules[1]["delay"] = 2
     assert ask("PATCH", paths.policy, {"rules": rules}).status_code == 200
@@ -73,7 +73,7 @@ def test_a_step_that_is_brought_forward_is_taken_in_time(opened_incident, world,
     assert get_due_minutes("escalate") == 2
 
 
-def test_an_sla_that_is_shortened_is_told_in_time(opened_incident, world, ask, paths, enqueued):
+def test_a_shortened_sla_notifies_in_time(opened_incident, world, ask, paths, enqueued):
     path = f"{paths.team}sla/{opened_incident.sla.unique_id}/"
     assert ask("PATCH", path, {"acknowledge_time": 20 * 60}).status_code == 200
     run_enqueued(enqueued)
@@ -81,9 +81,7 @@ def test_an_sla_that_is_shortened_is_told_in_time(opened_incident, world, ask, p
     assert (get_due_minutes("sla_escalation"), get_due_minutes("sla_breach")) == (15, 20)
 
 
-def test_a_service_that_is_given_a_timeout_keeps_it_for_what_is_open(
-    opened_incident, world, ask, paths, enqueued
-):
+def test_a_new_timeout_applies_to_open_incidents(opened_incident, world, ask, paths, enqueued):
     assert ask("PATCH", paths.service, {"auto_resolve_timeout": 600}).status_code == 200
     run_enqueued(enqueued)
 
@@ -100,16 +98,14 @@ def replaced_policy(opened_incident, world):
     bump_version(world.account.id)
 
 
-def test_who_is_told_of_a_chain_whose_policy_is_deleted_hears_at_once(replaced_policy, ask, paths, enqueued):
+def test_a_deleted_policy_notifies_the_last_resort_at_once(replaced_policy, ask, paths, enqueued):
     assert ask("DELETE", paths.policy).status_code == 204
     run_enqueued(enqueued)
 
     assert get_due_minutes("escalate") == 0
 
 
-def test_however_many_incidents_follow_what_is_deleted_their_service_is_looked_at_once(
-    replaced_policy, world, ask, paths, enqueued
-):
+def test_a_deletion_enqueues_each_service_once(replaced_policy, world, ask, paths, enqueued):
     open_incidents(world, store().now(), "db2", "db3")
     Incident.update(escalation_policy=world.policy).execute()
     ask("DELETE", paths.policy)
@@ -117,9 +113,7 @@ def test_however_many_incidents_follow_what_is_deleted_their_service_is_looked_a
     assert enqueued.count((bell.RECONCILE, "service", world.service.id)) == 1
 
 
-def test_a_deletion_that_leaves_no_open_incident_behind_or_is_refused_rings_for_nothing(
-    opened_incident, world, ask, paths, enqueued
-):
+def test_a_deletion_without_open_incidents_enqueues_nothing(opened_incident, world, ask, paths, enqueued):
     assert ask("DELETE", paths.policy).status_code == 400
     Incident.update(status=IncidentStatus.RESOLVED).execute()
     Service.update(escalation_policy=None).execute()
@@ -128,7 +122,7 @@ def test_a_deletion_that_leaves_no_open_incident_behind_or_is_refused_rings_for_
     assert [queue for queue, *_ in enqueued if queue == bell.RECONCILE] == []
 
 
-def test_what_was_planned_anew_is_told_in_the_timeline(opened_incident, world, ask, paths, enqueued):
+def test_reconciled_timers_are_logged_in_the_timeline(opened_incident, world, ask, paths, enqueued):
     ask("PATCH", paths.service, {"auto_resolve_timeout": 600})
     run_enqueued(enqueued)
     log_entry = IncidentLog.get(IncidentLog.what == "timers_reconciled")
@@ -136,7 +130,7 @@ def test_what_was_planned_anew_is_told_in_the_timeline(opened_incident, world, a
     assert log_entry.reason.startswith("missing: auto_resolve:")
 
 
-def test_a_change_that_moves_nothing_is_told_nowhere(opened_incident, world, ask, paths, enqueued):
+def test_a_change_without_effect_on_timers_is_not_logged(opened_incident, world, ask, paths, enqueued):
     ask("PATCH", paths.service, {"summary": "Takes money"})
     before = IncidentLog.select().count()
     run_enqueued(enqueued)
@@ -145,7 +139,7 @@ def test_a_change_that_moves_nothing_is_told_nowhere(opened_incident, world, ask
     assert IncidentLog.select().count() == before
 
 
-def test_only_incidents_that_follow_what_was_changed_are_looked_at(opened_incident, world):
+def test_only_incidents_with_the_changed_row_are_reconciled(opened_incident, world):
     other = sla(world, acknowledge=10, name="Other")
     Timer.delete().execute()
 
@@ -153,7 +147,7 @@ def test_only_incidents_that_follow_what_was_changed_are_looked_at(opened_incide
     assert on_config_change.reconcile_after_change("sla", opened_incident.sla_id) > 0
 
 
-def test_one_whom_a_change_leaves_nobody_to_hear_is_told_to_the_managers(world, now, ask, paths, enqueued):
+def test_managers_are_notified_if_a_change_leaves_nobody_to_notify(world, now, ask, paths, enqueued):
     set_policy(world, (30, world.alice))
     open_incidents(world, store().now() - timedelta(minutes=1), "db1")
     ask("PATCH", paths.policy, {"rules": []})

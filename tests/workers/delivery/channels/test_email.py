@@ -49,7 +49,7 @@ def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more:
 # --- the mail --------------------------------------------------------------------------------------
 
 
-def test_a_letter_arrives_with_the_headers_that_programs_go_by():
+def test_a_message_has_the_headers_that_mail_programs_use():
     with relay() as box:
         assert send(box.port) == ["taken by the relay (250)"]
 
@@ -78,7 +78,7 @@ def test_a_letter_arrives_with_the_headers_that_programs_go_by():
     ],
     ids=["unicode", "crlf", "lf", "controls", "long", "long-emoji", "encoded", "surrogate", "dots"],
 )
-def test_hostile_text_arrives_and_becomes_no_header(text):
+def test_hostile_text_arrives_and_adds_no_header(text):
     with relay() as box:
         send(box.port, build_message(subject=f"[Checkout] {text}", text=text.replace("\ud800", "")))
 
@@ -88,7 +88,7 @@ def test_hostile_text_arrives_and_becomes_no_header(text):
     assert mail.get_content().split() == text.replace("\ud800", "").split()
 
 
-def test_no_line_is_longer_than_mail_allows():
+def test_every_row_of_the_mail_is_short_enough():
     with relay() as box:
         long = "é" * 9_000
         send(box.port, build_message(subject=long, text=long))
@@ -108,7 +108,7 @@ def test_no_line_is_longer_than_mail_allows():
         "<bob@example.org",
     ],
 )
-def test_what_can_be_no_address_is_refused_before_anything_is_said(address):
+def test_an_invalid_address_is_refused_before_any_command(address):
     with relay() as box:
         with pytest.raises(Refused):
             send(box.port, build_message(to=address))
@@ -116,7 +116,7 @@ def test_what_can_be_no_address_is_refused_before_anything_is_said(address):
         assert box.mails == []
 
 
-def test_an_address_beyond_ascii_needs_a_relay_that_can_carry_it():
+def test_a_non_ascii_address_needs_a_relay_with_smtputf8():
     with relay(utf8=False) as box, pytest.raises(Refused, match="plain ASCII"):
         send(box.port, build_message(to="jörg@example.org"))
 
@@ -133,7 +133,7 @@ def test_the_sender_may_have_a_name(sender):
     assert "tocsin@example.org" in box.mails[0][1]["From"]
 
 
-def test_a_setting_that_is_missing_is_named():
+def test_a_missing_setting_is_named():
     assert Email(load({})).find_missing_setting() == "set TOCSIN_SMTP_HOST"
     assert (
         Email(settings(25, SMTP_FROM="nobody")).find_missing_setting()
@@ -156,7 +156,7 @@ def test_a_setting_that_is_missing_is_named():
     ],
     ids=["rcpt-550", "rcpt-451", "data-554", "data-452", "mail-550"],
 )  # fmt: skip
-def test_what_a_reply_means_depends_on_to_what_it_came(answers, kind, words):
+def test_the_meaning_of_a_reply_depends_on_the_command(answers, kind, words):
     with relay(answers) as box, pytest.raises(kind) as refused:
         send(box.port)
 
@@ -164,7 +164,7 @@ def test_what_a_reply_means_depends_on_to_what_it_came(answers, kind, words):
     assert "bob" not in str(refused.value)
 
 
-def test_a_refused_letter_does_not_spoil_the_next_one():
+def test_a_message_is_sent_after_a_refused_one():
     with relay({"RCPT bob@example.org": "550 no"}) as box:
         conn = Email(settings(box.port), 5.0).create_connection()
         with pytest.raises(Refused):
@@ -176,14 +176,14 @@ def test_a_refused_letter_does_not_spoil_the_next_one():
     assert box.sessions == 1
 
 
-def test_letters_share_a_connection():
+def test_messages_share_a_connection():
     with relay() as box:
         send(box.port, *[build_message()] * 5)
 
     assert (len(box.mails), box.sessions) == (5, 1)
 
 
-def test_a_connection_that_the_relay_closed_meanwhile_is_made_anew():
+def test_a_connection_that_the_relay_closed_is_opened_again():
     with relay() as first:
         conn = Email(settings(first.port), 5.0).create_connection()
         conn.send(build_message())
@@ -201,14 +201,14 @@ def test_a_connection_that_the_relay_closed_meanwhile_is_made_anew():
 # --- TLS and passwords -----------------------------------------------------------------------------
 
 
-def test_starttls_with_a_certificate_that_is_known(certificate):
+def test_starttls_works_with_a_known_certificate(certificate):
     with relay(tls_context=build_server_context(certificate), require_starttls=True) as box:
         send(box.port, SMTP_TLS="starttls", SMTP_CA_FILE=str(certificate))
 
     assert len(box.mails) == 1
 
 
-def test_tls_from_the_first_byte(certificate):
+def test_tls_works_from_the_first_byte(certificate):
     with relay(ssl_context=build_server_context(certificate)) as box:
         send(box.port, SMTP_TLS="tls", SMTP_CA_FILE=str(certificate), SMTP_HOST="localhost")
 
@@ -216,21 +216,21 @@ def test_tls_from_the_first_byte(certificate):
 
 
 @pytest.mark.parametrize("tls", ["starttls", "tls"])
-def test_a_certificate_that_nobody_vouches_for_is_not_trusted(certificate, tls):
+def test_an_unknown_certificate_is_not_trusted(certificate, tls):
     context = build_server_context(certificate)
     offered = {"tls_context": context} if tls == "starttls" else {"ssl_context": context}
     with relay(**offered) as box, pytest.raises(RelayError, match="certificate is not trusted"):
         send(box.port, SMTP_TLS=tls)
 
 
-def test_a_relay_without_starttls_gets_no_letter_when_it_is_asked_for():
+def test_a_relay_without_starttls_gets_no_message_if_it_is_required():
     with relay() as box, pytest.raises(RelayError, match="STARTTLS"):
         send(box.port, SMTP_TLS="starttls")
 
     assert box.mails == []
 
 
-def test_user_and_password(certificate):
+def test_the_relay_gets_user_and_password(certificate):
     options = {"authenticator": accept_login("tocsin", "open sesame"), "auth_required": True}
     tls = {"SMTP_TLS": "starttls", "SMTP_CA_FILE": str(certificate), "SMTP_USER": "tocsin"}
     with relay(tls_context=build_server_context(certificate), **options) as box:
@@ -247,7 +247,7 @@ def test_user_and_password(certificate):
 
 @pytest.mark.parametrize("behave", [hang, drip, hang_after_data])
 @pytest.mark.parametrize("tls", ["none", "tls"])
-def test_a_relay_that_hangs_costs_no_more_than_the_deadline(behave, tls):
+def test_a_relay_that_hangs_is_left_at_the_deadline(behave, tls):
     with start_silent_server(behave) as server:
         started = time.monotonic()
         with pytest.raises(RelayError) as trouble:
@@ -258,17 +258,17 @@ def test_a_relay_that_hangs_costs_no_more_than_the_deadline(behave, tls):
     assert "no answer from the relay within 0.3 s" in str(trouble.value) or tls == "tls"
 
 
-def test_a_relay_that_is_not_there():
+def test_a_missing_relay_is_a_relay_error():
     with pytest.raises(RelayError, match="refuses connections"):
         send(find_free_port())
 
 
-def test_a_name_that_nobody_knows():
+def test_an_unknown_host_name_is_a_relay_error():
     with pytest.raises(RelayError):
         send(25, SMTP_HOST="relay.invalid")
 
 
-def test_a_relay_that_hangs_up():
+def test_a_closed_connection_is_a_relay_error():
     with (
         start_silent_server(lambda taken, over: None) as server,
         pytest.raises(RelayError, match="closed the connection"),
@@ -276,7 +276,7 @@ def test_a_relay_that_hangs_up():
         send(server.port)
 
 
-def test_a_relay_that_takes_nobody_now():
+def test_a_reply_421_at_the_start_is_a_relay_error():
     def refuse(taken: socket.socket, over: threading.Event) -> None:
         taken.sendall(b"421 too busy for bob\r\n")
         over.wait(1)

@@ -27,11 +27,11 @@ def run_breaker(*attempts: str | float) -> Breaker:
         ((1.0, 2.0, 3.0, "worked"), 3.0, SLOTS),
     ],
 )
-def test_how_many_may_use_a_relay(attempts, now, get_capacity):
+def test_the_capacity_depends_on_recent_attempts(attempts, now, get_capacity):
     assert run_breaker(*attempts).get_capacity(now) == get_capacity
 
 
-def test_slots_run_out_and_come_back():
+def test_slots_are_limited_and_returned():
     relay = Relay()
     assert [relay.enter() for _ in range(SLOTS + 1)] == [True] * SLOTS + [False]
 
@@ -40,7 +40,7 @@ def test_slots_run_out_and_come_back():
     assert relay.enter()
 
 
-def test_a_relay_that_is_down_lets_one_try_after_each_pause():
+def test_one_thread_tries_a_relay_that_is_down_after_each_pause():
     moment = [0.0]
     relay = Relay(clock=lambda: moment[0])
     failures = [relay.record_failure() for _ in range(FAILURE_THRESHOLD + 1)]
