@@ -21,7 +21,7 @@ from models.store import bulk
 from models.store.base import STORE_ERRORS, Busy, connection, store
 from models.tables.timers import Timer
 from models.write.apply import apply
-from pipeline.incidents import timers as due
+from pipeline.incidents import timers
 from runtime import metrics
 from workers import queue
 from workers.alerts import config_cache
@@ -323,7 +323,7 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
             configs[incident.team],
             tuple(child for child in merged if child.parent == timer.incident),
         )
-        decisions.add(timer, *due.decide(timer.kind, context, now, timer.key))
+        decisions.add(timer, *timers.decide(timer.kind, context, now, timer.key))
     return decisions
 
 

@@ -1,4 +1,4 @@
-"""Timers that cannot be decided and lanes at which the store fails stop nobody else, nor are they loud."""
+"""Timers that fail, and lanes with database errors, do not stop others and do not fill the log."""
 
 from datetime import timedelta
 
@@ -13,7 +13,7 @@ from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.timers import Timer
-from pipeline.incidents import timers as due
+from pipeline.incidents import timers
 from tests.scenarios.test_sla import sla
 from tests.support import stores
 from tests.support.stores import get_url
@@ -34,7 +34,7 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def oldest_incident(world, other_service, now):
-    """The row of an incident of Checkout, which has another one; one of Search is due after both."""
+    """The row of the oldest of two incidents of Checkout. An incident of Search is due after both."""
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, "db1", "db2")
     open_incidents(other_service, now + SECOND, "db3")
@@ -46,10 +46,10 @@ def list_bobs_notifications():
 
 
 def fail_for(incident, attempts=None):
-    """Decisions during which the store ends the transaction, so many times or always."""
+    """Build a decision during which the database ends the transaction, `attempts` times or always."""
     left = iter(range(attempts)) if attempts else iter(int, 1)
 
-    def decide(kind, found, at, key, real=due.decide):
+    def decide(kind, found, at, key, real=timers.decide):
         if found.incident.row == incident and next(left, None) is not None:
             raise peewee.OperationalError("the store ended it")
         return real(kind, found, at, key)
@@ -58,7 +58,7 @@ def fail_for(incident, attempts=None):
 
 
 def test_a_lane_with_a_database_error_does_not_stop_others(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
+    monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident))
     with capture_logs() as logs:
         assert fire.fire_due(now + 6 * MINUTE) == 1
 
@@ -68,14 +68,14 @@ def test_a_lane_with_a_database_error_does_not_stop_others(oldest_incident, now,
 
 
 def test_a_failed_lane_is_retried_after_a_delay(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident, attempts=1))
+    monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident, attempts=1))
 
     fired = [fire.fire_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
     assert fired == [1, 0, 2]
 
 
 def test_only_the_timer_that_causes_database_errors_stays_due(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.due, "decide", fail_for(oldest_incident))
+    monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident))
     for second in range(3):
         fire.fire_due(now + 6 * MINUTE + second * SECOND)
 
@@ -85,7 +85,7 @@ def test_only_the_timer_that_causes_database_errors_stays_due(oldest_incident, n
 
 @pytest.mark.skipif(not stores.SERVER, reason="for PostgreSQL")
 def test_a_damaged_row_does_not_stop_other_timers(oldest_incident, now, home):
-    """A trigger stands for a damaged page of the oldest incident."""
+    """A database trigger simulates a damaged page of the oldest incident."""
     damage = f"""
     create function broken() returns trigger language plpgsql as $$ begin
         if new.id = {oldest_incident} then raise exception 'invalid page' using errcode = 'XX001'; end if;
@@ -111,12 +111,12 @@ def test_a_pass_without_a_processed_lane_raises_the_database_error(oldest_incide
         attempted.append(found.incident.service)
         raise peewee.OperationalError("the store ended it")
 
-    monkeypatch.setattr(fire.due, "decide", decide)
+    monkeypatch.setattr(fire.timers, "decide", decide)
     with pytest.raises(peewee.OperationalError):
         fire.fire_due(now + 6 * MINUTE)
     assert len(attempted) == 2
 
-    assert fire.fire_due(now + 6 * MINUTE) == 0, "all rest"
+    assert fire.fire_due(now + 6 * MINUTE) == 0, "all delays are running"
 
 
 def test_an_unavailable_database_is_tried_once(oldest_incident, now, monkeypatch):
@@ -128,13 +128,13 @@ def test_an_unavailable_database_is_tried_once(oldest_incident, now, monkeypatch
 
     with monkeypatch.context() as patched:
         patched.setattr(type(store()), "is_unavailable", lambda *_: True)
-        patched.setattr(fire.due, "decide", decide)
+        patched.setattr(fire.timers, "decide", decide)
         for second in range(5):
             with pytest.raises(peewee.OperationalError):
                 fire.fire_due(now + 6 * MINUTE + 2 * second * SECOND)
     assert len(attempted) == 5
 
-    assert fire.fire_due(now + 6 * MINUTE + 10 * SECOND) == 3, "nobody rests for long because of it"
+    assert fire.fire_due(now + 6 * MINUTE + 10 * SECOND) == 3, "no lane has a long delay because of it"
 
 
 def test_a_failing_timer_does_not_stop_others_of_its_incident(world, now, monkeypatch):
@@ -143,12 +143,12 @@ def test_a_failing_timer_does_not_stop_others_of_its_incident(world, now, monkey
     bump_version(world.account.id)
     open_incidents(world, now, "db1")
 
-    def decide(kind, *arguments, real=due.decide):
+    def decide(kind, *arguments, real=timers.decide):
         if kind is TimerKind.SLA_BREACH:
             raise ZeroDivisionError
         return real(kind, *arguments)
 
-    monkeypatch.setattr(fire.due, "decide", decide)
+    monkeypatch.setattr(fire.timers, "decide", decide)
     for minute in (6, 11):
         fire.fire_due(now + minute * MINUTE)
 
@@ -156,7 +156,7 @@ def test_a_failing_timer_does_not_stop_others_of_its_incident(world, now, monkey
 
 
 def test_a_failing_timer_is_logged_with_a_traceback_once(oldest_incident, now, monkeypatch):
-    monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
+    monkeypatch.setattr(fire.timers, "decide", failing_for(oldest_incident))
     with capture_logs() as logs:
         for second in range(60):
             fire.fire_due(now + 6 * MINUTE + second * SECOND)
@@ -166,7 +166,7 @@ def test_a_failing_timer_is_logged_with_a_traceback_once(oldest_incident, now, m
 
 
 def test_other_timers_of_the_service_still_fire_in_one_batch(oldest_incident, world, now, monkeypatch):
-    monkeypatch.setattr(fire.due, "decide", failing_for(oldest_incident))
+    monkeypatch.setattr(fire.timers, "decide", failing_for(oldest_incident))
     fire.fire_due(now + 6 * MINUTE)
     open_incidents(world, now + 6 * MINUTE, *"abcdef")
     with capture_logs() as logs:
@@ -177,7 +177,7 @@ def test_other_timers_of_the_service_still_fire_in_one_batch(oldest_incident, wo
 
 def test_a_failed_timer_that_is_no_longer_due_is_forgotten(oldest_incident, now, monkeypatch):
     with monkeypatch.context() as broken:
-        broken.setattr(fire.due, "decide", failing_for(oldest_incident))
+        broken.setattr(fire.timers, "decide", failing_for(oldest_incident))
         fire.fire_due(now + 6 * MINUTE)
     failed = Timer.get(Timer.incident == oldest_incident, Timer.done_at.is_null())
     Timer.update(due_at=now + 20 * MINUTE).where(Timer.id == failed.id).execute()
@@ -191,11 +191,11 @@ def test_more_failures_than_remembered_do_not_stop_other_timers(oldest_incident,
     monkeypatch.setattr(backoff, "MAX_KEYS", 1)
     checkout = Incident.get_by_id(oldest_incident).service_id
 
-    def decide(kind, found, *arguments, real=due.decide):
+    def decide(kind, found, *arguments, real=timers.decide):
         if found.incident.service == checkout:
             raise ZeroDivisionError
         return real(kind, found, *arguments)
 
-    monkeypatch.setattr(fire.due, "decide", decide)
+    monkeypatch.setattr(fire.timers, "decide", decide)
 
     assert fire.fire_due(now + 6 * MINUTE) == 1

@@ -1,4 +1,4 @@
-"""Due timers, against a real store, at any moment."""
+"""Workers fire due timers, with a real database."""
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,21 +19,20 @@ from models.tables.schedules import Schedule
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
-from pipeline.incidents import timers as due
+from pipeline.incidents import timers
 from tests.support import stores
 from tests.support.alerts import accept
 from tests.support.polling import wait_until
 from workers.alerts import process_lane
 from workers.alerts.batch_size import BatchSize
 from workers.periodic import retention
-from workers.timers import due as due_timers
-from workers.timers import fire
+from workers.timers import due, fire
 
 MINUTE = timedelta(minutes=1)
 
 
 def set_policy(world, *steps, **columns):
-    """Steps as (minutes, user or schedule, ...)."""
+    """Set the steps of the policy; each step is (minutes, user or schedule, ...)."""
     rules = [
         {
             "unique_id": new_uuid(),
@@ -170,7 +169,7 @@ def test_a_timer_whose_decision_fails_does_not_stop_others(world, now, monkeypat
     accept(world, now, message="other", alert_type="critical", entity_id="db2")
     process_lane.run(world.service.id)
     first = Incident.select().order_by(Incident.id).get()
-    monkeypatch.setattr(fire.due, "decide", failing_for(first.id))
+    monkeypatch.setattr(fire.timers, "decide", failing_for(first.id))
     fire.fire_due(now + 6 * MINUTE)
 
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob"]
@@ -188,7 +187,7 @@ def outcomes():
 
 @pytest.fixture
 def other_service(world, now):
-    """The world as seen from another service of the team."""
+    """The world with another service of the team."""
     with store().write_transaction():
         service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
         integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
@@ -244,7 +243,7 @@ def test_timers_of_a_deleted_service_fire(world, now):
 
 @pytest.mark.parametrize("scan_limit", [1, 2, 100])
 def test_more_due_timers_than_one_search_loads_all_fire(world, other_service, now, monkeypatch, scan_limit):
-    monkeypatch.setattr(due_timers, "MAX_TIMERS", 3)
+    monkeypatch.setattr(due, "MAX_TIMERS", 3)
     monkeypatch.setattr(fire, "_batch_size", BatchSize(target_s=1e9, limit=scan_limit))
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *"abcdefg")
@@ -259,15 +258,15 @@ def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, other_se
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *(f"a{number}" for number in range(20)))
     open_incidents(other_service, now, *(f"b{number}" for number in range(20)))
-    counts = run_together(*[lambda: fire.fire_due(now + 5 * MINUTE)] * 3)
+    counts = run_in_threads(*[lambda: fire.fire_due(now + 5 * MINUTE)] * 3)
 
     assert sum(counts) == 40
     assert IncidentLog.select().where(IncidentLog.what == "escalated").count() == 80
     assert [name for name, _ in list_notified()].count("Bob") == 40
 
 
-def run_together(*works):
-    """What each of these comes back with, done by threads of their own."""
+def run_in_threads(*works):
+    """Run each function in a thread of its own and return the results."""
     with ThreadPoolExecutor(len(works)) as pool:
         return [each.result() for each in [pool.submit(work) for work in works]]
 
@@ -291,14 +290,14 @@ def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
     open_incidents(world, now, "db1", "db2")
     first = Incident.select().order_by(Incident.id).get()
     with monkeypatch.context() as broken:
-        broken.setattr(fire.due, "decide", failing_for(first.id))
+        broken.setattr(fire.timers, "decide", failing_for(first.id))
         assert fire.fire_due(now + 6 * MINUTE) == 1
 
     assert fire.fire_due(now + 7 * MINUTE) == 1
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
 
 
-def failing_for(incident, real=due.decide):
+def failing_for(incident, real=timers.decide):
     def decide(kind, found, at, key):
         if found.incident.row == incident:
             raise ZeroDivisionError
