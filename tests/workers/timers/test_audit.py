@@ -1,4 +1,4 @@
-"""The audit: exactly the timers that follow from what incidents are, whatever happened to them."""
+"""The audit makes the stored timers of incidents equal to the expected timers."""
 
 import random
 from concurrent.futures import ThreadPoolExecutor
@@ -36,7 +36,7 @@ __all__ = ["other_service"]
 
 
 def list_pending_timers():
-    """What waits, in the order of incidents and keys."""
+    """List the pending timers, in the order of incidents and keys."""
     rows = Timer.select(Timer.incident, Timer.kind, Timer.key, Timer.due_at).where(Timer.done_at.is_null())
     return sorted(rows.tuples())
 
@@ -46,7 +46,7 @@ def list_reasons():
 
 
 def open_in_every_state(world, now):
-    """Incidents that are triggered, acknowledged, asleep, resolved, and of a service that was deleted."""
+    """Open incidents that are triggered, acknowledged, snoozed, resolved, and of a deleted service."""
     Service.update(acknowledgement_timeout_enabled=True, auto_resolve_timeout=86_400).execute()
     set_policy(world, (0, world.alice), (5, world.bob), (50, world.bob))
     open_incidents(world, now, *(f"db{number}" for number in range(12)))
@@ -70,7 +70,7 @@ def test_one_audit_makes_stored_timers_equal_expected_timers(world, now, seed):
 
 
 def damage_timers(chance, now):
-    """Timers are lost, moved and made up."""
+    """Delete, end, move and add timers at random."""
     for timer in list(Timer.select().where(Timer.done_at.is_null())):
         what = chance.choice(("nothing", "delete", "end", "move"))
         if what == "delete":
@@ -184,12 +184,12 @@ def test_a_service_whose_audit_fails_does_not_stop_others(world, now, monkeypatc
 
 
 def failing_for(row, real=reconcile.get_expected_timers):
-    def wanted(incident, *rest):
+    def fail(incident, *rest):
         if incident.row == row:
             raise ZeroDivisionError
         return real(incident, *rest)
 
-    return wanted
+    return fail
 
 
 def test_an_incident_whose_audit_fails_does_not_stop_others(world, now, monkeypatch):
@@ -233,8 +233,8 @@ def test_an_audit_that_read_nothing_raises_the_database_error(world, other_servi
     open_incidents(other_service, now, "b")
     asked = []
 
-    def read(*walked):
-        asked.append(walked)
+    def read(*arguments):
+        asked.append(arguments)
         raise peewee.InternalError("invalid page in block 7")
 
     monkeypatch.setattr(audit, "list_open_incidents", read)
@@ -245,7 +245,7 @@ def test_an_audit_that_read_nothing_raises_the_database_error(world, other_servi
     monkeypatch.setattr(type(store()), "is_unavailable", lambda *_: True)
     with pytest.raises(peewee.InternalError):
         audit.audit(now)
-    assert len(asked) == 3, "nobody can use it: that is told once"
+    assert len(asked) == 3, "the unavailable database is asked once"
 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")

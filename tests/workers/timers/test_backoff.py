@@ -1,4 +1,4 @@
-"""What failed rests, longer each time, and is remembered, within bounds."""
+"""A failure is remembered, with a delay that grows; the number of failures is limited."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Whose turn it is among services with due timers: none keeps another one waiting."""
+"""Services with due timers take turns, and no service delays another one."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ __all__ = ["other_service"]
 
 @pytest.fixture
 def one_batch_per_scan(monkeypatch):
-    """By a clock that hastens. A batch is one incident, and a look sees the three oldest timers."""
+    """A fast clock ends a pass early, a batch is one incident, and a search loads the three oldest timers."""
     monkeypatch.setattr(due, "MAX_TIMERS", 3)
     monkeypatch.setattr(fire, "_batch_size", BatchSize(limit=1))
     monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
@@ -30,7 +30,7 @@ def one_batch_per_scan(monkeypatch):
 
 
 def list_taken(world):
-    """The incidents whose second step was taken, in this order."""
+    """List the incidents whose second step ran, in this order."""
     notified = (
         Notification.select(Notification.incident)
         .where(Notification.user == world.bob)
@@ -74,10 +74,10 @@ def test_a_few_due_timers_are_found_with_one_query(world, other_service, now, st
     assert len(seen) == 1
 
 
-def run_passes(first_pass, at=None):
-    """As a worker's, one after the other, until so many timers are fired; returns how many are."""
+def run_passes(count, at=None):
+    """Run passes like a worker until at least `count` timers fired. Return how many fired."""
     fired = 0
-    while fired < first_pass:
+    while fired < count:
         fired += fire.fire_due(at)
     return fired
 
@@ -102,7 +102,7 @@ def test_a_busy_service_gets_its_turn_beside_a_locked_one(world, other_service, 
     passes_over = fire.lock_with_children
 
     def lock_incidents(incidents, *, blocking):
-        """Only who waits for it gets the second one."""
+        """Lock incidents of the second service only when blocking."""
         if not blocking and Incident.get_by_id(next(iter(incidents))).service_id == other_service.service.id:
             raise Busy
         return passes_over(incidents, blocking=blocking)
@@ -116,7 +116,7 @@ def test_a_busy_service_gets_its_turn_beside_a_locked_one(world, other_service, 
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_a_service_that_is_locked_for_long_does_not_delay_others(world, other_service, now, monkeypatch):
-    """Another falls due while it is waited for."""
+    """Another timer becomes due while the worker waits for the locked service."""
     clock, conflicts = [now + 5 * MINUTE], []
     monkeypatch.setattr(type(store()), "now", lambda _: clock[0])
     monkeypatch.setattr(fire, "LOCK_TIMEOUT_S", 0.05)

@@ -1,4 +1,4 @@
-"""What comes sooner by a change of a policy, an SLA or a service is not left to the next audit."""
+"""Timers that become earlier after a change of a policy, an SLA or a service are reconciled at once."""
 
 from datetime import timedelta
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from models.tables.timers import Timer
 from tests.scenarios.test_sla import sla
 from tests.web.conftest import app, ask
 from tests.workers.timers.test_fire import MINUTE, open_incidents, set_policy
-from workers import queue as bell
+from workers import queue
 from workers.timers import on_config_change
 
 __all__ = ["app", "ask"]
@@ -35,13 +35,13 @@ def paths(world):
 @pytest.fixture
 def enqueued(monkeypatch):
     lanes_enqueued = []
-    monkeypatch.setattr(bell, "enqueue", lambda *bell: lanes_enqueued.append(bell))
+    monkeypatch.setattr(queue, "enqueue", lambda *wake_up: lanes_enqueued.append(wake_up))
     return lanes_enqueued
 
 
 @pytest.fixture
 def opened_incident(world):
-    """An incident under an SLA: Alice is told at once, Bob in an hour."""
+    """An incident with an SLA. The policy notifies Alice at once and Bob after an hour."""
     set_policy(world, (0, world.alice), (60, world.bob))
     Service.update(sla=sla(world, (1, -5, world.charlie), acknowledge=60)).execute()
     at = store().now()
@@ -50,7 +50,7 @@ def opened_incident(world):
 
 
 def get_due_minutes(kind):
-    """In how many minutes after its incident began the timer of a kind is due."""
+    """Return the time between the incident's creation and the due time of its timer, in minutes."""
     one = (
         Timer.select(Timer, Incident).join(Incident).where(Timer.kind == kind, Timer.done_at.is_null()).get()
     )
@@ -58,9 +58,9 @@ def get_due_minutes(kind):
 
 
 def run_enqueued(enqueued):
-    """What a worker does about the bells."""
-    for queue, *row in enqueued:
-        if queue == bell.RECONCILE:
+    """Handle the wake-ups like a worker."""
+    for queue_name, *row in enqueued:
+        if queue_name == queue.RECONCILE:
             on_config_change.reconcile_after_change(*row)
 
 
@@ -90,7 +90,7 @@ def test_a_new_timeout_applies_to_open_incidents(opened_incident, world, ask, pa
 
 @pytest.fixture
 def replaced_policy(opened_incident, world):
-    """The service follows another policy now, its open incident still the old one."""
+    """The service has another policy now; its open incident still has the old one."""
     columns = {"unique_id": new_uuid(), "creation_date": store().now(), "rules": []}
     Service.update(
         escalation_policy=EscalationPolicy.create(team=world.team, name="New", **columns)
@@ -110,7 +110,7 @@ def test_a_deletion_enqueues_each_service_once(replaced_policy, world, ask, path
     Incident.update(escalation_policy=world.policy).execute()
     ask("DELETE", paths.policy)
 
-    assert enqueued.count((bell.RECONCILE, "service", world.service.id)) == 1
+    assert enqueued.count((queue.RECONCILE, "service", world.service.id)) == 1
 
 
 def test_a_deletion_without_open_incidents_enqueues_nothing(opened_incident, world, ask, paths, enqueued):
@@ -119,7 +119,7 @@ def test_a_deletion_without_open_incidents_enqueues_nothing(opened_incident, wor
     Service.update(escalation_policy=None).execute()
     assert ask("DELETE", paths.policy).status_code == 204
 
-    assert [queue for queue, *_ in enqueued if queue == bell.RECONCILE] == []
+    assert [name for name, *_ in enqueued if name == queue.RECONCILE] == []
 
 
 def test_reconciled_timers_are_logged_in_the_timeline(opened_incident, world, ask, paths, enqueued):
