@@ -1,4 +1,4 @@
-"""What is owed is sent, once, and only while it is true; how it went is written down."""
+"""A pending notification is sent once, and only while its reason applies; each attempt is recorded."""
 
 import json
 import threading
@@ -48,7 +48,7 @@ def channel(port, deadline_s=5.0):
 
 @pytest.fixture
 def deliver_to():
-    """posted(port): deliveries go to this relay, of which nothing bad is known yet."""
+    """deliver_to(port): send messages to this relay from now on, with a new breaker."""
 
     def deliver_to(port: int, deadline_s: float = 5.0) -> deliver.ChannelRuntime:
         deliver.configure(settings(port))
@@ -143,7 +143,7 @@ def test_a_notification_is_not_sent_before_its_time(world, now, deliver_to):
     assert len(box.mails) == 1
 
 
-# --- only what is still true (law 8) ---------------------------------------------------------------
+# --- only notifications that still apply: invariant 8 (design, section 2) --------------------------
 
 
 @pytest.mark.parametrize("to", [IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED])
@@ -193,15 +193,15 @@ def test_an_incident_resolved_while_connecting_is_not_sent(world, now, deliver_t
     incident = alert(world, now)
     with relay() as box:
         runtime = deliver_to(box.port)
-        line = runtime.channel.create_connection()
-        opened = line.open
+        conn = runtime.channel.create_connection()
+        opened = conn.open
 
         def open_slowly() -> bool:
             move(incident, IncidentStatus.RESOLVED, world.bob, now)
             return opened()
 
-        monkeypatch.setattr(line, "open", open_slowly)
-        monkeypatch.setattr(runtime.channel, "create_connection", lambda: line)
+        monkeypatch.setattr(conn, "open", open_slowly)
+        monkeypatch.setattr(runtime.channel, "create_connection", lambda: conn)
         deliver.send_due(MAIL, now)
 
     assert box.mails == []
@@ -230,7 +230,7 @@ def test_the_accounts_address_replaces_a_deleted_contact(world, now, deliver_to)
     assert [to for to, _ in box.mails] == ["alice@example.com"]
 
 
-# --- relays that say no ----------------------------------------------------------------------------
+# --- relays that refuse messages -------------------------------------------------------------------
 
 
 def test_a_message_is_retried_after_a_temporary_error(world, now, deliver_to):
@@ -324,7 +324,7 @@ def test_a_notification_without_a_relay_names_the_missing_setting(world, now):
     assert not Attempt.select().exists()
 
 
-# --- workers that die, and that meet ---------------------------------------------------------------
+# --- workers that are killed, and concurrent workers -----------------------------------------------
 
 
 def test_a_message_of_a_killed_worker_is_sent_after_its_claim(world, now, deliver_to):
@@ -377,15 +377,15 @@ def drain_once(now):
         deliver.send_due(MAIL, now + SECOND)
 
 
-# --- the clock is set (a host's own, on SQLite) ----------------------------------------------------
+# --- the clock is set (on SQLite, the clock of the host) -------------------------------------------
 
 
 def test_a_clock_set_forward_does_not_send_a_message_in_flight_twice(world, now, deliver_to, monkeypatch):
     alert(world, now)
     with relay() as box:
         runtime = deliver_to(box.port)
-        line = runtime.channel.create_connection()
-        opened = line.open
+        conn = runtime.channel.create_connection()
+        opened = conn.open
 
         def open_slowly() -> bool:
             monkeypatch.setattr(runtime.channel, "create_connection", channel(box.port).create_connection)
@@ -394,8 +394,8 @@ def test_a_clock_set_forward_does_not_send_a_message_in_flight_twice(world, now,
             other.join()
             return opened()
 
-        monkeypatch.setattr(line, "open", open_slowly)
-        monkeypatch.setattr(runtime.channel, "create_connection", lambda: line)
+        monkeypatch.setattr(conn, "open", open_slowly)
+        monkeypatch.setattr(runtime.channel, "create_connection", lambda: conn)
         deliver.send_due(MAIL, now)
 
     assert len(box.mails) == 1

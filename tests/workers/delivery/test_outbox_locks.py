@@ -1,4 +1,4 @@
-"""A delivery and a lane that are about the same notices, on a store whose rows are locked one by one."""
+"""A delivery and a lane that change the same notifications, on a database with row locks."""
 
 import threading
 
@@ -14,15 +14,15 @@ from tests.support.stores import get_url
 from workers.alerts import process_lane
 from workers.delivery.outbox import Claimed, DeliveryAttempt, DeliveryOutcome, record_attempt
 
-WAITING_LOCKS = """
+PENDING_LOCKS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
 """
-CANCEL = f"update notice set state = {NotificationStatus.CANCELLED:d} where id = %s"
+CANCEL = f"update notification set state = {NotificationStatus.CANCELLED:d} where id = %s"
 
 
 def test_a_delivery_locks_notifications_in_the_same_order_as_a_lane(world, now, store, home):
-    """Else each would wait for the other: one is turned away by the store, and its mail is sent again."""
+    """Otherwise they deadlock: the database ends one of them, and its mail is sent again."""
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     for name in ("db1", "db2", "db3"):
@@ -51,7 +51,7 @@ def test_a_delivery_locks_notifications_in_the_same_order_as_a_lane(world, now, 
         lane_connection.execute(CANCEL, (first.id,))
         delivery = threading.Thread(target=deliver_all)
         delivery.start()
-        wait_until(lambda: observer.execute(WAITING_LOCKS).fetchone() == (1,))
+        wait_until(lambda: observer.execute(PENDING_LOCKS).fetchone() == (1,))
         lane_connection.execute("set local lock_timeout = '500ms'")
         lane_connection.execute(CANCEL, (third.id,))
         lane_connection.commit()

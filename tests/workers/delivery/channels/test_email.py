@@ -1,4 +1,4 @@
-"""The e-mail channel against real servers, kind and unkind; what a person finds in the inbox."""
+"""The e-mail channel with real SMTP servers that work or fail, and the mails that arrive."""
 
 import socket
 import threading
@@ -69,7 +69,7 @@ def test_a_message_has_the_headers_that_mail_programs_use():
         "Größe überschritten 🔥 ディスク",
         "a\r\nBcc: mallory@example.net\r\n\r\nbody",
         "a\nBcc: mallory@example.net",
-        "NUL \x00 bell \x07 bidi \u202e done",
+        "NUL \x00 BEL \x07 bidi \u202e done",
         "x" * 70_000,
         "🔥" * 5_000,
         "=?utf-8?q?hi?= =?bad",
@@ -117,7 +117,7 @@ def test_an_invalid_address_is_refused_before_any_command(address):
 
 
 def test_a_non_ascii_address_needs_a_relay_with_smtputf8():
-    with relay(utf8=False) as box, pytest.raises(Refused, match="plain ASCII"):
+    with relay(utf8=False) as box, pytest.raises(Refused, match="only ASCII"):
         send(box.port, build_message(to="jörg@example.org"))
 
     with relay() as box:
@@ -125,7 +125,7 @@ def test_a_non_ascii_address_needs_a_relay_with_smtputf8():
     assert box.mails[0][0] == "jörg@example.org"
 
 
-@pytest.mark.parametrize("sender", ["tocsin@example.org", "The bell <tocsin@example.org>"])
+@pytest.mark.parametrize("sender", ["tocsin@example.org", "The pager <tocsin@example.org>"])
 def test_the_sender_may_have_a_name(sender):
     with relay() as box:
         send(box.port, SMTP_FROM=sender)
@@ -146,7 +146,7 @@ def test_a_missing_setting_is_named():
 
 
 @pytest.mark.parametrize(
-    ("answers", "kind", "words"),
+    ("replies", "kind", "words"),
     [
         ({"RCPT": "550 5.1.1 <bob@example.org>: is bob"}, Refused, "550 5.1.1 [address] is [hidden]"),
         ({"RCPT": "451 4.7.1 greylisted"}, TemporaryError, "address: 451 4.7.1 greylisted"),
@@ -156,8 +156,8 @@ def test_a_missing_setting_is_named():
     ],
     ids=["rcpt-550", "rcpt-451", "data-554", "data-452", "mail-550"],
 )  # fmt: skip
-def test_the_meaning_of_a_reply_depends_on_the_command(answers, kind, words):
-    with relay(answers) as box, pytest.raises(kind) as refused:
+def test_the_meaning_of_a_reply_depends_on_the_command(replies, kind, words):
+    with relay(replies) as box, pytest.raises(kind) as refused:
         send(box.port)
 
     assert words in str(refused.value)
@@ -188,7 +188,7 @@ def test_a_connection_that_the_relay_closed_is_opened_again():
         conn = Email(settings(first.port), 5.0).create_connection()
         conn.send(build_message())
         port = first.port
-    # The server is gone and its connections with it; another one now listens there.
+    # The server and its connections are gone; another one now listens on its port.
     with relay() as second:
         conn._settings = settings(second.port)
         conn.send(build_message())

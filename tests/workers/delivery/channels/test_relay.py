@@ -1,4 +1,4 @@
-"""When a relay counts as down, as a table; and who gets a slot."""
+"""When a relay counts as down, and how many threads get a slot."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from workers.delivery.channels.relay import FAILURE_THRESHOLD, PAUSE_S, SLOTS, B
 
 
 def run_breaker(*attempts: str | float) -> Breaker:
-    """The breaker after "worked"s and failures, each failure told by its moment."""
+    """Return the breaker after these attempts: "worked" is a success, a number is the time of a failure."""
     breaker = Breaker()
     for attempt in attempts:
         breaker = breaker.record_success() if isinstance(attempt, str) else breaker.record_failure(attempt)
@@ -14,7 +14,7 @@ def run_breaker(*attempts: str | float) -> Breaker:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "now", "get_capacity"),
+    ("attempts", "now", "capacity"),
     [
         ((), 0.0, SLOTS),
         ((1.0,), 1.0, SLOTS),
@@ -27,15 +27,15 @@ def run_breaker(*attempts: str | float) -> Breaker:
         ((1.0, 2.0, 3.0, "worked"), 3.0, SLOTS),
     ],
 )
-def test_the_capacity_depends_on_recent_attempts(attempts, now, get_capacity):
-    assert run_breaker(*attempts).get_capacity(now) == get_capacity
+def test_the_capacity_depends_on_recent_attempts(attempts, now, capacity):
+    assert run_breaker(*attempts).get_capacity(now) == capacity
 
 
 def test_slots_are_limited_and_returned():
     relay = Relay()
     assert [relay.enter() for _ in range(SLOTS + 1)] == [True] * SLOTS + [False]
 
-    # Somebody was turned away: whoever leaves looks once more, the next one need not.
+    # One thread got no slot: so the first thread that leaves looks again, the next one does not.
     assert (relay.leave(), relay.leave()) == (True, False)
     assert relay.enter()
 
