@@ -1,4 +1,4 @@
-"""How many alerts a batch takes, and that one which takes too long is made smaller."""
+"""The batch size adapts to the load, and is reduced when batches take too long."""
 
 from contextlib import suppress
 
@@ -32,18 +32,18 @@ def test_a_failed_batch_is_followed_by_smaller_ones(store):
 
 
 def test_a_lane_is_processed_even_if_large_batches_fail(world, now, monkeypatch):
-    """As a server does whose limit for a transaction they exceed."""
+    """A server ends transactions that exceed its time limit."""
     for number in range(40):
         accept(world, now, message="m", alert_type="critical", entity_id=f"e{number}")
-    walk = process_lane.run_stages
+    run_stages = process_lane.run_stages
 
     def fail_when_large(batch, *arguments):
         if len(batch) > MIN_SIZE:
             raise peewee.OperationalError("terminating connection due to idle-in-transaction timeout")
-        return walk(batch, *arguments)
+        return run_stages(batch, *arguments)
 
     monkeypatch.setattr(process_lane, "run_stages", fail_when_large)
-    # So slow a machine that nothing fits.
+    # As on a machine that is too slow for any batch.
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=0.0))
     for _ in range(10):
         with suppress(*STORE_ERRORS):

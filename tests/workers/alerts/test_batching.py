@@ -1,4 +1,4 @@
-"""Law 6: the same history leaves the same rows, however its alerts fall into batches and among workers."""
+"""The same alerts leave the same rows with any batches and any workers: invariant 6 (design, section 2)."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""Time-based collation: one incident for what comes to a service within some minutes (contract 4.3)."""
+"""Time-based collation: alerts of a service within some minutes become one incident (contract 4.3)."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +17,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import incidents as moves
+from pipeline import incidents
 from tests.support.alert_sequences import run_together
 from tests.support.alerts import accept
 from workers.alerts import process_lane
@@ -43,7 +43,7 @@ def process_alert(world, at, entity, level="critical"):
     return Event.select().order_by(Event.id.desc()).get()
 
 
-def incidents():
+def list_incidents():
     return list(Incident.select().order_by(Incident.id))
 
 
@@ -51,8 +51,8 @@ def test_alerts_within_the_window_are_one_incident_with_one_message(collating_se
     for minute, entity in enumerate("abc"):
         process_alert(collating_service, now + minute * MINUTE, entity)
 
-    assert [incident.title for incident in incidents()] == ["a critical"]
-    assert {event.incident for event in Event.select()} == set(incidents())
+    assert [incident.title for incident in list_incidents()] == ["a critical"]
+    assert {event.incident for event in Event.select()} == set(list_incidents())
     assert [event.incident_created for event in Event.select().order_by(Event.id)] == [True, False, False]
     assert Notification.select().count() == 1
 
@@ -61,9 +61,9 @@ def test_the_window_counts_from_the_incidents_creation_and_not_from_its_last_ale
     for minute, entity in ((0, "a"), (9, "b"), (10, "c"), (11, "d"), (12, "e")):
         process_alert(collating_service, now + minute * MINUTE, entity)
 
-    assert [incident.title for incident in incidents()] == ["a critical", "d critical"]
-    assert [incident.collecting for incident in incidents()] == [False, True]
-    assert Event.get(Event.entity_id == "e").incident == incidents()[1]
+    assert [incident.title for incident in list_incidents()] == ["a critical", "d critical"]
+    assert [incident.collecting for incident in list_incidents()] == [False, True]
+    assert Event.get(Event.entity_id == "e").incident == list_incidents()[1]
 
 
 def test_an_entity_whose_incident_is_open_stays_with_it_after_the_window(collating_service, now):
@@ -71,8 +71,8 @@ def test_an_entity_whose_incident_is_open_stays_with_it_after_the_window(collati
     process_alert(collating_service, now + 60 * MINUTE, "b")
     event = process_alert(collating_service, now + 61 * MINUTE, "a")
 
-    assert event.incident == incidents()[0]
-    assert len(incidents()) == 2
+    assert event.incident == list_incidents()[0]
+    assert len(list_incidents()) == 2
 
 
 def test_an_incident_is_resolved_when_no_entity_fires(collating_service, now):
@@ -90,9 +90,9 @@ def test_an_entity_that_fires_again_keeps_the_incident_open(collating_service, n
         process_alert(collating_service, now, entity, level)
     process_alert(collating_service, now, "b", "resolved")
 
-    assert [incident.status for incident in incidents()] == [1]
+    assert [incident.status for incident in list_incidents()] == [1]
     process_alert(collating_service, now, "a", "resolved")
-    assert [incident.status for incident in incidents()] == [3]
+    assert [incident.status for incident in list_incidents()] == [3]
 
 
 def test_an_alert_after_a_resolve_opens_another_incident(collating_service, now):
@@ -100,7 +100,7 @@ def test_an_alert_after_a_resolve_opens_another_incident(collating_service, now)
     process_alert(collating_service, now, "a", "resolved")
     process_alert(collating_service, now + MINUTE, "b")
 
-    assert [incident.status for incident in incidents()] == [3, 1]
+    assert [incident.status for incident in list_incidents()] == [3, 1]
 
 
 def test_an_acknowledged_incident_goes_on_collecting(collating_service, now):
@@ -109,8 +109,8 @@ def test_an_acknowledged_incident_goes_on_collecting(collating_service, now):
     process_alert(collating_service, now, "b", "acknowledged")
     event = process_alert(collating_service, now + MINUTE, "c")
 
-    assert [incident.status for incident in incidents()] == [2]
-    assert event.incident == incidents()[0]
+    assert [incident.status for incident in list_incidents()] == [2]
+    assert event.incident == list_incidents()[0]
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "resolved", "acknowledged"])
@@ -124,7 +124,7 @@ def change_as_person(world, incident, to, at):
     with store().write_transaction():
         context = lock_incident(incident.id)
         actor = Actor(ActorKind.USER, "Alice", world.alice.id)
-        effects = moves.change_status(
+        effects = incidents.change_status(
             context.incident, to, context.service, context.config, actor, at, "by hand"
         )
         apply(ChangeSet(effects=list(effects)))
@@ -133,7 +133,7 @@ def change_as_person(world, incident, to, at):
 def test_an_alert_pages_after_a_person_resolved_the_incident(collating_service, now):
     for entity in "ab":
         process_alert(collating_service, now, entity)
-    change_as_person(collating_service, incidents()[0], IncidentStatus.RESOLVED, now + MINUTE)
+    change_as_person(collating_service, list_incidents()[0], IncidentStatus.RESOLVED, now + MINUTE)
 
     assert not Entity.select().where(Entity.firing | Entity.incident.is_null(False)).exists()
     assert process_alert(collating_service, now + 2 * MINUTE, "a").incident_created
@@ -142,14 +142,14 @@ def test_an_alert_pages_after_a_person_resolved_the_incident(collating_service, 
 def test_a_reopened_incident_gets_its_entities_but_does_not_collect(collating_service, now):
     for entity in "ab":
         process_alert(collating_service, now, entity)
-    first = incidents()[0]
+    first = list_incidents()[0]
     change_as_person(collating_service, first, IncidentStatus.RESOLVED, now + MINUTE)
     process_alert(collating_service, now + 2 * MINUTE, "c")
     change_as_person(collating_service, first, IncidentStatus.TRIGGERED, now + 3 * MINUTE)
 
     assert process_alert(collating_service, now + 4 * MINUTE, "a").incident == first
-    assert process_alert(collating_service, now + 4 * MINUTE, "d").incident == incidents()[1]
-    assert [incident.collecting for incident in incidents()] == [False, True]
+    assert process_alert(collating_service, now + 4 * MINUTE, "d").incident == list_incidents()[1]
+    assert [incident.collecting for incident in list_incidents()] == [False, True]
 
 
 def test_collation_can_be_switched_off_and_on(collating_service, now):
@@ -161,9 +161,9 @@ def test_collation_can_be_switched_off_and_on(collating_service, now):
     set_collation(collating_service, 1, minutes=1)
     fresh = process_alert(collating_service, now + 3 * MINUTE, "d")
 
-    assert [incident.title for incident in incidents()] == ["a critical", "b critical", "d critical"]
-    assert (joined.incident, fresh.incident) == (incidents()[0], incidents()[2])
-    assert [incident.collecting for incident in incidents()] == [False, False, True]
+    assert [incident.title for incident in list_incidents()] == ["a critical", "b critical", "d critical"]
+    assert (joined.incident, fresh.incident) == (list_incidents()[0], list_incidents()[2])
+    assert [incident.collecting for incident in list_incidents()] == [False, False, True]
 
 
 def test_two_integrations_of_a_service_collect_into_one_incident(collating_service, now):
@@ -172,16 +172,16 @@ def test_two_integrations_of_a_service_collect_into_one_incident(collating_servi
     )
     process_alert(collating_service, now, "a")
     process_alert(replace(collating_service, integration=other), now, "a")
-    assert len(incidents()) == 1
+    assert len(list_incidents()) == 1
 
     process_alert(collating_service, now, "a", "resolved")
-    assert incidents()[0].status == 1
+    assert list_incidents()[0].status == 1
     process_alert(replace(collating_service, integration=other), now, "a", "resolved")
-    assert incidents()[0].status == 3
+    assert list_incidents()[0].status == 3
 
 
 def test_concurrent_integrations_open_one_collecting_incident(collating_service, now):
-    """Senders and workers at once, each with integrations of their own."""
+    """Senders with different integrations and workers run at the same time."""
     integrations = [collating_service.integration] + [
         provisioning.create_integration(
             collating_service.service, f"Door {n}", GENERIC, collating_service.alice, now
@@ -213,8 +213,8 @@ def test_concurrent_integrations_open_one_collecting_incident(collating_service,
     process_lane.run(collating_service.service.id)
 
     assert not Receipt.select().where(Receipt.state == 0).exists()
-    assert [incident.collecting for incident in incidents()] == [True]
-    assert Entity.select().where(Entity.incident == incidents()[0], Entity.firing).count() == 30
+    assert [incident.collecting for incident in list_incidents()] == [True]
+    assert Entity.select().where(Entity.incident == list_incidents()[0], Entity.firing).count() == 30
     assert Event.select().where(Event.incident_created).count() == 1
 
 
@@ -224,4 +224,4 @@ def test_a_dead_letter_opens_an_incident_beside_the_collecting_one(collating_ser
     accept(collating_service, now, message="poison")
     process_lane.run(collating_service.service.id)
 
-    assert [incident.collecting for incident in incidents()] == [True, False]
+    assert [incident.collecting for incident in list_incidents()] == [True, False]

@@ -1,4 +1,4 @@
-"""Pings in a lane: what they cost, in which batches they come, and by which key."""
+"""A lane processes pings with few statements, in batches of any size, and with the key of a router."""
 
 import os
 import threading
@@ -30,7 +30,7 @@ EVERY, GRACE = timedelta(seconds=300), timedelta(seconds=60)
 
 @pytest.fixture
 def expecting_world(world, now):
-    """The integration expects a ping, the first within six minutes; a web process has long been there."""
+    """The integration expects its first ping within six minutes. A web process has run for a day."""
     values = {"heartbeat_interval": 300, "heartbeat_grace": 60, "expected_at": now + EVERY + GRACE}
     Integration.update(application=HEARTBEAT, **values).execute()
     bump_version(world.account.id)
@@ -55,7 +55,7 @@ def test_many_pings_cost_as_many_statements_as_one(expecting_world, now, stateme
             process_lane.run(expecting_world.service.id, now=now)
         counted.append(len(seen))
 
-    # The first reads the configuration.
+    # The first batch reads the configuration.
     assert counted[1] == counted[2]
 
 
@@ -143,7 +143,7 @@ def test_a_service_that_fails_does_not_stop_others(expecting_world, now, monkeyp
 
 
 def add_services(world, now, count):
-    """Each with an integration that expects a ping within six minutes."""
+    """Create services, each with an integration that expects a ping within six minutes."""
     for number in range(count):
         service = provisioning.create_service(world.team, f"S{number}", world.policy, world.alice, now)
         provisioning.create_integration(service, f"Backup {number}", HEARTBEAT, world.alice, now)
@@ -184,7 +184,7 @@ def test_extending_many_deadlines_costs_as_many_statements_as_one(expecting_worl
 
 @pytest.fixture
 def locked_lane(expecting_world, store):
-    """The service's lane hangs in a transaction of its own."""
+    """Another transaction holds the lock of the service's lane."""
     holds, leave = threading.Event(), threading.Event()
 
     def hang():
@@ -202,7 +202,7 @@ def locked_lane(expecting_world, store):
     lane.join()
 
 
-@pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane holds all others")
+@pytest.mark.skipif(not os.environ.get("TEST_DATABASE_URL"), reason="on SQLite a lane locks all others")
 def test_a_lane_that_hangs_delays_neither_the_clock_nor_others(
     expecting_world, now, locked_lane, monkeypatch
 ):
@@ -244,7 +244,7 @@ def test_a_missing_ping_is_reported_at_its_due_time(expecting_world, now):
 
 
 def check_while_web_runs(moments, web="web:1", started_at=None):
-    """How many were said to be missing at these moments."""
+    """Return how many pings were reported as missing at these times."""
     alerts_raised = 0
     for moment in moments:
         backlog.record_liveness(ProcessLiveness("web", web, started_at or moment - timedelta(days=1)), moment)
@@ -257,7 +257,7 @@ def list_moments(since, span):
 
 
 def test_a_ping_lost_in_an_outage_is_excused_after_the_clock_was_set_back(expecting_world, now):
-    """An hour back; then all of us are away for ten minutes, over the moment of a ping."""
+    """The clock is set back by an hour. Then no process runs for ten minutes, in which a ping is due."""
     minutes = timedelta(minutes=1)
     ahead = now + 60 * minutes
     backlog.record_liveness(ProcessLiveness("web", "web:killed", now), ahead)

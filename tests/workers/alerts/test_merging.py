@@ -1,4 +1,4 @@
-"""What alerts and timers do to merged incidents (contract 4.3), whoever's service they are of."""
+"""Alerts and timers of merged incidents, also of several services (contract 4.3)."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -34,9 +34,9 @@ ALICE = Actor(ActorKind.USER, "Alice")
 
 @pytest.fixture
 def second_service(world, now):
-    """The world as seen from another service, which was made later: its row comes after Checkout's."""
+    """The world with another service, which was created later: its row comes after the row of Checkout."""
     service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
-    other_integration = provisioning.create_integration(service, "Door", GENERIC, world.alice, now)
+    other_integration = provisioning.create_integration(service, "Webhook", GENERIC, world.alice, now)
     return _from(world, service, other_integration)
 
 
@@ -66,8 +66,8 @@ def list_statuses():
 
 @pytest.fixture
 def parent_with_children(world, second_service, now):
-    """The entity "p" is the parent's, "a" and "b" are of a child beside it, "c" of a child of another
-    service; six notices at most were owed before."""
+    """A parent with entity "p", a child of the same service with "a" and "b", a child of another service with
+    "c"."""
     Service.update(collation=0).execute()
     for place, entity in ((world, "p"), (world, "a"), (second_service, "c")):
         process_alert(place, now, entity)
@@ -179,7 +179,7 @@ def test_resolving_a_parent_leaves_the_same_rows_in_any_batches(
         for segment in process_lane._segments:
             process_lane.run(world.service.id, segment.name)
 
-    # The other service has other ids in each test.
+    # The ids of the other service differ in each test.
     outcomes_seen.append(list_rows(*TABLES, without={"service", "integration"}))
     assert outcomes_seen[-1] == outcomes_seen[0]
     assert list_statuses() == [3, 3, 3, 1, 3, 1, 1]
@@ -197,7 +197,7 @@ def test_an_auto_resolved_parent_resolves_its_children(parent_with_children, now
 
 
 def test_two_lanes_that_resolve_each_others_children_do_not_deadlock(world, second_service, now):
-    """Each parent has a child of the other's service; all are ended at the same time, again and again."""
+    """Each parent has a child in the other service. Both are resolved at the same time, several times."""
     for round_ in range(4):
         at = now + round_ * MINUTE
         entities = [f"{name}{round_}" for name in ("p", "q", "a", "b")]
@@ -230,7 +230,7 @@ def _run(service_row, errors):
         errors.append(error)
 
 
-WAITING_LOCKS = """
+PENDING_LOCKS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
 """
@@ -238,7 +238,7 @@ where datname = current_database() and wait_event_type = 'Lock'
 
 @pytest.mark.skipif(not stores.SERVER, reason="SQLite has one lock for all")
 def test_a_lane_releases_its_locks_before_it_locks_a_childs_service(world, second_service, now, home):
-    """Else its lane, which has that service, would wait for the child, and each for the other."""
+    """Otherwise it would deadlock with the lane of the child's service, which waits for the child."""
     for place, entity in ((world, "p"), (second_service, "c")):
         process_alert(place, now, entity)
     parent, child = Incident.select().order_by(Incident.id)
@@ -257,7 +257,7 @@ def test_a_lane_releases_its_locks_before_it_locks_a_childs_service(world, secon
     with psycopg.connect(get_url(home), autocommit=True) as observer, ThreadPoolExecutor(2) as pool:
 
         def is_waiting(count):
-            return observer.execute(WAITING_LOCKS).fetchone() == (count,)
+            return observer.execute(PENDING_LOCKS).fetchone() == (count,)
 
         with store().write_transaction():
             lock_services([world.service.id, second_service.service.id])

@@ -1,4 +1,4 @@
-"""A service's lane, worked on against a real store."""
+"""A worker processes the lane of a service, with a real database."""
 
 import json
 import sqlite3
@@ -18,8 +18,7 @@ from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer
 from models.tables.users import NotificationRule
-from pipeline.stages import dead_letter as unreadable
-from pipeline.stages import dedupe
+from pipeline.stages import dead_letter, dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept, list_rows
 from workers.alerts import process_lane
@@ -145,8 +144,8 @@ def test_a_dead_letter_is_reported_and_does_not_stop_others(world, now, monkeypa
 
     titles = sorted(incident.title for incident in Incident.select())
     assert titles == ["Tocsin could not read an alert from Probe", "first", "last"]
-    dead_letter = Event.get(Event.state == WorkState.DEAD_LETTER)
-    assert (dead_letter.message, dead_letter.error) == ("poison", "ZeroDivisionError at normalize")
+    event = Event.get(Event.state == WorkState.DEAD_LETTER)
+    assert (event.message, event.error) == ("poison", "ZeroDivisionError at normalize")
     assert Notification.select().count() == 3
 
 
@@ -159,10 +158,10 @@ def build_segments_with(decide):
 @pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])
 def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, monkeypatch, broken):
     real = {
-        "report_dead_letter": unreadable.report_dead_letter,
+        "report_dead_letter": dead_letter.report_dead_letter,
         "build_segment_event": process_lane.build_segment_event,
     }[broken]
-    owner = {"report_dead_letter": unreadable, "build_segment_event": process_lane}[broken]
+    owner = {"report_dead_letter": dead_letter, "build_segment_event": process_lane}[broken]
 
     def fail_on_poison(what, *rest):
         if (what.message if hasattr(what, "message") else what.alert.message) != "good":
@@ -188,7 +187,7 @@ def test_a_dead_letter_that_cannot_be_reported_does_not_stop_others(world, now, 
 
 def test_a_lane_that_fails_does_not_stop_others(world, now, monkeypatch):
     first = provisioning.create_service(world.team, "First", world.policy, world.alice, now)
-    second_integration = provisioning.create_integration(first, "Door", GENERIC, world.alice, now)
+    second_integration = provisioning.create_integration(first, "Webhook", GENERIC, world.alice, now)
     for where in (replace(world, service=first, integration=second_integration), world):
         accept(where, now, message=where.service.name, alert_type="critical")
     load_pending_receipts, failed = process_lane.load_pending_receipts, []
@@ -257,8 +256,8 @@ def test_alerts_of_a_deleted_integration_are_reported(world, now, queue_splits, 
         pass
 
     titles = sorted(incident.title for incident in Incident.select())
-    assert titles == ["Tocsin could not process alerts of a deleted integration", "good"]
-    assert Notification.select().count() == 2, "and somebody is told of both"
+    assert titles == ["Tocsin set aside alerts of a deleted integration", "good"]
+    assert Notification.select().count() == 2, "there is one notification for each incident"
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
     assert errors == ["its integration was deleted"]
 
@@ -282,8 +281,8 @@ def test_a_body_with_fifty_alerts_leads_to_one_message_per_person(world, now):
 
 
 @pytest.mark.parametrize(("age", "messages"), [(6, 2), (60, 1)])
-def test_a_delayed_notification_does_not_wait_for_later_alerts(world, store, age, messages):
-    """Two alerts that came a few minutes apart are taken together, `age` minutes after the first."""
+def test_a_later_alert_does_not_postpone_a_delayed_notification(world, store, age, messages):
+    """One batch takes two alerts that were accepted 5 minutes apart, `age` minutes after the first."""
     NotificationRule.update(start_delay=10).execute()
     came = store.now() - timedelta(minutes=age)
     for later in (0, 5):
@@ -297,7 +296,7 @@ def test_a_delayed_notification_does_not_wait_for_later_alerts(world, store, age
 
 
 def test_a_body_with_more_alerts_than_statement_parameters_is_processed(world, now):
-    """Tried with the smaller of the two stores' limits."""
+    """Use the smaller limit of the two databases."""
     size = 33_000
     group = json.dumps({"alerts": [{"fingerprint": f"{n}", "status": "resolved"} for n in range(size)]})
     accept(world, now, source="prometheus", body=group.encode())
@@ -319,17 +318,17 @@ def test_a_batch_is_bounded_by_alerts_not_by_receipts(world, now, monkeypatch):
 
 
 def test_the_batch_size_counts_alerts_and_the_time_of_the_lock(world, now, monkeypatch):
-    """Waiting for the store, which others hold, says nothing of what a batch costs."""
+    """The time that a batch waits for the lock of the database does not count."""
     clock, measured = [0.0], []
     write_transaction = SqliteStore.write_transaction
 
     @contextmanager
-    def wait_for_others(self):
+    def advance_clock(self):
         clock[0] += 10
         with write_transaction(self):
             yield
 
-    monkeypatch.setattr(SqliteStore, "write_transaction", wait_for_others)
+    monkeypatch.setattr(SqliteStore, "write_transaction", advance_clock)
     monkeypatch.setattr(process_lane, "thread_time", lambda: clock[0])
     monkeypatch.setattr(BatchSize, "adjust", lambda _, count, seconds: measured.append((count, seconds)))
     body = json.dumps({"alerts": [{"fingerprint": f"{number}"} for number in range(3)]}).encode()

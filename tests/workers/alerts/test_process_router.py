@@ -1,4 +1,4 @@
-"""A router's lane against a real store: which alerts it makes, in which order, and what goes wrong."""
+"""A worker processes the lane of a router, with a real database: targets, order and failures."""
 
 import peewee
 import pytest
@@ -28,7 +28,7 @@ def router(world):
 def far_integration(world, now):
     """An integration of another service."""
     service = provisioning.create_service(world.team, "Far", world.policy, world.alice, now)
-    return provisioning.create_integration(service, "Far door", GENERIC, world.alice, now)
+    return provisioning.create_integration(service, "Far webhook", GENERIC, world.alice, now)
 
 
 def send(router, now, entity="db1", level="critical", **more):
@@ -106,7 +106,7 @@ def test_alerts_of_a_router_take_effect_in_their_order_at_each_target(
 
 
 def test_an_alert_of_a_router_does_not_overtake_earlier_alerts(world, now, router):
-    """Worked on by the service before the router has sent all of them."""
+    """The service's lane runs before all receipts of the router are routed."""
     add_router_rule(router, world.integration)
     for level in ("critical", "resolved", "critical"):
         send(router, now, level=level)
@@ -216,7 +216,7 @@ def test_a_failing_receipt_is_reported_and_later_ones_are_processed(
 
     assert Receipt.get(Receipt.state == WorkState.DEAD_LETTER).error == "ZeroDivisionError at route"
     titles = sorted(incident.title for incident in Incident.select())
-    assert titles == ["Tocsin could not read an alert from Far door", "first", "last"]
+    assert titles == ["Tocsin could not read an alert from Far webhook", "first", "last"]
     assert Notification.select().count() == 3
 
 
@@ -231,7 +231,7 @@ def test_a_failing_receipt_of_a_router_without_targets_is_skipped(world, now, ro
 def test_a_failing_receipt_is_reported_by_the_first_target_of_the_rules(
     world, now, router, far_integration, monkeypatch
 ):
-    """By the order of the rules, not by the order in which integrations were made."""
+    """The order of the rules counts, not the order in which integrations were created."""
     patch_poison(monkeypatch)
     add_router_rule(router, far_integration, world.integration)
     send(router, now, "poison")
@@ -302,7 +302,7 @@ def test_a_routers_lane_scans_no_large_table(world, now, router, far_integration
 
 
 def test_routing_locks_no_service(world, now, router, far_integration, statements):
-    """A lane that is long at work keeps no router waiting."""
+    """So a lane that is busy for long does not delay a router."""
     add_router_rule(router, world.integration, far_integration)
     send(router, now)
     send(router, now)

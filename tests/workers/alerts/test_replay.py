@@ -1,4 +1,4 @@
-"""What was set aside and is taken up again is worked on as if it had just come in, and never made twice."""
+"""A replayed dead letter is processed as if it was just accepted, and no alert is stored twice."""
 
 import json
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from workers.alerts import process_lane
 
 @pytest.fixture
 def poisoned():
-    """A context in which alerts that say "poison" cannot be decided on."""
+    """A context in which the decision on alerts with the message "poison" fails."""
     decide = dedupe.decide
 
     def fail_on_poison(alert, state, at):
@@ -113,7 +113,7 @@ def build_group(*names):
 
 
 def test_a_replayed_receipt_adds_only_alerts_that_are_not_stored(world, now, poisoned):
-    """Its poison could not even be set aside by itself, so the whole body was."""
+    """The failing alert could not be stored as a dead letter, so the whole receipt became one."""
     accept(world, now, source="prometheus", body=build_group("first", "poison", "last"))
     with poisoned() as patched:
         patched.setattr(process_lane, "_insert_dead_letter", fail)

@@ -1,4 +1,4 @@
-"""Round robin: one turn for each incident, whoever works on it, and however it comes to the policy."""
+"""Round robin: each incident takes one turn of its policy, with any number of workers."""
 
 import threading
 from collections import Counter

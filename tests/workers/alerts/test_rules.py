@@ -1,4 +1,4 @@
-"""What alert rules and a sender's wishes do to alerts and incidents, against a real store."""
+"""Alert rules and requested options change alerts and incidents, with a real database."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def create_template(world, name, *tasks):
-    """A template of tasks, each (title, minutes until it is due)."""
+    """Create a task template; each task is (title, minutes until it is due)."""
     template = create_named(world, TaskTemplate, name)
     for position, (title, minutes) in enumerate(tasks, start=1):
         TemplateTask.create(
@@ -57,14 +57,14 @@ def create_role(world, title="Scribe"):
 
 
 def process_alert(world, at, entity="db1", level="critical", **more):
-    """One alert, worked on."""
+    """Accept and process one alert."""
     accept(world, at, message=more.pop("message", "Disk full"), alert_type=level, entity_id=entity, **more)
     process_lane.run(world.service.id)
     return Event.select().order_by(Event.id.desc()).get()
 
 
 def update_row(world, row, **columns):
-    """Configuration as an operation writes it."""
+    """Change configuration and its version, as an operation of the interface does."""
     type(row).update(columns).where(type(row).id == row.id).execute()
     bump_version(world.account.id)
 
@@ -144,7 +144,7 @@ def list_log_reasons(what):
 
 def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world, now):
     scribe, outage = create_role(world), create_template(world, "Outage", ("Look", 15))
-    usual = create_template(world, "Every time", ("Tell everybody", -1))
+    usual = create_template(world, "Every time", ("Inform everybody", -1))
     update_row(world, world.service, task_template=usual)
     set_policy(world, (0, world.alice))
     add_rule(
@@ -161,7 +161,7 @@ def test_a_new_incident_has_the_roles_tasks_and_helpers_that_rules_give_it(world
     assert (assignment.incident, assignment.role, assignment.user) == (Incident.get(), scribe, world.bob)
     assert [(task.title, task.description, task.due_at) for task in IncidentTask.select()] == [
         ("Call db1", "Call db1\nand wait", None),
-        ("Tell everybody", "", None),
+        ("Inform everybody", "", None),
         ("Look", "", now + 15 * MINUTE),
     ]
     (responder,) = IncidentResponder.select()
@@ -197,7 +197,7 @@ def test_an_open_incident_gets_roles_and_helpers_once_and_no_tasks(world, now):
     assert len(list_log_reasons("called")) == 2
     assert len(list_log_reasons("role_given")) == 1
     assert not IncidentTask.select().exists()
-    # Alice by the chain, and as whom the policy names.
+    # Alice is notified by the escalation run and as assignee by the policy.
     assert sorted(name for name, _ in list_notified()) == ["Alice", "Alice", "Bob"]
 
 
@@ -267,12 +267,12 @@ def test_a_deleted_reference_gives_no_role_and_no_tasks(world, now, gone):
 
 
 @pytest.mark.parametrize(
-    ("said", "becomes", "statuses"),
+    ("level", "becomes", "statuses"),
     [("error", "critical", [1]), ("critical", "info", []), ("info", "resolved", [])],
 )
-def test_a_changed_level_decides_whether_an_incident_is_opened(world, now, said, becomes, statuses):
+def test_a_changed_level_decides_whether_an_incident_is_opened(world, now, level, becomes, statuses):
     add_rule(world, action(A.CHANGE_ALERT_TYPE, becomes))
-    process_alert(world, now, level=said)
+    process_alert(world, now, level=level)
 
     assert [incident.status for incident in Incident.select()] == statuses
 
@@ -376,7 +376,7 @@ def test_the_context_window_reaches_half_an_hour_back(world, now):
 
 
 def test_a_resolve_that_arrives_first_counts_by_the_sources_time(world, now):
-    """Law 4, with a rule that changes the entity_id on the way."""
+    """Invariant 4 (design, section 2), with a rule that changes the entity_id."""
     add_rule(world, action(A.CHANGE_ENTITY_ID, "all of it"))
     for status, minutes in (("resolved", 5), ("firing", 1)):
         moment = (now - 10 * MINUTE + minutes * MINUTE).isoformat()
@@ -555,7 +555,7 @@ def test_a_rule_with_a_deleted_tag_or_policy_says_so(world, now):
 
 
 def test_an_alert_opens_its_incident_despite_a_concurrent_deletion(world, now, monkeypatch):
-    """As when somebody deletes the tag between the look at the configuration and the writing."""
+    """A person deletes the tag after the worker loaded the configuration and before it writes."""
     add_rule(world, action(A.ADD_TAGS, create_named(world, Tag, "Disk").unique_id))
     load, looked = lane_state.load, []
 
@@ -583,7 +583,7 @@ BUSY = [
 @pytest.fixture
 def world_with_rules(world):
     create_named(world, Tag, "Disk")
-    outage, scribe = create_template(world, "Outage", ("Look", 15), ("Tell", -1)), create_role(world)
+    outage, scribe = create_template(world, "Outage", ("Look", 15), ("Inform", -1)), create_role(world)
     duties = (
         action(A.APPLY_TASK_TEMPLATE, task_template=outage.unique_id),
         action(A.ASSIGN_ROLE, world.bob.username, key=scribe.unique_id),

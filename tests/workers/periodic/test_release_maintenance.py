@@ -1,4 +1,4 @@
-"""What maintenance kept back is released once, by whoever looks first, and only when it is over."""
+"""Deferred alerts are released once, by one of several workers, and only after the maintenance."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -43,7 +43,7 @@ def window(world, now):
 
 @pytest.fixture
 def deferred_alerts(world, now, window):
-    """Ten alerts that maintenance keeps back."""
+    """Ten alerts that maintenance defers."""
     for number in range(10):
         accept(world, now, message="m", alert_type="critical", entity_id=f"db{number}")
     process_lane.run(world.service.id, now=now)
@@ -110,7 +110,8 @@ def test_concurrent_workers_release_each_alert_once(world, now, window, deferred
         total += more
         process_lane.run(world.service.id, now=now + HOUR)
     process_lane.run(world.service.id, now=now + HOUR)
-    # What one of them had released still waited when another one looked: it is left for the next look.
+    # Alerts that one worker released were still pending when another one looked; the next run releases the
+    # rest.
     total += release_maintenance.release_deferred(now + HOUR)
     process_lane.run(world.service.id, now=now + HOUR)
 
@@ -126,7 +127,7 @@ def test_the_end_of_a_window_leads_to_few_messages(
     monkeypatch.setattr(release_maintenance, "BATCH_SIZE", 4)
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=limit))
     monkeypatch.setattr(BatchSize, "adjust", lambda *_: None)
-    # An idle worker hears the bell at once.
+    # An idle worker processes the wake-up at once.
     monkeypatch.setattr(queue, "enqueue_lane", lambda row, *stage: process_lane.run(row, now=now + HOUR))
 
     assert release_maintenance.release_deferred(now + HOUR) == 10
@@ -137,13 +138,13 @@ def test_the_end_of_a_window_leads_to_few_messages(
 def test_alerts_after_the_end_are_processed_in_normal_batches(
     world, now, window, deferred_alerts, monkeypatch
 ):
-    """No more of it than at any other time, however much was released before it."""
+    """A batch of alerts that were not deferred has the usual size after a large batch of released ones."""
     release_maintenance.release_deferred(now + HOUR)
     for number in range(10):
         accept(world, now + HOUR, message="m", alert_type="critical", entity_id=f"web{number}")
     taken = []
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize(target_s=1e9, limit=5))
-    monkeypatch.setattr(BatchSize, "adjust", lambda pace, count, seconds: taken.append(count))
+    monkeypatch.setattr(BatchSize, "adjust", lambda batch_size, count, seconds: taken.append(count))
     process_lane.run(world.service.id, now=now + HOUR)
 
     assert taken == [10, 5, 5]
@@ -163,7 +164,7 @@ def test_a_service_that_fails_does_not_stop_others(world, now, window, deferred_
 
 def test_a_service_whose_windows_fail_does_not_stop_others(world, now, window, deferred_alerts, monkeypatch):
     other = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
-    other_integration = provisioning.create_integration(other, "Door", GENERIC, world.alice, now)
+    other_integration = provisioning.create_integration(other, "Webhook", GENERIC, world.alice, now)
     Entity.create(integration=other_integration, entity_id="db1", deferred_alert="alert")
     Maintenance.update(end_time=now + HOUR * 10**5).execute()
     enqueued = []
@@ -232,7 +233,7 @@ def test_batches_of_any_size_defer_and_release_the_same_alerts(
 def test_batches_of_any_size_agree_if_an_incident_ends_in_maintenance(
     world, now, window, monkeypatch, outcomes, size
 ):
-    """It began before; an entity of it burns again, and another, the last that it had, recovers."""
+    """The incident is older than the window, in which one entity fires again and the others recover."""
     Service.update(collation=1, collation_time=10).execute()
     Maintenance.update(start_time=now).execute()
     bump_version(world.account.id)
