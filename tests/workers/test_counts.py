@@ -1,4 +1,4 @@
-"""What workers do is counted once it is committed, by whole batches."""
+"""Workers count their work after the commit, batch by batch."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ MAIL = ContactType.EMAIL
 
 @pytest.fixture
 def get_count(monkeypatch):
-    """counted(name, labels): what was counted in this test."""
+    """get_count(name, labels): the value of a counter in this test."""
     counters = Counters()
     monkeypatch.setattr(metrics, "counters", counters)
 
@@ -67,8 +67,8 @@ def test_a_sent_message_is_counted_with_its_notifications(world, now, deliver_to
 @pytest.mark.parametrize(
     ("answer", "attempt", "failed"),
     [
-        pytest.param("550 unknown", "refused", 1, id="for good"),
-        pytest.param("450 later", "retry", 0, id="for now"),
+        pytest.param("550 unknown", "refused", 1, id="permanent"),
+        pytest.param("450 later", "retry", 0, id="temporary"),
     ],
 )
 def test_a_refusal_is_counted_as_an_attempt(world, now, deliver_to, get_count, answer, attempt, failed):

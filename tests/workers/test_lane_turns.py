@@ -1,4 +1,4 @@
-"""One thread at a time per lane, and nothing that was asked for is forgotten."""
+"""One thread at a time works on a lane, and no request for work is lost."""
 
 import threading
 
@@ -58,7 +58,7 @@ def test_only_a_busy_lane_with_small_batches_lingers():
     assert linger.record_turn("other", 1) == 0
     assert linger.record_turn("lane", Linger.SMALL_BATCH) == 0
     assert linger.record_turn("lane", 0) == 0
-    assert linger.record_turn("lane", 1) == 0, "it was empty, so nothing had gathered"
+    assert linger.record_turn("lane", 1) == 0, "the lane was empty before"
 
 
 def test_a_lane_lingers_for_the_returned_time(monkeypatch):
@@ -68,22 +68,22 @@ def test_a_lane_lingers_for_the_returned_time(monkeypatch):
     linger.record_turn("lane", 1)
     assert not linger.is_lingering("lane")
 
-    rest_s = linger.record_turn("lane", 1)
+    linger_s = linger.record_turn("lane", 1)
 
     assert linger.is_lingering("lane")
     assert not linger.is_lingering("other")
-    clock[0] += rest_s
+    clock[0] += linger_s
     assert not linger.is_lingering("lane")
 
 
 def test_lanes_linger_longer_when_more_lanes_are_busy():
     linger = Linger()
-    rests = []
+    durations = []
     for lanes in (1, 5, 10, 100):
         for _ in range(2):
             for lane in range(lanes):
                 linger.record_turn(lane, 1)
-        rests.append(linger.record_turn(0, 1))
+        durations.append(linger.record_turn(0, 1))
 
-    assert rests == sorted(set(rests))
-    assert rests[-1] == Linger.MAX_LINGER_S
+    assert durations == sorted(set(durations))
+    assert durations[-1] == Linger.MAX_LINGER_S

@@ -1,4 +1,4 @@
-"""The look into the database goes on, whatever happens in it."""
+"""The poller continues after errors."""
 
 import threading
 
@@ -16,7 +16,7 @@ from workers.timers import fire
 
 @pytest.fixture
 def scans_seen(monkeypatch):
-    """What was looked at, in order; every look at the road fails."""
+    """The jobs that the poller ran, in order. Each pass over the pipeline fails."""
     scans_seen = []
 
     def sweep():
