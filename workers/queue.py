@@ -38,8 +38,7 @@ MAX_PENDING = 10_000
 FLUSH_TIMEOUT_S = 0.05
 
 
-# If the last send was less than this time ago, the next one first waits LINGER_S, to send more in one
-# request.
+# If the last send was less than this time ago, the next one first waits LINGER_S, to send more at once.
 MIN_INTERVAL_S = 0.02
 LINGER_S = 0.005
 

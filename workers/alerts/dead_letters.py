@@ -76,8 +76,7 @@ def _open_incident(
     except (*STORE_ERRORS, *retry.RETRY_ERRORS):
         raise
     except Exception:
-        # The cause of the dead letter may also break this. The alerts after it must be processed all the
-        # same.
+        # The cause of the dead letter may also break this. The alerts after it must still be processed.
         log.exception("incident about a dead letter could not be opened", service=service.id)
         return frozenset()
 

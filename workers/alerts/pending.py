@@ -112,8 +112,7 @@ _OF_ROUTER = _build_queries(lambda: Receipt.router == bind("lane"))
 
 
 def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
-    """Load the first pending receipts of a service, in the order of acceptance, with about `limit` alerts in
-    total."""
+    """Load the first pending receipts of a service, in order of acceptance, with about `limit` alerts."""
     return [
         PendingWork(trace_id, receipt, integration, replayed_at or received_at, source, bytes(body))
         for trace_id, receipt, integration, received_at, replayed_at, source, body in _OF_SERVICE.load_first(

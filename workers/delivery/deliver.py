@@ -140,8 +140,9 @@ def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -
 def _deliver(
     runtime: ChannelRuntime, conn: RelayConnection, claimed: Claimed, now: datetime | None
 ) -> DeliveryAttempt:
-    """Make one delivery attempt. Raise only errors of the database: then the claim expires, and a worker
-    retries.
+    """Make one delivery attempt.
+
+    Raise only errors of the database: then the claim expires, and a worker retries.
     """
     at = now or store().now()
     began = time.monotonic()

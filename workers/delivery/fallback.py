@@ -18,8 +18,9 @@ ACCOUNT_SUFFIX = ":account:-"
 
 
 def notify_account(message_row: int, now: datetime) -> bool:
-    """Create the pending notifications of a message for the account's address, due now. Return whether any
-    was new.
+    """Create the pending notifications of a message for the account's address, due now.
+
+    Return whether any notification was created.
 
     Create none if that address itself refused, if it has the same notification already, or for a test
     message.

@@ -213,8 +213,9 @@ def _finish_message(attempt: DeliveryAttempt, state: MessageStatus, outcome: str
 
 
 def _update_message(attempt: DeliveryAttempt, **columns: Any) -> None:
-    """Update the message only if it is still pending: if the claim expired, another worker may have finished
-    it.
+    """Update the message only if it is still pending.
+
+    If the claim expired, another worker may have finished it.
     """
     if attempt.outcome in RECORDED_OUTCOMES:
         columns["attempts"] = attempt.message.attempts + 1

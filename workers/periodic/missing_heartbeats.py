@@ -1,5 +1,4 @@
-"""Report missing pings of heartbeat integrations: the time until which a ping was expected is over (decision
-0017).
+"""Report the missing pings of heartbeat integrations (decision 0017).
 
 The report is an alert from Tocsin itself, which the lane of the service processes like any other. There is
 one report for each interval without a ping. There is none if Tocsin could not take pings, or if a ping may be
@@ -101,8 +100,7 @@ def _is_overdue(now: datetime) -> Any:
     )
 
 
-# The services that no other worker has locked. A lane that hangs must not delay the reports of other
-# services.
+# The services that no other worker has locked. A lane that hangs must not delay the reports of others.
 _FREE = Prepared(
     lambda: store().for_update(
         Service.select(Service.id).where(in_bound(Service.id, "services"), _IS_ACTIVE).order_by(Service.id),
@@ -160,8 +158,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def _find_silent(overdue: Iterable[Integration], services: Collection[int]) -> list[tuple[Integration, int]]:
-    """Return the integrations that have no pending receipt or event that may be their ping, with their
-    accounts.
+    """Return the integrations whose ping is not among the pending rows, with their accounts.
 
     A receipt that came with the key of a router may be for any integration of the account.
     """

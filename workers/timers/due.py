@@ -82,8 +82,9 @@ _LANES = Prepared(
 
 
 def list_due_lanes(now: datetime, excluded: Collection[int], turns: Mapping[TimerLane, int]) -> list[DueLane]:
-    """List the lanes with due timers: lanes without a turn first, then by their last turn in `turns`, then by
-    age.
+    """List the lanes with due timers in the order of their turns.
+
+    Lanes without a turn come first, the others by their last turn in `turns`, then by age.
 
     Lanes that are due within the same second are in random order, so that several workers begin with
     different lanes.

@@ -109,8 +109,9 @@ class _Run:
         return _failed_timers.list_keys() | self._failed
 
     def run_lanes(self, lanes: Iterable[DueLane]) -> bool:
-        """Fire a batch of each lane in turn, until all is done or RUN_S are over. Return whether to search
-        again.
+        """Fire a batch of each lane in turn, until all is done or RUN_S are over.
+
+        Return whether to search again.
 
         Skip lanes that another worker has locked. Wait for one of them only if there is nothing else to do,
         so that the timers of a lane that is always busy are fired too.
@@ -127,8 +128,7 @@ class _Run:
             elif due_lane.incidents:
                 due_lanes.append(due_lane)
         if busy and self.fired == fired_before:
-            # Random, because a lane that is locked for long must not delay lanes that are locked only
-            # briefly.
+            # Random: a lane that is locked for long must not delay lanes that are locked only briefly.
             return self._process_lane(random.choice(busy), blocking=True)  # noqa: S311
         return True
 

@@ -110,8 +110,7 @@ def test_concurrent_workers_release_each_alert_once(world, now, window, deferred
         total += more
         process_lane.run(world.service.id, now=now + HOUR)
     process_lane.run(world.service.id, now=now + HOUR)
-    # Alerts that one worker released were still pending when another one looked; the next run releases the
-    # rest.
+    # A worker skips a service while released alerts are still pending; the next run releases the others.
     total += release_maintenance.release_deferred(now + HOUR)
     process_lane.run(world.service.id, now=now + HOUR)
 

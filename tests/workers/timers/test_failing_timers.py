@@ -70,7 +70,7 @@ def test_a_lane_with_a_database_error_does_not_stop_others(oldest_incident, now,
 def test_a_failed_lane_is_retried_after_a_delay(oldest_incident, now, monkeypatch):
     monkeypatch.setattr(fire.timers, "decide", fail_for(oldest_incident, attempts=1))
 
-    fired = [fire.fire_due(now + 6 * MINUTE + rest) for rest in (0 * SECOND, 0.5 * SECOND, SECOND)]
+    fired = [fire.fire_due(now + 6 * MINUTE + delay) for delay in (0 * SECOND, 0.5 * SECOND, SECOND)]
     assert fired == [1, 0, 2]
 
 
