@@ -66,7 +66,7 @@ def list_statuses():
 
 @pytest.fixture
 def parent_with_children(world, second_service, now):
-    """A parent with entity "p" and two children: one of its service, with "a" and "b", one of another, with "c"."""
+    """A parent with entity "p", a child of its service with "a" and "b", a child elsewhere with "c"."""
     Service.update(collation=0).execute()
     for place, entity in ((world, "p"), (world, "a"), (second_service, "c")):
         process_alert(place, now, entity)

@@ -139,7 +139,7 @@ def test_a_disabled_target_gets_no_alerts(world, now, router, far_integration):
 
     (event,) = events()
     assert event.integration == world.integration
-    assert event.reasons[1][1].endswith("Far door takes no alerts")
+    assert event.reasons[1][1].endswith("Far webhook takes no alerts")
 
 
 def test_a_target_of_another_account_gets_no_alerts(world, now, router):

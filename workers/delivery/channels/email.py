@@ -110,7 +110,7 @@ class SmtpConnection:
             self._disconnect()
             return self._begin(message, watchdog)
         if code != 250:
-            # The operator sets the sender, so the recipient's address is not the cause: the message is retried.
+            # The operator sets the sender, so the recipient's address is not the cause: retry the message.
             self._reset(session)
             raise TemporaryError(
                 f"the relay does not take the sender: {self._clean_reply(message, code, reply)}"
