@@ -1,4 +1,4 @@
-"""The Flask application: one connection, one viewer and one moment per request, one list of routes."""
+"""The Flask application. Each request has one store connection, one viewer and one point in time."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -17,22 +17,22 @@ from web.ingest.fast_path import FastPath
 from web.operations import health, metrics
 from web.routes import ROUTES, Route
 
-# Bodies of all operations but those that take alerts, which set request.max_content_length themselves.
+# For all operations except those that accept alerts: these set request.max_content_length themselves.
 BODY_LIMIT = 1024 * 1024
 
 INGEST_VIEWS = (events.create_by_key, events.create, events.create_by_application, events.ping)
 
-# Asked for by name so that every method reaches the dispatcher, which answers for those not served.
+# All methods are registered, so that the dispatcher also answers requests with a method that is not served.
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
 
 def create_app(settings: Settings) -> Flask:
-    """The application for these settings; open_store() must have been called before it serves."""
+    """Build the application. Call open_store() before the first request."""
     app = Flask("web", static_folder=None, template_folder="pages/templates")
     app.config["SETTINGS"] = settings
     app.config["MAX_CONTENT_LENGTH"] = BODY_LIMIT
     app.config["MAX_FORM_MEMORY_SIZE"] = BODY_LIMIT
-    # A path without its last slash is answered, not redirected (contract 1.1).
+    # A path without its last slash gets an answer, not a redirect (contract 1.1).
     app.url_map.strict_slashes = False
     app.url_map.merge_slashes = False
     error_handlers.register(app)
@@ -70,7 +70,7 @@ def build_dispatcher(routes: Mapping[str, Route]) -> Callable[..., Response]:
 
 
 def serve(route: Route, ids: dict[str, str]) -> Response:
-    """Authenticate, call the view, and answer with what it gives, in the route's shape."""
+    """Authenticate the viewer, call the view and serialize its result with the route's response schema."""
     g.route = route
     with connection() if route.needs_store else nullcontext():
         if route.auth == "token":

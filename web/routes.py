@@ -1,11 +1,15 @@
-"""Every operation of the interface, one line each, in the order of contract section 2.
+"""All operations of the interface, one line each, in the order of contract section 2.
 
-`one(method, path, view, ...)` is one operation. The view gets the path's ids by keyword and returns a
-value, which is dumped by `gives` (a list of it with `many=True`), or a finished Response. `takes` is the
-schema by which `wire.body()` reads the request, `asks` that of its query. `needs` is what it takes to be
-allowed (permissions.py). `auth=None` serves without a token, `auth="view"` leaves it to the view to ask for
-one, `stored=False` serves without a connection to the store. `*crud(path, RESOURCE)` are the verbs of a
-table; `without=` leaves some out. The documentation at /api/openapi.json is made from this list.
+- `route(method, path, view, ...)` declares one operation. The view gets the ids of the path as keywords.
+- The view returns a value or a finished Response. `response` is the schema that dumps the value;
+  `many=True`: the value is a list.
+- `body` is the schema with which `serialization.read_body()` reads the request; `query` that of the query.
+- `permission` is the permission that the viewer needs (permissions.py).
+- `auth=None` serves without a token; with `auth="view"` the view checks the token itself.
+- `needs_store=False` serves without a connection to the store.
+- `*crud(path, RESOURCE)` declares the verbs of a resource; `exclude=` omits some of them.
+
+The documentation at /api/openapi.json is generated from this list.
 """
 
 from collections.abc import Callable, Collection
@@ -35,8 +39,7 @@ from web.incidents import (
 from web.ingest import events
 from web.oncall import calendars, escalation_policies, oncall, overrides, schedule_overview, schedules
 from web.operations import dead_letters, metrics, simulate
-from web.pages import incident as page
-from web.pages import join
+from web.pages import incident, join
 from web.rules import alert_rules, dry_run, routers
 from web.services import grouping_policies, heartbeats, integrations, outgoing_rules, services
 from web.teams import (
@@ -62,19 +65,19 @@ class Route:
     body: Schema | None = None
     response: Schema | None = None
     many: bool = False
-    # What the documentation says that a view gives which answers by itself.
+    # The response in the documentation, for a view that returns a finished Response.
     doc_response: Schema | None = None
-    # And what such a view takes that reads the body by itself, in JSON.
+    # The JSON body in the documentation, for a view that reads the body itself.
     doc_body: Schema | None = None
-    # What it reads of the query, beside the page.
+    # The query parameters, without page and page_size.
     query: Schema | None = None
-    # Whether a list comes page by page to who asks as published clients do (contract 1.6).
+    # Whether the list has pages for the client profile (contract 1.6).
     paged: bool = False
-    # How often an account may ask for it.
+    # How many requests one account may send.
     rate_limits: Limits = ()
-    # How much of it a web process does at a time.
+    # How many of these requests a web process serves at the same time.
     concurrency_limit: ConcurrencyLimit | None = None
-    # What it takes to be allowed: web/http/permissions.py. Nothing where nobody is asked for a token.
+    # The permission that the viewer needs (web/http/permissions.py). Empty if no token is required.
     permission: str = ""
     auth: str | None = "token"
     needs_store: bool = True
@@ -83,13 +86,13 @@ class Route:
 
 
 def route(method: str, path: str, view: Callable[..., Any], **options: Any) -> Route:
-    """One operation; its name and its sentence in the documentation are those of the view."""
+    """Declare one operation. By default, the view's name and docstring are its name and summary."""
     options.setdefault("name", f"{view.__module__.rpartition('.')[2]}_{view.__name__}")
     options.setdefault("summary", (view.__doc__ or view.__name__).strip().partition("\n")[0])
     return Route(method, path, view, **options)
 
 
-# verb -> method, success status, whether it is on one row, what it says
+# verb -> method, success status, whether the path names one row, start of the summary
 VERBS = {
     "create": ("POST", 201, False, "Create one"),
     "index": ("GET", 200, False, "List each"),
@@ -101,9 +104,9 @@ VERBS = {
 
 
 def crud(path: str, resource: Resource, *, exclude: Collection[str] = (), alias: str = "") -> list[Route]:
-    """The verbs of a resource; PUT and PATCH are both the update (contract 1.8).
+    """Declare the verbs of a resource; both PUT and PATCH update a row (contract 1.8).
 
-    `called` is its noun where it is served at a second path.
+    `alias` replaces the noun of a resource that is served at a second path.
     """
     noun = alias or resource.noun
     return [_verb(path, resource, verb, noun) for verb in VERBS if verb not in exclude]
@@ -146,7 +149,7 @@ ROUTES: tuple[Route, ...] = (
     *crud("/api/account/customroles/", custom_roles.CUSTOM_ROLES),
     route("POST", f"{USER}/customroles/", custom_roles.assign, permission=ADMIN, status=201, body=custom_roles.USER_ROLE, response=custom_roles.USER_ROLE),
     route("GET", f"{USER}/customroles/", custom_roles.get_user_role, permission=OWN, response=custom_roles.USER_ROLE),
-    # --- things of a user (contract 2.2) -------------------------------------------------------------
+    # --- contacts and rules of a user (contract 2.2) -------------------------------------------------
     *crud(f"{USER}/notification_rules/", notification_preferences.NOTIFICATION_RULES),
     *crud(f"{USER}/forwarding_rules/", notification_preferences.FORWARDING_RULES),
     *crud(f"{USER}/contacts/", notification_preferences.CONTACTS),
@@ -175,7 +178,7 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{INCIDENT_V2}/responders/", responders.RESPONDERS),
     *crud(f"{INCIDENT}/responders/", responders.RESPONDERS, alias="responder"),
     route("GET", f"{INCIDENT}/alerts/", alerts.index, permission="incident_read", doc_response=alerts.ALERT, many=True, paged=True),
-    # --- elements of a team (contract 2.6) -----------------------------------------------------------
+    # --- team elements (contract 2.6) ----------------------------------------------------------------
     *crud(f"{TEAM}/roles/", incident_roles.INCIDENT_ROLES),
     *crud(f"{TEAM}/tags/", labels.TAGS),
     *crud(f"{TEAM}/priority/", labels.PRIORITIES),
@@ -206,7 +209,7 @@ ROUTES: tuple[Route, ...] = (
     *crud(f"{TEAM}/task_templates/<task_template_id>/tasks/", task_templates.TEMPLATE_TASKS),
     *crud(f"{TEAM}/services/<service_id>/alert-grouping-policies/", grouping_policies.GROUPING_POLICIES),
     route("GET", f"{TEAM}/schedules/<schedule_id>/get_schedule_ics/", calendars.get_schedule_address, permission="schedule_read", query=calendars.CALENDAR_QUERY, response=calendars.ADDRESS),
-    # --- taking alerts, and their story (contract 2.7, X36) -------------------------------------------
+    # --- accept alerts, and the alert trace (contract 2.7, X36) --------------------------------------
     route("POST", "/api/events/<integration_key>/", events.create_by_key, status=201, doc_body=events.ALERT_BODY, doc_response=events.EVENT, auth=None, needs_store=False, deprecated=True),
     route("POST", "/integration/<account_id>/<extension>/<integration_key>/", events.create, doc_body=events.ALERT_BODY, doc_response=events.ACCEPTED, auth=None, needs_store=False),
     route("POST", "/api/integration/<extension>/<integration_key>/", events.create_by_application, doc_body=events.ALERT_BODY, doc_response=events.ACCEPTED, auth=None, needs_store=False),
@@ -241,13 +244,13 @@ ROUTES: tuple[Route, ...] = (
     route("GET", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.retrieve, permission="incident_read", response=dead_letters.DEAD_LETTER),
     route("POST", "/api/tocsin/dead-letters/<dead_letter_id>/replay/", dead_letters.replay, permission="incident_write", response=dead_letters.REPLAYED),
     route("DELETE", "/api/tocsin/dead-letters/<dead_letter_id>/", dead_letters.destroy, permission="incident_write", status=204),
-    # --- the interface about itself ------------------------------------------------------------------
+    # --- the description of the interface ------------------------------------------------------------
     route("GET", openapi.PATH, openapi.show, auth=None, needs_store=False, documented=False),
-    # --- for whoever runs the installation ------------------------------------------------------------
+    # --- for the operator of the installation --------------------------------------------------------
     route("GET", "/metrics", metrics.show, auth=None, documented=False),
     # --- pages, outside the interface ----------------------------------------------------------------
-    route("GET", "/i/<token>", page.show, auth=None, documented=False),
-    route("POST", "/i/<token>", page.act, auth=None, documented=False),
+    route("GET", "/i/<token>", incident.show, auth=None, documented=False),
+    route("POST", "/i/<token>", incident.act, auth=None, documented=False),
     route("GET", "/join/<token>", join.show, auth=None, documented=False),
     route("POST", "/join/<token>", join.join, auth=None, documented=False),
     route("GET", "/calendars/<token>.ics", calendars.show, auth=None, documented=False),
