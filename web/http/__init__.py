@@ -1,1 +1,1 @@
-"""What every operation shares: resources, fields, errors, access, paging, limits, documentation."""
+"""Code that all operations share: resources, fields, errors, access, paging, limits, documentation."""

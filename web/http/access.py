@@ -1,18 +1,18 @@
-"""Fetch a row and authorise its viewer, in one call: the row, or NotFound, or Forbidden.
+"""Load a row and check that the viewer may use it. Return the row, or raise NotFound or Forbidden.
 
-Another account's objects, ids of another team in the path, and ids that are none are NotFound; what the
-viewer may not do within the account is Forbidden. What is asked for is what the operation needs, see
-web/http/permissions.py.
+NotFound: objects of another account, ids of another team in the path, malformed ids. Forbidden: objects of
+the viewer's account for which the viewer has no permission. The required permission is that of the operation
+(web/http/permissions.py).
 
     access_team(viewer, team_id), access_service(viewer, team_id, service_id),
     access_integration(viewer, team_id, service_id, integration_id),
     access_incident(viewer, reference)    by number or unique_id
-    incidents_named(viewer, references)   the same for those that a body names
-    access_user(viewer, username)         oneself, or anybody for an admin
-    access_account(viewer)                for what is of the account, and of no team
-    require(viewer, team_row)             for a row that knows its team
-    require_rank(viewer, role)            that the viewer's role in the account is no lower than this one
-    permitted_teams(viewer)               a query of team rows, for lists
+    find_incidents(viewer, references)    the same for the incidents that a body names
+    access_user(viewer, username)         the viewer, or any member for an admin
+    access_account(viewer)                for objects of the account that belong to no team
+    require(viewer, team_row)             for a row whose team is known
+    require_rank(viewer, role)            the viewer's role in the account is not lower than this role
+    select_permitted_teams(viewer)        a query of team rows, for lists
 """
 
 import re
@@ -40,7 +40,7 @@ _SHORT = re.compile(f"[{ALPHABET}]{{{SHORT_LENGTH}}}")
 
 
 def is_uuid(text: str) -> bool:
-    """Whether this could be an id of ours; what could not is never asked for."""
+    """Return whether this text has the form of an id. Other texts need no query."""
     return UUID.fullmatch(text) is not None
 
 
@@ -49,7 +49,10 @@ def is_username(text: str) -> bool:
 
 
 def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
-    """The row of this query with this id, or NotFound. Letters of a UUID may be large, of a short id not."""
+    """Return the row of this query with this id, or raise NotFound.
+
+    A UUID may have capital letters; a short id is case-sensitive.
+    """
     is_short = field.max_length == SHORT_LENGTH
     known = unique_id if is_short else unique_id.lower()
     if not (_SHORT.fullmatch(known) if is_short else is_uuid(known)):
@@ -61,7 +64,7 @@ def find(query: Any, field: peewee.CharField, unique_id: str) -> Any:
 
 
 def access_account(viewer: Viewer, permission: str | None = None) -> Account:
-    """The viewer's account, for those who may do in all of it what is asked for."""
+    """Return the viewer's account. Forbidden if the viewer does not have the permission in all teams."""
     if not is_allowed(Grants(viewer.role, viewer.role_permissions), permission or viewer.permission):
         raise Forbidden
     return viewer.account
@@ -75,13 +78,16 @@ def access_team(viewer: Viewer, team_id: str) -> Team:
 
 
 def require(viewer: Viewer, team_row: int, permission: str | None = None) -> None:
-    """Forbidden for those who may not do in this team of their account what is asked for."""
+    """Raise Forbidden if the viewer does not have the permission in this team."""
     if not is_allowed(_load_grants(viewer, team_row), permission or viewer.permission):
         raise Forbidden
 
 
 def require_rank(viewer: Viewer, role: int) -> None:
-    """Forbidden for those whose own role is lower: nobody decides about who is above, nor lifts one there."""
+    """Raise Forbidden if the viewer's role is lower than this role.
+
+    A member can neither change a member with a higher role nor give somebody a higher role.
+    """
     if role < viewer.role:
         raise Forbidden
 
@@ -101,20 +107,20 @@ def _load_grants(viewer: Viewer, team_row: int) -> Grants:
 
 
 def select_permitted_teams(viewer: Viewer, permission: str | None = None) -> Any:
-    """The row numbers of the teams in which the viewer may do what is asked for."""
+    """Return a query of the row numbers of the teams in which the viewer has the permission."""
     permission = permission or viewer.permission
     teams = Team.select(Team.id).where(Team.account == viewer.account)
     if is_allowed(Grants(viewer.role, viewer.role_permissions), permission):
         return teams
     roles = [role for role in TeamRole if is_allowed(Grants(viewer.role, team=role), permission)]
     own = TeamMember.select(TeamMember.team).where(TeamMember.user == viewer.user, TeamMember.role.in_(roles))
-    # The names of permissions are ours, so that each stands in the text of such a list as itself alone.
+    # Permission names are ours and contain no quote, so a search for the quoted name is exact.
     open_to_all = Team.account_permissions.cast("TEXT").contains(f'"{permission}"')
     return teams.where(Team.id.in_(own) | open_to_all)
 
 
 def select_own_teams(viewer: Viewer) -> Any:
-    """The row numbers of the teams that the viewer is a member of."""
+    """Return a query of the row numbers of the viewer's teams."""
     return TeamMember.select(TeamMember.team).where(TeamMember.user == viewer.user)
 
 
@@ -134,7 +140,10 @@ def access_integration(viewer: Viewer, team_id: str, service_id: str, integratio
 
 
 def access_incident(viewer: Viewer, reference: str) -> Incident:
-    """By incident number or unique_id. A "}" after it comes from a known slip in a published collection."""
+    """Return the incident with this number or unique_id.
+
+    A "}" at the end is ignored: a published collection of requests contains this mistake.
+    """
     reference = reference.rstrip("}")
     rows = Incident.select().where(Incident.account == viewer.account)
     if _NUMBER.fullmatch(reference) and int(reference) <= MAX_INTEGER:
@@ -151,8 +160,10 @@ def access_incident(viewer: Viewer, reference: str) -> Incident:
 
 
 def find_incidents(viewer: Viewer, references: Collection[str]) -> dict[str, Incident]:
-    """The incidents of these numbers and unique_ids in whose teams the viewer may do what is asked for, each
-    by how it was named; without the others."""
+    """Return the incidents with these numbers and unique_ids, by reference.
+
+    Incidents in whose teams the viewer does not have the permission are missing.
+    """
     numbers = {name: int(name) for name in references if _NUMBER.fullmatch(name) and int(name) <= MAX_INTEGER}
     ids = [name for name in references if _SHORT.fullmatch(name)]
     rows = Incident.select().where(
@@ -167,7 +178,7 @@ def find_incidents(viewer: Viewer, references: Collection[str]) -> dict[str, Inc
 
 
 def access_user(viewer: Viewer, username: str) -> User:
-    """A member's own things: for that member, and for owners and admins."""
+    """Return a member whose own data the viewer may use: the viewer, or any member for owners and admins."""
     user = access_member(viewer, username)
     if not (viewer.permission == OWN and user.id == viewer.user.id):
         access_account(viewer)
@@ -175,7 +186,7 @@ def access_user(viewer: Viewer, username: str) -> User:
 
 
 def access_member(viewer: Viewer, username: str) -> User:
-    """A present member of the viewer's account; every member may see every other."""
+    """Return a current member of the viewer's account. All members may see each other."""
     user = find_member(viewer.account, username)
     if user is None:
         raise NotFound
@@ -183,7 +194,7 @@ def access_member(viewer: Viewer, username: str) -> User:
 
 
 def find_member(account: Account, username: str) -> User | None:
-    """A present member of this account, or None."""
+    """Return a current member of this account, or None."""
     if not is_username(username):
         return None
     user: User | None = (

@@ -1,7 +1,7 @@
-"""Bearer token to viewer: who asks, and in which account.
+"""Authentication: find the viewer of a request by its token.
 
-`Viewer` is what every view gets as `viewer()`. The scheme words Bearer and Token are alike here; what
-they change stands in profile.py. Tokens are never logged and never stored, only their digests.
+Views call `viewer()`. The schemes Bearer and Token authenticate in the same way; client_profile.py has their
+differences. Tokens are neither logged nor stored, only their digests are.
 """
 
 from contextlib import suppress
@@ -18,13 +18,14 @@ from models.tables.accounts import Account, CustomRole, Token, User
 from web.http import permissions
 from web.http.errors import NotAuthenticated
 
-# How exact the last use of a token is known: a write per request would cost more than it tells.
+# Precision of a token's last use. A write for each request would cost more than the information is worth.
 USE_RECORDED_EVERY = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who asks, and what for: `needs` is what the operation needs (web/http/permissions.py)."""
+    """The member that sent the request. `permission` is the permission that the operation requires
+    (web/http/permissions.py)."""
 
     user: User
     account: Account
@@ -36,26 +37,27 @@ class Viewer:
 
     @property
     def is_admin(self) -> bool:
-        """Owners and admins may do everything in their account."""
+        """Whether the viewer may do everything in the account: owners and admins may."""
         return self.role in (AccountRole.OWNER, AccountRole.ADMIN)
 
     @property
     def role_permissions(self) -> frozenset[str]:
-        """What the custom role allows in all teams; it counts for plain users only (contract 4.9)."""
+        """The permissions of the custom role in all teams; only plain users have them (contract 4.9)."""
         if self.role is not AccountRole.USER or self.user.custom_role is None:
             return frozenset()
         return permissions.IMPLIED.union(self.user.custom_role.permissions)
 
 
 def viewer() -> Viewer:
-    """Who makes this request."""
+    """Return the viewer of this request."""
     found: Viewer = g.viewer
     return found
 
 
 def now() -> datetime:
-    """The moment of this request, by the clock that due work is judged by: what is decided here falls due
-    by it, and hosts need not agree on the time.
+    """Return the time of this request, from the store's clock.
+
+    Workers compare due times with the same clock, so the clocks of the hosts may differ.
     """
     if "now" not in g:
         g.now = store().now()
@@ -64,14 +66,14 @@ def now() -> datetime:
 
 
 def authenticate(at: datetime, permission: str) -> Viewer:
-    """The viewer behind this request's token, or NotAuthenticated."""
+    """Return the viewer that this request's token belongs to, or raise NotAuthenticated."""
     token = _find(_read_token(), at)
     _record_use(token, at)
     return Viewer(token.user, token.user.account, permission)
 
 
 def _read_token() -> str:
-    """The token of the Authorization header, whatever the number of blanks before it."""
+    """Return the token of the Authorization header. Any number of blanks may precede it."""
     word, _, rest = request.headers.get("Authorization", "").strip().partition(" ")
     if word.lower() not in ("bearer", "token") or not rest.strip():
         raise NotAuthenticated
@@ -79,14 +81,14 @@ def _read_token() -> str:
 
 
 def _find(secret: str, at: datetime) -> Token:
-    """The living token of a present member; one query."""
+    """Load the valid token of a current member with one query."""
     token = (
         Token.select(Token, User, Account, CustomRole)
         .join(User)
         .join(Account)
         .join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
         .where(
-            # The header comes as Latin-1 text; anything else than ours just matches no digest.
+            # The header comes as Latin-1 text; a text that is no token matches no digest.
             Token.digest == digest(secret),
             Token.revoked_at.is_null(),
             User.removed_at.is_null(),
@@ -102,6 +104,6 @@ def _find(secret: str, at: datetime) -> Token:
 def _record_use(token: Token, at: datetime) -> None:
     if token.last_used_at is not None and at - token.last_used_at < USE_RECORDED_EVERY:
         return
-    # A request is not refused because its token's last use could not be noted.
+    # The request must succeed even if the store cannot record the last use of its token.
     with suppress(*STORE_ERRORS), store().write_transaction():
         Token.update(last_used_at=at).where(Token.id == token.id).execute()

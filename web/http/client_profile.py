@@ -1,7 +1,7 @@
-"""The two shapes of four answers: exactly the specification, or what the published clients read.
+"""The two profiles of the interface: the specification, and the variant that the published clients read.
 
-`Authorization: Bearer` gets the specification, `Token` the clients' shapes; the word alone decides
-(contract section 1.6). Nothing else in the house looks at it.
+`Authorization: Bearer` selects the specification, `Token` the client profile (contract section 1.6). The
+profiles differ in four answers. No other module reads the scheme.
 """
 
 from enum import Enum
@@ -16,22 +16,22 @@ class Profile(Enum):
 
     @property
     def has_paged_lists(self) -> bool:
-        """Notes and alerts of an incident come as {count, next, previous, results}."""
+        """Whether notes and alerts of an incident come as {count, next, previous, results}."""
         return self is Profile.CLIENT
 
     @property
     def shows_payload(self) -> bool:
-        """The answer to an event carries its payload."""
+        """Whether the answer to an event contains its payload."""
         return self is Profile.SPEC
 
     @property
     def shows_error_fields(self) -> bool:
-        """A refusal says in `errors` which fields it is about."""
+        """Whether an error answer names the wrong fields in `errors`."""
         return self is Profile.CLIENT
 
     @property
     def allows_partial_put(self) -> bool:
-        """A PUT may leave out fields that the specification requires."""
+        """Whether a PUT may omit fields that the specification requires."""
         return self is Profile.CLIENT
 
 
@@ -41,19 +41,20 @@ def get_profile(authorization: str) -> Profile:
 
 
 def current() -> Profile:
-    """The profile of this request; the specification's when it has no Authorization header."""
+    """Return the profile of this request: SPEC if it has no Authorization header."""
     if not has_request_context():
         return Profile.SPEC
     return get_profile(request.headers.get("Authorization", ""))
 
 
 def get_team_label(team: Any) -> int | str:
-    """How tags and priorities name their team: its number, but its id when a client reads."""
+    """Return the team as tags and priorities name it: by its number, or by its id in a GET of a client."""
     is_read = has_request_context() and request.method == "GET"
     return str(team.unique_id) if is_read and current() is Profile.CLIENT else int(team.id)
 
 
 def hides_priority() -> bool:
-    """The Go client declares team_priority_object a string and fails on an object."""
+    """Return whether to omit the priority: the Go client expects team_priority_object to be a string
+    and fails if it is an object."""
     agent = request.headers.get("User-Agent", "")
     return current() is Profile.CLIENT and agent.startswith("Go-http-client")

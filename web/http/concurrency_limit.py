@@ -1,4 +1,4 @@
-"""What costs so much that a web process does little of it at once, so that alerts are taken meanwhile."""
+"""Limit how many expensive requests a web process serves at the same time, so that it can accept alerts."""
 
 import threading
 from collections.abc import Iterator
@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from models.tables.accounts import Account
 from web.http.errors import Throttled
 
-# Which request ends when nobody knows.
+# The end of the running requests is not known, so this is only a guess.
 RETRY_AFTER_S = 1
 
 
 class ConcurrencyLimit:
-    """So many requests at a time in this process, and one of each account."""
+    """At most `max_requests` at the same time in this process, and one per account."""
 
     def __init__(self, max_requests: int) -> None:
         self.max_requests = max_requests
@@ -21,7 +21,10 @@ class ConcurrencyLimit:
 
     @contextmanager
     def acquire(self, account: Account) -> Iterator[None]:
-        """A request of this account, or Throttled: nobody waits, since whoever waits holds a thread."""
+        """Count a request of this account while it runs, or raise Throttled.
+
+        A request does not wait for its turn, because it would occupy a thread.
+        """
         with self._lock:
             if account.id in self._accounts or len(self._accounts) >= self.max_requests:
                 raise Throttled(RETRY_AFTER_S)

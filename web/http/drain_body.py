@@ -1,20 +1,20 @@
-"""Bodies that no view has read are read before the answer goes.
+"""Read the bodies that no view has read before the answer is sent.
 
-The published clients send one with every GET. The server ends a connection on which a request has come of
-which a part was never read, without a word, and a client that goes on over it is left without an answer.
+The published clients send a body with every GET. If a part of a request was not read, the server closes the
+connection without a message. The client's next request on this connection would then get no answer.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any
 
-# Who sends more than this in vain may connect again.
+# After a larger body that no view reads, the client must connect again.
 MAX_BYTES = 1024 * 1024
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 
 class DrainBody:
-    """A WSGI application around another one."""
+    """WSGI middleware that reads the rest of the request body."""
 
     def __init__(self, application: WsgiApp) -> None:
         self._application = application

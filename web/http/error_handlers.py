@@ -1,4 +1,4 @@
-"""Whatever a request failed of, as an answer: the one place where errors become responses."""
+"""Turn exceptions into responses. No other module does this."""
 
 import logging
 import traceback
@@ -14,7 +14,7 @@ from web.http.errors import ApiError, BadRequest, NotFound, TooLarge, Unavailabl
 
 log = logging.getLogger("tocsin.web")
 
-# Texts for what Flask itself refuses; every other status speaks with its standard phrase.
+# Texts for requests that Flask itself rejects; every other status has its standard phrase.
 DETAILS = {
     400: BadRequest.detail,
     404: NotFound.detail,
@@ -42,7 +42,7 @@ def _shows_fields() -> bool:
 
 
 def _answer_http(error: HTTPException) -> Response:
-    """What Flask and Werkzeug refuse by themselves: unknown paths, methods, bodies too large."""
+    """Answer an error of Flask or Werkzeug: unknown path, wrong method, body too large."""
     status = error.code or 500
     response = serialization.build_response({"detail": DETAILS.get(status, f"{error.name}.")}, status)
     for name, value in error.get_headers():
@@ -52,13 +52,13 @@ def _answer_http(error: HTTPException) -> Response:
 
 
 def _answer_conflict(error: peewee.IntegrityError) -> Response:
-    """Something this request refers to was changed or removed by another one in the meantime."""
+    """Answer an integrity error: another request changed or deleted a row that this request refers to."""
     _log_error(error)
     return answer_error(BadRequest())
 
 
 def _answer_gone(_: peewee.DoesNotExist) -> Response:
-    """What this request was about was there when it began."""
+    """Answer a request whose object was deleted while the request was served."""
     return answer_error(NotFound())
 
 
@@ -73,7 +73,7 @@ def _answer_unexpected(error: Exception) -> Response:
 
 
 def _log_error(error: Exception) -> None:
-    """Log where it happened, not what was said: messages of errors can carry users' data."""
+    """Log where the error happened, not its message: error messages can contain users' data."""
     frames = traceback.extract_tb(error.__traceback__)
     where = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames[-8:]))
     rule = request.url_rule.rule if request.url_rule else "?"

@@ -1,8 +1,8 @@
-"""What is wrong with a request, in the contract's shape: {"detail": ...} (contract section 1.3).
+"""The errors of the interface. The answer has the form {"detail": ...} (contract section 1.3).
 
-Raise BadRequest, Forbidden, NotFound where it is known; failures.py turns them into answers, once.
-`BadRequest({"field": ["why"]})`, or `bad("field", "why")` to raise it, names fields: a caller sees
-them as a second member `errors` with a Token, under /api/tocsin/, and after `Prefer: errors`.
+Raise BadRequest, Forbidden or NotFound where the error is found; error_handlers.py turns them into answers.
+`BadRequest({"field": ["why"]})` names fields; `reject("field", "why")` raises it. The answer shows them as
+a second member `errors` for the scheme Token, under /api/tocsin/, and after `Prefer: errors`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ Fields = Mapping[str, list[str]]
 
 
 class ApiError(Exception):
-    """A request that gets no good answer; subclasses give the status and the contract's text."""
+    """Base of all errors. Subclasses define the status and the text of the contract."""
 
     status = 500
     detail = "Something went wrong on our side."
@@ -72,7 +72,7 @@ def reject(field: str, reason: str) -> NoReturn:
 
 
 def flatten(messages: Any, name: str = "") -> dict[str, list[str]]:
-    """marshmallow's nested messages as {dotted field: [text]}."""
+    """Convert marshmallow's nested messages to {dotted field: [text]}."""
     found: dict[str, list[str]] = {}
     for field, texts in _list_messages(messages, name):
         found.setdefault(field, []).extend(texts)
@@ -82,7 +82,7 @@ def flatten(messages: Any, name: str = "") -> dict[str, list[str]]:
 def _list_messages(messages: Any, name: str) -> Iterator[tuple[str, list[str]]]:
     if isinstance(messages, Mapping):
         for key, inner in messages.items():
-            # What is wrong with an object as a whole goes by the object's own name.
+            # Errors of an object as a whole get the name of the object.
             path = ".".join(part for part in (name, str(key)) if part and part != SCHEMA)
             yield from _list_messages(inner, path)
         return

@@ -1,8 +1,8 @@
-"""The kinds of fields that the interface's objects are made of, with its tolerance for input.
+"""The marshmallow fields of the interface's schemas, and which input they accept.
 
 Contract sections 1.4 (dates), 1.6 (null, never "", for an absent reference) and 1.8 (numbers and
 booleans as text, integral floats, "" for nothing, null for an empty list; unknown keys are ignored).
-No field has a default: what a create leaves out is the table's default, what an update leaves out stays.
+No field has a default: a create uses the table's default for a missing field, an update keeps the value.
 """
 
 import re
@@ -23,27 +23,27 @@ UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _EMAIL = re.compile(r"[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+@[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 
-# The largest number of a column on both stores.
+# The largest number that an integer column of both stores can hold.
 MAX_INTEGER = 2**31 - 1
-# A year in minutes and ten years in seconds: moments counted from today stay moments.
+# A year in minutes and ten years in seconds: now plus such a duration is still a valid datetime.
 MINUTES_LIMIT = 365 * 24 * 60
 SECONDS_LIMIT = 10 * 365 * 24 * 3600
 LONG_TEXT = 16 * 1024
 
 
 class Schema(marshmallow.Schema):
-    """An object of the interface; its schema is its table of fields."""
+    """Base of the schemas of the interface's objects."""
 
     class Meta:
         unknown = EXCLUDE
 
 
 class Text(fields.String):
-    """Text without NUL, at most `limit` characters; null counts as empty unless the field is required."""
+    """Text without NUL, at most `limit` characters. null means "" unless the field is required."""
 
     def __init__(self, *, limit: int = 255, **options: Any) -> None:
         min_length = 1 if options.get("required") else None
-        # What is only given may be longer, and the description must not deny it.
+        # Text that is only in answers may be longer; the description must not state a limit for it.
         if not options.get("dump_only"):
             options.setdefault("validate", validate.Length(min=min_length, max=limit))
         super().__init__(**options)
@@ -60,7 +60,7 @@ class Text(fields.String):
 
 
 class TextOrNumber(Text):
-    """Text that is kept as it came; a number counts as its digits."""
+    """Text that is kept as sent; a number becomes its digits."""
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
@@ -69,7 +69,10 @@ class TextOrNumber(Text):
 
 
 class RuleJson(Text):
-    """A condition in either syntax of contract 3.10, refused when it cannot be evaluated; kept as it came."""
+    """A condition in one of the two syntaxes of contract 3.10; kept as sent.
+
+    A condition that cannot be evaluated is an error.
+    """
 
     def __init__(self, **options: Any) -> None:
         super().__init__(validate=None, **options)
@@ -84,7 +87,7 @@ class RuleJson(Text):
 
 
 class Email(Text):
-    """A plausible address on one line; "localhost" and other short domains are as good as any."""
+    """A plausible e-mail address on one line; "localhost" and other short domains are allowed."""
 
     default_error_messages = {"email": "Not an e-mail address."}
 
@@ -122,12 +125,12 @@ class Choice(Number):
 
 
 def _blank_to_none(value: Any) -> Any:
-    """Blank text is nothing where a reference or a number may be absent."""
+    """Return None for blank text: an absent reference or number."""
     return None if isinstance(value, str) and not value.strip() else value
 
 
 class OptionalNumber(Number):
-    """A number or nothing; "" is nothing."""
+    """A number or null; "" means null."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
@@ -141,12 +144,12 @@ class Boolean(fields.Boolean):
 
 
 class Moment(fields.Field[datetime]):
-    """An aware moment: UTC with a literal Z and six digits of fraction."""
+    """An aware datetime; in answers UTC with a literal Z and six fractional digits."""
 
     default_error_messages = {"invalid": "Not a date and time."}
 
     def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
-        # What a table keeps as JSON holds the text itself.
+        # A JSON column already contains the text.
         return value if value is None or isinstance(value, str) else format_moment(value)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> datetime:
@@ -159,7 +162,7 @@ class Moment(fields.Field[datetime]):
 
 
 class InputMoment(Moment):
-    """A moment that somebody gave: with a fraction only where it was given with one (contract 1.4)."""
+    """A datetime from a request. Answers show a fraction only if the request had one (contract 1.4)."""
 
     def _serialize(self, value: datetime | str | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
         if not isinstance(value, datetime) or value.microsecond:
@@ -168,7 +171,7 @@ class InputMoment(Moment):
 
 
 class OptionalMoment(InputMoment):
-    """The same, or nothing; "" is nothing."""
+    """The same, or null; "" means null."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(allow_none=True, **options)
@@ -177,12 +180,12 @@ class OptionalMoment(InputMoment):
         return super().deserialize(_blank_to_none(value), attr, data, **kwargs)
 
 
-# A plus sign that stood in an address as it is, and so was read as a blank.
+# The offset of a datetime in a query whose plus sign was not escaped: a blank replaces the plus sign.
 _BLANK_OFFSET = re.compile(r"(:[0-9.]+) ([0-9]{2}:?[0-9]{2})$")
 
 
 class QueryMoment(OptionalMoment):
-    """A moment of a question, in the years of which there is something to be told; "" is none."""
+    """A datetime in a query, in the years for which shifts can be computed; "" means null."""
 
     default_error_messages = {"year": f"Must be from {EARLIEST.year} on, and before {LATEST.year}."}
 
@@ -200,7 +203,7 @@ def _load_time_zones() -> frozenset[str]:
 
 
 class TimeZone(Text):
-    """The name of a time zone as IANA has it, aliases included; "" and null are UTC."""
+    """The IANA name of a time zone, or an alias; "" and null mean UTC."""
 
     default_error_messages = {"unknown": "Not the name of a time zone."}
 
@@ -212,7 +215,7 @@ class TimeZone(Text):
 
 
 class Date(fields.Field[datetime]):
-    """The plain date of a moment, as some creation dates are given."""
+    """A date without a time; the contract shows some creation dates in this form."""
 
     def _serialize(self, value: datetime | None, attr: Any, obj: Any, **kwargs: Any) -> str | None:
         return None if value is None else value.date().isoformat()
@@ -223,16 +226,16 @@ def format_moment(value: datetime) -> str:
 
 
 def parse_moment(text: str) -> datetime:
-    """RFC 3339, ISO without a zone (UTC), or a plain date (its start, UTC)."""
+    """Parse RFC 3339, ISO 8601 without a zone (UTC), or a date (its start in UTC)."""
     value = datetime.fromisoformat(text.strip())
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Reference(fields.Field[Any]):
-    """Another object by its id: the row's `unique_id` in answers, the id as text from requests.
+    """A reference to another object: the row's `unique_id` in answers, the id as text in requests.
 
-    "" and null are nothing (and allowed unless `blank` is False); answers say `absent` for it. Whether the
-    object exists, and may be referred to, is for the resource to find out.
+    "" and null mean no object; they are errors if `blank` is False. Answers show `absent` for no object.
+    The resource checks whether the object exists and whether the viewer may refer to it.
     """
 
     default_error_messages = {"invalid": "Not an id.", "blank": "This may not be blank."}
@@ -254,7 +257,7 @@ class Reference(fields.Field[Any]):
     def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> str | None:
         if value is None:
             return self.absent
-        # What a table keeps as JSON holds the id itself.
+        # A JSON column already contains the id.
         return value if isinstance(value, str) else getattr(value, self.key)
 
     def _deserialize(self, value: Any, attr: Any, data: Any, **kwargs: Any) -> str:
@@ -262,20 +265,20 @@ class Reference(fields.Field[Any]):
             value = value.get(self.key)
         if not isinstance(value, str) or len(value) > 64 or "\x00" in value:
             raise self.make_error("invalid")
-        # UUIDs are the same in either case, short ids are not.
+        # UUIDs are not case-sensitive, short ids are.
         text = value.strip()
         return text.lower() if UUID.fullmatch(text.lower()) else text
 
 
 class Username(Reference):
-    """A person by username."""
+    """A reference to a person by username."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(key="username", **options)
 
 
 class Uuid(fields.Field[str]):
-    """An id that is kept as given; "" is nothing."""
+    """A UUID that is only stored, not looked up; "" means null."""
 
     default_error_messages = {"invalid": "Not an id."}
 
@@ -292,12 +295,12 @@ class Uuid(fields.Field[str]):
 
 
 class List(fields.List):
-    """A list; null and "" are the empty one. Of a request it has at most `most` elements.
+    """A list; null and "" mean the empty list. A list in a request has at most `max_items` items.
 
-    Who decides on what is listed may hold the store's lock meanwhile, so that no list may be endless.
+    The limit exists because a request may hold a lock of the store while it processes the items.
     """
 
-    default_error_messages = {"long": "No more than {max_items}."}
+    default_error_messages = {"long": "No more than {max_items} items."}
 
     def __init__(self, *args: Any, max_items: int = 100, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -312,9 +315,9 @@ class List(fields.List):
 
 
 class Nested(fields.Nested):
-    """An object inside another; it is given whole, even where the other may be given in part.
+    """An object inside another object. It must be complete, even if the other object may be partial.
 
-    Where there may be none, "" is none.
+    "" means null.
     """
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
@@ -325,14 +328,14 @@ class Nested(fields.Nested):
 
 
 class TeamLabel(fields.Field[Any]):
-    """The team of a tag or priority: a number or an id, see profile.team_label."""
+    """The team of a tag or priority: a number or an id, see client_profile.get_team_label."""
 
     def _serialize(self, value: Any, attr: Any, obj: Any, **kwargs: Any) -> int | str:
         return client_profile.get_team_label(value)
 
 
 class NestedSelf(fields.Nested):
-    """A part of the answer made from the same row as the whole."""
+    """A nested object that is made from the same row as the object around it."""
 
     def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
         return obj

@@ -1,52 +1,52 @@
-"""The interface's description of itself, made from the list of routes that serves it."""
+"""The OpenAPI description of the interface, generated from the list of routes."""
 
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+import marshmallow
 import orjson
 from apispec import APISpec
 from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Blueprint, Response, current_app
 from flask_swagger_ui import get_swaggerui_blueprint
-from marshmallow import fields
 
-from web.http import errors, openapi_examples, paging, permissions, serialization, xml
-from web.http import fields as shapes
+from web.http import errors, fields, openapi_examples, paging, permissions, serialization, xml
 
-# The version of the interface that is served, not of the program (interface, section Versioning).
+# The version of the interface, not of the program (interface, section Versioning).
 VERSION = "1.1.0"
 
 PATH = "/api/openapi.json"
 DOCS = "/api/docs"
 
 DESCRIPTION = f"""\
-Every operation that says so needs a token: `Authorization: Bearer KEY`. `Authorization: Token KEY` is served,
-too, with the shapes that published clients read. The word makes these differences:
+Most operations need a token: `Authorization: Bearer KEY`. With `Authorization: Token KEY`, Tocsin uses the
+format that the published clients expect. The differences are:
 
-* notes and alerts of an incident, and alerts of an integration, come as an array with `Bearer`, and as a page
-  with `Token`;
-* tags and priorities name their team by a number with `Bearer`, by its id in answers to GET with `Token`;
-* the answer to an event holds its payload with `Bearer` only;
-* a refusal says in `errors` which fields it is about with `Token`, and after `Prefer: errors`; PUT may leave
-  out required fields with `Token`, as PATCH may in any case.
+* Notes and alerts of an incident, and alerts of an integration: an array with `Bearer`, a page with `Token`.
+* The team of a tag or priority: a number with `Bearer`. With `Token`, answers to GET contain the team's id.
+* The answer to an event contains its payload only with `Bearer`.
+* An error answer names the wrong fields in `errors` with `Token`, and if the request has `Prefer: errors`.
+  Operations under `/api/tocsin/` always do this.
+* With `Token`, PUT may omit required fields. PATCH may always omit them.
 
-Answers are JSON, or XML for who accepts that (`application/xml`, `text/xml`). So are bodies, but those of
-alerts, which are JSON. Lists that come page by page take `page` and `page_size`, of which the largest is
-`{paging.MAX_SIZE}`.
+Answers are JSON, or XML if the request accepts it (`application/xml`, `text/xml`). Bodies can also be JSON or
+XML, except alerts, which are JSON. Lists with pages take the parameters `page` and `page_size`; the largest
+`page_size` is `{paging.MAX_SIZE}`.
 """
 
-# What is said of an operation's needs (web/http/permissions.py); any other is the name of a permission.
+# How the description explains the permission of an operation (web/http/permissions.py). Permissions that are
+# missing here are shown by name.
 PERMISSION_TEXTS: Mapping[str, str] = {
-    "": "Needs no token: whoever knows the key in the path may send alerts by it.",
-    permissions.MEMBER: "For all members of the account.",
-    permissions.OWN: "For the person whom it is about, owners and admins.",
-    permissions.MANAGER: "For managers of the team, owners and admins.",
-    permissions.ADMIN: "For owners and admins.",
+    "": "Needs no token. The key in the path is enough to send alerts.",
+    permissions.MEMBER: "All members of the account may use this.",
+    permissions.OWN: "The user in the path, owners and admins may use this.",
+    permissions.MANAGER: "Managers of the team, owners and admins may use this.",
+    permissions.ADMIN: "Owners and admins may use this.",
 }
 
-# Under which heading an operation stands: the first of these pieces that its path has decides.
+# The tag (heading) of an operation. The first piece that its path contains decides.
 PATH_TAGS: tuple[tuple[str, str], ...] = (
     ("/customroles/", "Custom roles"),
     ("/notification_rules/", "Notification rules"),
@@ -93,21 +93,22 @@ PATH_TAGS: tuple[tuple[str, str], ...] = (
     ("/", "Members"),
 )
 
-# What names in paths stand for, where it is not the unique_id of what they are called after.
+# Descriptions of path parameters. A parameter that is missing here is the unique_id of the named object.
 PATH_PARAMETERS: Mapping[str, str] = {
     "account_id": "The account's identifier of five characters.",
-    "extension": "What the application is called in addresses. The body is its own; this one is `generic`.",
-    "incident": "The incident's number, or its unique_id.",
+    "extension": "The name of the monitoring tool in addresses. It decides the format of the body; the body"
+    " described here is that of `generic`.",
+    "incident": "The incident's number or unique_id.",
     "integration_key": "The key of an integration or of a global router.",
-    "trace_id": "What the sender of the alert got in answer.",
-    "username": "The person's username.",
+    "trace_id": "The trace_id from the answer to the alert.",
+    "username": "The user's username.",
 }
 
 PAGE_PARAMETERS = (
-    ("page", "Which page, from 1.", {"type": "integer", "minimum": 1, "default": 1}),
+    ("page", "The number of the page, from 1.", {"type": "integer", "minimum": 1, "default": 1}),
     (
         "page_size",
-        "How many on a page.",
+        "The number of results per page.",
         {"type": "integer", "minimum": 1, "maximum": paging.MAX_SIZE, "default": paging.DEFAULT_SIZE},
     ),
 )
@@ -127,7 +128,7 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", dict: "object", list: 
 
 
 def show() -> Response:
-    """This description."""
+    """Return the OpenAPI description of this interface."""
     config = current_app.config
     return Response(
         orjson.dumps(document(config["ROUTES"], config["SETTINGS"].public_url)), mimetype=serialization.JSON
@@ -135,9 +136,9 @@ def show() -> Response:
 
 
 def build_docs() -> Blueprint:
-    """The page that shows the description; everything it loads comes from here."""
-    # Said here, since it would else be made from the Host header, which anybody can choose. Without a list of
-    # operations and models unfolded, the page is there at once.
+    """Build the page that shows the description. It loads nothing from other servers."""
+    # The redirect URL is set because its default comes from the Host header, which the client controls.
+    # Operations and models are collapsed, so that the page appears at once.
     config = {
         "app_name": "Tocsin",
         "oauth2RedirectUrl": f"{DOCS}/oauth2-redirect.html",
@@ -151,7 +152,7 @@ def build_docs() -> Blueprint:
 
 @lru_cache
 def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
-    """OpenAPI 3.1 of these routes."""
+    """Build the OpenAPI 3.1 description of these routes."""
     plugin = MarshmallowPlugin(schema_name_resolver=_get_name)
     served = [route for route in routes if route.documented]
     tag_names = sorted({_get_tag(route) for route in served})
@@ -164,9 +165,9 @@ def document(routes: tuple[Any, ...], public_url: str) -> dict[str, Any]:
         servers=[{"url": public_url}],
         tags=[{"name": tag} for tag in tag_names],
     )
-    for field, format_ in ((shapes.Moment, "date-time"), (shapes.Date, "date"), (shapes.Uuid, "uuid")):
+    for field, format_ in ((fields.Moment, "date-time"), (fields.Date, "date"), (fields.Uuid, "uuid")):
         plugin.map_to_openapi_type(field, "string", format_)
-    plugin.map_to_openapi_type(shapes.Reference, "string", None)
+    plugin.map_to_openapi_type(fields.Reference, "string", None)
     assert plugin.converter is not None
     plugin.converter.add_attribute_function(_describe_type)
     spec.components.security_scheme("bearerAuth", {"type": "http", "scheme": "bearer"})
@@ -188,7 +189,7 @@ ERROR = {
         "detail": {"type": "string"},
         "errors": {
             "type": "object",
-            "description": "What is wrong, by field: see above for who is told.",
+            "description": "The errors by field. See above for when an answer contains them.",
             "additionalProperties": {"type": "array", "items": {"type": "string"}},
         },
     },
@@ -196,18 +197,18 @@ ERROR = {
 
 
 def _get_name(schema: Any) -> str:
-    """Schemas go by their class; those of which any field may be missing are changes."""
+    """Return the name of a schema: its class, with "Changes" at the end for a partial schema."""
     name = (schema if isinstance(schema, type) else type(schema)).__name__.removesuffix("Schema")
     if getattr(schema, "exclude", None):
         name = f"{name}Plain"
     return f"{name}Changes" if getattr(schema, "partial", None) else name
 
 
-def _describe_type(_: Any, field: fields.Field[Any], **__: Any) -> dict[str, Any]:
-    """What the kind of a field does not say: of labels, and of what is computed."""
-    if isinstance(field, shapes.TeamLabel):
+def _describe_type(_: Any, field: marshmallow.fields.Field[Any], **__: Any) -> dict[str, Any]:
+    """Describe the type of fields that apispec does not know: team labels and computed fields."""
+    if isinstance(field, fields.TeamLabel):
         return {"oneOf": [{"type": "integer"}, {"type": "string", "format": "uuid"}]}
-    known = openapi_examples.find_example(field) if isinstance(field, fields.Function) else None
+    known = openapi_examples.find_example(field) if isinstance(field, marshmallow.fields.Function) else None
     if known is None:
         return {}
     kind = _TYPES[type(known[0])]
@@ -243,7 +244,7 @@ def _get_tag(route: Any) -> str:
 
 
 class _Describer:
-    """Describes operations, and keeps what they refer to in the components of `spec`."""
+    """Describes operations, and adds the components that they refer to to `spec`."""
 
     def __init__(self, spec: APISpec) -> None:
         self._components = spec.components
@@ -283,24 +284,25 @@ class _Describer:
     def _describe_response(self, route: Any) -> dict[str, Any]:
         schema = route.response or route.doc_response
         if schema is None:
-            return {"description": "Done."}
+            return {"description": "The request succeeded."}
         example = openapi_examples.build_example(schema, for_request=False)
         if not route.many:
-            return {"description": "Done.", "content": self._describe_content(schema, ("", example))}
+            content = self._describe_content(schema, ("", example))
+            return {"description": "The request succeeded.", "content": content}
         array = {"type": "array", "items": schema}
         if not route.paged:
             return {
-                "description": "Done.",
+                "description": "The request succeeded.",
                 "content": self._describe_content(array, ("List", [example]), of=schema),
             }
         pages = ("Page", {"count": 1, "next": None, "previous": None, "results": [example]})
         content = self._describe_content(
             {"oneOf": [array, _describe_page(array)]}, ("List", [example]), pages, of=schema
         )
-        return {"description": "With `Bearer` the array, with `Token` a page of it.", "content": content}
+        return {"description": "An array with `Bearer`, a page with `Token`.", "content": content}
 
     def _describe_content(self, schema: Any, *samples: tuple[str, Any], of: Any = None) -> dict[str, Any]:
-        """The schema in both forms. Each example is kept once, by its shape and what it is."""
+        """Describe a schema in JSON and XML. Each example is stored once, under the name of its schema."""
         content: dict[str, Any] = {
             kind: {"schema": schema, "examples": {}} for kind in (serialization.JSON, serialization.XML)
         }
@@ -325,16 +327,16 @@ def _describe_page(array: dict[str, Any]) -> dict[str, Any]:
 
 def _list_sentences(route: Any) -> Iterable[str]:
     if route.permission not in PERMISSION_TEXTS:
-        need = f"Needs `{route.permission}` in the team that it is about"
-        yield f"{need}; owners and admins have it everywhere."
+        yield f"Needs the permission `{route.permission}` in the team."
+        yield "Owners and admins have it in all teams."
     else:
         yield PERMISSION_TEXTS[route.permission]
     if route.rate_limits:
-        rates = " and ".join(f"{count} in {seconds:g} s" for count, seconds in route.rate_limits)
-        yield f"An account may ask for it {rates}."
+        rates = " and ".join(f"{count} requests in {seconds:g} s" for count, seconds in route.rate_limits)
+        yield f"An account may send at most {rates}."
     if route.concurrency_limit:
         count = route.concurrency_limit.max_requests
-        yield f"A web process does {count} of these at a time, and one of each account."
+        yield f"A web process serves at most {count} of these requests at the same time, and one per account."
 
 
 def _list_parameters(route: Any) -> list[dict[str, Any]]:
@@ -357,8 +359,8 @@ def _list_parameters(route: Any) -> list[dict[str, Any]]:
     return in_path + in_query + list(_list_query_parameters(route.query))
 
 
-def _list_query_parameters(schema: shapes.Schema | None) -> Iterable[dict[str, Any]]:
-    """What may be said in the query: texts, as all of it is."""
+def _list_query_parameters(schema: fields.Schema | None) -> Iterable[dict[str, Any]]:
+    """Describe the query parameters. All are strings."""
     for name, field in schema.load_fields.items() if schema else ():
         says = field.metadata["description"]
         yield {
@@ -371,7 +373,7 @@ def _is_paged(route: Any) -> bool:
 
 
 def _list_errors(route: Any) -> Iterable[type[errors.ApiError]]:
-    """What the operation can be refused with."""
+    """Yield the errors that the operation can answer with."""
     yield errors.BadRequest
     if route.auth:
         yield errors.NotAuthenticated

@@ -1,10 +1,11 @@
-"""What each field of the interface could hold, for its description: plausible, and always allowed there."""
+"""Example values for each field of the description. The fields accept all of them."""
 
 from typing import Any
 
-from marshmallow import Schema, fields, validate
+import marshmallow
+from marshmallow import Schema, validate
 
-from web.http import fields as shapes
+from web.http import fields
 
 UUID = "8c3f5a9e-2d41-4b6e-9a57-1f0c6d2b7e34"
 SHORT_ID = "uJVWfdAeoPDm3pk2gG2URn"
@@ -15,7 +16,7 @@ LATER = "2026-03-04T20:00:00Z"
 RULE = '{"==": [{"var": "payload.kind"}, "database"]}'
 LINK = {"link_url": "https://runbook.example.org/disk", "link_text": "Runbook"}
 
-# By the name of the field, or by shape and field where the same name means something else there.
+# By the name of the field, or by schema and field if the name has another meaning in that schema.
 EXAMPLES: dict[str, Any] = {
     "account_identifier": "k7x2q",
     "acknowledge_time": 300,
@@ -36,7 +37,7 @@ EXAMPLES: dict[str, Any] = {
     "create_incidents_for": 1,
     "custom_role_details": {"name": "Auditor"},
     "delay": 5,
-    "description": "What there is to know about it",
+    "description": "The databases of the shop",
     "documentation_link": "",
     "due_in": 60,
     "duration": 28_800,
@@ -61,7 +62,7 @@ EXAMPLES: dict[str, Any] = {
     "name": "Databases",
     "next": "https://tocsin.example.org/api/incidents/?page=2&page_size=10",
     "note": "Looking at it",
-    "notes": {"note_title": "Runbook", "note_text": "Delete what is old"},
+    "notes": {"note_title": "Runbook", "note_text": "Delete old log files"},
     "overridden_details": {USERNAME: [{"start_time": 1_772_625_600, "end_time": 1_772_629_200}]},
     "pattern": "critical",
     "payload": {"host": "db1", "kind": "database"},
@@ -69,7 +70,7 @@ EXAMPLES: dict[str, Any] = {
     "postmortem_data": "<p>The disk was full.</p>",
     "previous": None,
     "private": False,
-    "reason": "asked for by Alice",
+    "reason": "Asked for by Alice",
     "repeat_interval": 7,
     "resolve_time": 3_600,
     "rotation_end_time": LATER,
@@ -110,25 +111,25 @@ EXAMPLES: dict[str, Any] = {
     "TargetSchema.target_type": 2,
 }
 
-# By the kind of the field, the narrower kinds first.
-KIND_EXAMPLES: tuple[tuple[type[fields.Field], Any], ...] = (
-    (shapes.Username, USERNAME),
-    (shapes.Reference, UUID),
-    (shapes.Uuid, UUID),
-    (shapes.Moment, MOMENT),
-    (shapes.Date, "2026-03-04"),
-    (shapes.TeamLabel, UUID),
-    (shapes.TimeZone, "Europe/Berlin"),
-    (shapes.RuleJson, RULE),
-    (shapes.Email, ADDRESS),
-    (shapes.Boolean, True),
-    (fields.Float, 1.5),
-    (fields.Dict, {"host": "db1"}),
+# By the class of the field, subclasses first.
+KIND_EXAMPLES: tuple[tuple[type[marshmallow.fields.Field], Any], ...] = (
+    (fields.Username, USERNAME),
+    (fields.Reference, UUID),
+    (fields.Uuid, UUID),
+    (fields.Moment, MOMENT),
+    (fields.Date, "2026-03-04"),
+    (fields.TeamLabel, UUID),
+    (fields.TimeZone, "Europe/Berlin"),
+    (fields.RuleJson, RULE),
+    (fields.Email, ADDRESS),
+    (fields.Boolean, True),
+    (marshmallow.fields.Float, 1.5),
+    (marshmallow.fields.Dict, {"host": "db1"}),
 )
 
 
 def build_example(schema: Schema, *, for_request: bool) -> dict[str, Any]:
-    """An object of this shape as a request would hold it, or an answer."""
+    """Build an example object of this schema, for a request or for an answer."""
     members = schema.load_fields if for_request else schema.dump_fields
     return {
         field.data_key or name: build_field_example(field, for_request=for_request)
@@ -136,10 +137,10 @@ def build_example(schema: Schema, *, for_request: bool) -> dict[str, Any]:
     }
 
 
-def build_field_example(field: fields.Field[Any], *, for_request: bool) -> Any:
-    if isinstance(field, fields.List):
+def build_field_example(field: marshmallow.fields.Field[Any], *, for_request: bool) -> Any:
+    if isinstance(field, marshmallow.fields.List):
         return [build_field_example(field.inner, for_request=for_request)]
-    if isinstance(field, fields.Nested):
+    if isinstance(field, marshmallow.fields.Nested):
         nested = build_example(field.schema, for_request=for_request)
         return [nested] if field.many else nested
     known = find_example(field)
@@ -151,11 +152,12 @@ def build_field_example(field: fields.Field[Any], *, for_request: bool) -> Any:
     return _find_allowed(field)
 
 
-def find_example(field: fields.Field[Any]) -> tuple[Any] | None:
-    """The example for this name, in a tuple of its own, as it may be None. What stands in a list has the
-    list's name.
+def find_example(field: marshmallow.fields.Field[Any]) -> tuple[Any] | None:
+    """Return the example for this field's name in a tuple, because the example can be None.
+
+    An item of a list has the name of the list. Return None if there is no example.
     """
-    while isinstance(field.parent, fields.Field):
+    while isinstance(field.parent, marshmallow.fields.Field):
         field = field.parent
     for key in (f"{type(field.parent).__name__}.{field.name}", field.name):
         if key in EXAMPLES:
@@ -163,22 +165,26 @@ def find_example(field: fields.Field[Any]) -> tuple[Any] | None:
     return None
 
 
-def _is_allowed(field: fields.Field[Any], value: Any) -> bool:
-    """Whether it is the kind of thing that the field holds: the same name can stand for a number or an id."""
-    if isinstance(field, fields.Integer):
+def _is_allowed(field: marshmallow.fields.Field[Any], value: Any) -> bool:
+    """Return whether the value has the field's type: the same name can mean a number or an id."""
+    if isinstance(field, marshmallow.fields.Integer):
         return isinstance(value, int)
-    if isinstance(field, shapes.Moment):
+    if isinstance(field, fields.Moment):
         return value == LATER
-    if isinstance(field, shapes.Username | shapes.Date | shapes.Boolean):
+    if isinstance(field, fields.Username | fields.Date | fields.Boolean):
         return False
-    return isinstance(value, str) or not isinstance(field, fields.String | shapes.Reference)
+    return isinstance(value, str) or not isinstance(field, marshmallow.fields.String | fields.Reference)
 
 
-def _find_allowed(field: fields.Field[Any]) -> Any:
-    """Something of its kind that its rules allow."""
+def _find_allowed(field: marshmallow.fields.Field[Any]) -> Any:
+    """Return a value that the field's validators allow."""
     for rule in field.validators:
         if isinstance(rule, validate.OneOf):
             return next(iter(rule.choices))
         if isinstance(rule, validate.Range):
             return min(max(1, rule.min), rule.max)
-    return 1 if isinstance(field, fields.Integer) else (field.name or "").replace("_", " ").capitalize()
+    return (
+        1
+        if isinstance(field, marshmallow.fields.Integer)
+        else (field.name or "").replace("_", " ").capitalize()
+    )

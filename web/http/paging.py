@@ -12,14 +12,14 @@ from web.http.errors import NotFound
 from web.http.fields import OptionalNumber, Schema, Text
 
 DEFAULT_SIZE = 10
-# Contract section 6: more than this is never given at once, whatever is asked for.
+# Contract section 6: a page never has more results, whatever page_size the request has.
 MAX_SIZE = 100
 
 _NUMBER = re.compile(r"[1-9][0-9]{0,6}")
 
 
 class PageSchema(Schema):
-    """A page of a list, but for its `results`."""
+    """A page of a list, without its `results`."""
 
     count = OptionalNumber(dump_only=True)
     next = Text(dump_only=True, allow_none=True)
@@ -28,7 +28,7 @@ class PageSchema(Schema):
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Which part of a list: page numbers begin at 1."""
+    """The part of a list that a request asks for. Page numbers begin at 1."""
 
     number: int
     size: int
@@ -39,7 +39,7 @@ class Page:
 
 
 def read_page(body: Mapping[str, Any] | None = None) -> Page:
-    """The page that the query asks for, or the body. NotFound for a page that cannot be."""
+    """Read the page from the query, or else from the body. NotFound for an invalid page number."""
     parameters = {**(body or {}), **request.args.to_dict()}
     number = str(parameters.get("page") or 1)
     if not _NUMBER.fullmatch(number):
@@ -52,7 +52,7 @@ def read_page(body: Mapping[str, Any] | None = None) -> Page:
 def build_page(
     query: Any, page: Page, show: Callable[[list[Any]], list[Any]], count: int | None = None
 ) -> dict[str, Any]:
-    """This page of an ordered query; one row more than shown tells whether there is another page."""
+    """Build a page of an ordered query. One more row is read to know whether there is a next page."""
     rows = list(query.limit(page.size + 1).offset(page.start))
     if not rows and page.number > 1:
         raise NotFound

@@ -1,7 +1,7 @@
-"""Who may do what: the names of contract section 3.15, and what each role gives.
+"""The permissions: their names (contract section 3.15), and the permissions of each role.
 
-Each route says in `needs` what its operation asks for: the name of a permission, which is then asked for in
-the team that the operation is about, or one of MEMBER, OWN, MANAGER and ADMIN. `allows` decides.
+The `permission` of a route is the name of a permission, or one of MEMBER, OWN, MANAGER and ADMIN. The viewer
+needs a named permission in the team whose objects the operation uses. `is_allowed` decides.
 """
 
 from collections.abc import Collection
@@ -11,7 +11,7 @@ from models.domain.enums import AccountRole, TeamRole
 
 # Any member of the account.
 MEMBER = "member"
-# The person whom it is about, and admins.
+# The person that the path names, and admins.
 OWN = "own"
 # The managers of the team, and admins.
 MANAGER = "manager"
@@ -20,7 +20,7 @@ ADMIN = "admin"
 
 ROLE_NEEDS = frozenset({MEMBER, OWN, MANAGER, ADMIN})
 
-# What a custom role may give.
+# The permissions that a custom role may contain.
 ACCOUNT_PERMISSIONS = (
     "analytics_read", "escalation_policy_read", "escalation_policy_write", "incident_read", "incident_write",
     "incident_role_read", "incident_role_write", "integration_read", "integration_write", "maintenance_read",
@@ -31,7 +31,7 @@ ACCOUNT_PERMISSIONS = (
     "tag_write", "task_template_read", "task_template_write", "team_read",
 )  # fmt: skip
 
-# What a team may let all members of the account do.
+# The permissions that a team may give to all members of the account.
 TEAM_PERMISSIONS = (
     "analytics_read", "escalation_policy_attach", "escalation_policy_read", "incident_read", "incident_write",
     "incident_role_read", "integration_read", "maintenance_read", "member_read", "postmortem_read",
@@ -39,10 +39,10 @@ TEAM_PERMISSIONS = (
     "sla_read", "stakeholder_template_read", "tag_read", "task_template_read", "team_read",
 )  # fmt: skip
 
-# Every custom role gives these too, said or not.
+# Every custom role has these permissions, even if they are not listed.
 IMPLIED = frozenset({"member_read", "team_read"})
 
-# What a plain member of a team may do in it: read everything, and act on incidents (contract section 6).
+# The permissions of a plain member in its team: read everything, and act on incidents (contract section 6).
 _MEMBER_PERMISSIONS = frozenset(
     {*(name for name in ACCOUNT_PERMISSIONS if name.endswith("_read")), "incident_write"}
 )
@@ -50,23 +50,23 @@ _MEMBER_PERMISSIONS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ReadWrite:
-    """What the operations of a resource need: those that read, and those that write."""
+    """The permissions that the reading and the writing operations of a resource require."""
 
     read: str
     write: str
 
 
 def get_permissions(noun: str) -> ReadWrite:
-    """`noun_read` and `noun_write`, as most resources have them."""
+    """Return `noun_read` and `noun_write`, the permissions of most resources."""
     return ReadWrite(f"{noun}_read", f"{noun}_write")
 
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What somebody is in an account, and in one team of it.
+    """The roles and permissions of a member in an account and in one of its teams.
 
-    `role_gives` are the permissions of the custom role; `team` is None for who is not in the team, and
-    `team_gives` what the team lets everybody do.
+    `role_permissions` are the permissions of the custom role. `team` is None if the member is not in the
+    team. `team_permissions` are those that the team gives to all members of the account.
     """
 
     account: AccountRole
@@ -76,7 +76,7 @@ class Grants:
 
 
 def is_allowed(grants: Grants, permission: str) -> bool:
-    """Whether somebody who stands so may do what needs this, in that team. OWN is not about a team."""
+    """Return whether these grants include the permission. For OWN, only the account role counts here."""
     if grants.account in (AccountRole.OWNER, AccountRole.ADMIN) or permission == MEMBER:
         return True
     if permission in (ADMIN, OWN):

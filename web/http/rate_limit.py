@@ -1,6 +1,6 @@
-"""What an account may not ask for too often: counted in the store, so that all processes count together.
+"""Limit how often an account may use an operation. The store counts, so that all processes count together.
 
-Redis would be quicker, but it may be away: docs/decisions/0011.
+Redis would be faster, but Tocsin must work without it: docs/decisions/0011.
 """
 
 import math
@@ -12,19 +12,19 @@ from models.tables.accounts import Account
 from models.tables.rate_limits import RateLimit
 from web.http.errors import Throttled
 
-# How many requests in how many seconds, at most.
+# Pairs of the largest number of requests and a time in seconds.
 Limits = Sequence[tuple[int, float]]
 
-# By how much the moments of requests that come together may be in disorder. What lies further ahead was
-# counted by a clock that has been set back since.
+# How far the times of simultaneous requests may be out of order. A time further in the future was recorded
+# before the clock was set back.
 MAX_CLOCK_SKEW_S = 1.0
 
 
 def enforce(limits: Limits, account: Account, operation: str, at: datetime) -> None:
-    """Count a request of this account at this moment, or raise Throttled: what is refused does not count."""
+    """Count a request of this account at this time, or raise Throttled. A refused request does not count."""
     now_s = at.timestamp()
     counted = RateLimit.select().where(RateLimit.account == account, RateLimit.operation == operation)
-    # Who asks much too often waits for no lock, and keeps nobody else waiting for one.
+    # Check first without a lock, so that a client with far too many requests does not block others.
     _check_limits(limits, counted.first(), now_s)
     with store().write_transaction():
         RateLimit.insert(account=account, operation=operation, recent=[]).on_conflict_ignore().execute()
@@ -44,9 +44,9 @@ def _check_limits(limits: Limits, row: RateLimit | None, now_s: float) -> list[f
 
 
 def compute_wait_s(limits: Limits, recent: Sequence[float], now_s: float) -> float:
-    """In how many seconds there is room for one more; 0 or less when there is now.
+    """Return the seconds until the next request is allowed; 0 or less if it is allowed now.
 
-    `recent` are the moments of those that were served, oldest first.
+    `recent` are the times of the served requests, oldest first.
     """
     free_at = (recent[-count] + window_s for count, window_s in limits if len(recent) >= count)
     return max(free_at, default=now_s) - now_s

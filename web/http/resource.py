@@ -1,8 +1,8 @@
-"""A table under its parent, served by five verbs; and the one place where configuration is written.
+"""Base class for tables that the interface serves with five verbs. All configuration is written here.
 
-A subclass says which table, which schema (its table of fields), whose row the parent is and how it is
-accessed. A resource with consequences overrides `checked`, `insert`, `change` or `remove`; nothing here
-asks which resource it is. Declare it in routes.py with `*crud(path, RESOURCE)`.
+A subclass defines the table, the schema, the parent row, and the check of the viewer's access to it. A
+resource with other effects overrides `check_values`, `insert`, `change` or `remove`. Declare a resource in
+routes.py with `*crud(path, RESOURCE)`.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -30,7 +30,7 @@ from workers import queue
 
 @contextmanager
 def config_transaction() -> Iterator[None]:
-    """A write transaction that raises the version of the account's configuration with it."""
+    """Open a write transaction that also increments the version of the account's configuration."""
     with store().write_transaction():
         yield
         bump_version(viewer().account.id)
@@ -41,29 +41,29 @@ class Resource:
 
     model: Any
     noun: str
-    # What requests hold and, unless `shown` says otherwise, what answers hold.
+    # The schema of requests and, without `response`, of answers.
     schema: Schema
-    # What a GET answers with, where the contract has another shape there.
+    # The schema of the answer to a GET, if the contract has another one there.
     response: Schema | None = None
-    # What a write is answered with, where the contract has less there than was said.
+    # The schema of the answer to a write, if the contract has fewer fields there.
     write_response: Schema | None = None
-    # What the list answers with, where it comes page by page.
+    # The schema of a page of the list, for a list with pages.
     page: Schema | None = None
-    # Whether it comes so to published clients alone, as its own `index` then sees to (contract 1.6).
+    # Whether the list has pages for the client profile only (contract 1.6). The resource's `index` does it.
     paged = False
-    # The column of incidents by which timers follow from rows of this table
+    # The column of incidents that refers to this table, if the timers of incidents depend on its rows
     # (workers/timers/on_config_change.py).
     timer_column: str | None = None
-    # How often an account may ask for it, as its own verbs then see to.
+    # How often an account may use it. The resource's verbs enforce the limits.
     rate_limits: Limits = ()
     parent_field: peewee.ForeignKeyField
     id_arg: str
-    # What it takes to read and to write it.
+    # The permissions to read and to write.
     permissions: ReadWrite
     order: tuple[str, ...] = ("creation_date", "id")
-    # Fields that a create requires and a PUT does not, whoever asks.
+    # Fields that a create requires and a PUT does not, in both profiles.
     put_may_omit: Collection[str] = ()
-    # What a create that leaves it out gets, where the table itself has no default.
+    # Values for fields that a create omits, if the table has no default.
     defaults: Mapping[str, Any] = {}
     # Whether a PUT requires in both profiles what a create requires (contract 3.6: services do).
     put_is_strict = False
@@ -72,23 +72,27 @@ class Resource:
         return self.permissions.read if verb in ("index", "retrieve") else self.permissions.write
 
     def get_parent(self, **ids: str) -> Any:
-        """The row under which this resource lives; NotFound or Forbidden."""
+        """Return the parent row, or raise NotFound or Forbidden."""
         return access.access_team(viewer(), **ids)
 
     def select_rows(self, parent: Any) -> Any:
-        """All rows of this parent, with what their answer needs joined in."""
+        """Return a query of all rows of this parent, with the joins that the answer needs."""
         return self.model.select().where(self.parent_field == parent)
 
     def fill(self, rows: list[Any]) -> list[Any]:
-        """The rows with what their answers hold of other tables, in a constant number of queries."""
+        """Add the rows of other tables that the answer needs, in a constant number of queries."""
         return rows
 
     def check_values(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
-        """The values to write, references resolved; `row` is None on create. BadRequest if they cannot be."""
+        """Return the values to write, with references resolved, or raise BadRequest.
+
+        `row` is None on create.
+        """
         return values
 
     def transaction(self) -> AbstractContextManager[None]:
-        """The transaction of each write; one that changes no configuration need not raise its version."""
+        """Open the transaction of a write. Resources that are not configuration override it, since they
+        need not increment the version of the configuration."""
         return config_transaction()
 
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
@@ -137,12 +141,12 @@ class Resource:
         with self.transaction():
             services = self._list_services(row)
             self.remove(row)
-        # The incidents name it no more, so they are found by what they still have.
+        # The incidents no longer refer to the deleted row, so their services are used.
         for service in services:
             queue.enqueue_reconcile("service", service)
 
     def _list_services(self, row: Any) -> list[int]:
-        """The services with open incidents for which timers follow from this row, in one query."""
+        """Return the services with open incidents whose timers depend on this row, in one query."""
         if self.timer_column is None:
             return []
         incidents = Incident.select(Incident.service).where(
@@ -153,28 +157,28 @@ class Resource:
         return [service for (service,) in incidents.distinct().tuples()]
 
     def find_row(self, **ids: str) -> tuple[Any, Any]:
-        """The parent and the row that a path names."""
+        """Return the parent and the row that a path names."""
         unique_id = ids.pop(self.id_arg)
         parent = self.get_parent(**ids)
         return parent, self.fill([self._set_parent(parent, self.find_by_id(parent, unique_id))])[0]
 
     def find_by_id(self, parent: Any, unique_id: str) -> Any:
-        """The row that the last id of a path names, or NotFound."""
+        """Return the row that the last id of a path names, or raise NotFound."""
         return access.find(self.select_rows(parent), self.model.unique_id, unique_id)
 
     def _reload(self, parent: Any, row: Any) -> Any:
-        """The row as it now is in the store, with what its answer needs."""
+        """Load the row again, with the rows of other tables that the answer needs."""
         found = self.select_rows(parent).where(self.model.id == row.id).first()
         if found is None:
             raise NotFound
         return self.fill([self._set_parent(parent, found)])[0]
 
     def _lock_row(self, row: Any) -> Any:
-        """The row as it is now, kept so until the transaction ends: rules between fields depend on it."""
+        """Load and lock the row: checks between fields need values that no other request changes."""
         return lock_row(row)
 
     def _set_parent(self, parent: Any, row: Any) -> Any:
-        """Spare each row the query for a parent that is already here."""
+        """Set the parent on the row, so that no query loads it again."""
         setattr(row, self.parent_field.name, parent)
         return row
 
@@ -187,7 +191,7 @@ class Resource:
 
 
 class TeamElement(Resource):
-    """What a team has and its lanes refer to: they are waited for before it goes."""
+    """A row of a team that its lanes refer to. Deletion waits until workers have released the lanes."""
 
     def remove(self, row: Any) -> None:
         lock_services(Service.team == row.team_id)
@@ -195,25 +199,25 @@ class TeamElement(Resource):
 
 
 class LimitedResource(Resource):
-    """Rows of which a parent may have only so many: all of them are looked at together, and often."""
+    """A resource with at most `max_rows` rows per parent, because all rows are often read together."""
 
     max_rows: int
 
     def insert(self, parent: Any, values: dict[str, Any]) -> Any:
-        """Under the parent's lock, or two at once would be one too many, or stand in the same place."""
+        """Insert under the parent's lock: else two requests could exceed the limit or share a position."""
         lock_row(parent)
         existing = self.model.select().where(self.parent_field == parent)
         if existing.count() >= self.max_rows:
-            reject(self.noun, f"There may be {self.max_rows} of them.")
+            reject(self.noun, f"No more than {self.max_rows} are allowed.")
         return super().insert(parent, {**self.get_placement(existing), **values})
 
     def get_placement(self, existing: Any) -> dict[str, Any]:
-        """What a new row gets from where it comes to stand among those that are there."""
+        """Return the values of a new row that depend on the existing rows."""
         return {}
 
 
 class OrderedResource(LimitedResource):
-    """Rows that stand in an order under their parent, by `position` from 1; a new one comes last."""
+    """A resource with ordered rows, by `position` from 1. A new row is the last one."""
 
     order = ("position", "id")
 
@@ -222,14 +226,14 @@ class OrderedResource(LimitedResource):
         return {"position": (last or 0) + 1}
 
     def check_values(self, values: dict[str, Any], parent: Any, row: Any) -> dict[str, Any]:
-        """0 is nobody's position: clients that send all their fields send it for none."""
+        """Ignore position 0: clients that send all their fields send 0 for no position."""
         if not values.get("position"):
             values.pop("position", None)
         return values
 
 
 def lock_row(row: Any) -> Any:
-    """A row as it is now, kept so until the transaction ends; NotFound when it is gone."""
+    """Load a row again and lock it until the transaction ends. NotFound if it was deleted."""
     table = type(row)
     found = store().for_update(table.select().where(table.id == row.id)).first()
     if found is None:
@@ -238,21 +242,21 @@ def lock_row(row: Any) -> Any:
 
 
 def is_in_account(account: int) -> Any:
-    """All services of an account, as a condition."""
+    """Return a condition for all services of an account."""
     return Service.team.in_(Team.select(Team.id).where(Team.account == account))
 
 
 def lock_services(services: Any) -> None:
-    """Lock these services (a condition), in the order in which everybody locks them.
+    """Lock these services (a condition), in the same order as all other code.
 
-    Before what their lanes refer to is deleted: else a lane waits for the deletion, and that for the lane,
-    whose rows are to lose the reference. One of the two would be ended by the store.
+    Call it before the deletion of rows that the lanes refer to. Otherwise the lane's worker waits for the
+    deletion and the deletion waits for the lane, and the store ends one of the two transactions (deadlock).
     """
     list(store().for_update(Service.select(Service.id).where(services).order_by(Service.id)))
 
 
 def attach(rows: Collection[Any], name: str, query: Any, key: peewee.ForeignKeyField, *order: Any) -> None:
-    """Give each row its rows of another table, in this order, with one query for all of them."""
+    """Load the rows of another table that belong to these rows, with one query, and set them as `name`."""
     by_row = {row.id: row for row in rows}
     for row in rows:
         setattr(row, name, [])

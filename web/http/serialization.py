@@ -1,7 +1,7 @@
-"""Bodies in and out: JSON, or XML where it is asked for or sent; paging and links.
+"""Read request bodies and build responses: JSON, or XML if the request sends or accepts it.
 
-`body()` is this request's body as values by the schema that its route takes; `read(schema)` the same
-for a schema at hand; `answer(value, status)` a response in the format that the caller accepts.
+`read_body()` returns the values of the request's body by the schema of its route, `read_as(schema)` by
+another schema. `build_response(value, status)` returns a response in the format that the client accepts.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,12 +16,12 @@ from web.http import errors, xml
 
 JSON = "application/json"
 XML = "application/xml"
-# What answers can be, the first of what is wanted alike.
+# The content types of answers. If the client accepts several equally, the first of them is used.
 CONTENT_TYPES = (JSON, XML, "text/xml")
 
 
 def build_response(value: Any, status: int = 200) -> Response:
-    """A response with this value; None with 204 has no body at all."""
+    """Build a response with this value. A response with status 204 has no body."""
     if status == 204:
         response = Response(status=204)
         response.headers.pop("Content-Type", None)
@@ -34,8 +34,9 @@ def build_response(value: Any, status: int = 200) -> Response:
 
 
 def choose_content_type() -> str:
-    """The kind of answer that this request wants most. JSON, too, for who has no wish or none that can be
-    met: an answer in the other form says more than a refusal.
+    """Return the content type that the request prefers.
+
+    JSON if it prefers none or only unsupported ones: an answer in JSON is more useful than an error.
     """
     preferences = [
         (preference.partition(";")[0].strip().lower(), quality)
@@ -45,7 +46,7 @@ def choose_content_type() -> str:
 
 
 def _get_preference(kind: str, preferences: Sequence[tuple[str, float]]) -> tuple[float, int]:
-    """How much it is wanted, by the most precise wish that it meets, and how precise that is."""
+    """Return the quality of the most specific entry that matches this type, and how specific it is."""
     type_range = f"{kind.partition('/')[0]}/*"
     for precision, name in ((3, kind), (2, type_range), (1, "*/*")):
         found = [quality for preference, quality in preferences if preference == name]
@@ -55,27 +56,30 @@ def _get_preference(kind: str, preferences: Sequence[tuple[str, float]]) -> tupl
 
 
 def accepts_json(accept: str) -> bool:
-    """Whether who accepts this wants JSON, seen at a glance; who is not sure asks `accepted`."""
+    """Return whether this Accept header clearly prefers JSON.
+
+    A quick check for the fast path; `choose_content_type` decides the other cases.
+    """
     return not (";" in accept or "text/*" in accept or "xml" in accept.lower())
 
 
 def read_bytes() -> bytes:
-    """The body as it came, whole. TooLarge when it is longer than the request may be.
+    """Return the raw body. TooLarge if it exceeds the limit of the request.
 
-    A body that comes in chunks says nothing of its length, and is cut at the limit without a word.
+    A chunked body has no Content-Length, and the library truncates it at the limit without an error.
     """
     data = request.get_data(cache=False)
     limit = request.max_content_length
     if request.content_length is None and limit is not None and len(data) >= limit:
         raise errors.TooLarge
     if request.content_length is not None and len(data) < request.content_length:
-        # The sender went away, or was cut off, in the middle.
-        raise errors.BadRequest({"body": ["This is not all of it."]})
+        # The sender closed the connection, or lost it, before the end of the body.
+        raise errors.BadRequest({"body": ["The body is shorter than its Content-Length."]})
     return data
 
 
 def parse_body() -> Any:
-    """The body as plain values; {} when there is none. BadRequest when it cannot be read."""
+    """Return the body as plain values; {} for an empty body. BadRequest if it cannot be parsed."""
     data = read_bytes()
     if not data.strip():
         return {}
@@ -83,15 +87,15 @@ def parse_body() -> Any:
         if request.mimetype in CONTENT_TYPES[1:]:
             return xml.parse(data, request.mimetype_params.get("charset"))
         return orjson.loads(data.removeprefix(b"\xef\xbb\xbf"))
-    # LookupError: an encoding that nobody knows.
+    # LookupError: an unknown encoding.
     except (ValueError, LookupError, ExpatError, RecursionError) as error:
-        raise errors.BadRequest({"body": ["This is no JSON (or XML) that can be read."]}) from error
+        raise errors.BadRequest({"body": ["This is not valid JSON or XML."]}) from error
 
 
 def read_as(schema: marshmallow.Schema, *, partial: bool | Collection[str] = False) -> dict[str, Any]:
-    """The body as this schema understands it. BadRequest names the fields that are wrong.
+    """Return the values of the body by this schema. BadRequest names the wrong fields.
 
-    `partial`: True when any field may be missing, or the names of those that may.
+    `partial`: True if all fields may be missing, or the names of the fields that may be missing.
     """
     return load(schema, parse_body(), partial=partial)
 
@@ -109,10 +113,10 @@ def load(
 
 
 def read_body() -> dict[str, Any]:
-    """The body by the schema that this request's route declares."""
+    """Return the values of the body by the schema of this request's route."""
     return read_as(g.route.body)
 
 
 def build_url(path: str) -> str:
-    """An absolute address of ours. Only the setting says where we are; no header does."""
+    """Return the absolute URL of a path. The base is the setting TOCSIN_PUBLIC_URL, never a header."""
     return f"{current_app.config['SETTINGS'].public_url}{path}"

@@ -1,8 +1,8 @@
-"""XML as the other form of the same values: <root>, and <list-item> for what stands in a list.
+"""Render and parse the XML form of the interface's values: <root>, with <list-item> for the items of a list.
 
-`parse(render(value))` is the value again, in so far as XML can say it: what is neither a list nor an object
-is text, and "", [] and {} are an empty element like None, and read as None. The schemas make the same of
-these as of their like in JSON, but for an object without any key, which is nothing here.
+`parse(render(value))` returns the value with the limits of XML: all values except lists and objects are
+text, and None, "", [] and {} are an empty element, which is read as None. The schemas treat these values as
+they do in JSON. The only exception is an object without keys, which is null here.
 """
 
 import re
@@ -11,17 +11,17 @@ from typing import Any
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 cannot contain, not even escaped.
 _INVALID = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
-# A line's end is read as \n, however it was written, unless it is escaped.
+# Parsers read every line end as \n unless it is escaped.
 _ESCAPES = {"\r": "&#13;"}
 
-# What stands in a list.
+# The name of the items of a list.
 ITEM = "list-item"
-# A key that is no XML name stands in an attribute of this element.
+# An element for a key that is not a valid XML name; its attribute `name` contains the key.
 ENTRY = "entry"
-# How many levels an element of a request may be deep; ours have six.
+# Maximum depth of the elements in a request. Bodies of the interface have six levels.
 MAX_DEPTH = 64
 
 
@@ -38,7 +38,7 @@ def _write_element(name: str, value: Any, parts: list[str]) -> None:
     children = _get_children(value)
     text = _format(value) if children is None else ""
     if text != text.strip():
-        # Blanks at the ends of a text are otherwise its layout.
+        # Without this attribute, a parser may drop blanks at the start and the end of a text.
         opening += ' xml:space="preserve"'
     parts.append(f"<{opening}>{escape(text, _ESCAPES)}")
     for key, inner in children or ():
@@ -47,7 +47,7 @@ def _write_element(name: str, value: Any, parts: list[str]) -> None:
 
 
 def _get_children(value: Any) -> list[tuple[str, Any]] | None:
-    """What stands in a list or an object; None for what is neither."""
+    """Return the names and values of the children; None if the value is neither a list nor an object."""
     if isinstance(value, dict):
         return [(str(key), inner) for key, inner in value.items()]
     if isinstance(value, list | tuple):
@@ -66,10 +66,10 @@ def _format(value: Any) -> str:
 
 
 def parse(data: bytes, encoding: str | None = None) -> Any:
-    """The values of a document, whatever its root is called. Repeated elements are a list, like <list-item>s.
+    """Parse a document. Its root may have any name. Repeated elements become a list, like <list-item>s.
 
-    `encoding` is what the sender said outside the document. ValueError, LookupError or ExpatError when it is
-    no XML, has a document type (and so entities of its own), or is too deep.
+    `encoding` is the charset of the Content-Type. ValueError, LookupError or ExpatError if the document is
+    not XML, has a document type (which could define entities), or is nested too deeply.
     """
     reader = _Reader()
     parser = expat.ParserCreate(encoding)
@@ -83,18 +83,18 @@ def parse(data: bytes, encoding: str | None = None) -> Any:
 
 
 class _Reader:
-    """Makes values of elements as they end; `value` is that of the last one, at the end the root's."""
+    """Build the value of each element when it ends. `value` is that of the last one, finally of the root."""
 
     def __init__(self) -> None:
         self.value: Any = None
         self._open: list[_Element] = []
 
     def refuse(self, *_: Any) -> None:
-        raise ValueError("a document type is not taken")
+        raise ValueError("a document type is not allowed")
 
     def start(self, name: str, attributes: dict[str, str]) -> None:
         if len(self._open) == MAX_DEPTH:
-            raise ValueError("too deep")
+            raise ValueError("the elements are nested too deeply")
         key = attributes.get("name", name) if name == ENTRY else name
         self._open.append(_Element(key, attributes.get("xml:space") == "preserve"))
 

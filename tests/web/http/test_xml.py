@@ -8,10 +8,9 @@ import marshmallow
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from marshmallow import fields, validate
+from marshmallow import validate
 
-from web.http import fields as shapes
-from web.http import xml
+from web.http import fields, xml
 from web.routes import ROUTES
 
 TEAMS = "/api/account/teams/"
@@ -147,23 +146,23 @@ def test_texts_in_lists_and_objects_come_back_as_they_were(value):
 def values(field: Any) -> st.SearchStrategy[Any]:
     """What a request may hold in a field."""
     match field:
-        case fields.List():
+        case marshmallow.fields.List():
             return st.lists(values(field.inner), max_size=3)
-        case fields.Nested():
+        case marshmallow.fields.Nested():
             return build_bodies(field.schema).filter(bool)
-        case shapes.Moment():
+        case fields.Moment():
             return st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.isoformat())
-        case shapes.TimeZone():
+        case fields.TimeZone():
             return st.sampled_from(["UTC", "Europe/Berlin", "Asia/Calcutta", ""])
-        case shapes.Reference() | shapes.Uuid():
+        case fields.Reference() | fields.Uuid():
             return st.uuids(version=4).map(str) | st.just("")
-        case shapes.Boolean():
+        case fields.Boolean():
             return st.booleans()
-        case shapes.Number():
+        case fields.Number():
             return build_numbers(field)
-        case shapes.Email():
+        case fields.Email():
             return st.just("alice@example.org")
-        case fields.Dict():
+        case marshmallow.fields.Dict():
             return st.dictionaries(TEXT, TEXT.filter(bool), min_size=1, max_size=3)
         case _:
             return TEXT.filter(bool) if field.allow_none or field.required else TEXT
