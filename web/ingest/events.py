@@ -1,7 +1,6 @@
-"""Taking alerts, and telling how far one has come: contract sections 2.7, 3.9, 4.1 and X36.
+"""Accept alerts, and show their status: contract sections 2.7, 3.9, 4.1 and X36.
 
-The accepting path is the hot one: it reads the body once, typed, and touches the store only inside the
-group commit.
+Acceptance must be fast: it parses the body once, with types, and uses the store only in the group commit.
 """
 
 import uuid
@@ -29,9 +28,9 @@ from web.ingest.group_commit import GroupCommit, KeyTarget, NotStoredError, Subm
 commits = GroupCommit()
 
 
-# What requests and answers below hold, for the documentation alone: they are read and made without a schema.
+# These schemas are for the documentation only: the views read and build bodies without a schema.
 class AlertBodySchema(Schema):
-    """An alert. `entity_id` tells which ones are about the same thing; what cannot be found is ignored."""
+    """An alert. Alerts with the same `entity_id` are about the same entity. Unknown names are ignored."""
 
     message = Text(required=True)
     summary = Text()
@@ -69,7 +68,7 @@ class OpenedIncidentSchema(Schema):
 
 
 class StatusSchema(Schema):
-    """`error` is there only when the alert could not be processed."""
+    """The status of an alert. `error` is present only if Tocsin could not process the alert."""
 
     status = Text(dump_only=True)
     alert = Text(allow_none=True, dump_only=True)
@@ -87,11 +86,11 @@ ALERT_STATUS = StatusSchema()
 
 
 def create_by_key(integration_key: str) -> Response:
-    """Create an event, the deprecated way: by the integration key alone."""
+    """Create an event by the integration key alone (deprecated)."""
     submission, parsed = _ingest(generic.EXTENSION, integration_key, by_key_alone=True)
     assert submission.target is not None
     if submission.target.router is not None:
-        # Which integrations it reaches is not known yet (contract 4.1, row 15).
+        # The integrations to which the router sends the alert are not known yet (contract 4.1, row 15).
         return serialization.build_response(_build_answer(submission), 201)
     event = _build_event(submission, submission.target, parsed[0])
     if not client_profile.current().shows_payload:
@@ -100,34 +99,34 @@ def create_by_key(integration_key: str) -> Response:
 
 
 def create(account_id: str, extension: str, integration_key: str) -> dict[str, Any]:
-    """Create events, the current way: by account, application and integration key."""
+    """Create events by account, application and integration key."""
     return _build_answer(_ingest(extension, integration_key, account_id)[0])
 
 
 def create_by_application(extension: str, integration_key: str) -> dict[str, Any]:
-    """Take the webhook of a monitoring tool."""
+    """Accept the webhook of a monitoring tool."""
     return _build_answer(_ingest(extension, integration_key)[0])
 
 
 def ping(integration_key: str, account_id: str | None = None) -> Response:
-    """Take a ping: whatever is sent is one, nothing too. What failed says so: `?status=failed&message=...`"""
+    """Accept a ping, with any body or none. A failed job sends `?status=failed&message=...`"""
     answer = serialization.build_response(
         _build_answer(_ingest(heartbeat.EXTENSION, integration_key, account_id)[0])
     )
-    # What somebody on the way answers by itself does not arrive here.
+    # A ping that a proxy answers from its cache would not arrive here.
     answer.headers["Cache-Control"] = "no-store"
     return answer
 
 
 def _build_answer(submission: Submission) -> dict[str, Any]:
-    """The answer to alerts that are kept: contract section 3.9."""
+    """Build the answer to committed alerts: contract section 3.9."""
     return {"message": "success", "trace_id": submission.trace_id}
 
 
 def _ingest(
     extension: str, key: str, account_id: str | None = None, *, by_key_alone: bool = False
 ) -> tuple[Submission, list[ParsedAlert]]:
-    """Read, check and keep this request's alerts; returns once they are committed."""
+    """Read, check and store this request's alerts. Return after the commit."""
     error = request.environ.get(fast_path.REFUSED)
     if error is not None:
         raise error
@@ -162,14 +161,14 @@ def _ingest(
 
 
 def _read_body(source: Source, may_be_ping: bool) -> bytes:
-    """The body as it came; of a ping without one, what its address says."""
+    """Return the raw body; for a ping without a body, the query string."""
     request.max_content_length = source.max_bytes
     body = serialization.read_bytes()
     return body or (request.query_string if may_be_ping else b"")
 
 
 def _parse(source: Source, body: bytes) -> tuple[list[ParsedAlert], BadBody | None]:
-    """The body's alerts, or what is wrong with it."""
+    """Return the body's alerts, or the error of the body."""
     try:
         return source.parse(body), None
     except BadBody as error:
@@ -177,7 +176,7 @@ def _parse(source: Source, body: bytes) -> tuple[list[ParsedAlert], BadBody | No
 
 
 def _is_object(body: bytes) -> bool:
-    """Whether a router's key takes a generic form, whatever is wrong with it (contract 4.1, row 11)."""
+    """Return whether the body is a JSON object. A router's key accepts any object (contract 4.1, row 11)."""
     try:
         generic.decode_object(body)
     except BadBody:
@@ -186,7 +185,7 @@ def _is_object(body: bytes) -> bool:
 
 
 def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert) -> dict[str, Any]:
-    """The event as it stands right after acceptance: no incident yet, but its names are final."""
+    """Build the event as it is right after acceptance: without an incident, but with its final ids."""
     assert target.integration is not None
     event_id = identity.make_event_id(submission.trace_id, 0, target.integration)
     entity_id = parsed.entity_id or identity.make_entity_id(submission.trace_id, 0)
@@ -208,10 +207,10 @@ def _build_event(submission: Submission, target: KeyTarget, parsed: ParsedAlert)
 
 
 def get_status(trace_id: str) -> Response:
-    """Get the status of an alert: of the first one, where the trace_id stands for several.
+    """Get the status of an alert. If the body had several alerts, it is that of the first one.
 
-    Needs a token, unless the operator set TOCSIN_OPEN_ALERT_STATUS; then a request without one is told
-    only what gives nothing away.
+    The request needs a token, unless the operator set TOCSIN_OPEN_ALERT_STATUS. A request without a token
+    then gets only the fields without details of the alert.
     """
     anonymous = "Authorization" not in request.headers
     if anonymous and current_app.config["SETTINGS"].open_alert_status:
@@ -229,7 +228,7 @@ def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
     integration = event.integration if event else receipt.integration
     answer: dict[str, Any] = {
         "status": alert_trace.get_status(receipt, [event] if event else []),
-        # What a router sent nowhere is no alert of anybody's (contract 4.7).
+        # An alert that a router sent to no integration has no id here (contract 4.7).
         "alert": event.unique_id if event and integration else None,
         "integration": {"name": integration.name} if integration else None,
         "incident": _build_incident(event),
@@ -237,7 +236,7 @@ def _build_status(receipt: Receipt, services: Any) -> dict[str, Any]:
         "is_incident_created": bool(event and event.incident_created),
     }
     if answer["status"] == alert_trace.STATE_NAMES[WorkState.DEAD_LETTER]:
-        answer["error"] = receipt.error or (event and event.error) or "set aside"
+        answer["error"] = receipt.error or (event and event.error) or "Tocsin could not process this alert."
     return answer
 
 
@@ -256,7 +255,10 @@ def _find_receipt(trace_id: str) -> Receipt:
 
 
 def _access_receipt(trace_id: str) -> Receipt:
-    """The receipt, if the viewer's teams may see it: NotFound for another account's, Forbidden within."""
+    """Return the receipt if the viewer may see it.
+
+    NotFound for a receipt of another account, Forbidden within the account.
+    """
     viewer = auth.viewer()
     receipt = _find_receipt(trace_id)
     if receipt.account_id != viewer.account.id:
@@ -272,8 +274,11 @@ def _access_receipt(trace_id: str) -> Receipt:
 
 
 def _select_visible_services(receipt: Receipt) -> Any:
-    """The services whose part in it the viewer may see; None for all. What came by a router's key, or to a
-    service or router that is gone, may belong to several teams, or to none any more."""
+    """Return a query of the services whose events of this receipt the viewer may see; None for all events.
+
+    A receipt of a router can have events in several teams. A receipt of a deleted service or router can
+    belong to no team.
+    """
     viewer = auth.viewer()
     if receipt.service_id is not None or viewer.is_admin:
         return None
@@ -281,6 +286,6 @@ def _select_visible_services(receipt: Receipt) -> Any:
 
 
 def get_trace(trace_id: str) -> dict[str, Any]:
-    """The road of an alert: each stage with its reason, incident, timers and deliveries."""
+    """Get the trace of an alert: each stage with its reason, the incident, timers and deliveries."""
     receipt = _access_receipt(trace_id)
     return alert_trace.build_trace(receipt, _select_visible_services(receipt))

@@ -1,7 +1,7 @@
-"""The accepting path before Flask, for alerts that need nothing of it: measured, half of what they cost.
+"""Accept plain alerts without Flask: measured, Flask is half of the cost of such a request.
 
-Takes what goes right and leaves the rest to the application, with the body put back: one place answers
-errors, whoever found them.
+All other requests, and errors, go to the Flask application with the body restored. So only the application
+answers errors.
 """
 
 import io
@@ -17,12 +17,12 @@ from web.ingest import group_commit
 
 WsgiApp = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
-# Where the application finds why an alert was refused that came this far.
+# The key in the WSGI environment with the error, for the application.
 REFUSED = "tocsin.refused"
 
 
 class FastPath:
-    """A WSGI application around another one. `commits` is the group commit that both share."""
+    """WSGI middleware. The application and the fast path share `commits`, the group commit."""
 
     def __init__(self, application: WsgiApp, commits: group_commit.GroupCommit) -> None:
         self._application = application
@@ -49,12 +49,12 @@ class FastPath:
 
 
 def build_answer(trace_id: str) -> bytes:
-    """The answer to alerts that are kept: contract section 3.9."""
+    """Build the answer to committed alerts: contract section 3.9."""
     return b'{"message":"success","trace_id":"%s"}' % trace_id.encode()
 
 
 def _build_submission(environ: dict[str, Any]) -> group_commit.Submission | None:
-    """The alerts of this request, if it is one of a known form that can be read without a doubt."""
+    """Return this request's alerts, or None if the application must handle the request."""
     parsed = _match_path(environ["PATH_INFO"]) if environ["REQUEST_METHOD"] == "POST" else None
     if parsed is None or not serialization.accepts_json(environ.get("HTTP_ACCEPT", "")):
         return None
@@ -70,7 +70,7 @@ def _build_submission(environ: dict[str, Any]) -> group_commit.Submission | None
 
 
 def _match_path(path: str) -> tuple[str | None, Source, str] | None:
-    """Account, source and key of the two forms of a webhook's address (contract X36)."""
+    """Return account, source and key of a webhook's address in one of its two forms (contract X36)."""
     match path.split("/"):
         case ["", "integration", account, extension, key, ""]:
             account_id: str | None = account
@@ -83,7 +83,10 @@ def _match_path(path: str) -> tuple[str | None, Source, str] | None:
 
 
 def _read_body(environ: dict[str, Any], max_bytes: int) -> bytes | None:
-    """The whole body, put back for whoever comes next; None when its length is not said, or not kept to."""
+    """Read the whole body and restore it for the application.
+
+    None if the Content-Length is missing, invalid or too large, or if the body is shorter.
+    """
     length = environ.get("CONTENT_LENGTH") or ""
     if not (length.isascii() and length.isdecimal()) or not 0 < int(length) <= max_bytes:
         return None

@@ -1,7 +1,7 @@
-"""Taking alerts: committed before the answer, many requests in one commit (law 1, design section 5).
+"""Commit alerts before the answer, many requests in one commit (invariant 1, design section 2).
 
-Requests that arrive while a commit runs wait for the next one together, and one of them commits for
-all. An alert that comes alone waits for nobody.
+Requests that arrive while a commit runs share the next commit: one of them commits for all. A single request
+does not wait.
 """
 
 import threading
@@ -27,8 +27,11 @@ from workers import queue
 
 @dataclass(frozen=True, slots=True)
 class KeyTarget:
-    """Where a key leads: an integration with what an answer shows of it, and the lane behind it; or a
-    router, whose lane decides which integrations it leads to."""
+    """The integration or router of a key.
+
+    `details` are the fields of the integration that answers show; `service` is its lane. A router has its own
+    lane, in which its rules choose the integrations.
+    """
 
     account: int
     account_identifier: str
@@ -41,12 +44,12 @@ class KeyTarget:
 
 @dataclass(slots=True)
 class Submission:
-    """One request's alerts on their way into the store.
+    """The alerts of one request, before and after the commit.
 
-    After `GroupCommit.take` either `entrance` is set, or it is None and the key is unknown, disabled, or
-    not of the account in the path (contract 4.1, rows 12 and 16). The receipt is committed unless the key
-    leads to what does not take such a body: `entrance` says what it was. Where the address names no
-    application, a body may be `for_heartbeats`: such a key has it read by its own source, not by `source`.
+    After `GroupCommit.submit`, `target` is None if the key is unknown, disabled, or not of the account in the
+    path (contract 4.1, rows 12 and 16). If `target` is set, the receipt is committed, unless the target does
+    not accept such a body: `is_stored` shows this. If the address names no application, the body may be
+    `for_heartbeats`: the key of a heartbeat then reads it as a ping instead of by `source`.
     """
 
     key: str
@@ -63,23 +66,23 @@ class Submission:
     is_done: bool = False
     error: Exception | None = None
     is_stored: bool = False
-    # Set when it is settled, or when it is this request's turn to commit.
+    # Set when the result is known, or when this request must commit.
     ready: threading.Event = field(default_factory=threading.Event)
 
 
 class NotStoredError(Exception):
-    """The store did not take the alert, or did not say that it did: the sender must send it again."""
+    """The store did not confirm the commit of the alert, so the sender must send it again."""
 
 
-# How many requests one commit carries at most.
+# The largest number of requests in one commit.
 MAX_GROUP = 500
 
 
 class GroupCommit:
-    """Commits offers in groups; one instance per web process.
+    """Commits submissions in groups; one instance per web process.
 
-    One request at a time leads: it commits for all that wait, calls them, and hands the lead to one
-    that came meanwhile. Nobody whose alert is kept waits for a later commit.
+    One request at a time is the leader: it commits for all pending requests and wakes them. Then a request
+    that arrived meanwhile becomes the leader. No request waits for a commit after its own.
     """
 
     def __init__(self) -> None:
@@ -88,7 +91,10 @@ class GroupCommit:
         self._lock = threading.Lock()
 
     def submit(self, submission: Submission) -> None:
-        """Return once the offer is settled. Raises NotKeptError when it is not known to be kept."""
+        """Commit a submission and return when the result is known.
+
+        NotStoredError if the commit failed or is not confirmed.
+        """
         with self._lock:
             self._pending.append(submission)
             is_leader, self._has_leader = not self._has_leader, True
@@ -116,16 +122,16 @@ class GroupCommit:
         group: list[Submission] = []
         try:
             with connection(), store().write_transaction():
-                # Not before: who comes while the store is busy with others goes along.
+                # Take the group only now: requests that arrived during the wait for the store join it.
                 group = self._take_group()
                 _store_group(group)
         except Exception as error:
             if group and not isinstance(error, STORE_ERRORS):
-                # One bad row must fail alone, whatever is wrong with it.
+                # A bad row must fail alone, so each submission gets its own commit.
                 for submission in group:
                     _store_alone(submission)
             else:
-                # Without a group, whatever it was that failed came before any row.
+                # Without a group, the transaction failed before it wrote a row.
                 group = group or self._take_group()
                 _fail(group, error)
         for submission in group:
@@ -169,10 +175,10 @@ def _fail(group: list[Submission], error: Exception) -> None:
 
 
 def _store_group(group: list[Submission]) -> None:
-    """Look up the keys and insert the receipts in one transaction: a change of a key counts at once."""
+    """Find the keys and insert the receipts in one transaction, so that a changed key counts at once."""
     with connection(), store().write_transaction():
         targets = _find_targets({submission.key for submission in group})
-        # By the clock that due work is judged by: what follows is due so long after this moment.
+        # Due times count from this time, so it comes from the same clock as all due times.
         received_at = store().now()
         records = []
         for submission in group:
@@ -208,7 +214,7 @@ def _build_record(submission: Submission, target: KeyTarget, received_at: dateti
 
 
 def _find_targets(keys: set[str]) -> dict[str, KeyTarget]:
-    """What is open behind these keys: integrations that take alerts (contract 4.1, row 17), or routers."""
+    """Find the enabled integrations for alerts (contract 4.1, row 17) or routers with these keys."""
     found = {row[0]: _build_target(*row) for row in _INTEGRATIONS.rows(keys=keys)}
     unmatched = keys - found.keys()
     return found | _find_routers(unmatched) if unmatched else found
