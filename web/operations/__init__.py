@@ -1,1 +1,1 @@
-"""Health, metrics, dead letters and simulation."""
+"""Health, metrics, dead letters and simulations."""

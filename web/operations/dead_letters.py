@@ -1,7 +1,7 @@
-"""What was set aside with its error (under /api/tocsin/dead-letters/): seen, taken up again, or dropped.
+"""List, replay and drop dead letters (under /api/tocsin/dead-letters/).
 
-Members do so for what is of their teams; what belongs to no service, as what a router could not read, is for
-owners and admins.
+Members may do this for the dead letters of their teams. Only owners and admins may do it for dead letters
+without a service, for example those of a router.
 """
 
 import re
@@ -40,8 +40,10 @@ class PipelineStepSchema(Schema):
 
 
 class DeadLetterSchema(Schema):
-    """`id` is the trace_id of a whole body, the unique_id of a single alert; `position` and `message` are an
-    alert's only. What was deleted since is null. `body_bytes` is how long the body is that it came in."""
+    """A dead letter: a whole body (`id` is its trace_id) or a single alert (`id` is its unique_id).
+
+    Only alerts have `position` and `message`. Deleted objects are null. `body_bytes` is the body's length.
+    """
 
     id = Text(dump_only=True)
     trace_id = Text(dump_only=True)
@@ -73,7 +75,7 @@ REPLAYED = ReplayedSchema()
 
 
 def index() -> dict[str, Any]:
-    """List what was set aside, newest first, page by page."""
+    """List dead letters, newest first, with pages."""
     who = viewer()
     scope = Scope(who.account.id, teams=None if who.is_admin else access.select_permitted_teams(who))
     total = dead_letters.select_keys(scope).count()
@@ -86,31 +88,31 @@ def index() -> dict[str, Any]:
 
 
 def retrieve(dead_letter_id: str) -> DeadLetter:
-    """Retrieve one thing that was set aside."""
+    """Retrieve a dead letter."""
     return _access(dead_letter_id)
 
 
 def replay(dead_letter_id: str) -> dict[str, str]:
-    """Take up again what was set aside, as if it had just come in."""
+    """Replay a dead letter: process it again as if it had just arrived."""
     found = _access(dead_letter_id)
     changed = dead_letters.replay([found.key], get_display_name(viewer().user))
     if changed.ownerless:
-        reject("id", "What it came in by was deleted: it can only be dropped.")
+        reject("id", "Its integration or router was deleted, so this dead letter can only be dropped.")
     _require_changed(changed)
     _enqueue(changed, current_app.config["SETTINGS"].pipeline_queues)
-    log.info("taken up again", ids=changed.ids)
-    return {"message": "It is taken up again.", "trace_id": found.trace_id}
+    log.info("dead letter replayed", ids=changed.ids)
+    return {"message": "The dead letter is replayed.", "trace_id": found.trace_id}
 
 
 def destroy(dead_letter_id: str) -> None:
-    """Drop what was set aside: nobody will work on it any more."""
+    """Drop a dead letter: it can no longer be replayed."""
     changed = dead_letters.drop([_access(dead_letter_id).key], get_display_name(viewer().user))
     _require_changed(changed)
-    log.info("dropped", ids=changed.ids)
+    log.info("dead letter dropped", ids=changed.ids)
 
 
 def _access(dead_letter_id: str) -> DeadLetter:
-    """The one with this id: NotFound for another account's, Forbidden within."""
+    """Return the dead letter with this id. NotFound for another account's, Forbidden within the account."""
     identity = dead_letter_id if _SHORT.fullmatch(dead_letter_id) else dead_letter_id.lower()
     found = dead_letters.find(identity) if _SHORT.fullmatch(identity) or access.is_uuid(identity) else None
     if found is None or found.account != viewer().account.id:
@@ -124,7 +126,7 @@ def _access(dead_letter_id: str) -> DeadLetter:
 
 def _require_changed(changed: ChangeResult) -> None:
     if not changed.ids:
-        reject("id", "Somebody else took it up, or dropped it, in the meantime.")
+        reject("id", "Somebody else has replayed or dropped this dead letter in the meantime.")
 
 
 def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""Whether this installation is alive, and whether it can take alerts. No secrets, so no authentication."""
+"""Report whether this installation is alive and can accept alerts. It shows no secrets, so needs no token."""
 
 import threading
 import time
@@ -9,18 +9,18 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, jsonify
 
-from models.reports import dead_letters as aside
+from models.reports import dead_letters
 from models.store.base import connection, store
 from models.tables.accounts import Liveness
 from workers import queue
 
 blueprint = Blueprint("health", __name__)
 
-# Longer than any queue for the write lock in a storm; who waits longer cannot take alerts.
+# Longer than any wait for the write lock in an alert storm. A store that needs longer cannot accept alerts.
 TIMEOUT_S = 2.0
-# A probe writes to the disk: whoever asks more often than this gets the last answer again.
+# A probe writes to the disk, so requests within this time get the same answer.
 CACHE_S = 1.0
-# Three heartbeats (design, section 3).
+# Three times the interval of the liveness rows (design, section 3).
 MAX_CLOCK_AGE = timedelta(seconds=15)
 
 
@@ -31,7 +31,7 @@ def healthz() -> Response:
 
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
-    """200 whenever alerts can be committed; the rest is told, and does not count."""
+    """Answer 200 if alerts can be committed. The answer shows other problems, but they do not change it."""
     found = probe.check()
     parts = {
         "database": found.database,
@@ -46,7 +46,7 @@ def readyz() -> tuple[Response, int]:
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """The state of the database and of the clock, in a word each, and how much is set aside."""
+    """The states of the database and of the clock, and the number of dead letters."""
 
     database: str
     clock: str = "unknown"
@@ -54,7 +54,7 @@ class ProbeResult:
 
 
 class Probe:
-    """Commits a row as an alert would be, in a thread of its own, since a commit cannot be interrupted."""
+    """Commits a row, as acceptance of an alert does, in its own thread: a commit cannot be interrupted."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="probe")
@@ -63,7 +63,7 @@ class Probe:
         self._last: tuple[float, ProbeResult] | None = None
 
     def check(self) -> ProbeResult:
-        """What was found just now, or by whoever asked a moment ago."""
+        """Return the result of a new probe, or the last one if it is recent."""
         with self._lock:
             if self._last is None or time.monotonic() - self._last[0] > CACHE_S:
                 found = self._check()
@@ -81,14 +81,14 @@ class Probe:
         try:
             return self._running.result()
         except Exception as error:  # any failure means the same: alerts cannot be committed
-            current_app.logger.warning("the database cannot be written to: %s", type(error).__name__)
+            current_app.logger.warning("writing to the database failed: %s", type(error).__name__)
             return ProbeResult("failed")
         finally:
             self._running = None
 
 
 def commit() -> ProbeResult:
-    """Write and commit; tells of the clock, and of what is set aside, while at it."""
+    """Write and commit a row. Also read the state of the clock and the number of dead letters."""
     with connection():
         with store().write_transaction():
             now = store().now()
@@ -96,7 +96,7 @@ def commit() -> ProbeResult:
             query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
         liveness = Liveness.get_or_none(Liveness.process == "clock")
         clock = "ok" if liveness is not None and now - liveness.at <= MAX_CLOCK_AGE else "degraded"
-        return ProbeResult("ok", clock, aside.count())
+        return ProbeResult("ok", clock, dead_letters.count())
 
 
 probe = Probe()

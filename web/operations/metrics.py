@@ -1,7 +1,7 @@
-"""/metrics: what all processes have counted, and what waits now, in the text form of Prometheus.
+"""/metrics: the counters of all processes and the pending work, in the text format of Prometheus.
 
-It names no tenant and holds no user's data, so it asks for no token; like /healthz it is for those who run
-the installation.
+It contains neither names of accounts nor users' data, so it needs no token. Like /healthz, it is for the
+operator of the installation.
 """
 
 import json
@@ -18,12 +18,11 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.metrics_core import Metric as MetricFamily
 
 from models.domain.enums import DELIVERABLE, ContactType
-from models.reports import backlog as kept
-from models.reports.backlog import Series
+from models.reports.backlog import Series, list_live, load_totals, measure_backlog
 from models.store.base import store
 from runtime.metrics import KINDS, METRICS, Metric, count_refused
 
-# Whoever asks more often than this gets the last answer again.
+# Requests within this time get the same answer.
 CACHE_S = 1.0
 
 Values = Iterable[tuple[tuple[str, ...], float]]
@@ -31,7 +30,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class MetricsPage:
-    """The text, made anew when it is asked for, at most once a second; one instance per web process."""
+    """The text of /metrics, rendered on request at most once a second; one instance per web process."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -49,12 +48,12 @@ page = MetricsPage()
 
 
 def show() -> Response:
-    """What was counted and what waits, for Prometheus."""
+    """Return the counters and the pending work for Prometheus."""
     return Response(page.get_text(), content_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def render() -> bytes:
-    """The text as the store would have it now."""
+    """Render the text from the present contents of the store."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_StoreCollector())
     text: bytes = generate_latest(registry)
@@ -62,10 +61,10 @@ def render() -> bytes:
 
 
 class _StoreCollector:
-    """A collector whose series are in the store."""
+    """A Prometheus collector that reads its series from the store."""
 
     def collect(self) -> Iterator[MetricFamily]:
-        yield from _collect_counters(kept.load_totals())
+        yield from _collect_counters(load_totals())
         yield from _collect_gauges(store().now())
 
 
@@ -85,12 +84,12 @@ def _collect_counters(totals: dict[Series, float]) -> Iterator[MetricFamily]:
 
 
 def _get_zero(metric: Metric) -> dict[Labels, float]:
-    """What has no labels is known before it is counted for the first time."""
+    """Return 0 for a metric without labels, so that its series exists before the first count."""
     return {} if metric.labels else {(): 0.0}
 
 
 def _add_histograms(family: MetricFamily, metric: Metric, series: dict[str, dict[Labels, float]]) -> None:
-    """Every bucket of each, also those that nothing fell into yet."""
+    """Add all buckets of each histogram, empty ones included."""
     counts, sums = series[f"{metric.name}_count"], series[f"{metric.name}_sum"]
     buckets = series[f"{metric.name}_bucket"]
     for labels, count in sorted(counts.items()):
@@ -103,62 +102,64 @@ def _add_histograms(family: MetricFamily, metric: Metric, series: dict[str, dict
 
 
 def _collect_gauges(now: datetime) -> Iterator[MetricFamily]:
-    backlog = kept.measure_backlog(now)
-    living = kept.list_live(now)
+    backlog = measure_backlog(now)
+    living = list_live(now)
     channels = [(_get_channel(kind), backlog.messages[kind]) for kind in sorted(DELIVERABLE)]
     started = {
         process.kind: process.started_at for process in sorted(living, key=lambda process: process.started_at)
     }
     yield _build_gauge(
         "tocsin_alerts_pending",
-        "Bodies that nobody has read yet, and alerts behind a cut of the road.",
+        "Bodies that no worker has read yet, and alerts that are pending after a queue split.",
         [(("received",), backlog.received), (("pipeline",), backlog.in_pipeline)],
         "at",
     )
     yield _build_gauge(
-        "tocsin_lanes_pending", "Services and routers with alerts waiting.", [((), backlog.lanes)]
+        "tocsin_lanes_pending", "Services and routers with pending alerts.", [((), backlog.lanes)]
     )
     yield _build_gauge(
         "tocsin_oldest_pending_seconds",
-        "For how long the first alert of a lane has waited, where that is longest.",
+        "Age of the oldest pending alert.",
         [((), _compute_age(backlog.oldest, now))],
     )
     yield _build_gauge(
-        "tocsin_dead_letters", "Bodies and alerts that are set aside.", [((), backlog.dead_letters)]
+        "tocsin_dead_letters",
+        "Bodies and alerts that Tocsin could not process.",
+        [((), backlog.dead_letters)],
     )
     yield _build_gauge("tocsin_timers_overdue", "Timers that are due.", [((), backlog.timers.count)])
     yield _build_gauge(
         "tocsin_timers_overdue_oldest_seconds",
-        "How late the oldest of them is.",
+        "For how long the oldest overdue timer has been due.",
         [((), _compute_age(backlog.timers.since, now))],
     )
     yield _build_gauge(
         "tocsin_messages_pending",
-        "Messages that should be out.",
+        "Messages that are due and not sent.",
         [((name,), unsent.count) for name, unsent in channels],
         "channel",
     )
     yield _build_gauge(
         "tocsin_messages_oldest_seconds",
-        "How late the oldest of them is.",
+        "For how long the oldest pending message has been due.",
         [((name,), _compute_age(unsent.since, now)) for name, unsent in channels],
         "channel",
     )
     yield _build_gauge(
         "tocsin_messages_failed",
-        "Messages that could not be sent, since the last one that was.",
+        "Messages that could not be sent since the last message that was sent.",
         [((name,), unsent.failed) for name, unsent in channels],
         "channel",
     )
     yield _build_gauge(
         "tocsin_processes_up",
-        "Processes that gave a sign of life lately.",
+        "Processes with a recent sign of life.",
         [((kind,), sum(process.kind == kind for process in living)) for kind in KINDS],
         "kind",
     )
     yield _build_gauge(
         "tocsin_process_start_time_seconds",
-        "When the youngest of them started, since 1970.",
+        "Start time of the newest running process, in seconds since 1970.",
         [((kind,), at.timestamp()) for kind, at in sorted(started.items())],
         "kind",
     )
@@ -180,7 +181,7 @@ def _get_channel(kind: int) -> str:
 
 
 def count_refusals(app: Flask, paths: Collection[str]) -> None:
-    """Count the requests to these paths that get no good answer, by their status."""
+    """Count the requests to these paths that get an error, by status."""
 
     @app.after_request
     def count(response: Response) -> Response:

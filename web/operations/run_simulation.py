@@ -1,8 +1,8 @@
-"""A simulation from rows to words: facts are read as of its moment, it is run
-(pipeline/simulation/simulate.py), and
-what came of it is told with the names of people and contacts. For the command and for the interface.
+"""Run a simulation for the command and for the interface.
 
-Reads within one transaction in which nothing can be written; takes no lock and rings no bell.
+Load the facts as of the simulated time, run pipeline/simulation/simulate.py, and build the result with the
+names of people and contacts. A simulation reads in one read-only transaction. It locks no row and enqueues no
+wake-up.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -42,16 +42,19 @@ from runtime.settings import Settings, get_delivery_problem
 JsonDict = dict[str, Any]
 
 DEFAULT_DURATION = timedelta(hours=2)
-# A body may hold very many alerts, each of which may open an incident.
+# A body can contain very many alerts, and each alert can open an incident.
 MAX_ALERTS = 100
-# The same question has the same answer: whatever is named after the alert is named alike.
+# A constant, so that the same request gets the same result: ids are derived from the trace_id.
 TRACE_ID = "00000000-0000-4000-8000-000000000000"
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationRequest:
-    """A body that an integration gets at a moment, and for how long nobody reacts. `source` is which tool it
-    is read as a body of; `with_open`: what is open now is open then, as it goes on by itself."""
+    """A body that an integration gets at the time `at`, and the duration in which nobody reacts.
+
+    `source` is the tool whose body it is. `with_open`: the incidents that are open now take part, and
+    continue without a reaction until `at`.
+    """
 
     integration: Integration
     source: str
@@ -62,24 +65,26 @@ class SimulationRequest:
 
 
 def adjust_to_now(at: datetime, now: datetime) -> datetime:
-    """A moment that somebody named; now, where it is the present minute of which that is over already."""
+    """Return `at`, or now if `at` is earlier but in the present minute."""
     minute = now.replace(second=0, microsecond=0)
     return now if minute <= at < now else at
 
 
 def list_warnings(settings: Settings) -> list[str]:
-    """What is wrong with these settings, so that nobody would be told after all."""
+    """Return the problems of the settings because of which nobody would be notified."""
     return [delivery_problem] if (delivery_problem := get_delivery_problem(settings)) else []
 
 
 def get_source(integration: Integration) -> str:
-    """The tool that an integration is for, as its address names it."""
+    """Return the tool of an integration, as its address names it."""
     return APPLICATIONS[integration.application].extension
 
 
 def find_integrations(service: Any, source: str | None) -> list[Integration]:
-    """The integrations by which alerts of a tool (None: of any) come to a service: those that are for it, or
-    all where none is; those that are disabled only where all are."""
+    """Return the integrations of a service that accept alerts of this tool (None: of any tool).
+
+    If no integration is for this tool, return all. Disabled integrations count only if all are disabled.
+    """
     of_service = (Integration.service == service) & (Integration.integration_type == IntegrationType.ALERT)
     found = list(Integration.select().where(of_service).order_by(Integration.id))
     found = [row for row in found if row.is_enabled] or found
@@ -87,17 +92,17 @@ def find_integrations(service: Any, source: str | None) -> list[Integration]:
 
 
 def run_simulation(request: SimulationRequest, is_enough: Callable[[], bool] = lambda: False) -> JsonDict:
-    """What would happen. Raises BadBody for a body that would be refused, or that holds too many alerts."""
+    """Run a simulation. BadBody for a body that would be refused, or that has too many alerts."""
     parsed = SOURCES[request.source].parse(request.body)
     if len(parsed) > MAX_ALERTS:
-        raise BadBody("", f"holds {len(parsed):,} alerts, of which at most {MAX_ALERTS} can be simulated")
+        raise BadBody("", f"contains {len(parsed):,} alerts, but at most {MAX_ALERTS} can be simulated")
     with store().read_transaction():
         why = get_refusal(request.integration)
         return _build_refusal(request, why) if why else _run(request, is_enough)
 
 
 def get_refusal(integration: Integration) -> str | None:
-    """Why an integration takes no alerts (contract 4.1, row 17), None if it does."""
+    """Return why an integration accepts no alerts (contract 4.1, row 17), or None if it does."""
     if integration.integration_type != IntegrationType.ALERT:
         return "not accepted: the integration is outbound"
     return None if integration.is_enabled else "not accepted: the integration is disabled"
@@ -105,7 +110,7 @@ def get_refusal(integration: Integration) -> str | None:
 
 def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
     integration, at = request.integration, request.at
-    # What is open goes on from now until the alert comes.
+    # Open incidents continue from now until the alert arrives.
     since = min(at, store().now()) if request.with_open else at
     facts = load_lane(integration.service, since)
     alerts = list(parse_alerts(TRACE_ID, 0, integration.id, request.source, request.body, at))
@@ -128,7 +133,7 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
         )
         if not found.missing or found.is_truncated:
             return _to_json(request, found)
-        # A rule gave an alert an entity_id that nobody had looked for.
+        # A rule changed an entity_id, and the new entity was not loaded yet.
         asked |= found.missing
 
 
@@ -139,7 +144,7 @@ def _load_state(
     since: datetime,
     is_enough: Callable[[], bool],
 ) -> tuple[LaneState, list[IncidentState]]:
-    """The lane as the simulation finds it: knowing of nothing, or of what is open around these entities."""
+    """Load the lane at the start of a simulation: empty, or with the open incidents of these entities."""
     rulesets = {row: RuleSet(rules, is_enough) for row, rules in facts.rules.items()}
     if not request.with_open:
         return LaneState(facts, rulesets=rulesets, next_targets=load_next_targets(facts.config)), []
@@ -165,7 +170,7 @@ def _load_state(
 
 
 def _extend_config(config: OnCallConfig, incidents: Sequence[IncidentState], at: datetime) -> OnCallConfig:
-    """What a lane knows, and what the open incidents of its team go by."""
+    """Extend the on-call config of a lane with that of these open incidents."""
     if not incidents:
         return config
     more = load_incident_config(ConfigKeys.from_incidents(incidents), at)
@@ -210,7 +215,7 @@ def _name_to_json(row: Any) -> JsonDict:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The people and the contacts that a simulation speaks of, by row number."""
+    """The people and contacts in the result of a simulation, by row number."""
 
     users: dict[int, User]
     contacts: dict[int, str]
@@ -232,12 +237,12 @@ class _Names:
         return get_display_name(user) if user else None
 
     def get_contact_name(self, notification: NotificationState) -> str:
-        """What the contact is called; what has been deleted is told at the account's address."""
+        """Return the contact's name; for a deleted contact, Tocsin uses the account's address."""
         return self.contacts.get(notification.contact or 0, "the account's address")
 
 
 def _alert_to_json(event: EventState, places: dict[str, int]) -> JsonDict:
-    """As the recorder tells an alert (models/reports/alert_trace.py)."""
+    """Build the same fields as an alert trace (models/reports/alert_trace.py)."""
     return {
         "message": event.message,
         "alert_type": AlertType(event.alert_type).name.lower(),
@@ -280,7 +285,7 @@ def _incident_to_json(incident: IncidentState, names: _Names) -> JsonDict:
 
 
 def _people_to_json(first_times: Mapping[int, datetime], at: datetime, names: _Names) -> list[JsonDict]:
-    """Everybody who is told, in the order in which they are, with the moment of the first word."""
+    """List the notified people in order, with the time of the first notification to each."""
     return [
         {
             "username": names.users[row].username,

@@ -1,6 +1,6 @@
-"""What would happen if an alert came at a moment and nobody reacted: nothing is written, nobody is told.
+"""Simulate an alert to which nobody reacts. A simulation writes nothing and notifies nobody.
 
-Answered by the functions that page, see web/operations/run_simulation.py and pipeline/simulation/simulate.py.
+It uses the same functions as real alerts: web/operations/run_simulation.py, pipeline/simulation/simulate.py.
 """
 
 import time
@@ -34,17 +34,19 @@ from web.http.fields import (
 from web.operations import run_simulation
 from web.rules.dry_run import SOURCE
 
-# Whoever asks for very much is told as much as was found within so much of a processor's time.
+# CPU time of one simulation, in seconds. A longer simulation is truncated.
 MAX_CPU_S = 2.0
 CONCURRENCY = ConcurrencyLimit(2)
 
 
 class SimulateSchema(Schema):
-    """An alert: either `alert`, in the generic form, or `payload`, a body as `source` sends it (what the
-    integration is for, unless it is said); where it comes in: `integration`, or a `service` that has only
-    one for that source; and when: `at`, now if that is not said. Then nobody reacts `for` so many seconds,
-    two hours if that is not said. `with_open`: what is open now is taken to be open then, and to go on by
-    itself until then; else nothing is."""
+    """The alert: either `alert`, in the generic form, or `payload`, a body as the tool `source` sends it.
+
+    `source` is by default the tool of the integration. The alert arrives at `integration`, or at the only
+    integration of `service` for this source, at the time `at` (default: now). Nobody reacts for `for` seconds
+    (default: two hours). `with_open`: the incidents that are open now take part and continue until `at`.
+    Without it, no incident is open.
+    """
 
     service = Reference()
     integration = Reference()
@@ -67,8 +69,10 @@ class StageSchema(Schema):
 
 
 class SimulatedAlertSchema(Schema):
-    """As the recorder tells an alert: its `road` stage by stage, and what each of the `rules` that was looked
-    at said. `incident` is a place among the incidents, from 1."""
+    """An alert as in the alert trace: its `stages` and the results of the evaluated `rules`.
+
+    `incident` is a position in `incidents`, from 1.
+    """
 
     message = Text(dump_only=True)
     alert_type = Text(dump_only=True)
@@ -81,9 +85,12 @@ class SimulatedAlertSchema(Schema):
 
 
 class SimulatedEventSchema(Schema):
-    """`kind` is road (an alert has come to the end of its road), opened (an incident has), told (somebody
-    is), log (an entry of the incident's) or timer (one is due); `what` says it more closely. `after` is in
-    seconds. Where somebody is told, `person` and `username` say who, `channel` and `contact` by what."""
+    """An event of the simulation; `what` has the details of its `kind`.
+
+    Kinds: pipeline (an alert has passed the pipeline), opened (an incident was opened), notified (a person
+    was notified), log (an entry in the incident's log), timer (a timer is due). `after` is in seconds. Only
+    the kind notified has `person`, `username`, `channel` and `contact`.
+    """
 
     at = Moment(dump_only=True)
     after = fields.Float(dump_only=True)
@@ -98,7 +105,7 @@ class SimulatedEventSchema(Schema):
 
 
 class SimulatedIncidentSchema(Schema):
-    """An incident as it is in the end; `incident_number` is null for one that is only imagined."""
+    """An incident at the end of the simulation. `incident_number` is null if the simulation opened it."""
 
     incident_number = Number(dump_only=True, allow_none=True)
     title = Text(dump_only=True)
@@ -118,10 +125,12 @@ class FirstNotificationSchema(Schema):
 
 
 class SimulationSchema(Schema):
-    """All that would happen to the alerts, and to the incidents that they lead to or are about, from `at`
-    until `until`, in order; `told` is everybody who would be told, with the first word to each. `goes_on_at`
-    is when more would happen later, null if nothing would; `is_cut` whether there was more than is told:
-    1,000 happenings at most, and what is found in two seconds."""
+    """The events from `at` until `until`, in order, for the alerts and the incidents that they open or join.
+
+    `notified` lists the people who would be notified, with the first notification to each. `continues_at` is
+    the time of the next event after `until`, null if there is none. `is_truncated`: the simulation stopped
+    early, at 1,000 events or after two seconds.
+    """
 
     at = Moment(dump_only=True)
     until = Moment(dump_only=True)
@@ -142,19 +151,19 @@ SIMULATION = SimulationSchema()
 
 
 def run() -> dict[str, Any]:
-    """Tell who would be told of an alert at any moment, by what, when and why; nothing is written"""
+    """Simulate an alert: who would be notified, when, by which contact and why. Nothing is written."""
     values = serialization.read_body()
     if (values.get("alert") is None) == (values.get("payload") is None):
         reject("alert", "Give either an alert or a payload.")
     form = "alert" if values.get("alert") is not None else "payload"
     if form == "alert" and values.get("source") not in (None, "", generic.EXTENSION):
-        reject("source", "It says which tool sends a payload; an alert has the generic form.")
+        reject("source", "Only a payload has a source; an alert always has the generic form.")
     source = generic.EXTENSION if form == "alert" else values.get("source") or None
     integration = _find_integration(values, source)
     duration = values.get("duration")
     at, with_open = values.get("at") or now(), values.get("with_open", False)
     if with_open and (at := run_simulation.adjust_to_now(at, now())) < now():
-        reject("at", "What is open now was not open then: ask without with_open.")
+        reject("at", "Must not be in the past if with_open is true.")
     question = run_simulation.SimulationRequest(
         integration,
         source or run_simulation.get_source(integration),
@@ -184,14 +193,16 @@ def _prefix(form: str, field: str) -> str:
 
 
 def _find_integration(values: dict[str, Any], source: str | None) -> Integration:
-    """The integration that is named or, by its service and the source, meant; of a team in which the viewer
-    may see what becomes of alerts."""
+    """Return the named integration, or the only integration of the service for this source.
+
+    Forbidden if the viewer may not read the incidents of its team.
+    """
     if values.get("integration"):
         joined = Integration.select(Integration, Service, Team).join(Service).join(Team)
         integration: Integration = _find("integration", joined, Integration, values["integration"])
         access.require(viewer(), integration.service.team_id)
         if values.get("service") not in (None, integration.service.unique_id):
-            reject("integration", "It is not of this service.")
+            reject("integration", "This integration does not belong to this service.")
         return integration
     if not values.get("service"):
         reject("service", "Give a service or an integration.")
@@ -200,7 +211,7 @@ def _find_integration(values: dict[str, Any], source: str | None) -> Integration
     found = run_simulation.find_integrations(service, source)
     if len(found) != 1:
         names = ", ".join(row.name for row in found)
-        reject("integration", f"Say which one: {names}." if found else "The service takes no alerts.")
+        reject("integration", f"Give one of: {names}." if found else "The service accepts no alerts.")
     found[0].service = service
     return found[0]
 
@@ -209,4 +220,4 @@ def _find(field: str, joined: Any, table: Any, unique_id: str) -> Any:
     try:
         return access.find(joined.where(Team.account == viewer().account), table.unique_id, unique_id)
     except NotFound:
-        reject(field, "There is none with this id.")
+        reject(field, f"The account has no {field} with this id.")
