@@ -1,4 +1,4 @@
-"""What every page of ours is: plain HTML with a style of its own, which nothing may add to, keep or quote."""
+"""Render HTML pages. They must not be cached, indexed or framed, and send no referrer."""
 
 import secrets
 from typing import Any
@@ -14,7 +14,7 @@ HEADERS = {
 
 
 def render_page(template: str, code: int, **values: Any) -> Response:
-    """A page whose only style is its own; nothing else may load, run, or frame it."""
+    """Render a page with an inline style. The page can load and run nothing else, and cannot be framed."""
     nonce = secrets.token_urlsafe(16)
     response = make_response(render_template(template, nonce=nonce, **values), code)
     response.headers.update(HEADERS)

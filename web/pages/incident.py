@@ -1,7 +1,7 @@
-"""The page behind a message's link: one incident, for the person it was sent to, without a login.
+"""The page that the link in a message opens: one incident, for the recipient of the message, without login.
 
-GET shows and never changes anything, since mail scanners follow links; POST acts, as that person "by
-link", and then shows. Works without JavaScript and loads nothing from anywhere.
+GET changes nothing, since mail scanners follow links. POST acknowledges or resolves as the recipient "by
+link" and redirects to the page. The page works without JavaScript and loads nothing.
 """
 
 from dataclasses import dataclass
@@ -30,12 +30,12 @@ from web.http.auth import now
 from web.pages.base import HEADERS, render_page
 from workers import queue
 
-# A phone shows so much; the whole story is in the interface.
+# Enough for the screen of a phone; the interface has all alerts and log entries.
 MAX_ALERTS = 10
 MAX_URLS = 3
 MAX_LOG_ENTRIES = 50
 
-# What a button says -> the state it leads to, and the states in which it stands on the page.
+# Label of a button -> the new status, and the statuses in which the page shows the button.
 BUTTONS = {
     "acknowledge": (IncidentStatus.ACKNOWLEDGED, {IncidentStatus.TRIGGERED}),
     "resolve": (IncidentStatus.RESOLVED, {IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED}),
@@ -44,7 +44,7 @@ BUTTONS = {
 
 @dataclass(frozen=True, slots=True)
 class OpenedLink:
-    """A link that works: whose it is, and what it shows."""
+    """A valid link: its user and its incident."""
 
     user: User
     incident: Incident
@@ -54,20 +54,20 @@ class OpenedLink:
 
 
 def show(token: str) -> Response:
-    """Show the incident behind a link."""
+    """Show the incident of a link."""
     found = _open_link(token)
     return found if isinstance(found, Response) else _render_incident(found)
 
 
 def act(token: str) -> Response:
-    """Acknowledge or resolve the incident behind a link; nothing when it has moved on meanwhile."""
+    """Acknowledge or resolve the incident of a link. Do nothing if its status no longer allows it."""
     found = _open_link(token)
     if isinstance(found, Response):
         return found
     button = BUTTONS.get(request.form.get("act", ""))
     if button is not None:
         _change_status(found, *button)
-    # A reload of what follows shows again, and does not act again.
+    # The redirect makes a reload of the page a GET, so that it does not act again.
     prefix = urlsplit(current_app.config["SETTINGS"].public_url).path
     response: Any = redirect(f"{prefix}{request.path}", 303)
     response.headers.update(HEADERS)
@@ -75,7 +75,7 @@ def act(token: str) -> Response:
 
 
 def _open_link(token: str) -> OpenedLink | Response:
-    """What the link is for, or the page that says why it is no more."""
+    """Return the user and incident of a link, or the page that explains why the link is not valid."""
     try:
         link = signed_links.read(token, now())
     except signed_links.ExpiredLink:
@@ -101,12 +101,13 @@ def _open_link(token: str) -> OpenedLink | Response:
 
 
 def _change_status(opened: OpenedLink, to: IncidentStatus, allowed: set[IncidentStatus]) -> None:
-    actor = Actor(ActorKind.LINK, f"{get_display_name(opened.user)} by link", user=opened.user.id)
+    name = get_display_name(opened.user)
+    actor = Actor(ActorKind.LINK, f"{name} by link", user=opened.user.id)
     with store().write_transaction():
         found = lock_incident(opened.incident.id)
         if found is None or found.incident.status not in allowed:
             return
-        reason = f"asked for by {actor.name}"
+        reason = f"{to.name.capitalize()} by {name} with the link in a message."
         effects = incidents.change_status(
             found.incident, to, found.service, found.config, actor, now(), reason, found.children
         )

@@ -1,7 +1,7 @@
-"""The page behind an invitation: for who was invited, without a login.
+"""The page that the link in an invitation opens: for the invited person, without login.
 
-GET shows and never changes anything, since mail scanners follow links; POST joins, once, and shows the token
-that the person speaks with from now on. Works without JavaScript and loads nothing from anywhere.
+GET changes nothing, since mail scanners follow links. POST joins the account once and shows the person's API
+token. The page works without JavaScript and loads nothing.
 """
 
 from flask import Response
@@ -14,18 +14,18 @@ from web.http import openapi, serialization
 from web.http.auth import now
 from web.pages.base import render_page
 
-# What the page says of a link that leads nowhere -> its status.
+# Problem of a link -> HTTP status of the page.
 ERROR_STATUSES = {"unknown": 404, "expired": 410, "used": 410}
 
 
 def show(token: str) -> Response:
-    """Show to what a link invites."""
+    """Show the invitation of a link."""
     found = _find_invited(token)
     return found if isinstance(found, Response) else _render("invited", 200, found)
 
 
 def join(token: str) -> Response:
-    """Join the account, and get a token of one's own; nothing for a link that was used."""
+    """Join the account and show a new token. A link works only once."""
     found = _find_invited(token)
     if isinstance(found, Response):
         return found
@@ -44,7 +44,7 @@ def join(token: str) -> Response:
 
 
 def _find_invited(token: str) -> User | Response:
-    """Whom the link invites, or the page that says why it does no more."""
+    """Return the invited user of a link, or the page that explains why the link is not valid."""
     try:
         invitation = signed_links.read_invitation(token, now())
     except signed_links.ExpiredLink:
