@@ -1,1 +1,1 @@
-"""An account, its members and what belongs to one person."""
+"""An account, its members, and each person's contacts and rules."""

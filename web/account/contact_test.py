@@ -1,4 +1,4 @@
-"""Test messages: whether a contact can be reached, tried on request (under /api/tocsin/)."""
+"""Test messages, which show whether a contact can be reached (under /api/tocsin/)."""
 
 from datetime import timedelta
 from typing import Any
@@ -17,7 +17,7 @@ from web.http.errors import ApiError, reject
 from web.http.fields import Moment, Schema, Text
 from workers import queue
 
-# A contact can be anybody's address: nobody is to be flooded by it.
+# A contact can be the address of anybody, so nobody may flood it with messages.
 MIN_INTERVAL = timedelta(seconds=30)
 MAX_SHOWN = 10
 
@@ -55,20 +55,21 @@ TEST_MESSAGE = TestMessageSchema()
 
 
 def start(**ids: str) -> dict[str, str]:
-    """Send a test message to a contact; how it went is told by a GET of the same path."""
+    """Send a test message to a contact. A GET of the same path returns the outcome."""
     contact = CONTACTS.find_row(**ids)[1]
     if contact.contact_type not in DELIVERABLE:
         reject("contact", "Nothing can be sent to contacts of this type yet.")
     with store().write_transaction():
         if _select_messages(contact).where(Message.created_at > now() - MIN_INTERVAL).exists():
             raise TooSoon
-        message = create_test_message(contact, f"asked for by {get_display_name(viewer().user)}", now())
+        reason = f"{get_display_name(viewer().user)} asked for a test message."
+        message = create_test_message(contact, reason, now())
     queue.enqueue_delivery(message.channel)
-    return {"message": "A test message is on its way.", "message_id": message.message_id}
+    return {"message": "Tocsin is sending a test message.", "message_id": message.message_id}
 
 
 def index(**ids: str) -> list[dict[str, Any]]:
-    """List the last test messages to a contact, newest first, each with its attempts."""
+    """List the last test messages to a contact, newest first, with their delivery attempts."""
     contact = CONTACTS.find_row(**ids)[1]
     messages = list(_select_messages(contact).order_by(Message.id.desc()).limit(MAX_SHOWN))
     attempts: dict[int, list[Attempt]] = {}

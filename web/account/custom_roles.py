@@ -1,4 +1,4 @@
-"""Custom roles of an account, and who has which: contract section 3.1."""
+"""Custom roles of an account and of its members: contract section 3.1."""
 
 from typing import Any, NoReturn
 
@@ -16,7 +16,7 @@ from web.http.resource import Resource, config_transaction
 
 
 class BasicRoleSchema(Schema):
-    """A role as writing it is answered."""
+    """A role in the answer to a write."""
 
     unique_id = Text(dump_only=True)
     name = Text()
@@ -24,7 +24,7 @@ class BasicRoleSchema(Schema):
 
 
 class CustomRoleSchema(BasicRoleSchema):
-    """A role; its permissions are kept as they came."""
+    """A role. Its permissions are stored as sent."""
 
     permissions = List(Text(validate=validate.OneOf(ACCOUNT_PERMISSIONS)), required=True)
 
@@ -38,7 +38,7 @@ class UserRoleSchema(Schema):
 
 
 class CustomRoles(Resource):
-    """What plain members may do in all teams of the account; no two roles have the same name."""
+    """Permissions of plain members in all teams of the account. The names of roles are unique."""
 
     model = CustomRole
     noun = "custom role"
@@ -79,7 +79,7 @@ def get_user_role(username: str) -> User:
 
 
 def assign(username: str) -> User:
-    """Give a member a custom role, or none; it counts while the member is a plain user."""
+    """Give a member a custom role, or none. It has an effect only while the member is a plain user."""
     user = access.access_user(viewer(), username)
     access.require_rank(viewer(), user.role)
     role_id = serialization.read_body()["custom_role"]
@@ -90,7 +90,7 @@ def assign(username: str) -> User:
 
 
 def _find_role(unique_id: str) -> CustomRole:
-    """The role that a body names, which nobody deletes before it is given."""
+    """Return and lock the role with this id, so that no other request deletes it first."""
     query = CustomRole.select().where(
         CustomRole.account == viewer().account, CustomRole.unique_id == unique_id
     )

@@ -1,4 +1,4 @@
-"""Inviting people to an account: contract section 3.1. A message with a link lets them join
+"""Invite people to an account: contract section 3.1. They join with the link in a message
 (web/pages/join.py)."""
 
 from typing import Any
@@ -21,7 +21,7 @@ from workers import queue
 
 
 class InviteeSchema(Schema):
-    """Somebody to invite."""
+    """A person to invite."""
 
     first_name = Text()
     last_name = Text()
@@ -54,7 +54,7 @@ def invite() -> TeamMember:
 
 
 def invite_many() -> list[TeamMember]:
-    """Invite several persons to the account and into a team; all of them, or nobody."""
+    """Invite several persons to the account and into a team: all of them, or none if there is an error."""
     account = access.access_account(viewer())
     values = serialization.read_body()
     with config_transaction():
@@ -65,25 +65,25 @@ def invite_many() -> list[TeamMember]:
 
 
 def resend(username: str) -> dict[str, str]:
-    """Send an invitation again, to somebody who has not joined yet."""
+    """Send an invitation again to a person who has not joined yet."""
     access.access_account(viewer())
     user = access.access_member(viewer(), username)
     access.require_rank(viewer(), user.role)
     with store().write_transaction():
         if lock_row(user).is_verified:
-            reject("username", "This person has joined already.")
+            reject("username", "This person has already joined.")
         last = find_last_invitation(user)
         if last is not None and last > now() - MIN_INTERVAL:
             raise TooSoon(detail="An invitation was sent to this person a moment ago.")
         message = create_invitation(user, get_display_name(viewer().user), now())
     queue.enqueue_delivery(ContactType.EMAIL)
-    return {"message": "The invitation is on its way.", "message_id": message.message_id}
+    return {"message": "Tocsin is sending the invitation.", "message_id": message.message_id}
 
 
 def _find_team(account: Account, team_id: str) -> Team:
     team: Team | None = Team.select().where(Team.account == account, Team.unique_id == team_id).first()
     if team is None:
-        reject("team", "No such team.")
+        reject("team", "The account has no such team.")
     return team
 
 

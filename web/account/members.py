@@ -1,4 +1,4 @@
-"""The members of an account, and their removal: contract section 3.1."""
+"""The members of an account, and their offboarding: contract section 3.1."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from workers import queue
 
 
 class MemberNameSchema(UserSchema):
-    """The person inside a member; the e-mail address is not changed here."""
+    """The user inside a member. The e-mail address cannot be changed with it."""
 
     username = Text()
     first_name = Text()
@@ -37,7 +37,7 @@ class AccountMemberSchema(Schema):
 
 
 class FlatMemberSchema(AccountMemberSchema):
-    """A member as the Go client writes it: with the person's fields beside the others."""
+    """A member as the Go client sends it: the user's fields are not in a nested object."""
 
     user = NestedSelf(UserSchema, dump_only=True)
     email = Email(limit=254, load_only=True)
@@ -50,7 +50,7 @@ class RemoveMemberSchema(Schema):
 
 
 class Members(Resource):
-    """The members of an account. Each changes their own; others need the permission, and the rank."""
+    """The members of an account. Members may change themselves; others need the permission and the rank."""
 
     model = User
     noun = "account member"
@@ -78,13 +78,13 @@ class Members(Resource):
         access.require_rank(viewer(), row.role)
         values |= values.pop("user", {})
         if values.pop("username", row.username) != row.username:
-            reject("user.username", "A username is for ever.")
+            reject("user.username", "A username cannot be changed.")
         _check_role(row, values.get("role", row.role))
         _check_email(row, values.get("email", row.email))
         return values
 
     def change(self, row: User, values: dict[str, Any]) -> None:
-        """Who has not joined yet was invited by the wrong address, and is not to be told there."""
+        """Also correct the contact of a person who has not joined: the invitation had the wrong address."""
         super().change(row, values)
         if "email" in values and not row.is_verified:
             old_contact = (ContactMethod.user == row) & (ContactMethod.value == row.email)
@@ -92,7 +92,7 @@ class Members(Resource):
 
 
 class Users(Members):
-    """The same members, as the Go client writes them."""
+    """The same members in the format of the Go client."""
 
     noun = "user"
     schema = FlatMemberSchema()
@@ -102,14 +102,14 @@ def _check_role(row: User, role: int) -> None:
     if role == row.role:
         return
     if row.role == AccountRole.OWNER:
-        reject("role", "An account has an owner: hand it over first (tocsin account hand-over).")
+        reject("role", "An account needs an owner. Hand it over first (tocsin account hand-over).")
     require_grantable(role)
 
 
 def require_grantable(role: int) -> None:
-    """BadRequest or Forbidden when this viewer makes nobody what this role says."""
+    """Raise BadRequest or Forbidden if this viewer cannot give this role to a member."""
     if role == AccountRole.OWNER:
-        reject("role", "An account has one owner.")
+        reject("role", "An account has only one owner.")
     access.require_rank(viewer(), role)
 
 
@@ -122,18 +122,19 @@ def _check_email(row: User, email: str) -> None:
 
 
 def require_unused(account: Account, email: str, user: User | None = None) -> None:
-    """BadRequest for an address that another member has. The account is locked, or two could get one."""
+    """Raise BadRequest if another member has this address. Lock the account first, else two members could
+    get the same address."""
     if provisioning.find_member(account, email) not in (None, user):
-        reject("email", "This address is in the account already.")
+        reject("email", "A member of this account already has this address.")
 
 
 def remove_member() -> None:
-    """Remove a member from the account, and from everything that would act on them."""
+    """Remove a member from the account, with all references to the member."""
     account = access.access_account(viewer())
     user = get_account_member(account, serialization.read_body()["username"], "username")
     actor = Actor(ActorKind.USER, get_display_name(viewer().user), user=viewer().user.id)
     with config_transaction():
-        # Lanes that were at work are done, and later ones see what comes of this.
+        # Workers must finish their batches first. Later batches see the account without this member.
         lock_services(Service.team.in_(Team.select(Team.id).where(Team.account == account)))
         offboarding.remove(_check_removable(lock_row(user)), actor, now())
     queue.enqueue_timers()
@@ -141,11 +142,11 @@ def remove_member() -> None:
 
 def _check_removable(user: User) -> User:
     if user.removed_at is not None:
-        reject("username", "Nobody in this account has that username.")
+        reject("username", "The account has no such member.")
     if user.id == viewer().user.id:
-        reject("username", "Nobody removes themselves.")
+        reject("username", "You cannot remove yourself.")
     if user.role == AccountRole.OWNER:
-        reject("username", "An account has an owner: hand it over first (tocsin account hand-over).")
+        reject("username", "An account needs an owner. Hand it over first (tocsin account hand-over).")
     access.require_rank(viewer(), user.role)
     managed = TeamMember.select(TeamMember.team).where(
         TeamMember.user == user, TeamMember.role == TeamRole.MANAGER

@@ -1,6 +1,6 @@
-"""How a person wants to be told: contact methods, notification and forwarding rules, contract section 3.2.
+"""How Tocsin notifies a person: contact methods, notification and forwarding rules, contract section 3.2.
 
-A member edits his own; owners and admins edit everybody's.
+Members edit their own; owners and admins edit those of all members.
 """
 
 from typing import Any
@@ -63,18 +63,18 @@ class ForwardingRuleSchema(Schema):
 
 
 class UserResource(Resource):
-    """What belongs to a person."""
+    """Base of the resources that belong to a person."""
 
     def get_parent(self, **ids: str) -> User:
         user = access.access_user(viewer(), ids["username"])
         if request.method != "GET":
-            # How the owner is told is for the owner to say.
+            # An admin must not change how the owner is notified.
             access.require_rank(viewer(), user.role)
         return user
 
 
 class Contacts(UserResource):
-    """Where a person can be reached. The first e-mail contact comes with its notification rules."""
+    """The contact methods of a person. With the first e-mail contact, its notification rules are created."""
 
     model = ContactMethod
     noun = "contact method"
@@ -85,7 +85,7 @@ class Contacts(UserResource):
 
     def check_values(self, values: dict[str, Any], parent: User, row: Any) -> dict[str, Any]:
         if values.get("contact_type", ContactType.EMAIL) != ContactType.EMAIL:
-            reject("contact_type", "Only e-mail contacts can be made through the interface.")
+            reject("contact_type", "Only e-mail contacts can be created through the interface.")
         return values
 
     def insert(self, parent: User, values: dict[str, Any]) -> ContactMethod:
@@ -93,7 +93,7 @@ class Contacts(UserResource):
 
 
 class NotificationRules(UserResource):
-    """By which contact a person is told, and how long after being named."""
+    """The contacts through which a person is notified, and the delays."""
 
     model = NotificationRule
     noun = "notification rule"
@@ -126,7 +126,7 @@ def _find_contact(user: User, contact_id: str) -> ContactMethod:
 
 
 class ForwardingRules(UserResource):
-    """Who is told instead of this person, from when until when (contract 4.4)."""
+    """The persons who are notified instead of this person for some time (contract 4.4)."""
 
     model = ForwardingRule
     noun = "forwarding rule"
@@ -150,7 +150,7 @@ class ForwardingRules(UserResource):
         if "to_user" in values:
             values["to_user"] = get_account_member(viewer().account, values["to_user"], "to_user")
             if values["to_user"] == parent:
-                reject("to_user", "This is the person whose messages are to be forwarded.")
+                reject("to_user", "A person cannot forward messages to the same person.")
         begins, ends = (values.get(name) or getattr(row, name) for name in ("from_date", "to_date"))
         if ends <= begins:
             reject("to_date", "Must be later than from_date.")

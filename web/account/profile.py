@@ -1,4 +1,4 @@
-"""Oneself in one answer: the profile of contract section 3.2."""
+"""The profile of the viewer in one answer: contract section 3.2."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ from web.http.permissions import ACCOUNT_PERMISSIONS
 
 
 class OwnRuleSchema(NotificationRuleSchema):
-    """A notification rule as the profile gives it: it says what it is, and whose."""
+    """A notification rule in the profile, with its type and its user."""
 
     type = fields.Function(lambda rule: "notification_rule")
     user = Username(dump_only=True)
@@ -31,7 +31,7 @@ class OwnTeamSchema(Schema):
     unique_id = Text(dump_only=True)
     name = Text(dump_only=True)
     private = fields.Function(lambda team: not team.account_permissions)
-    # Who else is in it is told by the team itself.
+    # The team's own path lists its members.
     members = fields.Function(lambda team: [])
 
 
@@ -52,7 +52,7 @@ PROFILE = ProfileSchema()
 
 
 def show() -> dict[str, Any]:
-    """Retrieve oneself: how one is told, what one may do in all teams, and one's own teams."""
+    """Retrieve your profile: contacts and rules, permissions in all teams, and your teams."""
     user = viewer().user
     return {
         **{name: getattr(user, name) for name in ("username", "email", "first_name", "last_name", "role")},
