@@ -35,12 +35,13 @@ from web.rules.rule_actions import ActionSchema
 
 MAX_RULES = 1_000
 MAX_CONDITIONS = 100
-# Of a rule. With all its rules, an integration then names no more than one statement can look up.
+# Actions of one rule. All rules of an integration together then have few enough references for one statement.
 MAX_ACTIONS = 30
 
 
 class ConditionSchema(Schema):
-    """Alert type: `pattern` names it. Payload: `pattern` is searched for in what is at `alert_field`."""
+    """A condition. Alert type: `pattern` names it. Payload: `pattern` is searched in the value at
+    `alert_field`."""
 
     unique_id = Text(dump_only=True)
     alert_condition_type = Choice(AlertConditionType, required=True)
@@ -59,11 +60,11 @@ class ConditionSchema(Schema):
 
 def _check_path(text: str) -> None:
     if not text.strip():
-        raise ValueError("Say where in the payload to look.")
+        raise ValueError("Give a path in the payload.")
     paths.parse(text)
 
 
-# What the fields of each kind of condition must be.
+# The checks of the fields of each kind of condition.
 _CONDITIONS: dict[AlertConditionType, dict[str, Callable[[str], Any]]] = {
     AlertConditionType.ALERT_TYPE: {"pattern": build_code_reader(ALERT_TYPES)},
     AlertConditionType.PAYLOAD: {"alert_field": _check_path, "pattern": patterns.compile_pattern},
@@ -89,7 +90,7 @@ class AlertRuleSchema(Schema):
 
 
 class AlertRules(OrderedResource):
-    """What an integration does to its alerts, in order; several rules may stand at one position."""
+    """The rules for the alerts of an integration, in order. Several rules may have the same position."""
 
     model = AlertRule
     noun = "alert rule"
@@ -121,7 +122,10 @@ _CONDITION_FIELDS = ("rule_json", "rule_type", "conditions")
 
 
 def check_rule(values: dict[str, Any], team: Team | None) -> dict[str, Any]:
-    """A rule's conditions and actions as they are kept. BadRequest for what this team may not refer to."""
+    """Return a rule's conditions and actions as they are stored.
+
+    BadRequest for references that this team may not use.
+    """
     if "conditions" in values:
         values["conditions"] = [_build_condition(*item) for item in enumerate(values["conditions"], start=1)]
     if "actions" in values:
@@ -132,7 +136,7 @@ def check_rule(values: dict[str, Any], team: Team | None) -> dict[str, Any]:
 def compile_conditions(
     rule_json: str, rule_type: int, conditions: Sequence[Mapping[str, Any]]
 ) -> CompiledCondition:
-    """Both kinds of conditions together, or BadRequest if they cannot be evaluated."""
+    """Compile both kinds of conditions together, or raise BadRequest if they cannot be evaluated."""
     try:
         return compile_rule(rule_json, rulesets.build_conditions_json(RuleType(rule_type), conditions))
     except BadRule as error:

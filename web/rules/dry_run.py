@@ -1,4 +1,4 @@
-"""Trying a draft of an alert rule on a pasted payload or on an alert of the past: nothing is written."""
+"""Try a draft of an alert rule on a payload or on a past alert. Nothing is written."""
 
 import time
 from datetime import datetime
@@ -42,22 +42,25 @@ from web.http.fields import (
 from web.rules import alert_rules
 from web.rules.rule_actions import ActionSchema
 
-# A condition is looked at in so many steps, or for so long, whichever is less.
+# Limits of a trace: the number of steps, and the CPU time in seconds.
 MAX_STEPS = 200
 MAX_TRACE_S = 1.0
-# A step that reads everything shows so many of its values.
+# The largest number of values that a step shows; a step can read all values of an alert.
 MAX_VALUES = 50
 
 
-# Nothing said is no error.
+# "" means that the source is not given.
 SOURCE = validate.OneOf([*SOURCES, ""], error=f"Must be one of: {', '.join(SOURCES)}.")
 
 
 class DryRunSchema(Schema):
-    """A draft, and what to try it on: either `payload`, which is read as a body for `source` (generic
-    unless it is said), or `alert`, an alert of the past as it came in. The draft may refer to what the team
-    of `integration` has, which is the alert's own unless it is said. `at` is when the alert is taken to
-    come, now if that is not said; `seconds_since_last` how long ago the last similar incident was over."""
+    """A draft of a rule, and the alert to try it on: either `payload` or `alert`.
+
+    `payload` is a body of the tool `source` (default: generic). `alert` is the id of a past alert, which is
+    used as it arrived. The draft may refer to objects of the team of `integration` (default: the integration
+    of the alert). `at` is the assumed time of arrival (default: now); `seconds_since_last` is the assumed
+    time since the end of the last similar incident.
+    """
 
     rule_json = RuleJson()
     rule_type = Choice(RuleType)
@@ -89,9 +92,11 @@ class ActionResultSchema(Schema):
 
 
 class DryRunResultSchema(Schema):
-    """`logic` is the condition as JSON Logic; `read` are the values that it looked at, null for what the
-    alert does not have. `trace` has a step for each part of the condition; `actions` are what a match would
-    change."""
+    """The result. `logic` is the condition as JSON Logic; `read` has the values that the condition read.
+
+    A value is null if the alert does not have it. `trace` has a step for each part of the condition;
+    `actions` has the changes that the actions would make if the rule matches.
+    """
 
     matches = Boolean(dump_only=True)
     note = Text(dump_only=True, allow_none=True)
@@ -107,7 +112,7 @@ DRY_RUN_RESULT = DryRunResultSchema()
 
 
 def run() -> dict[str, Any]:
-    """Try a draft of an alert rule on a payload or an alert; nothing is written and nobody is told."""
+    """Try a draft of an alert rule on a payload or a past alert. Nothing is written, nobody is notified."""
     draft = serialization.read_body()
     if bool(draft.get("alert")) == (draft.get("payload") is not None):
         reject("payload", "Give either a payload or an alert.")
@@ -135,7 +140,7 @@ def run() -> dict[str, Any]:
 
 
 def _find_event(unique_id: str) -> Event:
-    """An alert that the viewer may see; what belongs to no service is for owners and admins."""
+    """Return the alert if the viewer may see it. Only owners and admins see alerts without a service."""
     joined = Event.select(Event, Receipt, Integration, Service, Team).join(Receipt)
     joined = joined.join_from(Event, Integration, peewee.JOIN.LEFT_OUTER)
     joined = joined.join(Service, peewee.JOIN.LEFT_OUTER).join(Team, peewee.JOIN.LEFT_OUTER)
@@ -172,7 +177,7 @@ def _build_rule(draft: dict[str, Any], integration: Integration | None) -> Alert
     )
 
 
-# Stands for the place of an alert that comes to no integration.
+# The facts for a draft without an integration.
 NO_INTEGRATION = LaneFacts(
     ServiceFacts(row=0, unique_id="", name="", account=0, team=0),
     {0: IntegrationFacts(0, "", "", 0, Urgency.HIGH)},
@@ -191,7 +196,7 @@ def _build_alert(
 
 
 def _parse_payload(draft: dict[str, Any]) -> ParsedAlert:
-    """The first alert of what was pasted; a generic one may lack what an alert must have."""
+    """Return the first alert of the payload. A generic payload may omit required fields."""
     source = draft.get("source") or generic.EXTENSION
     try:
         body = msgspec.json.encode(draft["payload"])
@@ -208,7 +213,7 @@ def _prefix(name: str) -> str:
 
 
 def _parse_original(event: Event) -> ParsedAlert:
-    """An alert before any rule changed it: read again from the body that it came in."""
+    """Parse an alert again from its receipt, to get it as it was before rules changed it."""
     receipt, body = event.receipt, bytes(event.receipt.body)
     try:
         if receipt.router_id and receipt.source == generic.EXTENSION and event.integration:
@@ -220,7 +225,7 @@ def _parse_original(event: Event) -> ParsedAlert:
 
 
 def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[list[dict[str, Any]], bool]:
-    """The steps of a condition, and whether there are more than there was time for."""
+    """Return the steps of a condition, and whether the list is truncated."""
     steps: list[dict[str, Any]] = []
     until = time.thread_time() + MAX_TRACE_S
     for step in trace(condition, subject):
@@ -242,7 +247,7 @@ def _show(verdict: Verdict) -> dict[str, Any]:
 def _apply_actions(
     rule: AlertRuleFacts, alert: Alert, facts: LaneFacts, at: datetime, since: float | None
 ) -> list[dict[str, Any]]:
-    """What each action would change, one upon the other."""
+    """List the change of each action. Each action sees the changes of those before it."""
     (record,) = RuleSet([rule]).apply(alert, facts, at, lambda _: since).records
     return [
         {

@@ -1,6 +1,6 @@
-"""Global routers, and the rules by which they send alerts on: contract sections 3.10 and 4.7.
+"""Global routers and their rules: contract sections 3.10 and 4.7.
 
-They are the account's: only its owner and admins see them.
+They belong to the account, so only its owner and admins see them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -34,7 +34,7 @@ from web.http.permissions import ADMIN, ReadWrite
 from web.http.resource import OrderedResource, Resource, config_transaction, lock_row
 
 MAX_RULES = 1_000
-# Of a rule. With all its rules, a router then names no more than one statement can look up.
+# Actions of one rule. All rules of a router together then have few enough integrations for one statement.
 MAX_ACTIONS = 25
 
 
@@ -50,7 +50,7 @@ class RouterSchema(Schema):
 
 
 class Routers(Resource):
-    """The doors of an account: each has a key, and rules that say where its alerts go."""
+    """The global routers of an account. Each has a key, and rules that choose integrations for its alerts."""
 
     model = GlobalRouter
     noun = "global router"
@@ -77,7 +77,7 @@ class TargetNameSchema(Schema):
 
 
 class RouterActionSchema(Schema):
-    """What a rule does. The integration may be named by its id or its key, or as answers name it."""
+    """An action of a rule. `integration` is an integration's id or key, or the object from an answer."""
 
     unique_id = Text(dump_only=True)
     action_type = Choice(RouterAction, required=True)
@@ -103,7 +103,7 @@ class RouterRuleSchema(Schema):
 
 
 class RouterRules(OrderedResource):
-    """The rules of a router; their positions are always 1 to their number."""
+    """The rules of a router. Their positions are 1, 2, 3 and so on without gaps."""
 
     model = RouterRule
     noun = "global router rule"
@@ -132,7 +132,7 @@ class RouterRules(OrderedResource):
         return values
 
     def remove(self, row: RouterRule) -> None:
-        """Those behind it move up."""
+        """Delete a rule and decrement the positions of the rules after it."""
         lock_row(row.router)
         rule = lock_row(row)
         super().remove(rule)
@@ -141,14 +141,14 @@ class RouterRules(OrderedResource):
 
 
 class MoveSchema(Schema):
-    """A place beyond the end is the last one."""
+    """A rule and its new position. A position after the end means the last position."""
 
     rule = Reference(required=True, blank=False)
     position = Number(required=True, min_value=1)
 
 
 def move(router_id: str) -> list[RouterRule]:
-    """Move a rule to another position; the rules between move over."""
+    """Move a rule to another position. The rules between the two positions move by one."""
     router = RULES.get_parent(router_id=router_id)
     values = serialization.read_body()
     with config_transaction():
@@ -172,14 +172,14 @@ def _move(router: GlobalRouter, unique_id: str, position: int) -> None:
 
 
 def _select_integrations(condition: Any) -> Iterable[Integration]:
-    """Those of this account's integrations, with their services and teams."""
+    """Load the integrations of this account that meet a condition, with their services and teams."""
     found = Integration.select(Integration, Service, Team).join(Service).join(Team)
     integrations: Iterable[Integration] = found.where(Team.account == viewer().account, condition)
     return integrations
 
 
 def _build_actions(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The actions as they are kept: with ids of their own, targets by unique_id."""
+    """Return the actions as they are stored: with new ids, and integrations by unique_id."""
     target_refs = [action["integration"] for action in new if action.get("integration")]
     is_target = Integration.unique_id.in_(target_refs) | Integration.integration_key.in_(target_refs)
     takes_alerts = Integration.integration_type == IntegrationType.ALERT
@@ -205,7 +205,7 @@ def _get_target(place: int, action: dict[str, Any], targets: Mapping[str, str]) 
 
 
 def _show(action: dict[str, Any], targets: Mapping[str, Integration]) -> dict[str, Any]:
-    """An action as answers show it; what was deleted since is null."""
+    """Build an action as answers show it. Deleted integrations are null."""
     target = targets.get(action["integration"] or "")
     return {
         **action,

@@ -1,6 +1,6 @@
-"""What an alert rule may do: how its actions look, what each must say, and what they refer to.
+"""The actions of alert rules: their schema, their checks and their references.
 
-Contract section 3.10; what each does stands in pipeline/rules/actions.py.
+Contract section 3.10. pipeline/rules/actions.py performs the actions.
 """
 
 import re
@@ -26,7 +26,7 @@ MAX_DELAY_S = 24 * 60 * 60
 
 
 class ActionSchema(Schema):
-    """What a rule does. What it refers to stands in `value` or in the field of its kind."""
+    """An action of a rule. A reference is in `value` or in the field of its kind."""
 
     unique_id = Text(dump_only=True)
     action_type = Choice(RuleAction, required=True)
@@ -43,22 +43,25 @@ class ActionSchema(Schema):
     task_template = Reference()
 
 
-# The fields that stand for `value` in actions that refer to something.
+# The fields that may replace `value` in actions with a reference.
 REFERENCE_FIELD_NAMES = tuple(REFERENCE_FIELDS.values())
 
 Action = Mapping[str, Any]
 
 
 def build_actions(new: Iterable[dict[str, Any]], team: Team | None) -> list[dict[str, Any]]:
-    """A rule's actions as they are kept. BadRequest for what has no meaning, or this team may not name;
-    without a team, nothing can be named."""
+    """Return a rule's actions as they are stored.
+
+    BadRequest for invalid values, and for references that this team may not use. Without a team, no reference
+    is allowed.
+    """
     actions = [_build_action(action) for action in new]
     _check_actions(actions, team)
     return actions
 
 
 def _build_action(new: dict[str, Any]) -> dict[str, Any]:
-    """As it is kept: `value` as it was sent, and what it refers to also in the field of its kind."""
+    """Return an action as it is stored: `value` as sent, and the reference also in the field of its kind."""
     action = {
         "unique_id": new_uuid(),
         "action_type": new["action_type"],
@@ -74,8 +77,10 @@ def _build_action(new: dict[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ReferenceKind:
-    """Something that actions refer to: what its ids look like, and the names of those that a team may
-    name, by id."""
+    """A kind of objects that actions refer to.
+
+    `is_id` checks the form of an id. `find` returns the names of the objects that a team may use, by id.
+    """
 
     noun: str
     is_id: Callable[[str], bool]
@@ -125,8 +130,11 @@ RESPONDER = ReferenceKind(
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """What an action must say: `check` raises ValueError for a value that has no meaning; `refers` is
-    what it names, and `by_key` what its key names, which must exist."""
+    """The checks of an action. `check` raises ValueError for an invalid value.
+
+    `reference` is the kind of object that the action refers to, `key_reference` the kind of its `key`. The
+    objects must exist.
+    """
 
     check: Callable[[str], Any] | None = None
     reference: ReferenceKind | None = None
@@ -143,7 +151,7 @@ def _check_delay(value: str) -> None:
         raise ValueError(f"Must be a number of seconds, up to {MAX_DELAY_S}.")
 
 
-# Templates, and what is not looked at, may be any text within the limit of the field.
+# For templates and unused values: any text within the limit of the field is valid.
 TEXT = ActionSpec()
 
 ACTION_SPECS: dict[RuleAction, ActionSpec] = {
@@ -178,14 +186,17 @@ def _get_spec(action: Action) -> ActionSpec:
 
 
 def _get_field(action: Action) -> str:
-    """Where an action says what it refers to."""
+    """Return the field that contains the reference of an action."""
     field = REFERENCE_FIELDS.get(RuleAction(action["action_type"]), "value")
     value = action["value"].strip().lower()
     return "value" if field == "value" or (value and action[field] == value) else field
 
 
 def _get_ids(action: Action) -> list[str]:
-    """What an action refers to. Tags are several; those that a placeholder will name are nobody's yet."""
+    """Return the ids that an action refers to.
+
+    An action can name several tags. Tags that a placeholder names are not known yet and are omitted.
+    """
     field = REFERENCE_FIELDS.get(RuleAction(action["action_type"]))
     if field is not None:
         return [action[field] or ""]
@@ -196,7 +207,10 @@ def _get_ids(action: Action) -> list[str]:
 
 
 def load_names(team: Team, actions: Iterable[Action]) -> Names:
-    """The names of all that these actions refer to and this team may name: a query a kind."""
+    """Load the names of the objects that these actions refer to and that this team may use.
+
+    One query for each kind.
+    """
     ids_by_kind: dict[ReferenceKind, set[str]] = {}
     for action in actions:
         for kind, _, ids in _list_references(action):
@@ -205,7 +219,7 @@ def load_names(team: Team, actions: Iterable[Action]) -> Names:
 
 
 def _list_references(action: Action) -> Iterator[tuple[ReferenceKind, str, list[str]]]:
-    """What an action refers to: of which kind, said in which field, by which ids."""
+    """Yield the kind, the field and the ids of each reference of an action."""
     spec = _get_spec(action)
     if spec.reference is not None:
         yield spec.reference, _get_field(action), _get_ids(action)
@@ -232,11 +246,11 @@ def _check_action(where: str, action: Action) -> None:
             reject(f"{where}.value", str(error))
     for kind, field, ids in _list_references(action):
         if not all(map(kind.is_id, ids)):
-            reject(f"{where}.{field}", f"This is no id of a {kind.noun}.")
+            reject(f"{where}.{field}", f"This is not the id of a {kind.noun}.")
 
 
 def show_action(action: Action, names: Names) -> dict[str, Any]:
-    """An action as answers show it; what was deleted since has its id and no name."""
+    """Build an action as answers show it. A deleted object has its id but no name."""
     kind = _get_spec(action).reference
     known = names.get(kind, {}) if kind else {}
     name = ", ".join(known[id_] for id_ in _get_ids(action) if id_ in known) or None
