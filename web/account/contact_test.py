@@ -17,7 +17,7 @@ from web.http.errors import ApiError, reject
 from web.http.fields import Moment, Schema, Text
 from workers import queue
 
-# A contact can be the address of anybody, so nobody may flood it with messages.
+# A contact can be the address of a stranger, who must not get many messages.
 MIN_INTERVAL = timedelta(seconds=30)
 MAX_SHOWN = 10
 

@@ -86,7 +86,7 @@ def require(viewer: Viewer, team_row: int, permission: str | None = None) -> Non
 def require_rank(viewer: Viewer, role: int) -> None:
     """Raise Forbidden if the viewer's role is lower than this role.
 
-    A member can neither change a member with a higher role nor give somebody a higher role.
+    A member can neither change a member with a higher role nor assign a higher role.
     """
     if role < viewer.role:
         raise Forbidden

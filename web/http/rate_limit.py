@@ -37,13 +37,13 @@ def enforce(limits: Limits, account: Account, operation: str, at: datetime) -> N
 
 def _check_limits(limits: Limits, row: RateLimit | None, now_s: float) -> list[float]:
     recent = [moment for moment in row.recent if moment < now_s + MAX_CLOCK_SKEW_S] if row else []
-    wait_s = compute_wait_s(limits, recent, now_s)
-    if wait_s > 0:
-        raise Throttled(math.ceil(wait_s))
+    retry_after_s = compute_retry_after_s(limits, recent, now_s)
+    if retry_after_s > 0:
+        raise Throttled(math.ceil(retry_after_s))
     return recent
 
 
-def compute_wait_s(limits: Limits, recent: Sequence[float], now_s: float) -> float:
+def compute_retry_after_s(limits: Limits, recent: Sequence[float], now_s: float) -> float:
     """Return the seconds until the next request is allowed; 0 or less if it is allowed now.
 
     `recent` are the times of the served requests, oldest first.

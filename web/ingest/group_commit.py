@@ -1,7 +1,7 @@
-"""Commit alerts before the answer, many requests in one commit (invariant 1, design section 2).
+"""Commit alerts before the answer, many requests in one commit.
 
-Requests that arrive while a commit runs share the next commit: one of them commits for all. A single request
-does not wait.
+Invariant 1 (design, section 2) and design, section 5. Requests that arrive while a commit runs share the next
+commit: one of them commits for all. A single request does not wait.
 """
 
 import threading

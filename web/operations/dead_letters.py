@@ -76,8 +76,8 @@ REPLAYED = ReplayedSchema()
 
 def index() -> dict[str, Any]:
     """List dead letters, newest first, with pages."""
-    who = viewer()
-    scope = Scope(who.account.id, teams=None if who.is_admin else access.select_permitted_teams(who))
+    teams = None if viewer().is_admin else access.select_permitted_teams(viewer())
+    scope = Scope(viewer().account.id, teams=teams)
     total = dead_letters.select_keys(scope).count()
     return paging.build_page(
         dead_letters.select_keys(scope, newest_first=True),

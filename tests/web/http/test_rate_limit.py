@@ -1,4 +1,4 @@
-"""What an account may not ask for too often, whichever process it asks, and whether or not Redis is there."""
+"""Rate limits of an account. All processes count together, also without Redis."""
 
 import threading
 
@@ -18,14 +18,14 @@ LOWER_LIMITS = 100
 
 @pytest.fixture(autouse=True)
 def _fixed_clock(monkeypatch):
-    """No machine is so slow that a second would end between two requests."""
+    """Make the windows longer, so that none ends between two requests on a slow machine."""
     slow = tuple((count, window_s * LOWER_LIMITS) for count, window_s in LIMITS)
     monkeypatch.setattr(overrides.Overrides, "rate_limits", slow)
 
 
 @pytest.fixture
 def apps(world, home):
-    """Two instances, and a Redis that is away."""
+    """Create two instances without a reachable Redis."""
     settings = {"TOCSIN_HOME": str(home), "TOCSIN_REDIS_URL": f"redis://127.0.0.1:{find_free_port()}/0"}
     return [create_app(load(settings)) for _ in range(2)]
 
@@ -39,7 +39,7 @@ def path(ask, world) -> str:
 
 @pytest.fixture
 def get_list(apps, world, path):
-    """lists(instance): the answer of this instance to a list of overrides."""
+    """get_list(instance): the answer of this instance to a list of overrides."""
 
     def ask(instance=0, who="alice", path=path):
         headers = {"Authorization": f"Bearer {world.tokens[who]}"}
@@ -48,14 +48,14 @@ def get_list(apps, world, path):
     return ask
 
 
-def pass_seconds(seconds):
-    """So much time goes by, for what was counted."""
+def move_time(seconds):
+    """Make the counted requests older by these seconds."""
     for row in RateLimit.select():
         row.recent = [moment - seconds * LOWER_LIMITS for moment in row.recent]
         row.save()
 
 
-def test_the_second_within_a_second_is_refused_by_whichever_instance(get_list):
+def test_a_second_request_within_a_second_is_refused_by_each_instance(get_list):
     assert get_list(0).status_code == 200
 
     for instance in (1, 0):
@@ -63,34 +63,34 @@ def test_the_second_within_a_second_is_refused_by_whichever_instance(get_list):
         assert refused.status_code == 429
         assert refused.json == {"detail": "Request was throttled."}
         assert 0.5 * LOWER_LIMITS < int(refused.headers["Retry-After"]) <= LOWER_LIMITS
-    pass_seconds(1)
+    move_time(1)
     assert get_list(1).status_code == 200
 
 
-def test_the_twenty_first_within_a_minute_is_refused(get_list):
+def test_the_twenty_first_request_within_a_minute_is_refused(get_list):
     for place in range(20):
         assert get_list(place % 2).status_code == 200
-        pass_seconds(2)
+        move_time(2)
 
     refused = get_list()
 
-    # The first of them is 40 seconds old.
+    # The first of the counted requests is 40 seconds old.
     assert refused.status_code == 429
     assert 19 * LOWER_LIMITS < int(refused.headers["Retry-After"]) <= 20 * LOWER_LIMITS
-    pass_seconds(20)
+    move_time(20)
     assert get_list().status_code == 200
 
 
-def test_what_was_refused_does_not_count(get_list):
+def test_a_refused_request_does_not_count(get_list):
     get_list()
     for _ in range(30):
         assert get_list().status_code == 429
-    pass_seconds(1)
+    move_time(1)
 
     assert get_list().status_code == 200
 
 
-def test_the_operations_and_the_accounts_are_counted_apart(ask, get_list, world, path):
+def test_operations_and_accounts_are_counted_separately(ask, get_list, world, path):
     body = {"user": world.bob.username, "start_time": "2026-03-06", "end_time": "2026-03-07"}
     theirs = f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/"
     schedule = ask("POST", theirs, {"name": "x"}, who="mallory").json["unique_id"]
@@ -102,14 +102,14 @@ def test_the_operations_and_the_accounts_are_counted_apart(ask, get_list, world,
     assert ask("POST", path, body).status_code == 429
 
 
-def test_who_may_not_ask_uses_nothing_up(get_list):
+def test_a_request_without_permission_does_not_count(get_list):
     assert get_list(0, "charlie").status_code == 403
     assert get_list(0, "mallory").status_code == 404
 
     assert get_list().status_code == 200
 
 
-def test_one_of_many_at_once_is_served(get_list, world):
+def test_one_of_many_simultaneous_requests_is_served(get_list, world):
     statuses = []
     barrier = threading.Barrier(8)
 
@@ -126,22 +126,22 @@ def test_one_of_many_at_once_is_served(get_list, world):
     assert sorted(statuses) == [200] + [429] * 7
 
 
-def test_no_more_is_kept_than_is_needed(get_list):
+def test_only_the_necessary_times_are_stored(get_list):
     for _ in range(25):
         assert get_list().status_code == 200
-        pass_seconds(60)
+        move_time(60)
 
     assert [len(row.recent) for row in RateLimit.select()] == [20]
 
 
-def test_a_clock_that_was_set_back_shuts_nobody_out(get_list):
+def test_a_clock_that_was_set_back_blocks_no_request(get_list):
     assert get_list().status_code == 200
-    pass_seconds(-3600)
+    move_time(-3600)
 
     assert get_list().status_code == 200
 
 
-def test_an_account_takes_its_counts_along(get_list, world):
+def test_the_counts_are_deleted_with_their_account(get_list, world):
     get_list()
     RateLimit.update(account=world.mallorys_team.account_id).execute()
 
@@ -158,5 +158,5 @@ def test_an_account_takes_its_counts_along(get_list, world):
     ],
     ids=str,
 )  # fmt: skip
-def test_how_long_to_wait_by_one_a_second_and_twenty_a_minute(recent, seconds):
-    assert rate_limit.compute_wait_s(LIMITS, [float(moment) for moment in recent], 100.0) == seconds
+def test_retry_after_for_one_a_second_and_twenty_a_minute(recent, seconds):
+    assert rate_limit.compute_retry_after_s(LIMITS, [float(moment) for moment in recent], 100.0) == seconds
