@@ -1,4 +1,4 @@
-"""The application under test, and a caller that speaks as one of the people."""
+"""The application under test, and a client that sends requests as one of the people."""
 
 from collections.abc import Callable
 from functools import cache
@@ -22,7 +22,7 @@ def settings(home: Path) -> Settings:
 
 @cache
 def create_app_once() -> Flask:
-    """Its many routes take a while."""
+    """Build the application once, because its many routes take some time."""
     return create_app(settings(Path("nowhere")))
 
 

@@ -1,4 +1,4 @@
-"""Who asks: tokens, their scheme words, their end."""
+"""Authentication: tokens, schemes and expiry."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -33,7 +33,7 @@ def test_scheme_words_and_blanks(ask, world, form):
         ("Token " + "x" * 5000, INVALID),
     ],
 )  # fmt: skip
-def test_what_is_no_token(ask, value, answer):
+def test_an_invalid_authorization_header_is_refused(ask, value, answer):
     refused = ask("GET", TEAMS, who=None, headers={"Authorization": value})
 
     assert (refused.status_code, refused.json) == (401, answer)
@@ -46,7 +46,7 @@ def test_a_revoked_token_is_refused(ask, world, now):
     assert ask("GET", TEAMS, who="bob").json == INVALID
 
 
-def test_a_token_ends_when_it_expires(ask, world):
+def test_an_expired_token_is_refused(ask, world):
     def expire(at):
         Token.update(expires_at=at).where(Token.id == get_token(world, "bob").id).execute()
         return ask("GET", TEAMS, who="bob").status_code
@@ -56,13 +56,13 @@ def test_a_token_ends_when_it_expires(ask, world):
     assert expire(soon - timedelta(hours=2)) == 401
 
 
-def test_a_token_dies_with_its_user(ask, world, now):
+def test_a_token_of_a_removed_user_is_refused(ask, world, now):
     User.update(removed_at=now).where(User.id == world.bob.id).execute()
 
     assert ask("GET", TEAMS, who="bob").json == INVALID
 
 
-def test_the_last_use_is_noted_at_most_once_a_minute(ask, world):
+def test_the_last_use_is_recorded_at_most_once_a_minute(ask, world):
     ask("GET", TEAMS)
     first = get_token(world, "alice").last_used_at
     ask("GET", TEAMS)

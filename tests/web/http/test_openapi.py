@@ -1,4 +1,4 @@
-"""The interface describes itself from the routes that serve it."""
+"""The OpenAPI description, which is generated from the routes."""
 
 import re
 from typing import Any
@@ -30,20 +30,20 @@ def get_title(route: Any) -> str:
     return f"{route.method} {route.path}"
 
 
-def test_it_is_served_to_everybody_and_valid(ask):
+def test_the_description_is_public_and_valid(ask):
     served = ask("GET", "/api/openapi.json", who=None)
 
     assert (served.status_code, served.mimetype) == (200, JSON)
     OpenAPIV31SpecValidator(served.json).validate()
 
 
-def test_it_carries_the_version_and_the_scheme_of_the_interface(described):
+def test_the_description_has_the_version_and_the_scheme_of_the_interface(described):
     assert (described["openapi"], described["info"]["version"]) == ("3.1.0", "1.1.0")
     assert described["components"]["securitySchemes"]["bearerAuth"] == {"type": "http", "scheme": "bearer"}
     assert described["paths"]["/api/events/{integration_key}/"]["post"]["deprecated"] is True
 
 
-def test_all_that_is_documented_is_in_it_and_nothing_else(described):
+def test_the_description_has_exactly_the_documented_operations(described):
     there = {(method, path) for path, methods in described["paths"].items() for method in methods}
 
     assert there == {
@@ -52,7 +52,7 @@ def test_all_that_is_documented_is_in_it_and_nothing_else(described):
 
 
 @pytest.mark.parametrize("route", DOCUMENTED, ids=get_title)
-def test_each_operation_says_what_it_takes_and_how_it_can_fail(described, route):
+def test_each_operation_describes_its_parameters_and_errors(described, route):
     operation_doc = operation(described, route)
 
     places = [one["name"] for one in operation_doc["parameters"] if one["in"] == "path"]
@@ -70,12 +70,12 @@ def test_each_operation_says_what_it_takes_and_how_it_can_fail(described, route)
     assert operation_doc["description"]
 
 
-def test_what_it_takes_to_be_allowed_is_said_in_words(described):
+def test_the_description_explains_permissions_in_words(described):
     operation_doc = {route.permission: operation(described, route)["description"] for route in DOCUMENTED}
 
     assert set(operation_doc) <= {"", *permissions.ROLE_NEEDS, *permissions.ACCOUNT_PERMISSIONS}
-    assert operation_doc["incident_write"].startswith("Needs `incident_write`")
-    assert operation_doc[permissions.ADMIN] == "For owners and admins."
+    assert operation_doc["incident_write"].startswith("Needs the permission `incident_write`")
+    assert operation_doc[permissions.ADMIN] == "Owners and admins may use this."
 
 
 PAGED = (
@@ -88,7 +88,7 @@ PAGED = (
 
 
 @pytest.mark.parametrize(("path", "method"), PAGED)
-def test_lists_that_come_page_by_page_say_how(described, path, method):
+def test_lists_with_pages_describe_the_page_parameters(described, path, method):
     asked = {one["name"]: one["schema"] for one in described["paths"][path][method]["parameters"]}
 
     assert asked["page"]["minimum"] == 1
@@ -96,7 +96,7 @@ def test_lists_that_come_page_by_page_say_how(described, path, method):
 
 
 @pytest.mark.parametrize("path", ["/api/incidents/{incident}/note/", "/api/incidents/{incident}/alerts/"])
-def test_both_shapes_of_a_list_are_told(described, path):
+def test_the_description_has_both_forms_of_a_list(described, path):
     answer = described["paths"][path]["get"]["responses"]["200"]
 
     array, page = answer["content"][JSON]["schema"]["oneOf"]
@@ -105,13 +105,13 @@ def test_both_shapes_of_a_list_are_told(described, path):
     assert set(answer["content"][JSON]["examples"]) == {"List", "Page"}
 
 
-def test_tags_and_priorities_may_name_their_team_in_two_ways(described):
-    for shape in ("Tag", "Priority"):
-        team = described["components"]["schemas"][shape]["properties"]["team"]
+def test_tags_and_priorities_name_their_team_in_two_ways(described):
+    for schema in ("Tag", "Priority"):
+        team = described["components"]["schemas"][schema]["properties"]["team"]
         assert [one["type"] for one in team["oneOf"]] == ["integer", "string"]
 
 
-def test_the_documentation_has_a_heading_for_each_noun(described):
+def test_the_description_has_a_tag_for_each_noun(described):
     used = {tag for route in DOCUMENTED for tag in operation(described, route)["tags"]}
 
     assert used == {tag["name"] for tag in described["tags"]}
@@ -121,14 +121,14 @@ def test_the_documentation_has_a_heading_for_each_noun(described):
     assert [path for path in members if not re.search(f"/({about})/", path)] == []
 
 
-def test_names_of_operations_are_unique(described):
+def test_operation_ids_are_unique(described):
     names = [operation(described, route)["operationId"] for route in DOCUMENTED]
 
     assert len(names) == len(set(names))
 
 
 def list_contents(operation_doc: dict[str, Any], described: dict[str, Any]) -> Any:
-    """What an operation takes and gives: (what it is, media type, schema, examples)."""
+    """Yield the bodies and answers of an operation: (name, media type, schema, examples)."""
     bodies = {"body": operation_doc.get("requestBody", {}), **operation_doc["responses"]}
     for part_name, body in bodies.items():
         if "$ref" in body:
@@ -140,7 +140,7 @@ def list_contents(operation_doc: dict[str, Any], described: dict[str, Any]) -> A
 
 
 @pytest.mark.parametrize("route", DOCUMENTED, ids=get_title)
-def test_each_body_and_answer_has_an_example_that_is_one(described, route):
+def test_each_body_and_answer_has_a_valid_example(described, route):
     for part_name, kind, schema, shown in list_contents(operation(described, route), described):
         checker = OAS31Validator(
             {**schema, "components": described["components"]}, format_checker=OAS31Validator.FORMAT_CHECKER
@@ -158,13 +158,13 @@ def test_each_body_and_answer_has_an_example_that_is_one(described, route):
 TAKING = {type(route.body): route.body for route in DOCUMENTED if route.body is not None}
 
 
-@pytest.mark.parametrize("shape", TAKING.values(), ids=lambda shape: type(shape).__name__)
-def test_the_example_of_a_body_can_be_sent(shape):
-    assert shape.load(openapi_examples.build_example(shape, for_request=True))
+@pytest.mark.parametrize("schema", TAKING.values(), ids=lambda schema: type(schema).__name__)
+def test_the_example_of_a_body_can_be_sent(schema):
+    assert schema.load(openapi_examples.build_example(schema, for_request=True))
 
 
-def test_every_value_says_what_it_is(described):
-    """Nothing may be "anything" but what somebody else's payload holds."""
+def test_every_value_has_a_type(described):
+    """Every field has a type, except the contents of a sender's payload."""
     free = {
         (name, field)
         for name, schema in described["components"]["schemas"].items()
@@ -175,7 +175,7 @@ def test_every_value_says_what_it_is(described):
     assert free == set()
 
 
-def test_the_page_that_shows_it_loads_nothing_from_elsewhere(ask):
+def test_the_documentation_page_loads_nothing_from_other_servers(ask):
     page = ask("GET", "/api/docs/", who=None, headers={"Host": 'evil"></script>'})
 
     assert page.status_code == 200

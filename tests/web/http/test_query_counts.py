@@ -1,4 +1,4 @@
-"""A list of fifty costs as many statements as a list of one."""
+"""A list of fifty rows needs as many statements as a list of one row."""
 
 from datetime import timedelta
 
@@ -71,7 +71,7 @@ def add_contact(world, now):
 
 
 def add_forwarding_rule(world, now):
-    """To somebody of its own, by somebody of its own."""
+    """Add a forwarding rule with a new target and a new creator."""
     to, by = (
         provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(2)
@@ -93,7 +93,7 @@ def add_router(world, now):
 
 
 def add_router_rule(world, now):
-    """Of the first router, to an integration of its own."""
+    """Add a rule of the first router with a new integration."""
     router = GlobalRouter.get_or_none() or add_router(world, now)
     integration = provisioning.create_integration(world.service, "Probe", GENERIC, world.bob, now)
     action = {"unique_id": new_uuid(), "action_type": 0, "integration": integration.unique_id}
@@ -104,7 +104,7 @@ def add_router_rule(world, now):
 
 
 def add_alert_rule(world, now):
-    """That refers to something of each kind, each of its own."""
+    """Add an alert rule that refers to a new object of each kind."""
     user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
     found = {
         RuleAction.ROUTE_TO_ESCALATION_POLICY: add_policy(world, now).unique_id,
@@ -159,7 +159,7 @@ def add_incident_task(world, now):
 
 
 def add_timeline_entry(world, now):
-    """A line in the log; and, with its message and its attempt, a notice."""
+    """Add a log entry, and a notification with its message and its attempt."""
     incident = get_incident(world, now)
     IncidentLog.create(
         incident=incident, at=now, what="edited", reason="x", actor_kind="user", user=world.bob
@@ -220,7 +220,7 @@ LISTS = (
 @pytest.mark.parametrize(
     ("method", "path", "add_object"), LISTS, ids=lambda value: getattr(value, "__name__", value)
 )
-def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, path, add_object, scheme):
+def test_a_longer_list_needs_no_more_statements(ask, world, store, now, method, path, add_object, scheme):
     def count_statements() -> tuple[int, int]:
         router = GlobalRouter.get_or_none()
         place = path.format(
@@ -241,7 +241,7 @@ def test_a_longer_list_costs_no_more_statements(ask, world, store, now, method, 
                 add_object(world, now)
 
     add(1)
-    ask("GET", "/api/account/teams/")  # notes the use of the token
+    ask("GET", "/api/account/teams/")  # records the last use of the token
     few_statements, short = count_statements()
     add(49)
     many_statements, long = count_statements()

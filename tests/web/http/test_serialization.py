@@ -1,4 +1,4 @@
-"""Bodies in and out: what is tolerated, what is refused, and never a 500."""
+"""Bodies of requests and answers: accepted and refused forms, and never a 500."""
 
 import http.client
 import threading
@@ -17,7 +17,7 @@ def priorities(world) -> str:
 @pytest.mark.parametrize(
     "kind", [None, "application/json", "text/plain", "application/x-www-form-urlencoded", "x"]
 )
-def test_a_body_is_json_whatever_it_is_called(ask, kind):
+def test_a_body_is_read_as_json_for_any_other_content_type(ask, kind):
     made = ask("POST", TEAMS, data='\ufeff{"name": "Search"}'.encode(), content_type=kind)
 
     assert made.status_code == 201
@@ -26,7 +26,7 @@ def test_a_body_is_json_whatever_it_is_called(ask, kind):
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 @pytest.mark.parametrize("data", [b"{}", b"", b"not json", b"[" * 5000])
-def test_a_body_where_none_belongs_is_not_looked_at(ask, world, method, data):
+def test_an_unexpected_body_is_ignored(ask, world, method, data):
     answer = ask(method, f"{TEAMS}{world.team.unique_id}/", data=data, content_type="application/json")
 
     assert answer.status_code in (200, 204)
@@ -40,7 +40,7 @@ def test_a_body_where_none_belongs_is_not_looked_at(ask, world, method, data):
         b'{"name": ' + b"9" * 5_000 + b"}", b"\x00",
     ],
 )  # fmt: skip
-def test_bodies_that_cannot_be_are_refused_in_the_contracts_shape(ask, data):
+def test_invalid_bodies_get_the_error_of_the_contract(ask, data):
     refused = ask("POST", TEAMS, data=data, content_type="application/json")
 
     assert refused.status_code == 400
@@ -63,8 +63,8 @@ JSON, XML, TEXT_XML = "application/json", "application/xml", "text/xml"
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("status", [200, 404])
-def test_everybody_gets_the_form_that_is_wanted_most(ask, accept_type, kind, status):
-    """Who has no wish, equal ones, or none that can be met, gets JSON."""
+def test_the_answer_has_the_preferred_content_type(ask, accept_type, kind, status):
+    """JSON is the default: without a preference, for equal preferences, or for unsupported types."""
     path = TEAMS if status == 200 else "/api/nowhere/"
 
     answer = ask("GET", path, headers={"Accept": accept_type})
@@ -75,7 +75,7 @@ def test_everybody_gets_the_form_that_is_wanted_most(ask, accept_type, kind, sta
 @pytest.mark.parametrize(
     "accept_type", [XML, "text/*", f"{JSON}; q=0.1, text/xml", "*/*", f"{JSON}, text/plain, */*"]
 )
-def test_so_does_who_sends_alerts(ask, world, accept_type):
+def test_the_answer_to_an_alert_has_the_preferred_content_type(ask, world, accept_type):
     path = f"/integration/{world.account.account_identifier}/generic/{world.integration.integration_key}/"
 
     taken = ask("POST", path, {"message": "x"}, who=None, headers={"Accept": accept_type})
@@ -94,7 +94,7 @@ def test_alerts_are_json_only(ask, world, path):
     assert refused.status_code == 400
 
 
-def test_a_body_may_have_one_mebibyte(ask):
+def test_a_body_has_at_most_one_mebibyte(ask):
     fits = b'{"name": "x", "more": "' + b"x" * (1024 * 1024 - 30) + b'"}'
 
     assert ask("POST", TEAMS, data=fits).status_code == 201
@@ -104,8 +104,8 @@ def test_a_body_may_have_one_mebibyte(ask):
 
 
 @pytest.mark.parametrize("path", [TEAMS, "/api/events/{key}/"])
-def test_half_a_body_is_refused(ask, world, path):
-    """The server hands over what came until the sender went, as if that were all."""
+def test_an_incomplete_body_is_refused(ask, world, path):
+    """The server passes on the received part of the body without an error if the sender disconnects."""
     truncated = {"CONTENT_LENGTH": "100", "wsgi.input_terminated": True}
     body = b'{"name": "x", "message": "x"}'
 
@@ -116,14 +116,14 @@ def test_half_a_body_is_refused(ask, world, path):
     assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
 
 
-def test_a_chunked_body_may_have_no_more(app, world):
-    """Nobody says beforehand how long it will be."""
+def test_a_chunked_body_has_the_same_limit(app, world):
+    """A chunked request does not state the length of its body."""
     server = make_server("127.0.0.1", 0, app, threaded=True)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     headers = {"Authorization": f"Bearer {world.tokens['alice']}", "Connection": "close"}
     try:
         small, large = (
-            _post_in_chunks(server.server_port, headers, chunks)
+            _send_in_chunks(server.server_port, headers, chunks)
             for chunks in ([b'{"name":', b' "Search"}'], [b"x" * 65536] * 32)
         )
     finally:
@@ -133,7 +133,7 @@ def test_a_chunked_body_may_have_no_more(app, world):
     assert (small, large) == (201, 413)
 
 
-def _post_in_chunks(port: int, headers: dict[str, str], chunks: list[bytes]) -> int:
+def _send_in_chunks(port: int, headers: dict[str, str], chunks: list[bytes]) -> int:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
     try:
         connection.request("POST", TEAMS, iter(chunks), headers, encode_chunked=True)
@@ -145,18 +145,18 @@ def _post_in_chunks(port: int, headers: dict[str, str], chunks: list[bytes]) -> 
 @pytest.mark.parametrize(
     "path", ["/api/nowhere/", "/", "//", "/api//account/teams/", "/api/account/teams/x/y/"]
 )
-def test_paths_that_lead_nowhere(ask, path):
+def test_an_unknown_path_is_not_found(ask, path):
     assert ask("GET", path).json == {"detail": "Not Found."}
 
 
-def test_the_last_slash_may_be_missing_and_nothing_is_redirected(ask, world):
+def test_a_path_without_its_last_slash_is_not_redirected(ask, world):
     assert ask("GET", TEAMS.rstrip("/")).status_code == 200
     assert ask("GET", f"{TEAMS}{world.team.unique_id}").status_code == 200
     assert ask("POST", TEAMS.rstrip("/"), {"name": "Search"}).status_code == 201
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PATCH", "PUT", "HEAD", "TRACE", "FOO"])
-def test_methods_that_are_not_served(ask, method):
+def test_a_method_that_is_not_served_is_refused(ask, method):
     refused = ask(method, TEAMS)
 
     assert refused.status_code == 405
@@ -165,13 +165,13 @@ def test_methods_that_are_not_served(ask, method):
         assert refused.json == {"detail": "Method not allowed."}
 
 
-def test_options_tell_what_is_served(ask):
+def test_options_lists_the_served_methods(ask):
     answer = ask("OPTIONS", TEAMS, who=None)
 
     assert (answer.status_code, answer.headers["Allow"]) == (200, "POST, GET, OPTIONS")
 
 
-def test_fields_are_named_only_to_who_wants_to_know(ask):
+def test_errors_name_fields_only_for_clients_that_expect_it(ask):
     problems = {
         "detail": "This request can not be processed.",
         "errors": {"name": ["Missing data for required field."]},
@@ -182,7 +182,7 @@ def test_fields_are_named_only_to_who_wants_to_know(ask):
     assert ask("POST", TEAMS, {}, headers={"Prefer": "respond-async, errors"}).json == problems
 
 
-def test_an_unexpected_failure_says_nothing_and_logs_no_data(ask, app, caplog, monkeypatch):
+def test_an_unexpected_error_shows_and_logs_no_data(ask, app, caplog, monkeypatch):
     from web.teams import teams
 
     def fail(self, parent):
@@ -197,7 +197,7 @@ def test_an_unexpected_failure_says_nothing_and_logs_no_data(ask, app, caplog, m
     assert "RuntimeError in GET /api/account/teams/" in caplog.text
 
 
-def test_forwarded_headers_change_no_link(ask, world):
+def test_forwarded_headers_do_not_change_links(ask, world):
     team = f"{TEAMS}{world.team.unique_id}"
     path = f"{team}/services/{world.service.unique_id}/integrations/"
     forged = {"Host": "evil.example", "X-Forwarded-Host": "evil.example", "X-Forwarded-Proto": "gopher"}

@@ -1,4 +1,4 @@
-"""XML in and out: the same values as in JSON, and nothing that XML can do besides."""
+"""XML has the same values as JSON, and no other features of XML are allowed."""
 
 from datetime import UTC
 from typing import Any
@@ -41,7 +41,7 @@ def post_xml(ask: Any, data: bytes | str, kind: str = "application/xml", path: s
         "<root><name>x</name></root>".encode("utf-32"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_is_refused(ask, data):
+def test_invalid_xml_is_refused(ask, data):
     refused = post_xml(ask, data)
 
     assert (refused.status_code, refused.json) == (400, {"detail": "This request can not be processed."})
@@ -61,21 +61,21 @@ def test_what_cannot_be_is_refused(ask, data):
         (b"<a><!-- c --><?p i?><name><![CDATA[Z]]>&#252;r&#x69;ch</name></a>", "text/xml"),
     ],
 )  # fmt: skip
-def test_it_is_read_in_all_common_encodings(ask, data, kind):
+def test_xml_is_read_in_all_common_encodings(ask, data, kind):
     made = post_xml(ask, data, kind)
 
     assert (made.status_code, made.json["name"]) == (201, "Zürich")
 
 
 @pytest.mark.parametrize("charset", ["none-such", "hex", "utf-7"])
-def test_an_encoding_that_nobody_knows_is_refused(ask, charset):
+def test_an_unknown_encoding_is_refused(ask, charset):
     assert (
         post_xml(ask, b"<root><name>x</name></root>", f"application/xml; charset={charset}").status_code
         == 400
     )
 
 
-def test_it_goes_in_and_comes_out(ask, world):
+def test_a_resource_is_created_and_read_in_xml(ask, world):
     body = (
         "<root><name>Gold</name><acknowledge_time>60</acknowledge_time><resolve_time/><escalations><list-item>"
         f"<time>-5</time><type>1</type><responders><list-item><user>{world.bob.username}</user></list-item>"
@@ -94,7 +94,7 @@ def test_it_goes_in_and_comes_out(ask, world):
     assert [node.tag for node in ElementTree.fromstring(ask("GET", path, headers=XML).data)] == ["list-item"]
 
 
-def test_it_holds_what_it_can_hold(ask, world):
+def test_xml_keeps_all_values_that_it_can_represent(ask, world):
     path = f"{TEAMS}{world.team.unique_id}/priority/"
     ask("POST", path, {"name": "a<b>&\x01\x0b\ufffe]]>"})
 
@@ -103,7 +103,7 @@ def test_it_holds_what_it_can_hold(ask, world):
     assert ElementTree.fromstring(answer.data).findtext("list-item/name") == "a<b>&]]>"
 
 
-def test_keys_that_are_no_names_are_kept_as_attributes():
+def test_keys_that_are_no_xml_names_become_attributes():
     value = {"a b": 1, "1": {"<": None}, 'x"y\x00': True, "": [1, 2.5], "entry": "x", "\r\n": "y"}
 
     shown = xml.render(value)
@@ -115,7 +115,7 @@ def test_keys_that_are_no_names_are_kept_as_attributes():
     }  # fmt: skip
 
 
-def test_fields_are_named_in_it_too(ask):
+def test_errors_in_xml_name_the_fields(ask):
     refused = ask("POST", TEAMS, {}, scheme="Token", headers=XML)
 
     shown = ElementTree.fromstring(refused.data)
@@ -123,7 +123,7 @@ def test_fields_are_named_in_it_too(ask):
     assert shown.findtext("errors/name/list-item") == "Missing data for required field."
 
 
-# What XML 1.0 can hold, and JSON. NUL is dropped from either.
+# Characters that both XML 1.0 and JSON can represent. NUL is removed from both.
 TEXT = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\x00\ufffe\uffff"), max_size=20
 ).filter(lambda text: not any(ord(character) < 32 and character not in "\t\r\n" for character in text))
@@ -138,13 +138,13 @@ FREE = st.recursive(
 
 
 @given(FREE)
-def test_texts_in_lists_and_objects_come_back_as_they_were(value):
+def test_texts_in_lists_and_objects_survive_a_round_trip(value):
     assume(not (isinstance(value, dict) and set(value) == {"list-item"}))
     assert xml.parse(xml.render({"value": value, "more": "x"}))["value"] == value
 
 
 def values(field: Any) -> st.SearchStrategy[Any]:
-    """What a request may hold in a field."""
+    """Generate valid values of a field."""
     match field:
         case marshmallow.fields.List():
             return st.lists(values(field.inner), max_size=3)
@@ -192,7 +192,7 @@ TAKING = {type(route.body): route.body for route in ROUTES if route.body is not 
     max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
 )
 @given(data=st.data())
-def test_a_body_says_the_same_in_either_form(schema, data):
+def test_a_body_has_the_same_values_in_json_and_xml(schema, data):
     body = data.draw(build_bodies(schema))
     try:
         loaded = schema.load(body)
