@@ -1,4 +1,4 @@
-"""Taking alerts: what is answered, what is kept, what is refused."""
+"""Acceptance of alerts: the answers, the stored receipts and the refused requests."""
 
 import errno
 import json
@@ -38,7 +38,7 @@ GROUP = {"version": "4", "alerts": [{"status": "firing", "labels": {"alertname":
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])
-def test_the_deprecated_form_answers_with_the_event_whose_names_are_final(ask, world, scheme):
+def test_the_deprecated_form_returns_the_event_with_its_final_ids(ask, world, scheme):
     answer = ask("POST", get_path("event", world), {**CRITICAL, "payload": {"a": 1}}, scheme=scheme)
     process_lane.run(world.service.id)
 
@@ -53,7 +53,7 @@ def test_the_deprecated_form_answers_with_the_event_whose_names_are_final(ask, w
     assert (answer.json["unique_id"], answer.json["entity_id"]) == (event.unique_id, event.entity_id)
 
 
-def test_a_generated_entity_id_is_the_one_that_the_incident_gets(ask, world):
+def test_the_incident_has_the_generated_entity_id_of_the_answer(ask, world):
     answer = ask("POST", get_path("event", world), {"message": "m", "alert_type": "critical"}, who=None)
     process_lane.run(world.service.id)
 
@@ -64,7 +64,7 @@ def test_a_generated_entity_id_is_the_one_that_the_incident_gets(ask, world):
 @pytest.mark.parametrize(
     ("form", "body"), [("generic", CRITICAL), ("prometheus", GROUP), ("prometheus, newer", GROUP)]
 )
-def test_the_other_forms_answer_with_a_trace_id(ask, world, form, body):
+def test_the_other_forms_return_a_trace_id(ask, world, form, body):
     answer = ask("POST", get_path(form, world), body, who=None)
 
     assert answer.status_code == 200
@@ -81,7 +81,7 @@ def test_the_other_forms_answer_with_a_trace_id(ask, world, form, body):
         "/api/integration/nonsense/{key}/",
     ],
 )
-def test_an_address_that_leads_nowhere_is_not_found_and_keeps_nothing(ask, world, path):
+def test_an_unknown_address_is_not_found_and_stores_nothing(ask, world, path):
     filled = path.format(key=world.integration.integration_key, account=world.account.account_identifier)
 
     answer = ask("POST", filled, CRITICAL, who=None)
@@ -91,21 +91,21 @@ def test_an_address_that_leads_nowhere_is_not_found_and_keeps_nothing(ask, world
 
 
 @pytest.mark.parametrize("change", [{"is_enabled": False}, {"integration_type": 1}])
-def test_a_disabled_or_outbound_integration_takes_nothing(ask, world, change):
+def test_a_disabled_or_outbound_integration_accepts_no_alerts(ask, world, change):
     Integration.update(change).execute()
 
     assert ask("POST", get_path("event", world), CRITICAL, who=None).status_code == 404
 
 
 @pytest.mark.parametrize("body", [b"nonsense", b"[]", b'{"message": 5}', b"", b'{"message": " "}'])
-def test_a_body_that_is_no_alert_is_refused_and_keeps_nothing(ask, world, body):
+def test_a_body_that_is_no_alert_is_refused_and_not_stored(ask, world, body):
     answer = ask("POST", get_path("event", world), who=None, data=body, content_type="application/json")
 
     assert (answer.status_code, answer.json) == (400, {"detail": "This request can not be processed."})
     assert not Receipt.select().exists()
 
 
-def test_a_client_is_told_the_field(ask, world):
+def test_the_error_names_the_field_for_the_client_profile(ask, world):
     answer = ask("POST", get_path("event", world), {"message": "m", "alert_type": "loud"}, scheme="Token")
 
     assert list(answer.json["errors"]) == ["alert_type"]
@@ -126,8 +126,8 @@ def test_a_body_over_its_limit_is_too_large(ask, world, form, limit):
     assert Receipt.select().count() == 1
 
 
-def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
-    """While one commit is held, the others wait; the next commit carries all of them."""
+def test_simultaneous_requests_share_a_commit(app, world, monkeypatch):
+    """While one commit is blocked, other requests arrive. The next commit contains all of them."""
     may_commit, groups = threading.Event(), []
     real = group_commit._store_group
 
@@ -155,13 +155,13 @@ def test_requests_that_arrive_together_share_a_commit(app, world, monkeypatch):
         thread.join()
 
     assert codes == [200] * 20
-    # One, where all of them came before the first could begin.
+    # It is one group if all requests arrived before the first commit began.
     assert len(groups) <= 2
     assert sum(groups) == 20
     assert Receipt.select().count() == 20
 
 
-def test_who_is_kept_is_answered_though_the_next_commit_hangs(app, world, monkeypatch):
+def test_a_committed_request_is_answered_while_the_next_commit_hangs(app, world, monkeypatch):
     started, may_end = threading.Semaphore(0), threading.Semaphore(0)
     real = group_commit._store_group
 
@@ -192,7 +192,7 @@ def test_who_is_kept_is_answered_though_the_next_commit_hangs(app, world, monkey
     assert codes == [200] * 7
 
 
-def test_more_requests_than_a_commit_carries_are_kept_by_several(app, world, monkeypatch):
+def test_more_requests_than_max_group_need_more_than_one_commit(app, world, monkeypatch):
     monkeypatch.setattr(group_commit, "MAX_GROUP", 3)
     codes = []
 
@@ -229,7 +229,7 @@ def test_one_bad_row_of_a_group_fails_alone(world):
     assert isinstance(twin.error, peewee.IntegrityError)
 
 
-def test_an_unknown_outcome_of_the_commit_is_a_503(ask, world, monkeypatch):
+def test_a_commit_with_an_unknown_outcome_is_a_503(ask, world, monkeypatch):
     def fail(_):
         raise peewee.OperationalError("disk I/O error")
 
@@ -252,16 +252,16 @@ def send_alert(ask, world):
     return ask("POST", get_path("generic", world), CRITICAL, who=None).json["trace_id"]
 
 
-def test_the_moment_of_acceptance_is_the_stores(ask, world, now, monkeypatch):
-    """A host whose clock goes before would have every page wait for the others to catch up."""
+def test_the_time_of_acceptance_comes_from_the_store(ask, world, now, monkeypatch):
+    """With the time of a host whose clock is fast, all notifications would be late."""
     monkeypatch.setattr(type(group_commit.store()), "now", lambda _: now)
     ask("POST", get_path("event", world), CRITICAL)
 
     assert Receipt.get().received_at == now
 
 
-def test_a_store_that_cannot_even_be_opened_is_a_503(ask, world, monkeypatch):
-    """Not only its own errors: no open file may be left, or no connection of the pool."""
+def test_a_store_that_cannot_be_opened_is_a_503(ask, world, monkeypatch):
+    """Errors of other libraries count, too: the process can be out of file descriptors or connections."""
 
     @contextmanager
     def fail_to_open():
@@ -296,7 +296,7 @@ def test_the_status_goes_from_queued_to_completed(ask, world):
 @pytest.mark.parametrize(
     ("who", "status"), [("alice", 200), ("bob", 200), ("charlie", 403), ("mallory", 404), (None, 401)]
 )
-def test_only_the_services_team_may_see_an_alert(ask, world, path, who, status):
+def test_only_the_team_of_the_service_may_see_an_alert(ask, world, path, who, status):
     assert ask("GET", path.format(send_alert(ask, world)), who=who).status_code == status
 
 
@@ -304,7 +304,7 @@ def test_an_unknown_trace_id_is_not_found(ask):
     assert ask("GET", "/api/alert/status/nonsense/").status_code == 404
 
 
-def test_the_recorder_tells_the_road(ask, world):
+def test_the_alert_trace_shows_the_stages(ask, world):
     trace_id = send_alert(ask, world)
     process_lane.run(world.service.id)
     shown = ask("GET", f"/api/tocsin/alerts/{trace_id}/").json

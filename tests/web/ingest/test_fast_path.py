@@ -1,4 +1,4 @@
-"""The accepting path before Flask: what it takes, and what it leaves to the application."""
+"""The fast path: the requests that it accepts, and those that it passes to Flask."""
 
 import io
 import json
@@ -24,7 +24,7 @@ def list_forms(world):
 
 @pytest.fixture
 def fast_path_client(app, monkeypatch):
-    """The client of an application in which Flask answers everything with 599."""
+    """Return a client of an application in which Flask answers all requests with 599."""
 
     def other(environ, start):
         start("599 FLASK", [("Content-Type", "text/plain")])
@@ -35,7 +35,7 @@ def fast_path_client(app, monkeypatch):
 
 
 @pytest.mark.parametrize("form", ["application", "current", "prometheus"])
-def test_good_alerts_are_taken_before_flask(fast_path_client, world, form):
+def test_valid_alerts_are_accepted_without_flask(fast_path_client, world, form):
     path, body = list_forms(world)[form]
     answer = fast_path_client.post(path, data=body)
 
@@ -58,7 +58,7 @@ LEFT_TO_FLASK = {
 
 
 @pytest.mark.parametrize("how", LEFT_TO_FLASK.values(), ids=LEFT_TO_FLASK)
-def test_the_rest_is_left_to_flask_with_its_body(fast_path_client, world, how):
+def test_other_requests_go_to_flask_with_their_body(fast_path_client, world, how):
     path = f"/api/integration/generic/{world.integration.integration_key}/"
     path = path.replace(*how.get("swap", ("", "")))[: -how.get("cut", 0) or None]
     body = how.get("data", ALERT)
@@ -70,7 +70,7 @@ def test_the_rest_is_left_to_flask_with_its_body(fast_path_client, world, how):
     assert not Receipt.select().exists()
 
 
-def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, fast_path_client, world):
+def test_a_body_with_a_missing_or_wrong_length_goes_to_flask(app, fast_path_client, world):
     path = f"/api/integration/generic/{world.integration.integration_key}/"
     for length in ("", "9999", "-1", "٣", str(1024 * 1024)):
         environ = {"CONTENT_LENGTH": length}
@@ -80,7 +80,7 @@ def test_a_body_without_a_length_or_shorter_than_said_is_left_to_flask(app, fast
     assert not Receipt.select().exists()
 
 
-def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, world, monkeypatch):
+def test_an_error_is_answered_by_flask_and_the_key_is_queried_once(app, world, monkeypatch):
     client, groups = app.test_client(), []
     keep = group_commit._store_group
     monkeypatch.setattr(group_commit, "_store_group", lambda group: (groups.append(len(group)), keep(group)))
@@ -91,7 +91,7 @@ def test_what_is_refused_is_answered_by_the_application_and_looked_up_once(app, 
     assert groups == [1, 1]
 
 
-def test_a_store_that_does_not_take_it_is_a_503_in_the_shape_of_the_contract(app, world, monkeypatch):
+def test_a_store_that_fails_is_the_503_of_the_contract(app, world, monkeypatch):
     def fail(_):
         raise group_commit.NotStoredError
 

@@ -1,4 +1,4 @@
-"""Alerts by a global router's key: what is taken, what is answered, and who may see what became of them."""
+"""Alerts with a global router's key: acceptance, answers, and who may see their status and trace."""
 
 import pytest
 
@@ -31,14 +31,14 @@ def router(world) -> GlobalRouter:
 
 @pytest.fixture
 def billing_integration(world, now):
-    """An integration of Charlie's team, which Bob is not in."""
+    """Create an integration of Charlie's team. Bob is not a member of it."""
     service = provisioning.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
     return provisioning.create_integration(service, "Billing door", GENERIC, world.charlie, now)
 
 
 @pytest.fixture
 def send_to_router(ask, world):
-    """post("form", key): one request without a token."""
+    """send_to_router("form", key): one request without a token."""
 
     def send(form, key, body=None, account=None):
         path, _, usual = FORMS[form]
@@ -54,7 +54,7 @@ def work():
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_every_form_takes_a_routers_key_and_answers_with_a_trace_id(send_to_router, world, router, form):
+def test_every_form_accepts_a_routers_key_and_returns_a_trace_id(send_to_router, world, router, form):
     add_router_rule(router, world.integration)
     answer = send_to_router(form, router.integration_key)
     work()
@@ -82,7 +82,7 @@ def test_another_accounts_id_in_the_path_is_not_found(send_to_router, router, wo
 
 @pytest.mark.parametrize("form", ["event", "generic", "generic, older"])
 @pytest.mark.parametrize("body", [{"a": 1}, GROUP, {"message": " "}, {"message": 5, "tags": 1}], ids=str)
-def test_a_router_takes_any_json_object_and_an_integration_only_one_with_a_message(
+def test_a_router_accepts_any_json_object_and_an_integration_needs_a_message(
     send_to_router, world, router, form, body
 ):
     add_router_rule(router, world.integration)
@@ -98,7 +98,7 @@ def test_a_router_takes_any_json_object_and_an_integration_only_one_with_a_messa
 
 @pytest.mark.parametrize("form", ["event", "generic"])
 @pytest.mark.parametrize("body", [[], "text", 5], ids=repr)
-def test_what_is_no_object_is_refused(send_to_router, router, form, body):
+def test_a_body_that_is_no_object_is_refused(send_to_router, router, form, body):
     assert send_to_router(form, router.integration_key, body).status_code == 400
     assert not Receipt.select().exists()
 
@@ -140,7 +140,7 @@ def test_the_status_before_and_after_routing(ask, send_to_router, world, router)
     assert done["is_incident_created"]
 
 
-def test_the_status_of_what_no_rule_matches(ask, send_to_router, router):
+def test_the_status_of_an_alert_that_no_rule_matches(ask, send_to_router, router):
     trace = send_to_router("generic", router.integration_key).json["trace_id"]
     work()
 
@@ -154,7 +154,7 @@ def test_the_status_of_what_no_rule_matches(ask, send_to_router, router):
 
 @pytest.fixture
 def split_trace_id(ask, send_to_router, world, router, billing_integration):
-    """The trace_id of an alert that Bob's team and Charlie's got one each of."""
+    """Return the trace_id of an alert that became one event of Bob's team and one of Charlie's team."""
     Team.update(account_permissions=[]).execute()
     add_router_rule(router, world.integration, billing_integration)
     trace = send_to_router("generic", router.integration_key).json["trace_id"]
@@ -167,7 +167,7 @@ def list_names(answer):
     return [alert["integration"]["name"] for alert in described["alerts"]], len(described["incidents"])
 
 
-def test_a_story_shows_only_what_the_viewers_teams_may_see(ask, split_trace_id):
+def test_a_trace_shows_only_events_of_the_viewers_teams(ask, split_trace_id):
     assert list_names(get_trace(ask, split_trace_id)) == (["Probe", "Billing door"], 2)
     assert list_names(get_trace(ask, split_trace_id, "bob")) == (["Probe"], 1)
     assert list_names(get_trace(ask, split_trace_id, "charlie")) == (["Billing door"], 1)
@@ -176,7 +176,7 @@ def test_a_story_shows_only_what_the_viewers_teams_may_see(ask, split_trace_id):
     assert get_status(ask, split_trace_id, "charlie").json["integration"] == {"name": "Billing door"}
 
 
-def test_it_shows_no_more_when_the_router_is_deleted(ask, split_trace_id, router):
+def test_a_trace_shows_no_more_after_the_router_is_deleted(ask, split_trace_id, router):
     router.delete_instance()
 
     assert list_names(get_trace(ask, split_trace_id, "bob")) == (["Probe"], 1)
@@ -185,7 +185,7 @@ def test_it_shows_no_more_when_the_router_is_deleted(ask, split_trace_id, router
     assert list_names(get_trace(ask, split_trace_id)) == (["Probe", "Billing door"], 2)
 
 
-def test_what_came_to_a_deleted_service_is_for_owners_and_admins(ask, send_to_router, world):
+def test_only_owners_and_admins_see_alerts_of_a_deleted_service(ask, send_to_router, world):
     send_to_router("generic", world.integration.integration_key)
     work()
     trace = Receipt.get().trace_id
@@ -198,7 +198,7 @@ def test_what_came_to_a_deleted_service_is_for_owners_and_admins(ask, send_to_ro
     assert get_trace(ask, trace).status_code == 200
 
 
-def test_nobody_but_owners_sees_what_waits_or_went_nowhere(ask, send_to_router, world, router):
+def test_only_owners_see_pending_and_unrouted_alerts(ask, send_to_router, world, router):
     add_router_rule(router, world.integration, when=equals("message", "other"))
     trace = send_to_router("generic", router.integration_key).json["trace_id"]
     for _ in range(2):
@@ -208,7 +208,7 @@ def test_nobody_but_owners_sees_what_waits_or_went_nowhere(ask, send_to_router, 
         work()
 
 
-def test_links_images_and_notes_of_a_routed_alert_are_kept(ask, send_to_router, world, router):
+def test_a_routed_alert_keeps_its_links_images_and_notes(ask, send_to_router, world, router):
     add_router_rule(router, world.integration)
     more = {"urls": ["https://example.org/a"], "images": ["https://example.org/i.png"], "notes": ["n"]}
     send_to_router("generic", router.integration_key, {**CRITICAL, **more, "payload": {"a": 1}})
