@@ -1,4 +1,4 @@
-"""What was set aside, under /api/tocsin/dead-letters/."""
+"""Dead letters under /api/tocsin/dead-letters/."""
 
 import threading
 from dataclasses import replace
@@ -15,7 +15,7 @@ from models.tables.routers import GlobalRouter
 from models.tables.teams import Team
 from tests.support.contract.described import described
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
-from web.operations import dead_letters as shell
+from web.operations import dead_letters as views
 
 __all__ = ["described"]
 
@@ -24,7 +24,7 @@ PATH = "/api/tocsin/dead-letters/"
 
 @pytest.fixture
 def router_body(world, now):
-    """A body that a router could not read: nobody's service."""
+    """Create a dead letter of a router, which has no service."""
     router = GlobalRouter.create(
         unique_id="00000000-0000-4000-8000-0000000000aa",
         account=world.account,
@@ -40,12 +40,12 @@ def router_body(world, now):
 @pytest.fixture
 def enqueued(monkeypatch):
     lanes_enqueued = []
-    monkeypatch.setattr(shell.queue, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
-    monkeypatch.setattr(shell.queue, "enqueue_router", lambda *lane: lanes_enqueued.append(lane))
+    monkeypatch.setattr(views.queue, "enqueue_lane", lambda *lane: lanes_enqueued.append(lane))
+    monkeypatch.setattr(views.queue, "enqueue_router", lambda *lane: lanes_enqueued.append(lane))
     return lanes_enqueued
 
 
-def test_a_page_tells_the_newest_first(ask, world, now):
+def test_a_page_lists_the_newest_dead_letter_first(ask, world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now, stage="rules")
     page = ask("GET", PATH, who="bob").json
 
@@ -68,7 +68,7 @@ def test_a_page_tells_the_newest_first(ask, world, now):
     }
 
 
-def test_pages_follow_each_other(ask, world, now):
+def test_pages_have_links_to_each_other(ask, world, now):
     for _ in range(3):
         add_dead_letter_body(world, now)
     first = ask("GET", f"{PATH}?page_size=2").json
@@ -80,7 +80,7 @@ def test_pages_follow_each_other(ask, world, now):
     assert ask("GET", f"{PATH}?page=3").status_code == 404
 
 
-def test_answers_are_as_described(ask, world, now, described):
+def test_responses_match_the_description(ask, world, now, described):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     one = "/api/tocsin/dead-letters/{dead_letter_id}/"
     asked = (
@@ -96,7 +96,7 @@ def test_answers_are_as_described(ask, world, now, described):
         assert described.find_mismatches(schema, ask(method, place).json) == [], place
 
 
-def test_who_sees_what(ask, world, now, router_body):
+def test_members_see_only_dead_letters_of_their_teams(ask, world, now, router_body):
     ours = add_dead_letter_body(world, now)
     theirs = provisioning.create_service(world.charlies_team, "Invoices", world.policy, world.charlie, now)
     other_integration = provisioning.create_integration(theirs, "Door", GENERIC, world.charlie, now)
@@ -122,20 +122,20 @@ def test_who_sees_what(ask, world, now, router_body):
     }  # fmt: skip
 
 
-def test_a_body_is_taken_up_again_and_its_lane_is_rung(ask, world, now, enqueued):
+def test_a_replayed_body_enqueues_its_lane(ask, world, now, enqueued):
     body = add_dead_letter_body(world, now, message="secret")
     with capture_logs() as logged:
         answer = ask("POST", f"{PATH}{body.trace_id}/replay/", who="bob")
 
     assert answer.status_code == 200
-    assert answer.json == {"message": "It is taken up again.", "trace_id": body.trace_id}
+    assert answer.json == {"message": "The dead letter is replayed.", "trace_id": body.trace_id}
     assert enqueued == [(world.service.id, "normalize")]
     assert Receipt.get().state == WorkState.PENDING
-    assert [entry["event"] for entry in logged] == ["taken up again"]
+    assert [entry["event"] for entry in logged] == ["dead letter replayed"]
     assert "secret" not in str(logged)
 
 
-def test_an_alert_is_taken_up_by_who_asked(ask, world, now, enqueued):
+def test_a_replay_records_the_member(ask, world, now, enqueued):
     alert = add_dead_letter_alert(world, now, stage="rules")
     ask("POST", f"{PATH}{alert.unique_id}/replay/", who="bob")
 
@@ -143,45 +143,45 @@ def test_an_alert_is_taken_up_by_who_asked(ask, world, now, enqueued):
     assert enqueued == [(world.service.id, "normalize")]
 
 
-def test_what_a_router_could_not_read_goes_to_the_routers_lane(ask, router_body, enqueued):
+def test_a_replayed_router_body_goes_to_the_routers_lane(ask, router_body, enqueued):
     assert ask("POST", f"{PATH}{router_body.trace_id}/replay/").status_code == 200
     assert enqueued == [(GlobalRouter.get().id,)]
 
 
-def test_it_is_dropped_with_its_reason(ask, world, now):
+def test_a_dropped_dead_letter_keeps_its_reason(ask, world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     with capture_logs() as logged:
-        answers = [ask("DELETE", f"{PATH}{one}/", who="bob") for one in (body.trace_id, alert.unique_id)]
+        responses = [ask("DELETE", f"{PATH}{one}/", who="bob") for one in (body.trace_id, alert.unique_id)]
 
-    assert [answer.status_code for answer in answers] == [204, 204]
+    assert [answer.status_code for answer in responses] == [204, 204]
     assert dead_letters.count() == 0
     trace = ask("GET", f"/api/tocsin/alerts/{body.trace_id}/").json
     assert (trace["status"], trace["error"]) == ("failed", f"dropped: {ERROR}, by Bob")
-    assert [entry["event"] for entry in logged] == ["dropped", "dropped"]
+    assert [entry["event"] for entry in logged] == ["dead letter dropped", "dead letter dropped"]
 
 
-def test_a_second_time_there_is_nothing(ask, world, now):
+def test_a_second_replay_is_not_found(ask, world, now):
     body = add_dead_letter_body(world, now)
     first, second = (ask("POST", f"{PATH}{body.trace_id}/replay/") for _ in range(2))
 
     assert (first.status_code, second.status_code) == (200, 404)
 
 
-def test_of_two_at_once_one_takes_it_up_and_the_other_hears_so(app, world, now, monkeypatch):
+def test_only_one_of_two_simultaneous_replays_succeeds(app, world, now, monkeypatch):
     body = add_dead_letter_body(world, now)
-    found, barrier = shell._access, threading.Barrier(2, timeout=10)
+    found, barrier = views._access, threading.Barrier(2, timeout=10)
 
     def list_both(dead_letter_id):
         one = found(dead_letter_id)
         barrier.wait()
         return one
 
-    monkeypatch.setattr(shell, "_access", list_both)
-    answers = []
+    monkeypatch.setattr(views, "_access", list_both)
+    responses = []
     headers = {"Authorization": f"Bearer {world.tokens['bob']}"}
 
     def replay():
-        answers.append(app.test_client().post(f"{PATH}{body.trace_id}/replay/", headers=headers))
+        responses.append(app.test_client().post(f"{PATH}{body.trace_id}/replay/", headers=headers))
 
     threads = [threading.Thread(target=replay) for _ in range(2)]
     for thread in threads:
@@ -189,22 +189,24 @@ def test_of_two_at_once_one_takes_it_up_and_the_other_hears_so(app, world, now, 
     for thread in threads:
         thread.join()
 
-    won, lost = sorted(answers, key=lambda answer: answer.status_code)
+    won, lost = sorted(responses, key=lambda answer: answer.status_code)
     assert (won.status_code, lost.status_code) == (200, 400)
-    assert lost.json["errors"] == {"id": ["Somebody else took it up, or dropped it, in the meantime."]}
+    reason = "Somebody else has replayed or dropped this dead letter in the meantime."
+    assert lost.json["errors"] == {"id": [reason]}
 
 
-def test_what_came_in_by_what_was_deleted_cannot_be_taken_up(ask, world, now):
+def test_a_dead_letter_of_a_deleted_service_cannot_be_replayed(ask, world, now):
     body = add_dead_letter_body(world, now)
     world.service.delete_instance()
     refused = ask("POST", f"{PATH}{body.trace_id}/replay/")
 
     assert refused.status_code == 400
-    assert refused.json["errors"] == {"id": ["What it came in by was deleted: it can only be dropped."]}
+    reason = "Its integration or router was deleted, so this dead letter can only be dropped."
+    assert refused.json["errors"] == {"id": [reason]}
     assert ask("POST", f"{PATH}{body.trace_id}/replay/", who="bob").status_code == 403
     assert ask("DELETE", f"{PATH}{body.trace_id}/").status_code == 204
 
 
 @pytest.mark.parametrize("bad_id", ["x", "%00", "00000000-0000-4000-8000-000000000009", "A" * 22, "A" * 300])
-def test_ids_of_nothing_are_not_found(ask, bad_id):
+def test_unknown_ids_are_not_found(ask, bad_id):
     assert ask("GET", f"{PATH}{bad_id}/").status_code == 404

@@ -1,4 +1,4 @@
-"""Alive, and ready whenever alerts can be committed."""
+"""/healthz and /readyz: Tocsin is ready if alerts can be committed."""
 
 import fcntl
 from collections.abc import Callable
@@ -33,7 +33,7 @@ def client(store, home, probe):
 
 @pytest.fixture
 def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
-    """A context in which every write waits for somebody else's."""
+    """Return a context manager that blocks all writes."""
 
     @contextmanager
     def sqlite():
@@ -50,13 +50,13 @@ def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
     return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
 
 
-def test_alive(client):
+def test_healthz_is_alive(client):
     answer = client.get("/healthz")
 
     assert (answer.status_code, answer.json) == (200, {"status": "alive"})
 
 
-def test_ready_without_redis_clock_and_mail(client):
+def test_readyz_is_ready_without_redis_clock_and_mail(client):
     answer = client.get("/readyz")
 
     assert answer.status_code == 200
@@ -70,7 +70,7 @@ def test_ready_without_redis_clock_and_mail(client):
     }
 
 
-def test_what_is_set_aside_is_told_and_does_not_count(client, world, now):
+def test_readyz_shows_dead_letters_and_stays_ready(client, world, now):
     before = client.get("/readyz").json
     add_dead_letter_body(world, now)
     after = client.get("/readyz").json
@@ -79,15 +79,15 @@ def test_what_is_set_aside_is_told_and_does_not_count(client, world, now):
 
 
 @pytest.mark.parametrize(("age", "state"), [(1, "ok"), (16, "degraded")])
-def test_a_clock_without_heartbeat_for_15_seconds_is_told(client, store, age, state):
+def test_readyz_shows_a_clock_without_liveness_for_15_seconds(client, store, age, state):
     with store.write_transaction():
         Liveness.create(process="clock", at=datetime.now(UTC) - timedelta(seconds=age))
 
     assert client.get("/readyz").json["clock"] == state
 
 
-def test_an_answer_is_fresh_from_when_it_was_found(client, block_writes, probe, monkeypatch):
-    """Else each of those that wait for a busy store would look again, one after the other."""
+def test_a_result_is_cached_from_the_end_of_its_probe(client, block_writes, probe, monkeypatch):
+    """Otherwise each request that waits for a busy store would start its own probe, one after the other."""
     monkeypatch.setattr(health, "TIMEOUT_S", 0.5)
     monkeypatch.setattr(health, "CACHE_S", 0.4)
     looks = []
@@ -95,12 +95,12 @@ def test_an_answer_is_fresh_from_when_it_was_found(client, block_writes, probe, 
     monkeypatch.setattr(probe, "_check", lambda: looks.append(1) or looked())
 
     with block_writes():
-        answers = [client.get("/readyz").status_code for _ in range(2)]
+        responses = [client.get("/readyz").status_code for _ in range(2)]
 
-    assert (answers, len(looks)) == ([503, 503], 1)
+    assert (responses, len(looks)) == ([503, 503], 1)
 
 
-def test_not_ready_while_nobody_can_write(client, block_writes):
+def test_readyz_is_unavailable_while_writes_are_blocked(client, block_writes):
     with block_writes():
         refused = client.get("/readyz")
         again = client.get("/readyz")
@@ -109,8 +109,8 @@ def test_not_ready_while_nobody_can_write(client, block_writes):
     assert (again.status_code, again.json["status"]) == (503, "unavailable")
 
 
-def test_not_ready_when_writing_fails(empty_store, home, probe):
-    """Nothing can be written to a database without tables."""
+def test_readyz_is_unavailable_when_writing_fails(empty_store, home, probe):
+    """A write to a database without tables fails."""
     home.mkdir(exist_ok=True)
     client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
 

@@ -1,4 +1,4 @@
-"""/metrics: what all processes counted, and what waits, as Prometheus reads it."""
+"""/metrics: the counters of all processes and the pending work, as Prometheus reads them."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.domain.enums import WorkState
-from models.reports import backlog as kept
+from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.reports.save_metrics import save
 from models.tables.events import Event, Receipt
@@ -18,6 +18,8 @@ from runtime.metrics import METRICS, Counters
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.timers.test_fire import open_incident, set_policy
+from tocsin import metrics as tocsin_metrics
+from tocsin.metrics import METRICS, Counters
 from web.operations import metrics
 
 
@@ -28,17 +30,17 @@ def page(monkeypatch):
 
 @pytest.fixture
 def scraped(ask, page):
-    """scraped(): the samples of a scrape by name and labels."""
+    """scraped(): the samples of one scrape by name and labels."""
 
     def scrape():
         answer = ask("GET", "/metrics", who=None)
         assert answer.status_code == 200
         assert answer.headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
-        families = list(text_string_to_metric_families(answer.text))
-        assert all(family.type != "unknown" and family.documentation for family in families)
+        scrape_result = list(text_string_to_metric_families(answer.text))
+        assert all(family.type != "unknown" and family.documentation for family in scrape_result)
         return {
             (sample.name, *sorted(sample.labels.items())): sample.value
-            for family in families
+            for family in scrape_result
             for sample in family.samples
         }
 
@@ -50,7 +52,7 @@ def counters():
     return Counters()
 
 
-def test_counters_of_several_processes_are_added(scraped):
+def test_counters_of_two_processes_are_added(scraped):
     for _ in range(2):
         counters = Counters()
         counters.add("tocsin_alerts_accepted_total", 3, source="generic")
@@ -82,7 +84,7 @@ def test_every_metric_of_the_table_is_described(ask, page):
     assert [one.name for one in METRICS if f"# HELP {one.name} {one.meaning}\n" not in text] == []
 
 
-def test_what_waits_is_counted_where_it_waits(scraped, world, now, store):
+def test_pending_alerts_are_counted_by_place(scraped, world, now, store):
     for _ in range(3):
         accept(world, now, message="m", alert_type="critical")
     dead_letter = add_dead_letter_alert(world, now)
@@ -99,14 +101,14 @@ def test_what_waits_is_counted_where_it_waits(scraped, world, now, store):
     assert found["tocsin_dead_letters",] == 1
 
 
-def test_what_was_taken_up_again_waits_since_then(scraped, world, now, store):
+def test_a_replayed_alert_is_pending_since_its_replay(scraped, world, now, store):
     receipt = accept(world, now, message="m", alert_type="critical")
     Receipt.update(replayed_at=store.now()).where(Receipt.id == receipt.id).execute()
 
     assert scraped()["tocsin_oldest_pending_seconds",] < 30
 
 
-def test_what_is_due_is_counted_with_the_lateness_of_the_oldest(scraped, world, now, store):
+def test_due_work_is_counted_with_the_delay_of_the_oldest(scraped, world, now, store):
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incident(world, now)
     late = store.now() - timedelta(minutes=2)
@@ -120,19 +122,19 @@ def test_what_is_due_is_counted_with_the_lateness_of_the_oldest(scraped, world, 
     assert 120 <= found["tocsin_messages_oldest_seconds", ("channel", "email")] < 150
 
 
-def test_nothing_waits(scraped):
+def test_gauges_are_zero_without_pending_work(scraped):
     found = scraped()
 
     assert found["tocsin_alerts_pending", ("at", "received")] == found["tocsin_oldest_pending_seconds",] == 0
     assert found["tocsin_incidents_opened_total",] == 0
 
 
-def test_processes_count_while_they_give_signs_of_life(scraped, store):
+def test_processes_count_while_their_liveness_is_recent(scraped, store):
     now = store.now()
     with store.write_transaction():
-        kept.record_liveness(ProcessLiveness("worker", "worker:a", now - timedelta(hours=1)), now)
-        kept.record_liveness(ProcessLiveness("worker", "worker:b", now - timedelta(minutes=1)), now)
-        kept.record_liveness(
+        backlog.record_liveness(ProcessLiveness("worker", "worker:a", now - timedelta(hours=1)), now)
+        backlog.record_liveness(ProcessLiveness("worker", "worker:b", now - timedelta(minutes=1)), now)
+        backlog.record_liveness(
             ProcessLiveness("clock", "clock:c", now - timedelta(hours=1)), now - timedelta(minutes=1)
         )
     found = scraped()
@@ -154,7 +156,7 @@ def test_requests_with_alerts_that_are_refused_are_counted(ask, world, monkeypat
     assert refused == [400, 404]
 
 
-def test_it_names_no_tenant(ask, page, world, now):
+def test_metrics_name_no_account(ask, page, world, now):
     accept(world, now, message="secret", alert_type="critical", entity_id="secret")
     text = ask("GET", "/metrics", who=None).text
 
@@ -162,7 +164,7 @@ def test_it_names_no_tenant(ask, page, world, now):
         assert word not in text
 
 
-def test_an_answer_is_fresh_for_a_second(ask, monkeypatch):
+def test_a_page_is_cached_for_a_second(ask, monkeypatch):
     monkeypatch.setattr(metrics, "page", metrics.MetricsPage())
     made = []
     monkeypatch.setattr(metrics, "render", lambda: made.append(1) or b"")
@@ -172,7 +174,7 @@ def test_an_answer_is_fresh_for_a_second(ask, monkeypatch):
     assert len(made) == 1
 
 
-def test_the_number_of_statements_does_not_grow(ask, page, world, now, statements):
+def test_the_number_of_statements_is_constant(ask, page, world, now, statements):
     def cost(number):
         for _ in range(number):
             accept(world, now, message="m", alert_type="critical")
@@ -185,9 +187,9 @@ def test_the_number_of_statements_does_not_grow(ask, page, world, now, statement
     assert Incident.select().count() == 0
 
 
-def test_alerts_are_counted_by_source_once_they_are_kept(ask, world, scraped, monkeypatch):
+def test_alerts_are_counted_by_source_after_their_commit(ask, world, scraped, monkeypatch):
     counters = Counters()
-    monkeypatch.setattr(counting, "counters", counters)
+    monkeypatch.setattr(tocsin_metrics, "counters", counters)
     key = world.integration.integration_key
     group = {"version": "4", "alerts": [{"status": "firing", "fingerprint": str(n)} for n in range(3)]}
     for path, body in (

@@ -1,4 +1,4 @@
-"""Who would be told of an alert: asked over the interface, which writes nothing and rings nobody."""
+"""Simulations over the interface. They write nothing and notify nobody."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ from tests.support.schedules import stored
 from tests.web.services.test_services import NO_SUCH_ID
 from tests.workers.timers.test_fire import set_policy
 from web.operations import run_simulation
-from web.operations import simulate as web_simulate
+from web.operations import simulate as simulate_module
 from workers import queue
 from workers.alerts import process_lane
 from workers.timers import fire
@@ -41,7 +41,7 @@ MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 
 @pytest.fixture
 def simulate(ask, world):
-    """simulate(at=..., ...) -> what would come of an alert of the team's integration."""
+    """simulate(at=..., ...): the simulation of an alert of the team's integration."""
 
     def simulate_alert(*, who="alice", **more):
         body = {"integration": world.integration.unique_id, "at": NOON, "alert": DISK, **more}
@@ -53,7 +53,7 @@ def simulate(ask, world):
 
 
 def list_notified(answer):
-    """Who is told by what, after how many minutes."""
+    """Return the notified people with the channel and the minutes after the alert."""
     return [
         (each["person"], each["contact"], each["after"] / 60)
         for each in answer["simulated_events"]
@@ -68,7 +68,7 @@ def dump_all_rows():
     }
 
 
-def test_it_tells_who_by_what_when_and_why(simulate, world):
+def test_a_simulation_shows_who_is_notified_how_when_and_why(simulate, world):
     set_policy(world, (0, world.alice), (5, world.bob))
 
     found = simulate(**{"for": 600})
@@ -98,14 +98,14 @@ def test_it_tells_who_by_what_when_and_why(simulate, world):
     )  # fmt: skip
 
 
-def test_its_answer_is_as_the_description_says(simulate, described):
+def test_the_response_matches_the_description(simulate, described):
     schema = described.paths[SIMULATE]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
 
     assert described.find_mismatches(schema, simulate()) == []
 
 
-@pytest.mark.parametrize("more", [{}, {"with_open": True}], ids=["alone", "with what is open"])
-def test_no_row_is_written_no_bell_rung_and_no_turn_taken(ask, simulate, world, now, monkeypatch, more):
+@pytest.mark.parametrize("more", [{}, {"with_open": True}], ids=["alone", "with open incidents"])
+def test_a_simulation_writes_no_row_and_enqueues_nothing(ask, simulate, world, now, monkeypatch, more):
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
     set_policy(world, (0, world.alice, world.bob), (1, world.bob), assignment_settings=settings)
     Service.update(collation=1, collation_time=5, auto_resolve_timeout=3600).execute()
@@ -123,15 +123,13 @@ def test_no_row_is_written_no_bell_rung_and_no_turn_taken(ask, simulate, world, 
     assert enqueued == []
 
 
-def test_the_same_question_has_the_same_answer(simulate):
+def test_the_same_request_gets_the_same_result(simulate):
     assert simulate(alert={"message": "x", "alert_type": "critical"}) == simulate(
         alert={"message": "x", "alert_type": "critical"}
     )
 
 
-def test_overrides_and_forwarding_of_that_moment_count_that_are_long_over_or_yet_to_come(
-    simulate, world, now
-):
+def test_overrides_and_forwarding_rules_of_the_simulated_time_apply(simulate, world, now):
     on_call_schedule = stored.schedule(world.team, stored.layer(world.alice))
     set_policy(world, (0, on_call_schedule))
     for start, person in ((now - 900 * DAY, world.bob), (now + 900 * DAY, world.charlie)):
@@ -156,7 +154,7 @@ def test_overrides_and_forwarding_of_that_moment_count_that_are_long_over_or_yet
     assert people == [["Alice"], ["Bob"], ["Charlie"], ["Charlie"]]
 
 
-def test_by_turns_it_is_told_whose_turn_it_is_now_and_nobody_has_had_it(simulate, world):
+def test_a_simulation_shows_the_present_turn_and_does_not_use_it(simulate, world):
     settings = {**world.policy.assignment_settings, "assignee_strategy": 2, "call_rr_assignee": True}
     set_policy(world, (0, world.alice, world.bob), assignment_settings=settings)
 
@@ -165,7 +163,7 @@ def test_by_turns_it_is_told_whose_turn_it_is_now_and_nobody_has_had_it(simulate
     assert simulate()["incidents"][0]["assigned_to"] == "Bob"
 
 
-def test_rules_act_and_say_what_they_looked_at(simulate, world):
+def test_rules_apply_and_show_the_values_that_they_read(simulate, world):
     rule = add_rule(
         world, {"action_type": 19, "value": "120"}, when=equals("payload.host", "db1"), description="Later"
     )
@@ -179,7 +177,7 @@ def test_rules_act_and_say_what_they_looked_at(simulate, world):
     assert [each["after"] for each in found["notified"]] == [120.0]
 
 
-def test_a_disabled_service_opens_nothing(simulate, world):
+def test_an_alert_of_a_disabled_service_opens_no_incident(simulate, world):
     Service.update(status=ServiceStatus.DISABLED).execute()
 
     found = simulate()
@@ -195,7 +193,7 @@ def test_a_disabled_service_opens_nothing(simulate, world):
     [({"is_enabled": False}, "disabled"), ({"integration_type": 1}, "outbound")],
     ids=["disabled", "outbound"],
 )
-def test_an_integration_that_takes_no_alerts_says_so(simulate, world, column, why):
+def test_an_integration_that_accepts_no_alerts_shows_the_reason(simulate, world, column, why):
     Integration.update(**column).execute()
 
     found = simulate()
@@ -206,7 +204,7 @@ def test_an_integration_that_takes_no_alerts_says_so(simulate, world, column, wh
     assert (found["notified"], found["alerts"]) == ([], [])
 
 
-def test_a_payload_is_read_as_its_tool_sends_it(simulate, world, now):
+def test_a_payload_is_read_as_a_body_of_its_tool(simulate, world, now):
     prometheus = provisioning.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
     body = {
         "alerts": [
@@ -223,13 +221,13 @@ def test_a_payload_is_read_as_its_tool_sends_it(simulate, world, now):
     assert len(error["incidents"]) == 2
 
 
-def test_a_service_is_enough_where_it_has_one_integration_for_the_source(ask, simulate, world, now):
+def test_a_service_is_enough_if_one_integration_fits_the_source(ask, simulate, world, now):
     service = {"integration": None, "service": world.service.unique_id}
     assert simulate(**service)["integration"]["name"] == "Probe"
 
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     answer = ask("POST", SIMULATE, {**service, "alert": DISK})
-    assert answer.json["errors"] == {"integration": ["Say which one: Probe, Other."]}
+    assert answer.json["errors"] == {"integration": ["Give one of: Probe, Other."]}
 
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
     provisioning.create_integration(world.service, "Prometheus", PROMETHEUS, world.alice, now)
@@ -239,7 +237,7 @@ def test_a_service_is_enough_where_it_has_one_integration_for_the_source(ask, si
     assert simulate(**service, **body)["integration"]["name"] == "Prometheus"
 
 
-def test_what_is_open_now_is_joined_where_that_is_asked(simulate, world):
+def test_with_open_lets_the_alert_join_an_open_incident(simulate, world):
     set_policy(world, (0, world.alice), (30, world.bob), (100, world.charlie))
     NotificationRule.update(start_delay=20).where(NotificationRule.user == world.alice).execute()
     at = store().now()
@@ -256,13 +254,13 @@ def test_what_is_open_now_is_joined_where_that_is_asked(simulate, world):
     assert [person for person, _, _ in list_notified(simulate())] == ["Alice", "Bob", "Charlie"]
 
 
-def test_what_is_open_now_was_not_open_in_the_past(ask, world):
+def test_with_open_is_refused_for_the_past(ask, world):
     body = {"integration": world.integration.unique_id, "alert": DISK, "at": NOON, "with_open": True}
 
     assert "at" in ask("POST", SIMULATE, body).json["errors"]
 
 
-def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simulate, world):
+def test_notifications_of_unrelated_incidents_are_not_shown(simulate, world):
     set_policy(world, (0, world.alice), (30, world.bob))
     Service.update(collation=1, collation_time=5).execute()
     bump_version(world.account.id)
@@ -298,7 +296,7 @@ def test_who_is_told_of_what_the_alert_has_nothing_to_do_with_is_not_told(simula
     ],
     ids=str,
 )
-def test_what_cannot_be_used_is_refused_by_its_field(ask, world, change, field):
+def test_an_invalid_field_is_refused_by_name(ask, world, change, field):
     body = {"integration": world.integration.unique_id, "alert": DISK, **change}
 
     answer = ask("POST", SIMULATE, body)
@@ -307,16 +305,16 @@ def test_what_cannot_be_used_is_refused_by_its_field(ask, world, change, field):
     assert list(answer.json["errors"]) == [field]
 
 
-def test_the_present_minute_is_now_for_what_is_open_now(simulate, monkeypatch):
+def test_with_open_accepts_the_present_minute(simulate, monkeypatch):
     now = datetime(2026, 12, 24, 18, 0, 40, tzinfo=UTC)
-    monkeypatch.setattr(web_simulate, "now", lambda: now)
+    monkeypatch.setattr(simulate_module, "now", lambda: now)
 
     found = simulate(at="2026-12-24T18:00:00Z", with_open=True)
 
     assert found["at"] == "2026-12-24T18:00:40.000000Z"
 
 
-def test_an_unknown_tool_is_told_which_there_are(ask, world):
+def test_an_unknown_source_gets_the_list_of_sources(ask, world):
     body = {"integration": world.integration.unique_id, "payload": {}, "source": "nagios"}
 
     (error,) = ask("POST", SIMULATE, body).json["errors"]["source"]
@@ -324,7 +322,7 @@ def test_an_unknown_tool_is_told_which_there_are(ask, world):
     assert error == f"Must be one of: {', '.join(SOURCES)}."
 
 
-def test_settings_by_which_nobody_can_be_told_are_warned_of(simulate, app):
+def test_settings_without_a_mail_relay_give_a_warning(simulate, app):
     assert simulate()["warnings"] == ["nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set"]
 
     app.config["SETTINGS"] = replace(app.config["SETTINGS"], smtp_host="relay.example.org")
@@ -344,17 +342,17 @@ def test_too_many_alerts_are_refused(ask, world):
     assert "at most 100" in answer.json["errors"]["payload"][0]
 
 
-def test_who_may_not_see_the_teams_incidents_may_not_ask(ask, world):
+def test_a_simulation_needs_the_permission_to_read_incidents(ask, world):
     body = {"integration": world.integration.unique_id, "alert": DISK}
 
     assert ask("POST", SIMULATE, body, who="bob").status_code == 200
     assert ask("POST", SIMULATE, body, who="charlie").status_code == 403
     assert ask("POST", SIMULATE, body, who="mallory").json["errors"] == {
-        "integration": ["There is none with this id."]
+        "integration": ["The account has no integration with this id."]
     }
 
 
-def test_every_tool_can_be_asked_for(described):
+def test_every_source_can_be_simulated(described):
     body = described.paths[SIMULATE]["post"]["requestBody"]["content"]["application/json"]["schema"]
     name = body["$ref"].rpartition("/")[2] if "$ref" in body else None
     schema = described.components["schemas"][name] if name else body
@@ -362,7 +360,7 @@ def test_every_tool_can_be_asked_for(described):
     assert set(schema["properties"]["source"]["enum"]) == {*SOURCES, ""}
 
 
-def test_timers_of_rows_are_left_as_they_are(simulate, world, now):
+def test_stored_timers_do_not_change(simulate, world, now):
     set_policy(world, (0, world.alice), (5, world.bob))
     accept(world, now, **DISK)
     process_lane.run(world.service.id)

@@ -1,4 +1,4 @@
-"""How much a simulation may ask for, and what is told of one that asks for more."""
+"""The limits of a simulation, and the result of a simulation that exceeds them."""
 
 from contextlib import ExitStack
 
@@ -8,20 +8,20 @@ from models.tables.accounts import Account, bump_version
 from tests.support.rules import action, add_rule
 from tests.web.operations.test_simulate import DISK, SIMULATE, simulate
 from tests.workers.timers.test_fire import set_policy
-from web.operations import simulate as simulate_web
+from web.operations import simulate as simulate_module
 
 __all__ = ["simulate"]
 
 
 def build_body(count, **more):
-    """A body of so many alerts."""
+    """Build a body with this number of alerts."""
     open_incident = {"status": "firing", "labels": {"alertname": "Full", "severity": "critical"}, **more}
     body = {"alerts": [{**open_incident, "fingerprint": str(number)} for number in range(count)]}
     return {"alert": None, "payload": body, "source": "prometheus"}
 
 
 class Clock:
-    """A processor's time, of which each look at it takes a second."""
+    """A CPU clock that advances one second with each call."""
 
     def __init__(self):
         self.now = 0
@@ -31,8 +31,8 @@ class Clock:
         return self.now
 
 
-def test_it_ends_after_two_seconds_of_work_and_says_so(simulate, monkeypatch):
-    monkeypatch.setattr(simulate_web, "time", Clock())
+def test_a_simulation_is_truncated_after_two_seconds_of_cpu_time(simulate, monkeypatch):
+    monkeypatch.setattr(simulate_module, "time", Clock())
 
     found = simulate(**build_body(100))
 
@@ -41,18 +41,18 @@ def test_it_ends_after_two_seconds_of_work_and_says_so(simulate, monkeypatch):
     assert [each["person"] for each in found["notified"]] == ["Alice"]
 
 
-def test_rules_that_take_long_are_left_in_the_middle(simulate, world, monkeypatch):
+def test_slow_rules_are_stopped(simulate, world, monkeypatch):
     for number in range(9):
         add_rule(world, action(2, "seen"), description=str(number))
     bump_version(world.account.id)
-    monkeypatch.setattr(simulate_web, "time", Clock())
+    monkeypatch.setattr(simulate_module, "time", Clock())
 
     found = simulate()
 
     assert (found["is_truncated"], found["alerts"], found["notified"]) == (True, [], [])
 
 
-def test_whoever_is_told_is_named_though_not_all_that_happens_is(simulate, world, now):
+def test_a_truncated_simulation_lists_all_notified_people(simulate, world, now):
     people = [
         provisioning.create_user(world.account, f"u{number}@example.org", AccountRole.USER, now)
         for number in range(30)
@@ -65,9 +65,9 @@ def test_whoever_is_told_is_named_though_not_all_that_happens_is(simulate, world
     assert {each["username"] for each in found["notified"]} == {person.username for person in people}
 
 
-def test_an_account_asks_for_one_at_a_time(ask, simulate, world):
+def test_an_account_runs_one_simulation_at_a_time(ask, simulate, world):
     body = {"integration": world.integration.unique_id, "alert": DISK}
-    with simulate_web.CONCURRENCY.acquire(world.account):
+    with simulate_module.CONCURRENCY.acquire(world.account):
         refused = ask("POST", SIMULATE, body)
 
     assert (refused.status_code, refused.json) == (429, {"detail": "Request was throttled."})
@@ -75,18 +75,18 @@ def test_an_account_asks_for_one_at_a_time(ask, simulate, world):
     assert simulate()["notified"]
 
 
-def test_a_web_process_does_two_at_a_time(ask, simulate, world):
+def test_a_web_process_runs_two_simulations_at_a_time(ask, simulate, world):
     body = {"integration": world.integration.unique_id, "alert": DISK}
     other_accounts = (world.mallory.account, Account(id=0))
     with ExitStack() as busy:
-        busy.enter_context(simulate_web.CONCURRENCY.acquire(other_accounts[0]))
+        busy.enter_context(simulate_module.CONCURRENCY.acquire(other_accounts[0]))
         assert simulate()["notified"]
-        busy.enter_context(simulate_web.CONCURRENCY.acquire(other_accounts[1]))
+        busy.enter_context(simulate_module.CONCURRENCY.acquire(other_accounts[1]))
 
         assert ask("POST", SIMULATE, body).status_code == 429
 
 
-def test_what_is_refused_keeps_nobody_from_asking_again(ask, simulate, world):
+def test_a_refused_simulation_does_not_block_the_next(ask, simulate, world):
     assert ask("POST", SIMULATE, {"integration": world.integration.unique_id, "alert": {}}).status_code == 400
 
     assert simulate()["notified"]
