@@ -1,4 +1,4 @@
-"""The page behind a message's link: GET shows, POST acts, and nobody else's link does either."""
+"""The page that the link in a message opens. GET shows the incident, POST acts, other links do nothing."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +24,7 @@ def build_link(notification: Notification, at: datetime | None = None) -> str:
 
 @pytest.fixture
 def open_incident(world, now):
-    """opened(): an incident from an alert, and the path of Alice's link to it."""
+    """open_incident(): open an incident with an alert and return the path of Alice's link to it."""
 
     def open_incident(message="Disk full on db1", **alert) -> str:
         accept(world, now, message=message, alert_type="critical", entity_id="db1", **alert)
@@ -38,7 +38,7 @@ def act(ask, path: str, button: str):
     return ask("POST", path, who=None, data={"act": button})
 
 
-def test_it_shows_what_somebody_who_was_woken_needs(ask, open_incident, world):
+def test_the_page_shows_the_incident_and_its_alerts(ask, open_incident, world):
     User.update(time_zone="Europe/Berlin").where(User.id == world.alice.id).execute()
     page = ask(
         "GET", open_incident(summary="97% of /var", urls=["https://runbook.example.org/disk"]), who=None
@@ -53,7 +53,7 @@ def test_it_shows_what_somebody_who_was_woken_needs(ask, open_incident, world):
         assert words in page.text
 
 
-def test_looking_changes_nothing(ask, open_incident):
+def test_get_changes_nothing(ask, open_incident):
     path = open_incident()
     before = (Incident.get().__data__, IncidentLog.select().count())
     for _ in range(3):
@@ -66,7 +66,7 @@ def test_looking_changes_nothing(ask, open_incident):
     ("button", "status", "left"),
     [("acknowledge", IncidentStatus.ACKNOWLEDGED, ["resolve"]), ("resolve", IncidentStatus.RESOLVED, [])],
 )
-def test_a_button_acts_as_its_person_by_link_and_shows(ask, open_incident, world, button, status, left):
+def test_a_button_acts_as_the_recipient_and_shows_the_page(ask, open_incident, world, button, status, left):
     path = open_incident()
     answer = act(ask, path, button)
     page = ask("GET", answer.headers["Location"], who=None)
@@ -74,12 +74,13 @@ def test_a_button_acts_as_its_person_by_link_and_shows(ask, open_incident, world
     assert (answer.status_code, page.status_code) == (303, 200)
     assert Incident.get().status == status
     log = IncidentLog.select().order_by(IncidentLog.id.desc()).get()
-    assert (log.actor_kind, log.user, log.reason) == ("link", world.alice, "asked for by Alice by link")
+    assert (log.actor_kind, log.user) == ("link", world.alice)
+    assert log.reason == f"{status.name.capitalize()} by Alice with the link in a message."
     assert [word for word in ("acknowledge", "resolve") if f'value="{word}"' in page.text] == left
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
 
 
-def test_an_old_link_does_not_open_what_is_over(ask, open_incident):
+def test_a_button_does_not_reopen_a_resolved_incident(ask, open_incident):
     path = open_incident()
     act(ask, path, "resolve")
     act(ask, path, "acknowledge")
@@ -88,14 +89,14 @@ def test_an_old_link_does_not_open_what_is_over(ask, open_incident):
 
 
 @pytest.mark.parametrize("data", [{}, {"act": "delete"}, {"act": ""}, {"act": "\x00"}])
-def test_a_button_that_is_none_does_nothing(ask, open_incident, data):
+def test_an_unknown_button_does_nothing(ask, open_incident, data):
     answer = ask("POST", open_incident(), who=None, data=data)
 
     assert answer.status_code == 303
     assert Incident.get().status == IncidentStatus.TRIGGERED
 
 
-def test_after_seven_days_it_says_what_to_do(ask, open_incident):
+def test_an_expired_link_explains_what_to_do(ask, open_incident):
     open_incident()
     page = ask("GET", build_link(Notification.get(), datetime.now(UTC) - timedelta(days=8)), who=None)
 
@@ -104,7 +105,7 @@ def test_after_seven_days_it_says_what_to_do(ask, open_incident):
     assert "Disk full" not in page.text
 
 
-def test_it_dies_with_its_person(ask, open_incident, world, now):
+def test_a_link_of_a_removed_person_is_not_found(ask, open_incident, world, now):
     path = open_incident()
     User.update(removed_at=now).where(User.id == world.alice.id).execute()
 
@@ -114,7 +115,7 @@ def test_it_dies_with_its_person(ask, open_incident, world, now):
 
 
 @pytest.mark.parametrize("token", ["x", "WzEsMSwxLDFd.abc", "🔥", "%00", "a" * 3000])
-def test_what_is_no_link_of_ours_is_not_found(ask, open_incident, token):
+def test_an_invalid_link_is_not_found(ask, open_incident, token):
     open_incident()
     page = ask("GET", f"/i/{token}", who=None)
 
@@ -122,7 +123,7 @@ def test_what_is_no_link_of_ours_is_not_found(ask, open_incident, token):
     assert page.mimetype == "text/html"
 
 
-def test_a_link_binds_incident_and_person_and_notice(ask, open_incident, world):
+def test_a_link_needs_matching_incident_person_and_notification(ask, open_incident, world):
     open_incident()
     notification = Notification.get()
     for wrong in (
@@ -135,7 +136,7 @@ def test_a_link_binds_incident_and_person_and_notice(ask, open_incident, world):
         assert act(ask, path, "resolve").status_code == 404
 
 
-def test_hostile_text_is_text(ask, open_incident):
+def test_hostile_text_is_escaped(ask, open_incident):
     page = ask("GET", open_incident(message=HOSTILE, summary=HOSTILE, urls=["javascript:alert(1)"]), who=None)
 
     assert "<script>" not in page.text
@@ -145,7 +146,7 @@ def test_hostile_text_is_text(ask, open_incident):
     assert "{{7*7}}" in page.text
 
 
-def test_it_loads_and_runs_nothing_and_leaves_no_trace(ask, open_incident):
+def test_the_page_loads_nothing_and_is_not_cached(ask, open_incident):
     path = open_incident()
     pages = [ask("GET", path, who=None), ask("GET", "/i/x", who=None)]
 
@@ -160,7 +161,7 @@ def test_it_loads_and_runs_nothing_and_leaves_no_trace(ask, open_incident):
         assert 'name="viewport"' in page.text
 
 
-def test_the_way_back_knows_the_path_under_which_we_are_reached(app, open_incident):
+def test_the_redirect_contains_the_path_of_the_public_url(app, open_incident):
     path = open_incident()
     app.config["SETTINGS"] = type("S", (), {"public_url": "https://example.org/tocsin"})
     answer = app.test_client().post(path, data={"act": "acknowledge"})

@@ -1,4 +1,4 @@
-"""An invitation by e-mail, and the page behind its link: GET shows, POST joins, once."""
+"""Invitations by e-mail, and the page that their link opens: GET shows it, POST joins once."""
 
 import re
 from datetime import timedelta
@@ -19,7 +19,7 @@ HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{7*7}}"
 
 
 def deliver_due() -> list:
-    """What a worker sends of what is due."""
+    """Send the due messages as a worker does, and return the mails."""
     with relay() as box:
         smtp = {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
         deliver.configure(load({**smtp, "TOCSIN_PUBLIC_URL": "https://tocsin.example.org"}))
@@ -29,7 +29,7 @@ def deliver_due() -> list:
 
 @pytest.fixture
 def invite(ask, world):
-    """invite(): Dora is invited by Alice; the path of the link in her mail."""
+    """invite(): Alice invites Dora. Returns the path of the link in Dora's mail."""
 
     def invite(**more) -> str:
         person = {"first_name": "Dora", "last_name": "", "email": "dora@example.org", **more}
@@ -50,7 +50,7 @@ def state() -> tuple:
     return (find_dora().__data__, Token.select().count())
 
 
-def test_the_mail_says_who_invites_to_what(ask, world):
+def test_the_mail_names_the_inviter_and_the_account(ask, world):
     person = {"first_name": "Dora", "email": "dora@example.org"}
     ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": person})
 
@@ -61,14 +61,14 @@ def test_the_mail_says_who_invites_to_what(ask, world):
         assert words in mail.get_content()
 
 
-def test_several_are_invited_each_by_a_mail_of_their_own(ask, world):
+def test_each_invited_person_gets_a_mail(ask, world):
     people = [{"email": "dora@example.org"}, {"email": "eve@example.org"}]
     ask("POST", "/api/account/invite/", {"team": world.team.unique_id, "email_accounts": people})
 
     assert sorted(to for to, _ in deliver_due()) == ["dora@example.org", "eve@example.org"]
 
 
-def test_looking_changes_nothing(ask, invite):
+def test_get_changes_nothing(ask, invite):
     path = invite()
     before = state()
 
@@ -81,7 +81,7 @@ def test_looking_changes_nothing(ask, invite):
     assert state() == before
 
 
-def test_joining_gives_a_token_that_speaks_for_the_person(ask, invite):
+def test_joining_gives_the_person_a_token(ask, invite):
     page = ask("POST", invite(), who=None)
 
     assert page.status_code == 200
@@ -94,7 +94,7 @@ def test_joining_gives_a_token_that_speaks_for_the_person(ask, invite):
     assert "https://tocsin.example.org/api/user/profile/" in page.text
 
 
-def test_a_link_is_used_once(ask, invite):
+def test_a_link_works_only_once(ask, invite):
     path = invite()
     ask("POST", path, who=None)
     before = state()
@@ -105,7 +105,7 @@ def test_a_link_is_used_once(ask, invite):
     assert state() == before
 
 
-def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store):
+def test_a_link_is_invalid_after_removal_a_new_address_or_seven_days(ask, invite, store):
     path = invite()
     user = find_dora()
     late = signed_links.get_signer().sign_invitation(
@@ -120,7 +120,7 @@ def test_a_link_ends_with_its_person_its_address_and_its_time(ask, invite, store
     assert not Token.select().where(Token.user == user).exists()
 
 
-def test_a_link_of_one_purpose_is_none_of_the_other(ask, invite, world, store):
+def test_incident_links_and_invitations_are_not_interchangeable(ask, invite, world, store):
     token = invite().removeprefix("/join/")
     incident = signed_links.get_signer().sign(Link(1, find_dora().id, 1), store.now())
 
@@ -129,11 +129,11 @@ def test_a_link_of_one_purpose_is_none_of_the_other(ask, invite, world, store):
 
 
 @pytest.mark.parametrize("token", ["x", "WzEsMiwzLDRd.x", "a" * 2000, "%00"])
-def test_what_was_not_signed_is_no_invitation(ask, store, token):
+def test_an_unsigned_link_is_no_invitation(ask, store, token):
     assert ask("POST", f"/join/{token}", who=None).status_code == 404
 
 
-def test_texts_of_strangers_stay_texts(ask, invite, world):
+def test_text_from_users_is_escaped(ask, invite, world):
     Team.update(name=HOSTILE).where(Team.id == world.team.id).execute()
     Account.update(name=HOSTILE).where(Account.id == world.account.id).execute()
     path = invite(first_name=HOSTILE)
@@ -144,7 +144,7 @@ def test_texts_of_strangers_stay_texts(ask, invite, world):
         assert "{{7*7}}" in page.text
 
 
-def test_the_page_is_kept_nowhere_and_quotes_nothing(ask, invite):
+def test_the_page_is_not_cached_and_sends_no_referrer(ask, invite):
     headers = ask("POST", invite(), who=None).headers
 
     assert headers["Cache-Control"] == "no-store"
@@ -152,7 +152,7 @@ def test_the_page_is_kept_nowhere_and_quotes_nothing(ask, invite):
     assert "default-src 'none'" in headers["Content-Security-Policy"]
 
 
-def test_an_invitation_is_sent_again_but_nobody_is_flooded(ask, invite, store):
+def test_an_invitation_is_resent_but_not_too_often(ask, invite, store):
     invite()
     path = f"/api/tocsin/users/{find_dora().username}/invitation/"
 
@@ -165,7 +165,7 @@ def test_an_invitation_is_sent_again_but_nobody_is_flooded(ask, invite, store):
     assert to == "dora@example.org"
 
 
-def test_who_has_joined_is_invited_no_more(ask, invite, world, store):
+def test_a_person_who_has_joined_gets_no_invitation(ask, invite, world, store):
     path = invite()
     Message.update(created_at=store.now() - timedelta(seconds=31)).execute()
     again = f"/api/tocsin/users/{find_dora().username}/invitation/"
@@ -178,7 +178,7 @@ def test_who_has_joined_is_invited_no_more(ask, invite, world, store):
     assert ask("POST", f"/api/tocsin/users/{world.alice.username}/invitation/").status_code == 400
 
 
-def test_without_a_relay_an_invitation_fails_and_the_member_is_there(ask, world):
+def test_without_a_mail_relay_the_member_is_created_and_the_invitation_fails(ask, world):
     person = {"email": "dora@example.org"}
     ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": person})
     deliver.configure(load({}))
