@@ -23,7 +23,7 @@ NOTHING = dict.fromkeys(TYPED) | dict.fromkeys(
 
 @pytest.fixture
 def integration(world) -> str:
-    """The path of the integration."""
+    """Return the path of the integration."""
     team, service = world.team.unique_id, world.service.unique_id
     return f"/api/account/teams/{team}/services/{service}/integrations/{world.integration.unique_id}/"
 
@@ -35,7 +35,7 @@ def rules(integration) -> str:
 
 @pytest.fixture
 def ids(world, now) -> dict[str, str]:
-    """One of each thing of the team that a rule can name."""
+    """Create one object of the team for each kind of reference, and return the ids."""
     known = {"team": world.team, "creation_date": now}
     return {
         "policy": world.policy.unique_id,
@@ -53,7 +53,7 @@ def ids(world, now) -> dict[str, str]:
 
 @pytest.fixture
 def act(ask, rules):
-    """act({...}) -> the answer to a rule with this one action."""
+    """act({...}): the answer to the creation of a rule with this action only."""
 
     def made(action: dict, **more):
         return ask("POST", rules, {"actions": [action]}, **more)
@@ -61,7 +61,7 @@ def act(ask, rules):
     return made
 
 
-def test_a_rule_has_sensible_parts_when_nothing_is_said(ask, rules):
+def test_a_rule_has_useful_defaults(ask, rules):
     made = ask("POST", rules, {})
 
     assert made.status_code == 201
@@ -78,7 +78,7 @@ def test_a_rule_has_sensible_parts_when_nothing_is_said(ask, rules):
     }
 
 
-def test_an_update_changes_only_what_it_says(ask, rules, ids):
+def test_an_update_changes_only_the_given_fields(ask, rules, ids):
     body = {
         "description": "x",
         "rule_json": "{}",
@@ -100,7 +100,7 @@ def test_an_update_changes_only_what_it_says(ask, rules, ids):
     assert ask("GET", one).status_code == 404
 
 
-def test_rules_come_in_the_order_in_which_they_act(ask, rules):
+def test_rules_are_listed_in_the_order_of_evaluation(ask, rules):
     action_fields = [("a", 5), ("b", None), ("c", 5), ("d", "1"), ("e", 0), ("f", "")]
     for description, position in action_fields:
         assert ask("POST", rules, {"description": description, "position": position}).status_code == 201
@@ -113,7 +113,7 @@ def test_rules_come_in_the_order_in_which_they_act(ask, rules):
 @pytest.mark.parametrize(
     "text", ["", "{}", '{"==": [{"var":"message"},  "x"]}', json.dumps({"type": "group"})]
 )
-def test_a_condition_is_kept_as_it_came(ask, rules, text):
+def test_a_condition_is_stored_as_sent(ask, rules, text):
     made = ask("POST", rules, {"rule_json": text}).json
 
     assert ask("GET", f"{rules}{made['unique_id']}/").json["rule_json"] == text
@@ -130,7 +130,7 @@ def test_a_condition_that_cannot_be_evaluated_is_refused(ask, rules, text):
         assert (refused.status_code, set(refused.json["errors"])) == (400, {"rule_json"})
 
 
-def test_conditions_are_kept_apart_from_the_text(ask, rules):
+def test_conditions_are_stored_separately_from_rule_json(ask, rules):
     conditions = [
         {"alert_condition_type": "2", "alert_field": "$.labels[0].team", "pattern": "^data"},
         {"alert_condition_type": 1, "pattern": 3, "position": 9, "unique_id": "x"},
@@ -162,14 +162,14 @@ def test_conditions_are_kept_apart_from_the_text(ask, rules):
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_conditions_that_cannot_be(ask, rules, field, wrong):
+def test_invalid_conditions_are_refused(ask, rules, field, wrong):
     refused = ask("POST", rules, {"conditions": [wrong]}, scheme="Token")
 
     assert (refused.status_code, set(refused.json["errors"])) == (400, {f"conditions.0.{field}"})
 
 
-def test_a_rule_searches_no_more_than_it_may_all_together(ask, rules):
-    """Each of the two lists is within its limit, both together are not."""
+def test_both_condition_lists_share_one_limit(ask, rules):
+    """Each of the two lists is within the limit, but their sum is not."""
     search = {"alert_condition_type": 2, "pattern": "x"}
     conditions = [{**search, "alert_field": f"a{place}"} for place in range(60)]
     nodes = [
@@ -192,7 +192,7 @@ def test_a_rule_searches_no_more_than_it_may_all_together(ask, rules):
     assert ask("PATCH", one, {"description": "x"}).status_code == 200
 
 
-# type, what is said, what is filled beside it
+# type, fields of the request, additional fields of the answer
 ACTIONS = (
     (1, {"value": "3"}, {}), (1, {"value": "Critical"}, {}), (1, {"value": 4}, {"value": "4"}),
     (2, {"value": "See {{payload.runbook}}"}, {}), (3, {}, {}), (3, {"value": "yes"}, {}),
@@ -222,13 +222,13 @@ NAMES = {
 }  # fmt: skip
 
 
-def test_every_type_of_action_is_tried_here():
+def test_the_table_has_every_type_of_action():
     assert {each[0] for each in ACTIONS} == set(RuleAction)
 
 
 @pytest.mark.parametrize(("action_type", "action_fields", "filled"), ACTIONS, ids=str)
-def test_each_action_reads_back_as_it_was_said(ask, rules, act, ids, action_type, action_fields, filled):
-    """What is not said may be left out, null or blank: the published clients do all three."""
+def test_each_action_is_returned_as_sent(ask, rules, act, ids, action_type, action_fields, filled):
+    """Unused fields may be missing, null or blank: the published clients send all three."""
     action_fields = {name: ids.get(value, value) for name, value in action_fields.items()}
     name = NAMES.get(
         (action_type, next((k for k, v in ids.items() if v in action_fields.values() and k != "any"), None))
@@ -277,7 +277,7 @@ def test_each_action_reads_back_as_it_was_said(ask, rules, act, ids, action_type
     ],
     ids=lambda value: str(value)[:70],
 )  # fmt: skip
-def test_actions_that_cannot_be(ask, rules, act, ids, field, wrong):
+def test_invalid_actions_are_refused(ask, rules, act, ids, field, wrong):
     refused = act({name: ids.get(value, value) if isinstance(value, str) else value
                    for name, value in wrong.items()}, scheme="Token")  # fmt: skip
 
@@ -286,7 +286,7 @@ def test_actions_that_cannot_be(ask, rules, act, ids, field, wrong):
     assert ask("GET", rules).json == []
 
 
-def test_tags_may_be_several_and_placeholders_among_them(act, ids):
+def test_an_action_may_name_more_than_one_tag_and_placeholders(act, ids):
     value = f"{ids['tag']}, {{{{payload.team}}}},{ids['network'].upper()},team-{{{{ payload.x }}}}, "
 
     shown = act({"action_type": 12, "value": value}).json["actions"][0]
@@ -294,7 +294,7 @@ def test_tags_may_be_several_and_placeholders_among_them(act, ids):
     assert (shown["value"], shown["value_reference_name"]) == (value, "database, network")
 
 
-def test_what_was_deleted_keeps_its_id_and_loses_its_name(ask, rules, ids, world):
+def test_a_deleted_reference_keeps_its_id_and_has_no_name(ask, rules, ids, world):
     actions = [
         {"action_type": 14, "sla": ids["sla"]},
         {"action_type": 12, "value": ids["tag"]},
@@ -317,7 +317,7 @@ def test_what_was_deleted_keeps_its_id_and_loses_its_name(ask, rules, ids, world
     assert ask("PATCH", f"{rules}{made['unique_id']}/", {"description": "still here"}).status_code == 200
 
 
-def test_a_policy_of_another_team_may_be_named_when_it_is_shared(act, world):
+def test_a_shared_policy_of_another_team_is_allowed(act, world):
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
     action = {"action_type": 4, "escalation_policy": theirs.unique_id}
     assert act(action).status_code == 400
@@ -335,26 +335,26 @@ def test_a_policy_of_another_team_may_be_named_when_it_is_shared(act, world):
         ("conditions", {"alert_condition_type": 1, "pattern": "3"}, alert_rules.MAX_CONDITIONS),
     ],
 )
-def test_a_rule_has_no_more_parts_than_it_may(ask, rules, name, one, limit):
+def test_the_lists_of_a_rule_have_limits(ask, rules, name, one, limit):
     assert ask("POST", rules, {name: [one] * limit}).status_code == 201
     assert ask("POST", rules, {name: [one] * (limit + 1)}).status_code == 400
 
 
-def test_an_integration_has_no_more_rules_than_it_may(ask, rules, monkeypatch):
+def test_an_integration_has_a_limit_of_rules(ask, rules, monkeypatch):
     monkeypatch.setattr(alert_rules.ALERT_RULES, "max_rows", 1)
     assert ask("POST", rules, {}).status_code == 201
 
     assert ask("POST", rules, {}).status_code == 400
 
 
-def test_rules_die_with_their_integration(ask, integration, rules):
+def test_rules_are_deleted_with_their_integration(ask, integration, rules):
     ask("POST", rules, {})
 
     assert ask("DELETE", integration).status_code == 204
     assert AlertRule.select().count() == 0
 
 
-def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules):
+def test_two_simultaneous_creates_get_different_positions(ask, rules):
     start = threading.Barrier(4)
 
     def add_rule_in_thread(_) -> int:
@@ -365,7 +365,7 @@ def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules):
         assert sorted(pool.map(add_rule_in_thread, range(4))) == [1, 2, 3, 4]
 
 
-def test_each_write_raises_the_version_of_the_configuration(ask, rules, world):
+def test_each_write_increments_the_configuration_version(ask, rules, world):
     def version() -> int:
         return ConfigVersion.get(ConfigVersion.account == world.account).version
 

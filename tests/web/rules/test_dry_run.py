@@ -1,4 +1,4 @@
-"""Trying a draft of an alert rule: what it says, whom it tells nothing, and that it takes no time."""
+"""Dry runs of alert rules: the result, the permissions, and the time limit."""
 
 import json
 import time
@@ -36,7 +36,7 @@ NEVER_SEEN = json.dumps({">": [{"var": "seconds_since_last"}, 3600]})
 
 @pytest.fixture
 def dry_run(ask):
-    """attempt(rule_json, payload=...) -> what a draft would do."""
+    """dry_run(rule_json, payload=...): the result of a draft."""
 
     def result(rule_json="", *, who="alice", **more):
         answer = ask("POST", DRY_RUN_URL, {"rule_json": rule_json, **more}, who=who)
@@ -48,7 +48,7 @@ def dry_run(ask):
 
 @pytest.fixture
 def alert(world, now):
-    """alert(body, message="x", ...) -> the id of an alert of the past; what the row says came of rules."""
+    """alert(body, message="x", ...): the id of a past alert. The keyword values are as if rules set them."""
 
     def make(body=DISK, **values) -> str:
         receipt = Receipt.create(
@@ -64,7 +64,7 @@ def alert(world, now):
     return make
 
 
-def test_it_tells_whether_and_why(dry_run):
+def test_a_match_shows_the_values_that_the_condition_read(dry_run):
     result = dry_run(ON_DB1, payload=DISK)
 
     assert (result["matches"], result["note"]) == (True, None)
@@ -75,7 +75,7 @@ def test_it_tells_whether_and_why(dry_run):
     assert (result["trace_is_truncated"], result["actions"]) == (False, [])
 
 
-def test_it_tells_why_not(dry_run):
+def test_a_mismatch_shows_the_reason(dry_run):
     result = dry_run(ON_DB1, payload={**DISK, "payload": {"host": "db1"}})
 
     assert result["matches"] is False
@@ -98,13 +98,13 @@ def test_both_kinds_of_conditions_must_hold(dry_run):
     assert dry_run(ON_DB1, payload=DISK, conditions=[search, level], rule_type=1)["matches"] is True
 
 
-def test_a_payload_needs_no_message(dry_run):
+def test_a_payload_without_a_message_is_allowed(dry_run):
     result = dry_run('{"==": [{"var": "payload.host"}, "db1"]}', payload={"host": "db1"})
 
     assert result["matches"] is True
 
 
-def test_a_payload_is_read_as_its_source_sends_it(dry_run):
+def test_a_payload_is_read_as_a_body_of_its_source(dry_run):
     group = {"alerts": [{"labels": {"alertname": "Full", "severity": "warning"}, "fingerprint": "f1"}]}
 
     result = dry_run('{"==": [{"var": "alert_type"}, "1"]}', payload=group, source="prometheus")
@@ -112,7 +112,7 @@ def test_a_payload_is_read_as_its_source_sends_it(dry_run):
     assert result["matches"] is True
 
 
-def test_what_was_never_before_is_never(dry_run):
+def test_a_first_incident_has_no_seconds_since_the_last(dry_run):
     never = dry_run(NEVER_SEEN, payload=DISK)
     before = dry_run(NEVER_SEEN, payload=DISK, seconds_since_last=60.5)
 
@@ -120,7 +120,7 @@ def test_what_was_never_before_is_never(dry_run):
     assert (before["matches"], before["read"]) == (False, {"seconds_since_last": 60.5})
 
 
-def test_nor_does_all_of_an_alert_tell_a_number_for_never(dry_run):
+def test_all_values_of_an_alert_show_null_for_no_last_incident(dry_run):
     result = dry_run(
         '{"!!": [{"var": "alert"}]}', payload={"message": "x", "entity_id": "y", "payload": {"z": 1}}
     )
@@ -128,14 +128,14 @@ def test_nor_does_all_of_an_alert_tell_a_number_for_never(dry_run):
     assert result["read"]["alert"].endswith('"seconds_since_last":"never"}')
 
 
-def test_the_moment_may_be_said(dry_run):
+def test_the_time_of_the_alert_can_be_given(dry_run):
     at_night = '{"<": [{"var": "alert_time"}, "06:00:00"]}'
 
     assert dry_run(at_night, payload=DISK, at="2026-03-04T03:00:00Z")["matches"] is True
     assert dry_run(at_night, payload=DISK, at="2026-03-04T03:00:00-06:00")["matches"] is False
 
 
-def test_the_urgency_is_the_integrations(dry_run, world):
+def test_the_urgency_comes_from_the_integration(dry_run, world):
     Integration.update(default_urgency=0).execute()
     low = '{"==": [{"var": "urgency"}, "0"]}'
 
@@ -143,7 +143,7 @@ def test_the_urgency_is_the_integrations(dry_run, world):
     assert dry_run(low, payload=DISK, integration=world.integration.unique_id)["matches"] is True
 
 
-def test_answers_are_as_described(dry_run, described):
+def test_responses_match_the_description(dry_run, described):
     level = {"action_type": 1, "value": "info"}
     long = json.dumps({"or": [{"==": [{"var": "payload.used"}, place]} for place in range(100)]})
     schema = described.paths[DRY_RUN_URL]["post"]["responses"]["200"]["content"]["application/json"]["schema"]
@@ -152,7 +152,7 @@ def test_answers_are_as_described(dry_run, described):
         assert described.find_mismatches(schema, result) == []
 
 
-def test_long_values_are_cut(dry_run):
+def test_long_values_are_truncated(dry_run):
     body = {"message": "x", "payload": {"text": "y" * 5_000, "list": ["z" * 5_000]}}
 
     result = dry_run('{"==": [{"var": "payload.text"}, {"var": "payload.list"}]}', payload=body)
@@ -164,7 +164,7 @@ def test_long_values_are_cut(dry_run):
         }
 
 
-def test_it_tells_what_each_action_would_change(dry_run, world, now):
+def test_the_result_shows_the_change_of_each_action(dry_run, world, now):
     known = {"unique_id": new_uuid(), "team": world.team, "creation_date": now}
     sla, tag = Sla.create(name="Gold", **known), Tag.create(name="database", **known)
     Priority.create(name="P1", **known)
@@ -215,14 +215,14 @@ def test_it_tells_what_each_action_would_change(dry_run, world, now):
     assert dry_run('{"==": [1, 2]}', payload=DISK, actions=[{"action_type": 3}])["actions"] == []
 
 
-def test_an_alert_is_tried_as_it_came_in(dry_run, alert):
+def test_a_past_alert_is_used_as_it_arrived(dry_run, alert):
     result = dry_run(ON_DB1, alert=alert(), actions=[{"action_type": 8, "value": "x"}])
 
     assert result["matches"] is True
     assert result["actions"][0]["from"] == "Disk full"
 
 
-def test_an_alert_of_a_group_is_the_one_that_was_named(dry_run, alert):
+def test_the_named_alert_of_a_body_is_used(dry_run, alert):
     group = {"alerts": [{"labels": {"alertname": name}} for name in ("a", "b")]}
 
     result = dry_run('{"==": [{"var": "message"}, "b"]}', alert=alert(group, source="prometheus", position=1))
@@ -230,7 +230,7 @@ def test_an_alert_of_a_group_is_the_one_that_was_named(dry_run, alert):
     assert result["matches"] is True
 
 
-def test_an_alert_that_a_router_sent_on_is_read_by_its_target(dry_run, alert, world, now):
+def test_a_routed_alert_is_read_by_the_source_of_its_integration(dry_run, alert, world, now):
     router = GlobalRouter.create(
         unique_id=new_uuid(), account=world.account, name="x", integration_key=new_uuid(), creation_date=now
     )
@@ -264,13 +264,13 @@ def test_an_alert_that_a_router_sent_on_is_read_by_its_target(dry_run, alert, wo
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_drafts_that_cannot_be(ask, field, wrong):
+def test_invalid_drafts_are_refused(ask, field, wrong):
     refused = ask("POST", DRY_RUN_URL, {"rule_json": "", "payload": {"a": 1}, **wrong})
 
     assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
 
 
-def test_a_draft_refers_to_nothing_unless_a_team_is_known(ask, world, now):
+def test_a_draft_without_a_team_has_no_references(ask, world, now):
     sla = Sla.create(unique_id=new_uuid(), team=world.team, name="Gold", creation_date=now)
     body = {"payload": DISK, "actions": [{"action_type": 14, "sla": sla.unique_id}]}
 
@@ -278,14 +278,14 @@ def test_a_draft_refers_to_nothing_unless_a_team_is_known(ask, world, now):
     assert ask("POST", DRY_RUN_URL, {**body, "integration": world.integration.unique_id}).status_code == 200
 
 
-def test_only_those_who_may_see_an_alert_or_integration_try_on_it(ask, world, alert):
+def test_a_dry_run_needs_permission_for_the_alert_and_the_integration(ask, world, alert):
     for alert_result in ({"alert": alert()}, {"payload": DISK, "integration": world.integration.unique_id}):
         body = {"rule_json": ON_DB1, **alert_result}
         status = {who: ask("POST", DRY_RUN_URL, body, who=who).status_code for who in world.tokens}
         assert status == {"alice": 200, "bob": 200, "charlie": 403, "mallory": 404}
 
 
-def test_an_alert_that_belongs_to_nobody_is_for_admins(ask, alert):
+def test_only_admins_may_use_an_alert_without_a_service(ask, alert):
     body = {"alert": alert(integration=None)}
 
     assert ask("POST", DRY_RUN_URL, body).status_code == 200
@@ -295,11 +295,11 @@ def test_an_alert_that_belongs_to_nobody_is_for_admins(ask, alert):
 @pytest.mark.parametrize(
     "alert_result", [{"alert": "x"}, {"alert": "\u00e9"}, {"payload": {}, "integration": "x"}]
 )
-def test_ids_that_are_none_are_not_found(ask, alert_result):
+def test_unknown_ids_are_not_found(ask, alert_result):
     assert ask("POST", DRY_RUN_URL, alert_result).status_code == 404
 
 
-def test_nothing_is_written(ask, dry_run, world, alert):
+def test_a_dry_run_writes_nothing(ask, dry_run, world, alert):
     def rows() -> list:
         tables = [table for table in TABLES if table._meta.table_name != "token"]
         return [sorted(map(repr, table.select().tuples().execute(db))) for table in tables]
@@ -316,7 +316,7 @@ def test_nothing_is_written(ask, dry_run, world, alert):
 
 
 def build_worst() -> dict[str, str]:
-    """Conditions that are as much work as they may be."""
+    """Return the most expensive conditions within the limits."""
     greedy = {"matches": [{"var": "payload.text"}, "(?:x?){300}y"]}
     large_condition = {"or": [{"==": [{"var": f"payload.a{place}"}, place]} for place in range(900)]}
     nested: object = {"var": "message"}
@@ -331,7 +331,7 @@ def build_worst() -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", list(build_worst()))
-def test_the_worst_condition_takes_no_time(ask, name):
+def test_the_most_expensive_conditions_are_fast(ask, name):
     text = "x" * 100_000
     started = time.thread_time()
 
@@ -351,7 +351,7 @@ def test_the_worst_condition_takes_no_time(ask, name):
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(JSON | TREE_LIKE)
-def test_whatever_a_rule_says_it_is_kept_or_refused_and_tried_soon(ask, world, value):
+def test_any_rule_is_stored_or_refused_and_fast_to_try(ask, world, value):
     team, service = world.team.unique_id, world.service.unique_id
     integration = f"services/{service}/integrations/{world.integration.unique_id}"
     rules = f"/api/account/teams/{team}/{integration}/transformers/"

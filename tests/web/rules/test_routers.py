@@ -12,7 +12,7 @@ from models.tables.services import Integration
 from web.rules import routers
 
 ROUTERS = "/api/v2/account/events/router/"
-# Written out: processes that share the tests must name each by the same words.
+# A constant: with parallel tests, all processes must use the same test ids.
 UNKNOWN_ROUTER = "00000000-0000-4000-8000-00000000dead"
 
 TREE = json.dumps(
@@ -40,7 +40,7 @@ TREE = json.dumps(
 
 @pytest.fixture
 def router(ask) -> str:
-    """The path of a router."""
+    """Create a router and return its path."""
     made = ask("POST", ROUTERS, {"name": "Front door"})
     return f"{ROUTERS}{made.json['unique_id']}/"
 
@@ -52,7 +52,7 @@ def rules(router) -> str:
 
 @pytest.fixture
 def add(ask, rules):
-    """add("name") -> the unique_id of one more rule."""
+    """add("name"): create a rule and return its unique_id."""
 
     def add_rule(name: str) -> str:
         made = ask("POST", rules, {"name": name})
@@ -64,7 +64,7 @@ def add(ask, rules):
 
 @pytest.fixture
 def list_names(ask, rules):
-    """The names of the rules in their order; their positions are 1 to their number."""
+    """list_names(): the names of the rules in order. It checks that the positions have no gaps."""
 
     def listed() -> list[str]:
         shown = ask("GET", rules).json
@@ -78,7 +78,7 @@ def build_target(integration: str) -> dict:
     return {"action_type": 0, "integration": integration}
 
 
-def test_a_router_lives(ask, world):
+def test_a_router_is_created_changed_and_deleted(ask, world):
     made = ask("POST", ROUTERS, {"name": "Front door", "description": "All tools", "account": "x"})
     shown = made.json
     one = f"{ROUTERS}{shown['unique_id']}/"
@@ -104,7 +104,7 @@ def test_only_owners_and_admins_see_routers(ask, router):
 
 
 @pytest.mark.parametrize("name", ["integration", "integration_obj"])
-def test_a_rule_names_its_target_as_clients_do(ask, rules, world, name):
+def test_a_rule_accepts_each_name_of_its_integration(ask, rules, world, name):
     target = world.integration
     for target_value in (
         target.unique_id,
@@ -124,7 +124,7 @@ def test_a_rule_names_its_target_as_clients_do(ask, rules, world, name):
         }
 
 
-def test_an_alert_may_go_to_nobody(ask, rules):
+def test_a_rule_may_drop_an_alert(ask, rules):
     made = ask("POST", rules, {"actions": [{"action_type": 1, "integration": ""}]}).json["actions"][0]
 
     assert (made["action_type"], made["integration_obj"], made["team"]) == (1, None, None)
@@ -145,7 +145,7 @@ def test_an_alert_may_go_to_nobody(ask, rules):
     ],
     ids=lambda value: str(value)[:60],
 )
-def test_actions_that_cannot_be(ask, rules, scheme, field, wrong):
+def test_invalid_actions_are_refused(ask, rules, scheme, field, wrong):
     refused = ask("POST", rules, {"actions": wrong}, scheme=scheme, headers={"Prefer": "errors"})
 
     assert refused.status_code == 400
@@ -153,13 +153,13 @@ def test_actions_that_cannot_be(ask, rules, scheme, field, wrong):
     assert ask("GET", rules).json == []
 
 
-def test_an_outbound_integration_takes_no_alerts(ask, rules, world):
+def test_an_outbound_integration_is_no_target(ask, rules, world):
     Integration.update(integration_type=1).execute()
 
     assert ask("POST", rules, {"actions": [build_target(world.integration.unique_id)]}).status_code == 400
 
 
-def test_a_target_that_was_deleted_reads_back_as_nothing(ask, rules, world):
+def test_a_deleted_target_is_null(ask, rules, world):
     made = ask("POST", rules, {"actions": [build_target(world.integration.unique_id)]}).json
     world.integration.delete_instance()
 
@@ -176,7 +176,7 @@ def test_a_target_that_was_deleted_reads_back_as_nothing(ask, rules, world):
 
 
 @pytest.mark.parametrize("text", ["", "{}", " ", TREE, '{"==": [{"var":"message"},  "x"]}'])
-def test_a_condition_is_kept_as_it_came(ask, rules, text):
+def test_a_condition_is_stored_as_sent(ask, rules, text):
     made = ask("POST", rules, {"rule_json": text}).json
 
     assert made["rule_json"] == text
@@ -193,7 +193,7 @@ def test_a_condition_that_cannot_be_evaluated_is_refused(ask, rules, add, text):
         assert set(refused.json["errors"]) == {"rule_json"}
 
 
-def test_an_update_changes_only_what_it_says(ask, rules, world):
+def test_an_update_changes_only_the_given_fields(ask, rules, world):
     body = {"name": "x", "rule_json": TREE, "actions": [build_target(world.integration.unique_id)]}
     made = ask("POST", rules, body).json
     one = f"{rules}{made['unique_id']}/"
@@ -205,7 +205,7 @@ def test_an_update_changes_only_what_it_says(ask, rules, world):
     assert ask("PATCH", one, {"actions": None}).json["actions"] == []
 
 
-def test_new_rules_come_last(add, list_names):
+def test_a_new_rule_is_the_last_one(add, list_names):
     for name in "abc":
         add(name)
 
@@ -235,7 +235,7 @@ def test_a_rule_is_moved(ask, rules, add, list_names, rule, position, after):
     [{"rule": None}, {"rule": "x"}, {"rule": UNKNOWN_ROUTER}, {"position": 0}, {"position": "x"}],
     ids=str,
 )
-def test_moves_that_cannot_be(ask, rules, add, list_names, wrong):
+def test_invalid_positions_are_refused(ask, rules, add, list_names, wrong):
     body = {"rule": add("a"), "position": 1}
 
     assert ask("PUT", rules, {**body, **wrong}).status_code == 400
@@ -243,7 +243,7 @@ def test_moves_that_cannot_be(ask, rules, add, list_names, wrong):
     assert list_names() == ["a"]
 
 
-def test_behind_a_deleted_rule_the_others_move_up(ask, rules, add, list_names):
+def test_a_deletion_closes_the_gap_in_the_positions(ask, rules, add, list_names):
     ids = {name: add(name) for name in "abc"}
 
     assert ask("DELETE", f"{rules}{ids['b']}/").status_code == 204
@@ -253,7 +253,7 @@ def test_behind_a_deleted_rule_the_others_move_up(ask, rules, add, list_names):
     assert list_names() == ["a", "c", "d"]
 
 
-def test_a_router_has_no_more_rules_than_it_may(ask, rules, add, monkeypatch):
+def test_a_router_has_a_limit_of_rules(ask, rules, add, monkeypatch):
     monkeypatch.setattr(routers.RULES, "max_rows", 2)
     add("a")
     add("b")
@@ -261,14 +261,14 @@ def test_a_router_has_no_more_rules_than_it_may(ask, rules, add, monkeypatch):
     assert ask("POST", rules, {"name": "c"}).status_code == 400
 
 
-def test_rules_die_with_their_router(ask, router, add):
+def test_rules_are_deleted_with_their_router(ask, router, add):
     add("a")
 
     assert ask("DELETE", router).status_code == 204
     assert RouterRule.select().count() == 0
 
 
-def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules, list_names):
+def test_two_simultaneous_creates_get_different_positions(ask, rules, list_names):
     start = threading.Barrier(4)
 
     def add_rule(name: str) -> int:
@@ -280,7 +280,7 @@ def test_two_at_once_do_not_come_to_stand_in_the_same_place(ask, rules, list_nam
     assert sorted(list_names()) == list("abcd")
 
 
-def test_each_write_raises_the_version_of_the_configuration(ask, router, rules, add, world):
+def test_each_write_increments_the_configuration_version(ask, router, rules, add, world):
     def version() -> int:
         return ConfigVersion.get(ConfigVersion.account == world.account).version
 

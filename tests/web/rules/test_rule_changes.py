@@ -1,7 +1,6 @@
-"""A change of configuration holds for every alert that is accepted after its answer (design, section 5),
-while workers are at the lanes all the time.
+"""A configuration change applies to every alert that is accepted after its answer (design, section 5).
 
-Those that still waited may be decided by it too: only the first half is promised.
+Workers process the lanes during these tests. The change may also apply to alerts that were already pending.
 """
 
 import threading
@@ -22,7 +21,7 @@ ROUNDS = 12
 
 @contextmanager
 def workers(count=2):
-    """Threads that look at every lane again and again; an error of theirs is raised at the end."""
+    """Run threads that process all lanes repeatedly. Their errors are raised at the end."""
     over, errors = threading.Event(), []
 
     def run_lanes():
@@ -54,7 +53,7 @@ def has_pending():
 
 @pytest.fixture
 def send(ask):
-    """send(key, "entity"): an alert, accepted."""
+    """send(key, "entity"): send an alert that is accepted."""
 
     def sent(key, entity, level="critical"):
         body = {"message": "m", "alert_type": level, "entity_id": entity}
@@ -77,7 +76,7 @@ def list_by_entity():
     return {event.entity_id: event for event in Event.select()}
 
 
-def test_a_changed_alert_rule(ask, world, send, integration_path):
+def test_a_changed_alert_rule_applies_to_the_next_alert(ask, world, send, integration_path):
     rules = f"{integration_path}transformers/"
     made = ask("POST", rules, {"actions": [{"action_type": 8, "value": "first"}]}).json["unique_id"]
     with workers():
@@ -92,7 +91,7 @@ def test_a_changed_alert_rule(ask, world, send, integration_path):
     assert all(int(found[f"{n}"].message[1:]) >= n for n in range(ROUNDS))
 
 
-def test_rules_that_come_and_go(ask, world, send, integration_path):
+def test_a_created_or_deleted_rule_applies_to_the_next_alert(ask, world, send, integration_path):
     rules, key = f"{integration_path}transformers/", world.integration.integration_key
     with workers():
         for number in range(ROUNDS):
@@ -108,7 +107,7 @@ def test_rules_that_come_and_go(ask, world, send, integration_path):
     assert not any(found[f"without {n}"].suppressed for n in range(ROUNDS))
 
 
-def test_a_changed_router_rule(ask, world, send, now):
+def test_a_changed_router_rule_applies_to_the_next_alert(ask, world, send, now):
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
     targets = [world.integration, other]
     router = ask("POST", "/api/v2/account/events/router/", {"name": "Front door"}).json
@@ -127,7 +126,9 @@ def test_a_changed_router_rule(ask, world, send, now):
 
 
 @pytest.mark.parametrize("changed_kind", ["create_incidents_for", "status"])
-def test_a_changed_integration_or_service(ask, world, send, service_path, integration_path, changed_kind):
+def test_a_changed_integration_or_service_applies_to_the_next_alert(
+    ask, world, send, service_path, integration_path, changed_kind
+):
     path = integration_path if changed_kind == "create_incidents_for" else service_path
     with workers():
         for number in range(ROUNDS):
@@ -139,8 +140,8 @@ def test_a_changed_integration_or_service(ask, world, send, service_path, integr
     assert [found[f"{n}"].incident_created for n in range(ROUNDS)] == [bool(n % 2) for n in range(ROUNDS)]
 
 
-def test_a_tag_that_is_deleted_while_rules_put_it_on_incidents(ask, world, send, integration_path):
-    """What was accepted before is worked on with the tag or without it, but it is worked on."""
+def test_a_tag_can_be_deleted_while_rules_add_it_to_incidents(ask, world, send, integration_path):
+    """Alerts that were accepted before the deletion are processed, with or without the tag."""
     tags = f"/api/account/teams/{world.team.unique_id}/tags/"
     ask(
         "POST", f"{integration_path}transformers/", {"actions": [{"action_type": 12, "value": "{{message}}"}]}

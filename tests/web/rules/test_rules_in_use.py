@@ -1,4 +1,4 @@
-"""Alert rules that came in by the interface, at work on alerts that came in by it, seen by it again."""
+"""Alert rules, alerts and results, all through the interface."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def rules(world) -> str:
 
 @pytest.fixture
 def send(ask, world):
-    """send({...}): the answer to an alert, which is then worked on."""
+    """send({...}): send an alert, process it, and return the answer."""
 
     def sent(body):
         account, key = world.account.account_identifier, world.integration.integration_key
@@ -36,12 +36,12 @@ def send(ask, world):
 
 @pytest.fixture
 def references(world, now):
-    """One of each thing that a team's rules can name, by the action that names it."""
+    """Create one object of each kind that rules can refer to, and return the ids by action."""
     made = {
         table: table.create(unique_id=new_uuid(), team=world.team, name="x", creation_date=now)
         for table in (Sla, Priority, Tag, Schedule, TaskTemplate)
     }
-    for minutes, title in ((-1, "Tell everybody"), (15, "Look at the graphs")):
+    for minutes, title in ((-1, "Inform everybody"), (15, "Look at the graphs")):
         TemplateTask.create(
             unique_id=new_uuid(), task_template=made[TaskTemplate], title=title, due_in=minutes,
             position=1, creation_date=now,
@@ -69,11 +69,11 @@ def references(world, now):
 
 @pytest.fixture
 def keys(world) -> dict[RuleAction, str]:
-    """What actions say besides their value."""
+    """Return the `key` of the actions that have one."""
     return {RuleAction.ASSIGN_ROLE: IncidentRole.get(IncidentRole.team == world.team).unique_id}
 
 
-def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, references, keys):
+def test_every_action_that_the_interface_accepts_has_an_effect(ask, world, rules, send, references, keys):
     action_values = {**references, RuleAction.HASH_ENTITY_ID: "", RuleAction.SUPPRESS: ""}
     assert set(action_values) == set(RuleAction)
     actions = [
@@ -92,7 +92,7 @@ def test_every_action_that_the_interface_takes_can_act(ask, world, rules, send, 
     assert len(record["actions"]) == len(RuleAction)
 
 
-def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, references, keys):
+def test_an_incident_shows_the_effects_of_the_rules(ask, world, rules, send, references, keys):
     for kind in (RuleAction.CHANGE_ALERT_TYPE, RuleAction.DELAY_NOTIFICATIONS):
         references.pop(kind)
     for kind, value in references.items():
@@ -112,12 +112,12 @@ def test_an_incident_shows_what_the_rules_made_of_it(ask, world, rules, send, re
     ours = "/api/tocsin/incidents/1"
     (role,), tasks = ask("GET", f"{ours}/roles/").json, ask("GET", f"{ours}/tasks/").json
     assert (role["role_title"], role["user_name"]) == ("Incident Commander", "Bob")
-    assert [task["title"] for task in tasks] == ["clean up", "Tell everybody", "Look at the graphs"]
+    assert [task["title"] for task in tasks] == ["clean up", "Inform everybody", "Look at the graphs"]
     (responder,) = ask("GET", "/api/incidents/1/responders/").json
     assert (responder["user_name"], responder["response_status"]) == ("Bob", 3)
 
 
-def test_what_a_rule_changed_is_shown_and_what_it_did_not_is_echoed(ask, world, rules, send):
+def test_the_event_shows_changed_and_unchanged_values(ask, world, rules, send):
     ask("POST", rules, {"actions": [{"action_type": 8, "value": "ruled"}]})
     more = {
         "urls": [{"link_url": "https://example.org/a", "link_text": "Runbook"}],
@@ -137,7 +137,7 @@ def test_what_a_rule_changed_is_shown_and_what_it_did_not_is_echoed(ask, world, 
     assert answer["urls"][0]["link_text"] == "Runbook"
 
 
-def test_an_incident_of_an_alert_has_a_context_window_and_one_made_by_hand_has_none(ask, world, send):
+def test_only_incidents_of_alerts_have_a_context_window(ask, world, send):
     send(CRITICAL)
     ask("POST", "/api/incidents/", {"title": "by hand", "service": world.service.unique_id})
 
@@ -156,15 +156,15 @@ def test_an_incident_of_an_alert_has_a_context_window_and_one_made_by_hand_has_n
     ],
     ids=str,
 )
-def test_wishes_that_make_no_sense_are_ignored_without_an_error(send, requested_options):
+def test_invalid_requested_options_are_ignored_without_an_error(send, requested_options):
     assert send({**CRITICAL, **requested_options}).status_code == 200
 
     assert Incident.select().count() == 1
     assert Event.get().state == WorkState.DONE
 
 
-def test_a_draft_says_what_the_rule_then_does(ask, world, rules, send):
-    """The endpoint that tries rules, and the road, agree on a rule that gives the alert another entity."""
+def test_a_dry_run_and_the_pipeline_agree(ask, world, rules, send):
+    """The dry run and the pipeline agree on a rule that changes the entity of the alert."""
     rule = {
         "rule_json": '{"==": [{"var": "payload.host"}, "db1"]}',
         "actions": [
