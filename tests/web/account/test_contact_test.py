@@ -1,4 +1,4 @@
-"""Test messages to a contact: asked for, sent by a worker, and told."""
+"""Test messages to a contact: requests, delivery by a worker, and the outcome."""
 
 from datetime import timedelta
 
@@ -14,24 +14,24 @@ def get_path(user):
     return f"/api/tocsin/users/{user.username}/contacts/{contact.unique_id}/test/"
 
 
-def test_it_is_sent_and_its_outcome_can_be_seen(ask, world):
+def test_a_test_message_is_sent_and_its_outcome_is_shown(ask, world):
     started = ask("POST", get_path(world.bob), who="bob")
     assert started.status_code == 200
     with relay() as box:
         deliver.configure(load({"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}))
         deliver.send_due(1)
 
-    assert started.json["message"] == "A test message is on its way."
+    assert started.json["message"] == "Tocsin is sending a test message."
     ((to, mail),) = box.mails
     assert (to, mail["Subject"]) == ("bob@example.org", "[Tocsin] Test message")
-    assert "asked for by Bob" in mail.get_content()
+    assert "Bob asked for a test message." in mail.get_content()
     (shown,) = ask("GET", get_path(world.bob), who="bob").json
     assert shown["message_id"] == started.json["message_id"]
     assert (shown["state"], shown["outcome"]) == ("sent", "taken by the relay (250)")
     assert [attempt["outcome"] for attempt in shown["attempts"]] == ["sent"]
 
 
-def test_a_contact_that_refuses_fails_and_nobody_else_is_told(ask, world):
+def test_a_failed_test_message_notifies_nobody_else(ask, world):
     ContactMethod.update(value="old@example.org").where(ContactMethod.user == world.bob).execute()
     ask("POST", get_path(world.bob), who="bob")
     with relay({"RCPT old@example.org": "550 unknown"}) as box:
@@ -43,7 +43,7 @@ def test_a_contact_that_refuses_fails_and_nobody_else_is_told(ask, world):
     assert Message.select().count() == 1
 
 
-def test_nobody_is_flooded(ask, world, store):
+def test_test_messages_to_a_contact_have_a_minimum_interval(ask, world, store):
     assert ask("POST", get_path(world.bob), who="bob").status_code == 200
     again = ask("POST", get_path(world.bob), who="bob")
     Message.update(created_at=store.now() - timedelta(seconds=31)).execute()
@@ -52,6 +52,6 @@ def test_nobody_is_flooded(ask, world, store):
     assert (again.status_code, again.headers["Retry-After"], later.status_code) == (429, "30", 200)
 
 
-def test_only_oneself_and_admins_may(ask, world):
+def test_only_the_user_and_admins_may_send_test_messages(ask, world):
     assert ask("POST", get_path(world.bob), who="charlie").status_code == 403
     assert ask("POST", get_path(world.bob), who="alice").status_code == 200

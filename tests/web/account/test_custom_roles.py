@@ -1,4 +1,4 @@
-"""Custom roles, and who has which."""
+"""Custom roles and their assignment."""
 
 import threading
 
@@ -16,7 +16,7 @@ def role(ask) -> str:
     return ask("POST", ROLES, body).json["unique_id"]
 
 
-def test_permissions_are_kept_as_they_came(ask):
+def test_permissions_are_stored_as_sent(ask):
     body = {"name": "Reader", "description": "Reads", "permissions": ["tag_read", "sla_read"]}
 
     made = ask("POST", ROLES, body, scheme="Token").json
@@ -35,12 +35,12 @@ def test_permissions_are_kept_as_they_came(ask):
      {"permissions": [], "name": "x" * 256}],
     ids=str,
 )  # fmt: skip
-def test_roles_that_cannot_be(ask, wrong):
+def test_invalid_roles_are_refused(ask, wrong):
     assert ask("POST", ROLES, wrong).status_code == 400
     assert CustomRole.select().count() == 0
 
 
-def test_a_name_is_given_once_in_an_account(ask, role):
+def test_role_names_are_unique_in_an_account(ask, role):
     body = {"name": "Reader", "permissions": []}
     assert ask("POST", ROLES, body).status_code == 400
     assert ask("POST", ROLES, body, who="mallory").status_code == 201
@@ -50,7 +50,7 @@ def test_a_name_is_given_once_in_an_account(ask, role):
     assert ask("PATCH", f"{ROLES}{role}/", {"name": "Reader"}).status_code == 200
 
 
-def test_of_two_that_give_a_name_at_once_one_is_refused(ask, app, world):
+def test_one_of_two_simultaneous_roles_with_the_same_name_is_refused(ask, app, world):
     start, statuses = threading.Barrier(2), []
 
     def make():
@@ -69,7 +69,7 @@ def test_of_two_that_give_a_name_at_once_one_is_refused(ask, app, world):
     assert sorted(statuses) == [201, 400]
 
 
-def test_what_an_update_leaves_out_stays(ask, role):
+def test_an_update_keeps_missing_fields(ask, role):
     ask("PUT", f"{ROLES}{role}/", {"permissions": ["sla_read"]})
     ask("PATCH", f"{ROLES}{role}/", {"description": "More"})
 
@@ -79,7 +79,7 @@ def test_what_an_update_leaves_out_stays(ask, role):
     assert ask("PUT", f"{ROLES}{role}/", {"name": "x"}, scheme="Token").status_code == 200
 
 
-def test_a_role_is_given_taken_and_ends(ask, world, role):
+def test_a_role_is_assigned_removed_and_deleted(ask, world, role):
     path = f"/api/account/users/{world.charlie.username}/customroles/"
     tags = f"/api/account/teams/{world.team.unique_id}/tags/"
 
@@ -106,13 +106,13 @@ def test_a_role_is_given_taken_and_ends(ask, world, role):
 @pytest.mark.parametrize(
     "wrong", [{}, {"custom_role": "x"}, {"custom_role": 7}, {"custom_role": []}], ids=str
 )
-def test_roles_that_nobody_can_be_given(ask, world, wrong):
+def test_invalid_assignments_are_refused(ask, world, wrong):
     path = f"/api/account/users/{world.charlie.username}/customroles/"
 
     assert ask("POST", path, wrong).status_code == 400
 
 
-def test_a_role_of_another_account_is_not_given(ask, world):
+def test_a_role_of_another_account_is_refused(ask, world):
     theirs = ask("POST", ROLES, {"name": "x", "permissions": []}, who="mallory").json["unique_id"]
     path = f"/api/account/users/{world.charlie.username}/customroles/"
 
@@ -120,8 +120,8 @@ def test_a_role_of_another_account_is_not_given(ask, world):
     assert User.get_by_id(world.charlie.id).custom_role is None
 
 
-def test_nobody_gives_themselves_a_role(ask, world, role):
-    """Not even one whose own role lets him write members."""
+def test_a_member_cannot_assign_a_role_to_itself(ask, world, role):
+    """This holds also for a member whose custom role has the permission member_write."""
     path = f"/api/account/users/{world.charlie.username}/customroles/"
     CustomRole.update(permissions=["member_write"]).execute()
     ask("POST", path, {"custom_role": role})

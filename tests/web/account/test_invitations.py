@@ -1,4 +1,4 @@
-"""Inviting people to an account."""
+"""Invitations to an account."""
 
 import pytest
 
@@ -15,7 +15,7 @@ def person(world) -> dict:
     return {"team": world.team.unique_id, "user_detail": detail}
 
 
-def test_who_is_invited_is_a_member_at_once_and_can_be_told(ask, person):
+def test_an_invited_person_is_a_member_at_once_and_can_be_notified(ask, person):
     invited = ask("POST", INVITE, person, scheme="Token")
 
     assert (invited.status_code, invited.json["role"]) == (201, 2)
@@ -25,7 +25,7 @@ def test_who_is_invited_is_a_member_at_once_and_can_be_told(ask, person):
     assert NotificationRule.select().join(User).where(User.username == username).count() == 2
 
 
-def test_an_address_is_in_an_account_once(ask, person, now):
+def test_addresses_are_unique_in_an_account(ask, person, now):
     person["user_detail"]["email"] = "BOB@example.org"
     assert ask("POST", INVITE, person).status_code == 400
 
@@ -39,7 +39,7 @@ def test_an_address_is_in_an_account_once(ask, person, now):
      {"email": "a" * 250 + "@b.org"}, {"role": 1}, {"role": 4}, {"first_name": 7}, {"last_name": "x" * 256}],
     ids=str,
 )  # fmt: skip
-def test_who_cannot_be_invited(ask, person, wrong):
+def test_invalid_invitations_are_refused(ask, person, wrong):
     person["user_detail"] |= wrong
 
     assert ask("POST", INVITE, person).status_code == 400
@@ -50,7 +50,7 @@ def test_only_owners_and_admins_invite(ask, person):
     assert ask("POST", INVITE, person, who="bob").status_code == 403
 
 
-def test_several_are_invited_together_or_nobody(ask, world):
+def test_an_error_in_one_invitation_refuses_all(ask, world):
     people = [{"email": "dora@example.org"}, {"email": "bob@example.org"}]
     body = {"team": world.team.unique_id, "email_accounts": people}
     assert ask("POST", "/api/account/invite/", body).status_code == 400
@@ -61,7 +61,7 @@ def test_several_are_invited_together_or_nobody(ask, world):
     assert invited["user"]["email"] == "dora@example.org"
 
 
-def test_who_may_write_members_invites_nobody_above_themselves(ask, person, world, now):
+def test_an_inviter_cannot_give_a_higher_role_than_their_own(ask, person, world, now):
     role = CustomRole.create(
         unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
     )

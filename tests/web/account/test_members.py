@@ -1,4 +1,4 @@
-"""Members of an account: who changes what of whom, and who removes whom."""
+"""Members of an account: permissions to change and to remove members."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def create_role(world, now, *permissions: str) -> CustomRole:
 
 @pytest.fixture
 def admin(world, now) -> User:
-    """Another admin, who asks as "admin"."""
+    """Create another admin, with a token named "admin"."""
     user = provisioning.create_user(world.account, "admin@example.org", AccountRole.ADMIN, now)
     world.tokens["admin"] = provisioning.issue_token(user, "test", now)
     return user
@@ -30,7 +30,7 @@ def admin(world, now) -> User:
 
 @pytest.fixture
 def writer(world, now) -> User:
-    """Charlie, whose custom role lets him write members."""
+    """Return Charlie with a custom role that has the permission member_write."""
     User.update(custom_role=create_role(world, now, "member_write")).where(
         User.id == world.charlie.id
     ).execute()
@@ -41,7 +41,7 @@ def get_member_path(user: User) -> User:
     return User.get_by_id(user.id)
 
 
-def test_removed_members_are_gone(ask, world, now):
+def test_removed_members_are_not_found(ask, world, now):
     User.update(removed_at=now).where(User.id == world.charlie.id).execute()
 
     listed = [member["user"]["first_name"] for member in ask("GET", "/api/account/members/").json]
@@ -49,7 +49,7 @@ def test_removed_members_are_gone(ask, world, now):
     assert ask("GET", f"/api/account/members/{world.charlie.username}/").status_code == 404
 
 
-def test_a_member_changes_what_is_their_own(ask, world):
+def test_a_member_changes_their_own_data(ask, world):
     path = f"{MEMBERS}{world.bob.username}/"
     body = {"time_zone": "Europe/Berlin", "user": {"username": world.bob.username, "first_name": "Robert"}}
 
@@ -61,8 +61,8 @@ def test_a_member_changes_what_is_their_own(ask, world):
     assert ask("PUT", path, body, who="charlie").status_code == 403
 
 
-def test_what_is_not_said_stays(ask, world, admin):
-    """The role too, though the specification names a default for it."""
+def test_missing_fields_keep_their_values(ask, world, admin):
+    """This includes the role, although the specification has a default for it."""
     path = f"{MEMBERS}{admin.username}/"
     ask("PATCH", path, {"time_zone": "Asia/Tokyo"})
 
@@ -80,20 +80,20 @@ def test_what_is_not_said_stays(ask, world, admin):
      {"role": 1}, {"time_zone": "Mars/Olympus"}, {"user": {"first_name": "x" * 256}}],
     ids=str,
 )  # fmt: skip
-def test_what_a_member_cannot_become(ask, world, wrong):
+def test_invalid_changes_are_refused(ask, world, wrong):
     before = get_member_path(world.bob).__data__
 
     assert ask("PATCH", f"{MEMBERS}{world.bob.username}/", wrong).status_code == 400
     assert get_member_path(world.bob).__data__ == before
 
 
-def test_the_address_is_not_changed_there(ask, world):
+def test_the_nested_form_does_not_change_the_address(ask, world):
     body = {"user": {"username": world.bob.username, "email": "evil@example.org"}}
 
     assert ask("PUT", f"{MEMBERS}{world.bob.username}/", body).json["user"]["email"] == "bob@example.org"
 
 
-def test_a_put_of_the_specification_says_whom_it_is_about(ask, world):
+def test_a_put_of_the_specification_needs_the_username(ask, world):
     path = f"{MEMBERS}{world.bob.username}/"
 
     assert ask("PUT", path, {"time_zone": "UTC"}).status_code == 400
@@ -111,7 +111,7 @@ def test_the_flat_form_changes_the_address_too(ask, world):
     assert changed["role"] == 2
 
 
-def test_an_address_is_taken_by_one_member(ask, world, now):
+def test_addresses_of_members_are_unique(ask, world, now):
     path = f"/api/account/users/{world.bob.username}/"
 
     assert ask("PATCH", path, {"email": "CHARLIE@example.org"}).status_code == 400
@@ -121,7 +121,7 @@ def test_an_address_is_taken_by_one_member(ask, world, now):
     assert ask("PATCH", path, {"email": "charlie@example.org"}).status_code == 200
 
 
-def test_an_address_is_changed_by_its_owner_and_by_admins(ask, world, writer):
+def test_only_the_member_and_admins_change_an_address(ask, world, writer):
     path = f"/api/account/users/{world.bob.username}/"
 
     assert (
@@ -131,7 +131,7 @@ def test_an_address_is_changed_by_its_owner_and_by_admins(ask, world, writer):
     assert ask("PATCH", path, {"email": "x@example.org"}, who="bob").status_code == 200
 
 
-def test_nobody_is_lifted_above_who_lifts_them(ask, world, admin, writer):
+def test_a_member_cannot_give_a_higher_role_than_their_own(ask, world, admin, writer):
     bob, charlie = (f"{MEMBERS}{user.username}/" for user in (world.bob, world.charlie))
 
     assert ask("PATCH", bob, {"role": 2}, who="bob").status_code == 403
@@ -142,7 +142,7 @@ def test_nobody_is_lifted_above_who_lifts_them(ask, world, admin, writer):
     assert ask("PATCH", bob, {"role": 1}, who="admin").status_code == 400
 
 
-def test_who_is_above_is_not_touched(ask, world, admin, writer):
+def test_members_with_a_higher_role_cannot_be_changed(ask, world, admin, writer):
     alice, above = (f"{MEMBERS}{user.username}/" for user in (world.alice, admin))
 
     for change in ({"time_zone": "UTC"}, {"role": 3}, {"role": 1}):
@@ -150,7 +150,7 @@ def test_who_is_above_is_not_touched(ask, world, admin, writer):
         assert ask("PATCH", above, change, who="charlie").status_code == 403
 
 
-def test_the_owner_stays_the_owner(ask, world):
+def test_the_owner_keeps_the_role(ask, world):
     path = f"{MEMBERS}{world.alice.username}/"
 
     assert ask("PATCH", path, {"role": 2}).status_code == 400
@@ -158,7 +158,7 @@ def test_the_owner_stays_the_owner(ask, world):
     assert get_member_path(world.alice).role == AccountRole.OWNER
 
 
-def test_a_removed_member_is_gone_at_once(ask, world):
+def test_a_removed_member_loses_access_at_once(ask, world):
     assert ask("GET", MEMBERS, who="bob").status_code == 200
 
     assert ask("POST", "/api/account/deleteuser/", {"username": world.bob.username}).status_code == 204
@@ -168,7 +168,7 @@ def test_a_removed_member_is_gone_at_once(ask, world):
     assert ask("POST", "/api/account/deleteuser/", {"username": world.bob.username}).status_code == 400
 
 
-def test_nobody_removes_themselves_the_owner_or_who_is_above(ask, world, admin, writer):
+def test_members_cannot_remove_themselves_the_owner_or_a_higher_role(ask, world, admin, writer):
     def remove(user: User, who: str) -> int:
         return ask("POST", "/api/account/deleteuser/", {"username": user.username}, who=who).status_code
 
@@ -184,11 +184,11 @@ def test_nobody_removes_themselves_the_owner_or_who_is_above(ask, world, admin, 
 @pytest.mark.parametrize(
     "body", [{}, {"username": ""}, {"username": 7}, {"username": None}, {"username": "x"}, []]
 )
-def test_removals_that_name_nobody(ask, body):
+def test_removals_of_unknown_members_are_refused(ask, body):
     assert ask("POST", "/api/account/deleteuser/", body).status_code == 400
 
 
-def test_a_mistyped_invitation_is_mended_wherever_it_was_to_tell(ask, world):
+def test_a_new_address_before_joining_also_changes_the_contact(ask, world):
     invited = {"email": "dorra@example.org", "first_name": "Dora", "last_name": "", "role": 3}
     made = ask("POST", "/api/account/api_invite/", {"team": world.team.unique_id, "user_detail": invited})
     username = made.json["user"]["username"]

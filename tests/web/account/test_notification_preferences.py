@@ -12,20 +12,20 @@ def bob(world) -> str:
 
 
 @pytest.mark.parametrize("kind", [2, 3, 4, 5, 6, 0, 7, "x", None])
-def test_only_email_contacts_are_made_here(ask, bob, kind):
+def test_only_email_contacts_can_be_created(ask, bob, kind):
     body = {"name": "Phone", "contact_type": kind, "value": "bob@example.org"}
 
     assert ask("POST", f"{bob}/contacts/", body).status_code == 400
 
 
 @pytest.mark.parametrize("value", ["bob", "@", "bob@", "a@b\nc", "a b@c", "a@b@c", "<a@b>", "", "+4912345"])
-def test_a_contact_is_a_plausible_address(ask, bob, value):
+def test_an_implausible_address_is_refused(ask, bob, value):
     body = {"name": "Home", "contact_type": "1", "value": value}
 
     assert ask("POST", f"{bob}/contacts/", body).status_code == 400
 
 
-def test_the_first_email_contact_comes_with_rules_and_goes_with_them(ask, bob, world):
+def test_the_first_email_contact_is_created_and_deleted_with_its_rules(ask, bob, world):
     ContactMethod.delete().where(ContactMethod.user == world.bob).execute()
     body = {"name": "Home", "contact_type": "1", "value": "bob@localhost"}
 
@@ -38,7 +38,7 @@ def test_the_first_email_contact_comes_with_rules_and_goes_with_them(ask, bob, w
     assert NotificationRule.select().where(NotificationRule.user == world.bob).count() == 0
 
 
-def test_a_rule_names_a_contact_of_its_person(ask, bob, world):
+def test_a_rule_uses_a_contact_of_its_person(ask, bob, world):
     own, alices = (ContactMethod.get(ContactMethod.user == user) for user in (world.bob, world.alice))
     path = f"{bob}/notification_rules/"
 
@@ -53,13 +53,13 @@ def test_a_rule_names_a_contact_of_its_person(ask, bob, world):
 @pytest.mark.parametrize(
     "wrong", [{"start_delay": -1}, {"start_delay": 10**7}, {"urgency": 2}, {"contact": ""}]
 )
-def test_rules_that_cannot_be(ask, bob, world, wrong):
+def test_invalid_notification_rules_are_refused(ask, bob, world, wrong):
     rule = NotificationRule.get(NotificationRule.user == world.bob)
 
     assert ask("PATCH", f"{bob}/notification_rules/{rule.unique_id}/", wrong).status_code == 400
 
 
-def test_a_contact_changes_in_part_and_stays_an_address(ask, bob, world):
+def test_a_partial_change_of_a_contact_checks_the_address(ask, bob, world):
     contact = ContactMethod.get(ContactMethod.user == world.bob)
     path = f"{bob}/contacts/{contact.unique_id}/"
 
@@ -83,7 +83,7 @@ def forwarding(world) -> dict:
     }
 
 
-def test_a_forwarding_rule_says_who_instead_and_until_when(ask, bob, world, forwarding):
+def test_a_forwarding_rule_has_a_person_and_a_time(ask, bob, world, forwarding):
     made = ask("POST", f"{bob}/forwarding_rules/", {**forwarding, "time_zone": "Europe/Berlin"})
 
     assert made.status_code == 201
@@ -99,7 +99,7 @@ def test_a_forwarding_rule_says_who_instead_and_until_when(ask, bob, world, forw
     assert ask("GET", f"{bob}/forwarding_rules/", who="bob").json == [made.json]
 
 
-def test_a_forwarding_rule_is_changed_and_deleted_by_its_person(ask, bob, forwarding):
+def test_a_person_changes_and_deletes_a_forwarding_rule(ask, bob, forwarding):
     made = ask("POST", f"{bob}/forwarding_rules/", forwarding, who="bob").json
     path = f"{bob}/forwarding_rules/{made['unique_id']}/"
 
@@ -118,11 +118,11 @@ def test_a_forwarding_rule_is_changed_and_deleted_by_its_person(ask, bob, forwar
      {"from_date": None}, {"time_zone": "Mars/Olympus"}],
     ids=str,
 )  # fmt: skip
-def test_forwarding_rules_that_cannot_be(ask, bob, forwarding, wrong):
+def test_invalid_forwarding_rules_are_refused(ask, bob, forwarding, wrong):
     assert ask("POST", f"{bob}/forwarding_rules/", {**forwarding, **wrong}).status_code == 400
 
 
-def test_messages_go_to_somebody_else_of_the_account(ask, bob, world, forwarding, now):
+def test_messages_are_forwarded_only_to_another_member_of_the_account(ask, bob, world, forwarding, now):
     for other_user in (world.bob, world.mallory):
         body = {**forwarding, "to_user": other_user.username}
         assert ask("POST", f"{bob}/forwarding_rules/", body).status_code == 400
@@ -130,7 +130,7 @@ def test_messages_go_to_somebody_else_of_the_account(ask, bob, world, forwarding
     assert ask("POST", f"{bob}/forwarding_rules/", forwarding).status_code == 400
 
 
-def test_the_profile_tells_of_oneself(ask, world, bob, forwarding):
+def test_the_profile_shows_the_viewer(ask, world, bob, forwarding):
     forwarded = ask("POST", f"{bob}/forwarding_rules/", forwarding).json
 
     shown = ask("GET", "/api/user/profile/", who="bob").json

@@ -1,4 +1,4 @@
-"""Somebody leaves: nothing acts on them any more, and nobody waits for them."""
+"""Offboarding: nothing refers to a removed user, and their incidents escalate to others."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def build_target(user) -> dict:
     return {"target_type": 2, "target_id": user.username}
 
 
-def test_steps_promises_and_rules_name_them_no_more(ask, world):
+def test_steps_slas_and_rules_no_longer_refer_to_a_removed_user(ask, world):
     team = f"/api/account/teams/{world.team.unique_id}"
     rules = [
         {"delay": 0, "targets": [build_target(world.bob)]},
@@ -58,7 +58,7 @@ def test_steps_promises_and_rules_name_them_no_more(ask, world):
     assert AlertRule.get(AlertRule.position == 99).actions == expected_actions[3:]
 
 
-def test_schedules_forwarding_contacts_and_tasks_are_free_of_them(ask, world, now):
+def test_schedules_forwarding_contacts_and_tasks_no_longer_refer_to_a_removed_user(ask, world, now):
     layer = {"users": [{"user": world.bob.username, "position": 1}], "name": "x"}
     schedule = Schedule.create(
         unique_id=new_uuid(), team=world.team, name="x", layers=[layer], creation_date=now
@@ -95,7 +95,7 @@ def test_schedules_forwarding_contacts_and_tasks_are_free_of_them(ask, world, no
 
 
 @pytest.mark.parametrize("already", [True, False])
-def test_their_teams_become_the_accounts_owners(ask, world, now, already):
+def test_the_account_owner_gets_the_teams_of_a_removed_user(ask, world, now, already):
     if already:
         TeamMember.create(
             unique_id=new_uuid(),
@@ -121,7 +121,7 @@ def create_incident(world, now, user, status: IncidentStatus, **more) -> Inciden
     )  # fmt: skip
 
 
-def test_open_incidents_of_theirs_are_nobodys_and_say_why(ask, world, now):
+def test_open_incidents_of_a_removed_user_are_unassigned_with_a_reason(ask, world, now):
     made = {status: create_incident(world, now, world.bob, status) for status in IncidentStatus}
     other = create_incident(world, now, world.alice, IncidentStatus.TRIGGERED)
     for row in (*made.values(), other):
@@ -150,8 +150,8 @@ def test_open_incidents_of_theirs_are_nobodys_and_say_why(ask, world, now):
     ]
 
 
-def test_what_they_had_taken_and_not_acknowledged_tells_the_next(ask, world, store):
-    """Bob was assigned an incident, which stopped its chain; he leaves before he looks at it."""
+def test_an_unacknowledged_incident_of_a_removed_user_escalates_again(ask, world, store):
+    """The assignment to Bob stopped the escalation run, and Bob leaves without an acknowledgement."""
     now = store.now()
     accept(world, now, message="Disk full", alert_type="critical", entity_id="db1")
     process_lane.run(world.service.id)
@@ -169,7 +169,7 @@ def test_what_they_had_taken_and_not_acknowledged_tells_the_next(ask, world, sto
     assert not Timer.select().where(Timer.done_at.is_null(), Timer.kind == "escalate").exists()
 
 
-def test_lanes_know_of_it(ask, world):
+def test_the_configuration_version_is_incremented(ask, world):
     def version() -> int:
         return ConfigVersion.get(ConfigVersion.account == world.account).version
 
@@ -179,8 +179,8 @@ def test_lanes_know_of_it(ask, world):
     assert version() == before + 1
 
 
-def test_what_refers_to_them_in_other_accounts_stays(ask, world):
-    """A username that stands in another account's rows by chance is none of ours."""
+def test_references_in_other_accounts_stay(ask, world):
+    """The same username in the rows of another account is not a reference to this user."""
     rules = [{"unique_id": new_uuid(), "delay": 0, "position": 1, "targets": [build_target(world.bob)]}]
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
     EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == theirs.id).execute()
@@ -190,7 +190,7 @@ def test_what_refers_to_them_in_other_accounts_stays(ask, world):
     assert EscalationPolicy.get_by_id(theirs.id).rules == rules
 
 
-def test_it_costs_the_same_however_much_there_is(ask, world, now, statements):
+def test_the_number_of_statements_is_constant(ask, world, now, statements):
     def cost(times: int) -> int:
         user = provisioning.create_user(world.account, f"{new_uuid()}@example.org", AccountRole.USER, now)
         for _ in range(times):
