@@ -1,4 +1,4 @@
-"""What the tests of the contract ask for."""
+"""Fixtures for the tests of the contract."""
 
 import pytest
 
@@ -12,11 +12,12 @@ __all__ = ["app", "ask", "described", "samples"]
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
-    """They ask for the same again and again; tests/web/http/test_rate_limit.py has the limits."""
+    """Raise the rate limits, because these tests repeat requests. tests/web/http/test_rate_limit.py has tests
+    for the limits."""
     monkeypatch.setattr(overrides.Overrides, "rate_limits", ((1000, 1.0),))
 
 
 @pytest.fixture(autouse=True)
 def _at_the_same_moment(monkeypatch, now):
-    """What is answered about this moment is the same when it is asked for again."""
+    """Freeze the time, so that repeated requests about the present get the same answer."""
     monkeypatch.setattr(schedule_overview, "now", lambda: now)

@@ -1,4 +1,4 @@
-"""The served description tells the truth where nothing is, too; test_operations.py compares the rest."""
+"""The description is also right for absent values and errors; test_operations.py compares other answers."""
 
 import pytest
 
@@ -13,7 +13,7 @@ READ = {row.path: row for row in OPERATIONS if row.method == "GET"}
 
 @pytest.mark.usefixtures("with_alert")
 @pytest.mark.parametrize("path", ["/api/incidents/<incident>/", "/api/alert/status/<trace_id>/"])
-def test_what_is_absent_is_as_described(ask, samples, described, path):
+def test_absent_values_match_the_description(ask, samples, described, path):
     nothing = {"sla": "", "team_priority": "", "escalation_policy": "", "assigned_to": ""}
     ask("PATCH", "/api/incidents/1/", nothing)
 
@@ -23,7 +23,7 @@ def test_what_is_absent_is_as_described(ask, samples, described, path):
 
 
 @pytest.mark.parametrize("path", ["/api/nowhere/", "/api/account/teams/x/"])
-def test_refusals_are_as_described(ask, described, path):
+def test_errors_match_the_description(ask, described, path):
     refused = ask("GET", path).json
 
     assert described.find_mismatches({"$ref": "#/components/schemas/Error"}, refused) == []

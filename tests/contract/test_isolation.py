@@ -1,4 +1,7 @@
-"""Tenants never meet, and teams only where they may: every operation, tried by who should not (law 10)."""
+"""Accounts are isolated, and teams share only what is permitted.
+
+Invariant 10 (design, section 2). The tests send every operation as a person without the permission.
+"""
 
 import re
 from typing import Any
@@ -12,7 +15,7 @@ from tests.support.contract.operations import OPERATIONS
 from tests.support.contract.samples import build_step
 from web.routes import ROUTES
 
-# What is open to whoever knows the key in the path, or holds nothing of anybody's.
+# Operations without a token: the path contains a key, or the answer contains no data of an account.
 OPEN = {
     "/api/events/<integration_key>/",
     "/integration/<account_id>/<extension>/<integration_key>/",
@@ -20,19 +23,19 @@ OPEN = {
     "/integration/<account_id>/heartbeat/<integration_key>/",
     "/api/integration/heartbeat/<integration_key>/",
     "/api/openapi.json",
-    # Of the whole installation, and names nobody: tests/web/operations/test_metrics.py.
+    # Numbers of the whole installation, without names: tests/web/operations/test_metrics.py.
     "/metrics",
-    # Open to whoever holds the signed link, which names nobody: tests/web/pages/test_incident.py.
+    # The path contains a signed link without names: tests/web/pages/test_incident.py.
     "/i/<token>",
-    # Open to whoever holds the signed invitation: tests/web/pages/test_join.py.
+    # The path contains a signed invitation: tests/web/pages/test_join.py.
     "/join/<token>",
-    # Open to whoever holds the signed address: tests/web/oncall/test_calendars.py.
+    # The path contains a signed address: tests/web/oncall/test_calendars.py.
     "/calendars/<token>.ics",
 }
-# Every member of an account may see every other.
+# All members of an account may see each other.
 SEEN_BY_ALL = {("GET", "/api/account/members/<username>/"), ("GET", "/api/account/users/<username>/")}
 
-# Refused to plain members who have no custom role, whoever asks within the account.
+# Refused to all plain members without a custom role.
 FOR_ADMINS = {"/api/v2/account/events/router/", "/api/account/customroles/"}
 
 GUARDED = [route for route in ROUTES if route.path not in OPEN]
@@ -41,7 +44,7 @@ WITHOUT_IDS = [route for route in GUARDED if "<" not in route.path]
 
 BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
 
-# Changed by the very asking, or by nobody's request.
+# Tables that every request changes, or that change without a request.
 UNCHECKED = {"token", "heartbeat", "rate_limit"}
 
 
@@ -51,7 +54,7 @@ def build_request(route: Any, samples: Any) -> tuple[str, str, Any]:
 
 
 def dump_all_rows() -> dict[str, list[Any]]:
-    """All rows of all tables, but those that change by being looked at."""
+    """Return all rows of all tables, except the tables in UNCHECKED."""
     tables = [table for table in TABLES if table._meta.table_name not in UNCHECKED]
     return {
         table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
@@ -62,46 +65,46 @@ def test_only_these_operations_need_no_token():
     assert {route.path for route in ROUTES if route.auth is None} == OPEN
 
 
-def test_without_a_token_nothing_is_told(ask, samples):
+def test_requests_without_a_token_show_nothing(ask, samples):
     refused = {name(route): ask(*build_request(route, samples), who=None) for route in tried(GUARDED)}
 
-    said = {
+    received = {
         each: (answer.status_code, answer.headers.get("WWW-Authenticate"), answer.json)
         for each, answer in refused.items()
     }
     nothing = {"detail": "Authentication credentials were not provided."}
-    assert said == dict.fromkeys(said, (401, "Token", nothing))
+    assert received == dict.fromkeys(received, (401, "Token", nothing))
 
 
-def test_another_accounts_objects_are_not_found(ask, samples):
+def test_objects_of_another_account_are_not_found(ask, samples):
     before = dump_all_rows()
 
     refused = {name(route): ask(*build_request(route, samples), who="mallory") for route in tried(WITH_IDS)}
 
-    said = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
-    assert said == dict.fromkeys(said, (404, {"detail": "Not Found."}))
+    received = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
+    assert received == dict.fromkeys(received, (404, {"detail": "Not Found."}))
     assert dump_all_rows() == before
 
 
 NOT_FOR_ALL = [route for route in WITH_IDS if (route.method, route.path) not in SEEN_BY_ALL]
 
 
-def test_another_teams_objects_are_forbidden(ask, samples):
+def test_objects_of_another_team_are_forbidden(ask, samples):
     before = dump_all_rows()
 
     refused = {
         name(route): ask(*build_request(route, samples), who="charlie") for route in tried(NOT_FOR_ALL)
     }
 
-    said = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
+    received = {each: (answer.status_code, answer.json) for each, answer in refused.items()}
     forbidden = {"detail": "You do not have permission to perform this action."}
-    assert said == dict.fromkeys(said, (403, forbidden))
+    assert received == dict.fromkeys(received, (403, forbidden))
     assert dump_all_rows() == before
 
 
 @pytest.mark.parametrize("route", tried(r for r in WITHOUT_IDS if r.method == "GET"), ids=name)
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-def test_lists_show_nothing_of_others(ask, samples, world, route, who):
+def test_lists_show_no_objects_of_others(ask, samples, world, route, who):
     listed = ask("GET", route.path, who=who)
 
     refused = who == "charlie" and route.path in FOR_ADMINS
@@ -112,7 +115,7 @@ def test_lists_show_nothing_of_others(ask, samples, world, route, who):
     assert [key for key, one in hidden.items() if one in listed.text] == []
 
 
-# Their bodies name nothing of anybody's.
+# The bodies of these operations name no other object.
 WITHOUT_NAMES = (
     "/api/account/teams/",
     "/api/account/customroles/",
@@ -124,7 +127,7 @@ NAMING = [r for r in WITHOUT_IDS if r.method == "POST" and r.path not in WITHOUT
 
 @pytest.mark.parametrize("route", tried(NAMING), ids=name)
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-def test_bodies_that_name_what_is_anothers_change_nothing(ask, samples, route, who):
+def test_bodies_with_foreign_objects_change_nothing(ask, samples, route, who):
     before = dump_all_rows()
 
     refused = ask(*build_request(route, samples), who=who)
@@ -134,7 +137,7 @@ def test_bodies_that_name_what_is_anothers_change_nothing(ask, samples, route, w
 
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
-def test_a_filter_finds_nothing_of_anothers(ask, samples, who):
+def test_a_filter_finds_no_foreign_incidents(ask, samples, who):
     ids = samples.ids
     body = {"status": 0, "team_ids": [ids["team_id"]], "service_ids": [ids["service_id"]]}
 
@@ -145,7 +148,7 @@ def test_a_filter_finds_nothing_of_anothers(ask, samples, who):
 
 @pytest.fixture
 def foreign(ask, world) -> dict[str, dict[str, str]]:
-    """What Mallory's account and Charlie's team have, by kind."""
+    """Return ids of objects in Mallory's account and Charlie's team, by kind."""
     found: dict[str, dict[str, str]] = {}
     for who, team in (("mallory", world.mallorys_team), ("charlie", world.charlies_team)):
         path = f"/api/account/teams/{team.unique_id}"
@@ -176,7 +179,7 @@ USER = "/api/account/users/{username}"
 SERVICE = TEAM + "/services/{service_id}/"
 OURS = "/api/tocsin/incidents/1/"
 
-# method, path, body with the kind of the foreign thing in it
+# method, path, body with the kind of a foreign object in it
 REFERENCES = (
     ("PATCH", SERVICE, {"escalation_policy": "policy"}),
     ("PATCH", SERVICE, {"sla": "sla"}),
@@ -190,7 +193,7 @@ REFERENCES = (
     ("PATCH", OURS + "tasks/{incident_task_id}/", {"role": "role"}),
     ("PATCH", USER + "/notification_rules/{notification_rule_id}/", {"contact": "contact"}),
 )  # fmt: skip
-# Anybody of the account may be named, so these are refused for other accounts only.
+# All members and teams of the account are allowed here, so only those of other accounts are refused.
 PEOPLE = (
     ("PATCH", "/api/incidents/1/", {"assigned_to": "user"}),
     ("POST", "/api/v2/incidents/1/responders/", {"user": "user"}),
@@ -202,7 +205,7 @@ PEOPLE = (
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
 @pytest.mark.parametrize(("method", "path", "body"), REFERENCES, ids=str)
-def test_references_to_anothers_are_refused(ask, samples, foreign, who, method, path, body):
+def test_references_to_foreign_objects_are_refused(ask, samples, foreign, who, method, path, body):
     body_with_theirs = {field: foreign[who][kind] for field, kind in body.items()}
     before = dump_all_rows()
 
@@ -222,14 +225,14 @@ def test_people_and_teams_of_another_account_are_refused(ask, samples, foreign, 
     assert dump_all_rows() == before
 
 
-def test_a_role_in_an_incident_is_given_to_nobody_of_another_account(ask, samples, foreign):
+def test_an_incident_role_is_refused_for_a_person_of_another_account(ask, samples, foreign):
     for who, status in (("mallory", 400), ("charlie", 201)):
         assignment = {"role": samples.ids["incident_role_id"], "user": foreign[who]["user"]}
         assert ask("POST", f"{OURS}roles/", assignment).status_code == status
 
 
 RULES = SERVICE + "integrations/{integration_id}/transformers/"
-# type of action, kind of the foreign thing
+# type of action, kind of the foreign object
 RULE_REFERENCES = (
     (4, "policy"), (5, "schedule"), (12, "tag"), (14, "sla"), (15, "priority"), (16, "template"),
     (17, "policy"), (17, "schedule"),
@@ -238,28 +241,28 @@ RULE_REFERENCES = (
 
 @pytest.mark.parametrize("who", ["mallory", "charlie"])
 @pytest.mark.parametrize(("action_type", "kind"), RULE_REFERENCES)
-def test_a_rule_refers_to_nothing_of_another_team(ask, samples, foreign, who, action_type, kind):
+def test_a_rule_cannot_refer_to_objects_of_another_team(ask, samples, foreign, who, action_type, kind):
     action = {"action_type": action_type, "value": foreign[who][kind]}
 
     assert ask("POST", RULES.format(**samples.ids), {"actions": [action]}).status_code == 400
 
 
-def test_a_rule_gives_no_role_of_another_team(ask, samples, foreign):
+def test_a_rule_cannot_assign_a_role_of_another_team(ask, samples, foreign):
     for who in ("mallory", "charlie"):
         action = {"action_type": 11, "key": foreign[who]["role"], "value": samples.ids["username"]}
         assert ask("POST", RULES.format(**samples.ids), {"actions": [action]}).status_code == 400
 
 
 @pytest.mark.parametrize("action_type", [6, 11, 17])
-def test_a_rule_names_nobody_of_another_account(ask, samples, foreign, action_type):
+def test_a_rule_cannot_name_a_person_of_another_account(ask, samples, foreign, action_type):
     for who, status in (("mallory", 400), ("charlie", 201)):
         key = samples.ids["incident_role_id"]
         action = {"action_type": action_type, "key": key, "value": foreign[who]["user"]}
         assert ask("POST", RULES.format(**samples.ids), {"actions": [action]}).status_code == status
 
 
-def test_a_router_sends_nothing_to_another_account(ask, samples, foreign, world):
-    """Its owner may name any integration of the account, whatever the team."""
+def test_a_router_cannot_route_to_another_account(ask, samples, foreign, world):
+    """The owner may use the integrations of all teams of the account."""
     rules = f"{ROUTER.format(**samples.ids)}/rulesets/"
     for who, status in (("mallory", 400), ("charlie", 201)):
         team = f"/api/account/teams/{foreign[who]['team']}/services/{foreign[who]['service']}"
@@ -269,7 +272,7 @@ def test_a_router_sends_nothing_to_another_account(ask, samples, foreign, world)
             assert ask("POST", rules, rule).status_code == status
 
 
-def test_a_rule_of_another_router_is_not_moved(ask, samples):
+def test_a_rule_of_another_router_cannot_be_moved(ask, samples):
     other = ask("POST", "/api/v2/account/events/router/", {}).json["unique_id"]
     path = ROUTER.format(router_id=other)
 
@@ -277,7 +280,7 @@ def test_a_rule_of_another_router_is_not_moved(ask, samples):
     assert ask("GET", f"{path}/rulesets/{samples.ids['ruleset_id']}/").status_code == 404
 
 
-def test_a_chain_or_a_promise_names_nobody_of_another_account(ask, samples, world):
+def test_a_policy_or_an_sla_cannot_name_a_person_of_another_account(ask, samples, world):
     team = TEAM.format(**samples.ids)
     policy = {"name": "x", "rules": [build_step(0, world.mallory.username)]}
     escalation = {"time": 1, "type": 1, "responders": [{"user": world.mallory.username}]}
@@ -286,7 +289,7 @@ def test_a_chain_or_a_promise_names_nobody_of_another_account(ask, samples, worl
     assert ask("POST", f"{team}/sla/", {"escalations": [escalation]}).status_code == 400
 
 
-def test_an_incident_on_anothers_service_is_refused(ask, foreign):
+def test_an_incident_on_a_foreign_service_is_refused(ask, foreign):
     mallorys = {"title": "x", "service": foreign["mallory"]["service"]}
     charlies = {"title": "x", "service": foreign["charlie"]["service"]}
 
@@ -307,7 +310,7 @@ def test_a_policy_of_another_team_may_be_used_when_it_is_global_or_shared(ask, s
 NO_IDS = ("x", "%00", "' or 1=1 --", "00000000-0000-4000-8000-000000000000", "\u00e9" * 300)
 
 
-# Another of the same account, by what paths call it: where it is made, and what of.
+# Another object of the same account, by path parameter: the path and the body that create it.
 OTHER_OWNERS = {
     "service_id": ("/api/account/teams/{team_id}/services/", "service"),
     "integration_id": ("/api/account/teams/{team_id}/services/{service_id}/integrations/", "integration"),
@@ -327,7 +330,7 @@ def create_another(kind: str, ask: Any, samples: Any, world: Any) -> str:
     return str(ask("POST", path.format(**samples.ids), samples.bodies[noun]).json["unique_id"])
 
 
-def test_ids_of_nothing_and_of_something_else_are_not_found(ask, samples, world):
+def test_unknown_ids_and_ids_of_other_parents_are_not_found(ask, samples, world):
     others = {
         kind: create_another(kind, ask, samples, world) for kind in ("team_id", "username", *OTHER_OWNERS)
     }

@@ -1,4 +1,4 @@
-"""Whatever stands in whichever place of whichever body: an answer of the contract, and no half a write."""
+"""Odd values in each field of each body get an answer of the contract, and no partial write."""
 
 import copy
 from collections.abc import Iterable, Iterator
@@ -18,30 +18,30 @@ def nest(levels: int) -> list[Any]:
     return [nest(levels - 1)] if levels else []
 
 
-# What the stores themselves may take in different ways.
+# Values that the stores can handle in different ways.
 ODD_TO_STORES = (
     2**63, 1e300, "\x00", "\ud7ff\uffff", "x" * 70_000, "2026-13-45", "9999-12-31T23:59:59-12:00",
 )  # fmt: skip
-# What is refused or understood before any store is asked: tried on one of them.
+# Values that are handled before a store is used: tested with one store only.
 ODD_ANYWHERE = (
     None, True, -1, 1.5, "", " ", "x", "0", "' or 1=1 --", "00000000-0000-4000-8000-000000000000",
     [], [[]], [None], [{}], ["x"] * 101, {}, {"unique_id": 7}, {"unique_id": None}, nest(200),
 )  # fmt: skip
-# For what stands deeper in a body, where there are many more places.
+# For nested places of a body. There are many of them, so the list is short.
 ODD_INSIDE_ANYWHERE = (None, -1, "", "x", [], [None], {}, nest(100))
 ODD = ODD_TO_STORES if stores.SERVER else (*ODD_ANYWHERE, *ODD_TO_STORES)
 ODD_INSIDE = (2**63, "\x00", "x" * 70_000, *(() if stores.SERVER else ODD_INSIDE_ANYWHERE))
-NO_BODIES = (b"{", b"[]", b'"x"', b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'{"a": 1}, {"b": 2}')
+INVALID_BODIES = (b"{", b"[]", b'"x"', b"null", b"7", b"\xff\xfe", b"[" * 100_000, b'{"a": 1}, {"b": 2}')
 
 TAKES = {(route.method, route.path): route.body for route in ROUTES}
 VIEWS = {(route.method, route.path): route.view for route in ROUTES}
 TAKING = [row for row in OPERATIONS if TAKES[row.method, row.path]]
-# Each view once: paths have aliases, and a PUT is read as a PATCH is, but for what it requires.
+# Each view once: paths have aliases, and PUT and PATCH differ only in the required fields.
 WRITES = list({VIEWS[row.method, row.path]: row for row in TAKING}.values())
 
 
 def list_places(value: Any, *above: Any) -> Iterator[tuple[Any, ...]]:
-    """The way to everything in a body."""
+    """Yield the path of keys to each value in a body."""
     inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in inside:
         yield (*above, key)
@@ -58,7 +58,7 @@ def replace_at(body: dict[str, Any], place: tuple[Any, ...], value: Any) -> dict
 
 
 def build_odd_bodies(row: Row, body: dict[str, Any]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The good body with something odd in one place, and that place: each field that there is, and deeper."""
+    """Yield valid bodies with one odd value, and its place: each field, and each nested value."""
     for field in TAKES[row.method, row.path].load_fields:
         yield from ((field, {**body, field: value}) for value in ODD)
     for place in list_places(body):
@@ -67,10 +67,12 @@ def build_odd_bodies(row: Row, body: dict[str, Any]) -> Iterator[tuple[Any, dict
 
 
 @pytest.mark.parametrize("row", WRITES, ids=lambda row: f"{row.method} {row.path}")
-def test_what_is_odd_is_understood_or_refused_and_what_is_refused_changes_nothing(ask, samples, row):
+def test_an_odd_value_is_accepted_or_refused_without_a_change(ask, samples, row):
     def list_refused(bodies: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
-        """Those that are refused, in the contract's shape; all others are accepted. Of those that are refused
-        for one place in the same words, one."""
+        """Return the refused bodies; the error must be that of the contract. All others must be accepted.
+
+        Of the bodies that are refused for one place with the same text, return one.
+        """
         found = {}
         for place, body in bodies:
             answer = ask(row.method, get_path(row, samples), body)
@@ -80,12 +82,12 @@ def test_what_is_odd_is_understood_or_refused_and_what_is_refused_changes_nothin
                 found[place, answer.text] = (place, body)
         return found
 
-    # Some are refused for what another one did; once all of them are, nothing may have changed.
+    # Some bodies are refused because of an earlier request. When all are refused, nothing may have changed.
     bodies = list_refused(build_odd_bodies(row, build_body(row, samples)))
     before = dump_all_rows()
     while bodies.keys() != (again := list_refused(bodies.values())).keys():
         bodies, before = again, dump_all_rows()
-    for data in NO_BODIES:
+    for data in INVALID_BODIES:
         answer = ask(row.method, get_path(row, samples), data=data, content_type="application/json")
         assert (answer.status_code, answer.json["detail"]) == (400, BadRequest.detail), data[:20]
 

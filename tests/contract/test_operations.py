@@ -1,4 +1,4 @@
-"""Each operation answers with the contract's status and exactly its keys, in both profiles."""
+"""Each operation answers with the status and exactly the keys of the contract, in both profiles."""
 
 import re
 from typing import Any
@@ -10,15 +10,15 @@ from models.store.ids import new_short_id
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.services import Integration
-from tests.support.contract.matrix import name, together, tried
+from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
 from web.routes import ROUTES
 
 WORDS = ("Bearer", "Token")
 
 
-def test_each_operation_that_is_served_has_a_row():
-    """Our own operations, beyond the contract, may have one too; else they are tested where they stand."""
+def test_each_served_operation_has_a_row():
+    """Our own operations may have a row, too. The others have tests of their own."""
     served = {(route.method, route.path) for route in ROUTES if route.documented}
     of_the_contract = {each for each in served if not each[1].startswith("/api/tocsin/")}
 
@@ -44,7 +44,7 @@ def build_body(row: Row, samples: Any) -> Any:
 
 @pytest.fixture
 def with_alert(samples):
-    """An alert on the incident, as the road leaves one."""
+    """Create an alert of the incident, as the pipeline stores it."""
     receipt = Receipt.get(Receipt.trace_id == samples.ids["trace_id"])
     Event.create(
         unique_id=new_short_id(),
@@ -61,8 +61,8 @@ def with_alert(samples):
 
 @pytest.mark.usefixtures("with_alert")
 @pytest.mark.parametrize("scheme", WORDS)
-@pytest.mark.parametrize("rows", together(OPERATIONS))
-def test_answers_have_their_status_and_keys_and_are_as_described(ask, samples, described, rows, scheme):
+@pytest.mark.parametrize("rows", group_by_table(OPERATIONS))
+def test_each_response_has_its_status_and_keys_and_is_as_described(ask, samples, described, rows, scheme):
     for row in rows:
         free_policy(row, ask, samples)
 
@@ -93,15 +93,15 @@ def get_at(value: Any, place: str) -> Any:
 SERVED = {(route.method, route.path): route for route in ROUTES}
 READ = {row.path for row in OPERATIONS if row.method == "GET" and not row.is_list}
 UPDATES = [row for row in OPERATIONS if row.method in ("PUT", "PATCH") and row.path in READ]
-# Moved by whatever is written.
+# Values that every write changes.
 DATED = {"updated_at", "expected_at", "is_missing"}
-# What an answer shows of the one that a field names.
+# Fields of an answer that depend on a reference in another field.
 SHOWN_FIELDS = {"team_tag": {"tag_id", "name", "color"}}
 
 
-@pytest.mark.parametrize("rows", together(UPDATES))
-def test_an_update_leaves_what_is_not_given(ask, samples, rows):
-    """A PUT gives what it must, a PATCH nothing."""
+@pytest.mark.parametrize("rows", group_by_table(UPDATES))
+def test_an_update_keeps_missing_fields(ask, samples, rows):
+    """PUT sends only the required fields, PATCH sends none."""
     for row in rows:
         path, taken = get_path(row, samples), SERVED[row.method, row.path].body.load_fields
         must = [field_name for field_name, field in taken.items() if field.required and row.method == "PUT"]
@@ -116,7 +116,7 @@ def test_an_update_leaves_what_is_not_given(ask, samples, rows):
         assert {name: after[name] for name in left} == {name: before[name] for name in left}, name(row)
 
 
-def test_a_listed_incident_is_whole_and_says_whose_child_it_is(ask, samples):
+def test_a_listed_incident_is_complete_and_names_its_parent(ask, samples):
     listed = ask("POST", "/api/incidents/filter/", {}).json["results"][0]
     plain = ask("GET", "/api/incidents/").json["results"][0]
 
@@ -174,7 +174,7 @@ def in_format(row: Row, named: Any, value: Any) -> bool:
 
 
 def list_named_values(value: Any) -> Any:
-    """All named values of an answer, however deep."""
+    """Yield all named values of an answer, at every depth."""
     for named, inner in value.items() if isinstance(value, dict) else enumerate(value):
         if isinstance(inner, dict | list):
             yield from list_named_values(inner)

@@ -1,4 +1,4 @@
-"""Who may do what: every operation tried by every role, against the matrix of contract section 6."""
+"""Every operation with every role, compared with the matrix of contract section 6."""
 
 import re
 from typing import Any
@@ -22,32 +22,35 @@ ALL_ROLES = ADMINS | {"manager", "user", "outsider", "guest", "reader", "writer"
 
 
 def list_allowed(permission: str) -> set[str]:
-    """The matrix. `user` is a plain member of the team, and the person whom paths name. The others are plain
-    members of the account: a `guest` of a team that is open as new ones are, an `outsider` of one that is
-    closed; and there `reader` and `writer`, whose custom roles give all that ends so."""
+    """Return the roles that have a permission: the matrix.
+
+    `user` is a plain member of the team, and the person that paths name. The others are plain members of the
+    account. For `guest`, the team has the default permissions of a new team; for the others it is closed.
+    `reader` and `writer` have custom roles with all permissions that end in _read or _write.
+    """
     if permission == "member":
         return ALL_ROLES
     if permission in ("own", "admin", "manager"):
         return ADMINS | {"own": {"user"}, "admin": set[str](), "manager": {"manager"}}[permission]
     if permission.endswith("_read"):
         open_to_guests = {"guest"} if permission in provisioning.DEFAULT_TEAM_PERMISSIONS else set[str]()
-        # What every custom role gives, said or not.
+        # Every custom role has these permissions, even if they are not listed.
         implied = {"writer"} if permission in ("member_read", "team_read") else set[str]()
         return ADMINS | {"manager", "user", "reader"} | open_to_guests | implied
     return ADMINS | {"manager", "writer"} | ({"user"} if permission == "incident_write" else set())
 
 
-# Of the account and of no team: there, neither teams nor their members and managers count.
+# Operations of the account: the roles in teams do not matter for them.
 ROLES = "/api/account/customroles/"
 INVITATION = "/api/tocsin/users/<username>/invitation/"
 PERSON = ("/api/account/members/<username>/", "/api/account/users/<username>/")
 
 
 def list_allowed_by_route(route: Any) -> set[str]:
-    """Who may do what a route does."""
+    """Return the roles that may use a route."""
     allowed = list_allowed(route.permission)
     if route.path in PERSON and route.permission != "member":
-        # Everybody changes what is their own.
+        # Members may change their own data.
         return allowed - {"manager"} | {"user"}
     of_account = route.path == INVITATION or route.path.startswith(ROLES)
     return allowed & (ADMINS | {"reader", "writer"}) if of_account else allowed
@@ -58,7 +61,7 @@ PEOPLE: stores.RowCache[dict[str, Any]] = stores.RowCache()
 
 @pytest.fixture
 def people(world: Any, samples: Any, now: Any) -> dict[str, Any]:
-    """A token for each role."""
+    """Return a token for each role."""
     return PEOPLE.get(lambda: create_people(world, now))
 
 
@@ -107,16 +110,16 @@ IN_PATHS = [route for route in ROUTES if route.auth and "<" in route.path]
 ACCOUNT_PERMISSIONS = [route for route in ROUTES if route.auth and "<" not in route.path]
 
 
-def test_every_operation_says_what_it_needs():
+def test_every_operation_has_a_permission():
     known = permissions.ROLE_NEEDS | set(permissions.ACCOUNT_PERMISSIONS)
 
     assert [name(route) for route in ROUTES if route.auth and route.permission not in known] == []
 
 
 @pytest.mark.parametrize("route", tried(IN_PATHS), ids=name)
-def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, samples, people, route):
+def test_each_role_may_do_exactly_what_the_matrix_allows(ask, world, samples, people, route):
     allowed = list_allowed_by_route(route)
-    # Who may not comes first: what somebody may do can end what the path names.
+    # Roles without permission come first: an allowed request can delete the object of the path.
     ordered = [*sorted(ALL_ROLES - allowed), *sorted(allowed)]
 
     statuses = {who: request_as(ask, world, samples, people[who], route, who) for who in ordered}
@@ -126,8 +129,8 @@ def test_each_role_may_do_what_the_matrix_says_and_no_more(ask, world, samples, 
 
 
 @pytest.mark.parametrize("route", tried(ACCOUNT_PERMISSIONS), ids=name)
-def test_of_what_is_the_accounts_admins_may_do_all(ask, world, samples, people, route):
-    """For the others it depends on what the body names, or they are shown what they may see."""
+def test_admins_may_use_all_operations_of_the_account(ask, world, samples, people, route):
+    """For other roles, the result depends on the body, or lists show only the permitted objects."""
     shown = ALL_ROLES - ADMINS if route.method == "GET" else set()
     shown = set() if route.permission == "admin" else shown
     shown = {"reader", "writer"} if route.path == ROLES and route.method == "GET" else shown
@@ -135,7 +138,7 @@ def test_of_what_is_the_accounts_admins_may_do_all(ask, world, samples, people, 
         assert request_as(ask, world, samples, people[who], route, who) < 403
 
 
-def test_what_a_custom_role_gave_ends_with_it(ask, world, people):
+def test_permissions_end_with_the_custom_role(ask, world, people):
     reader = User.get(User.custom_role.is_null(False))
     path = f"/api/account/teams/{world.team.unique_id}/tags/"
 
@@ -147,7 +150,7 @@ def test_what_a_custom_role_gave_ends_with_it(ask, world, people):
     assert status() == 403
 
 
-def test_what_a_role_allows_is_never_less_than_what_one_below_it_does():
+def test_a_higher_role_has_all_permissions_of_the_lower_ones():
     names = [*permissions.ACCOUNT_PERMISSIONS, *permissions.TEAM_PERMISSIONS, *permissions.ROLE_NEEDS]
     user = Grants(AccountRole.USER)
     for permission in names:
@@ -157,7 +160,7 @@ def test_what_a_role_allows_is_never_less_than_what_one_below_it_does():
         assert rising == sorted(rising)
 
 
-def test_a_right_to_write_members_is_no_way_into_a_closed_team(ask, world, people):
+def test_member_write_does_not_let_a_member_join_a_closed_team(ask, world, people):
     path = f"/api/account/teams/{world.team.unique_id}/members/"
     headers = {"Authorization": f"Bearer {people['writer']}"}
     me = ask("GET", "/api/user/profile/", who=None, headers=headers).json["username"]
@@ -167,7 +170,7 @@ def test_a_right_to_write_members_is_no_way_into_a_closed_team(ask, world, peopl
     assert ask("POST", path, other, who=None, headers=headers).status_code == 201
 
 
-def test_how_the_owner_is_told_is_for_the_owner_to_say(ask, world, people):
+def test_an_admin_cannot_change_how_the_owner_is_notified(ask, world, people):
     path = f"/api/account/users/{world.alice.username}/contacts/"
     contact = ask("GET", path).json[0]["unique_id"]
     headers = {"Authorization": f"Bearer {people['admin']}"}
@@ -176,7 +179,7 @@ def test_how_the_owner_is_told_is_for_the_owner_to_say(ask, world, people):
     assert ask("DELETE", f"{path}{contact}/", who=None, headers=headers).status_code == 403
 
 
-def test_who_manages_a_team_is_removed_by_admins_and_its_managers_only(ask, world, people):
+def test_only_admins_and_team_managers_remove_a_team_manager(ask, world, people):
     headers = {"Authorization": f"Bearer {people['writer']}"}
     charlie = {"username": world.charlie.username}
 

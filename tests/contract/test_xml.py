@@ -1,4 +1,4 @@
-"""Each operation in XML: the same statuses and the same values as in JSON, bodies included."""
+"""Each operation has the same statuses, values and bodies in XML as in JSON."""
 
 from typing import Any
 from xml.etree import ElementTree
@@ -7,7 +7,7 @@ import pytest
 
 from models.tables.rate_limits import RateLimit
 from tests.contract.test_operations import build_body, free_policy, get_path, with_alert
-from tests.support.contract.matrix import name, together, tried
+from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import OPERATIONS
 from web.http import xml
 
@@ -19,7 +19,7 @@ JSON_ONLY = "<integration_key>"
 
 
 def to_value(element: ElementTree.Element) -> Any:
-    """What a reader who knows nothing of our shapes sees."""
+    """Return the value as a client without our schemas reads it."""
     if not len(element):
         return element.text or None
     named_values = [(inner.get("name", inner.tag), to_value(inner)) for inner in element]
@@ -27,7 +27,7 @@ def to_value(element: ElementTree.Element) -> Any:
 
 
 def to_texts(value: Any) -> Any:
-    """JSON's value as it stands in XML."""
+    """Convert a JSON value to the value that XML represents."""
     match value:
         case dict() if value:
             return {name: to_texts(inner) for name, inner in value.items()}
@@ -41,16 +41,16 @@ def to_texts(value: Any) -> Any:
             return str(value)
 
 
-# Each is another one.
+# Each ping gets a new trace_id, so the answers differ.
 PINGS = [row for row in OPERATIONS if "/heartbeat/<integration_key>/" in row.path]
 
 
 @pytest.mark.usefixtures("with_alert")
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])
-def test_what_is_read_is_the_same(ask, samples, scheme):
+def test_reads_have_the_same_values_in_xml(ask, samples, scheme):
     for row in tried(row for row in OPERATIONS if row.method == "GET" and row not in PINGS):
         in_json = ask("GET", get_path(row, samples), scheme=scheme)
-        # Some may be asked for once in a second.
+        # Some operations allow one request per second.
         RateLimit.delete().execute()
         in_xml = ask("GET", get_path(row, samples), scheme=scheme, headers=ACCEPT)
 
@@ -59,8 +59,8 @@ def test_what_is_read_is_the_same(ask, samples, scheme):
 
 
 @pytest.mark.usefixtures("with_alert")
-@pytest.mark.parametrize("rows", together(row for row in OPERATIONS if row.method != "GET"))
-def test_what_is_written_is_taken_and_answered_in_it(ask, samples, rows):
+@pytest.mark.parametrize("rows", group_by_table(row for row in OPERATIONS if row.method != "GET"))
+def test_writes_are_read_and_answered_in_xml(ask, samples, rows):
     for row in rows:
         free_policy(row, ask, samples)
         body = build_body(row, samples)
@@ -79,7 +79,7 @@ def test_what_is_written_is_taken_and_answered_in_it(ask, samples, rows):
 
 
 @pytest.mark.parametrize("who", [None, "mallory"])
-def test_what_is_refused_is_refused_in_it(ask, samples, who):
+def test_errors_are_answered_in_xml(ask, samples, who):
     refused = 0
     for row in tried(OPERATIONS):
         if JSON_ONLY in row.path:

@@ -1,4 +1,4 @@
-"""The served description, to compare answers with."""
+"""The OpenAPI description, to compare answers with."""
 
 import re
 from copy import deepcopy
@@ -12,7 +12,7 @@ from web.routes import ROUTES
 
 
 class Described:
-    """The description, without the leeway of unnamed keys in its objects."""
+    """The description, in which objects may not have additional keys."""
 
     def __init__(self) -> None:
         whole = deepcopy(document(ROUTES, "https://tocsin.example.org"))
@@ -24,7 +24,7 @@ class Described:
         )
 
     def schema(self, row: Any) -> Any:
-        """Of what a good answer to this operation holds; None where it is empty."""
+        """Return the schema of a successful answer to this operation; None if it is empty."""
         operation = self.paths[re.sub("<([a-z_]+)>", r"{\1}", row.path)][row.method.lower()]
         content = operation["responses"][str(row.status)].get("content")
         return content and content["application/json"]["schema"]

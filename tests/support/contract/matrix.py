@@ -1,7 +1,7 @@
-"""Which operations a matrix tries: all of them on SQLite, on PostgreSQL one of each kind.
+"""Which operations a matrix test uses: all of them with SQLite, one of each kind with PostgreSQL.
 
-What guards, reads and writes an operation is one function for all of its kind, and asks the store in one way;
-what differs between their rows of the tables is proven where the whole matrix runs.
+Operations of one kind share the functions that check, read and write, so they use the store in the same way.
+The test with SQLite covers the differences between the operations of a kind.
 """
 
 import re
@@ -21,13 +21,13 @@ def name(operation: Any) -> str:
 
 
 def kind(operation: Any) -> tuple[str, str, str]:
-    """What serves it: a verb of all tables, or a function of its own."""
+    """Return the function that serves an operation: a verb of all resources, or its own view."""
     view = VIEWS[operation.method, operation.path]
     return operation.method, view.__module__, view.__qualname__
 
 
 def tried(operations: Iterable[Any]) -> list[Any]:
-    """Those of a matrix that are tried on this store."""
+    """Return the operations that are tested with this store."""
     found = list(operations)
     if not stores.SERVER:
         return found
@@ -37,12 +37,12 @@ def tried(operations: Iterable[Any]) -> list[Any]:
     return list(first.values())
 
 
-# What one operation does must not be in the way of the next: a second one of a name is refused.
+# In this order, no operation makes the next one fail: a second object with the same name is refused.
 ORDER = ("GET", "HEAD", "PUT", "PATCH", "DELETE", "POST")
 
 
-def together(operations: Iterable[Any]) -> list[Any]:
-    """The same as parameters, a list for each table: its operations share a world."""
+def group_by_table(operations: Iterable[Any]) -> list[Any]:
+    """Return the operations as parameters, grouped by table. The operations of a table share a world."""
     by_table: dict[str, list[Any]] = {}
     for each in sorted(tried(operations), key=lambda one: ORDER.index(one.method)):
         by_table.setdefault(re.sub(r"<[a-z_]+>/$", "", each.path), []).append(each)

@@ -1,7 +1,7 @@
-"""Every operation that is served, what a good request for it holds, and what must come back.
+"""All served operations, with the body of a valid request and the keys of the answer.
 
-The keys are those of contract section 3, exactly: the published Python client refuses one too many and
-one too few. A row whose keys differ by profile has both.
+The keys are exactly those of contract section 3: the published Python client refuses additional and missing
+keys. A row whose keys depend on the profile has both.
 """
 
 from dataclasses import dataclass, replace
@@ -109,7 +109,7 @@ HEARTBEAT = keys("every grace last_ping expected_at is_missing")
 METADATA = keys("team service integration")
 EVENT = ALERT | keys("payload incident_created")
 
-# What stands inside other objects, by the path of keys to it; a number is a place in a list.
+# The keys of nested objects, by the path of keys to them; a number is a position in a list.
 NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
     "Team": (
         ("members.0", MEMBER),
@@ -226,7 +226,8 @@ NESTED: dict[str, tuple[tuple[str, frozenset[str]], ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`keys` is None for an empty answer; `many` an array of such; `client` the keys of the other profile."""
+    """An operation. `keys` is None for an empty answer; `is_list`: the answer is an array of objects with
+    these keys. `client` are the keys in the client profile."""
 
     method: str
     path: str
@@ -248,7 +249,7 @@ def crud_rows(
     shown: frozenset[str] = frozenset(),
     paged: bool = False,
 ) -> list[Row]:
-    """The verbs of a table; what is read has the keys of `shown` too."""
+    """Return the rows of a resource's verbs. Answers to GET also have the keys in `shown`."""
     one = f"{path}<{id_arg}>/"
     return [
         Row("POST", path, 201, keys_of_noun, noun, noun=nested),
@@ -439,7 +440,7 @@ OPERATIONS = (
         for path in ("/integration/<account_id>", "/api/integration")
         for method in ("POST", "GET")
     ),
-    # Our own, beyond the contract.
+    # Our own operations, beyond the contract.
     *(
         Row(method, "/api/tocsin/integrations/<heartbeat_id>/heartbeat/", 200, HEARTBEAT, body)
         for method, body in (("GET", None), ("PUT", "heartbeat"))

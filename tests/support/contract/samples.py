@@ -1,4 +1,4 @@
-"""One of everything in Alice's account, made through the interface: what paths and bodies can name."""
+"""One object of each kind in Alice's account, created through the interface, for paths and bodies."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ from tests.support.world import World
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """`ids` are by the names that paths give them; `bodies` are bodies that a create accepts, by noun."""
+    """`ids` has ids by the names of path parameters; `bodies` has valid bodies for a create, by noun."""
 
     ids: dict[str, str]
     bodies: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ def build_bodies(world: World, ids: dict[str, str]) -> dict[str, dict[str, Any]]
         "permission": {"account_permissions": ["incident_read", "team_read"]},
         "role": {"title": "Scribe", "description": "Writes it down", "rank": 3},
         "task_template": {"name": "Outage", "summary": "What to do first", "due_immediately": 1},
-        "template_task": {"title": "Tell everybody", "due_in": 15, "role": ids.get("incident_role_id")},
+        "template_task": {"title": "Inform everybody", "due_in": 15, "role": ids.get("incident_role_id")},
         "postmortem": {
             "author": world.bob.username,
             "incidents": [{"incident": ids.get("incident_id")}],
