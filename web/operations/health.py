@@ -32,16 +32,16 @@ def healthz() -> Response:
 @blueprint.get("/readyz")
 def readyz() -> tuple[Response, int]:
     """Answer 200 if alerts can be committed. The answer shows other problems, but they do not change it."""
-    found = probe.check()
+    result = probe.check()
     parts = {
-        "database": found.database,
+        "database": result.database,
         "broker": "ok" if queue.is_reachable() else "away",
-        "clock": found.clock,
+        "clock": result.clock,
         "mail": "ok" if current_app.config["SETTINGS"].smtp_host else "not set",
     }
-    ready = found.database == "ok"
+    ready = result.database == "ok"
     status = "unavailable" if not ready else "ready" if set(parts.values()) == {"ok"} else "degraded"
-    return jsonify({"status": status, **parts, "dead_letters": found.dead_letters}), 200 if ready else 503
+    return jsonify({"status": status, **parts, "dead_letters": result.dead_letters}), 200 if ready else 503
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,8 @@ class Probe:
         """Return the result of a new probe, or the last one if it is recent."""
         with self._lock:
             if self._last is None or time.monotonic() - self._last[0] > CACHE_S:
-                found = self._check()
-                self._last = (time.monotonic(), found)
+                result = self._check()
+                self._last = (time.monotonic(), result)
             return self._last[1]
 
     def close(self) -> None:

@@ -114,13 +114,13 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
     since = min(at, store().now()) if request.with_open else at
     facts = load_lane(integration.service, since)
     alerts = list(parse_alerts(TRACE_ID, 0, integration.id, request.source, request.body, at))
-    asked = set(list_entities(alerts))
+    entity_keys = set(list_entities(alerts))
     while True:
-        state, incidents = _load_state(request, facts, asked, since, is_enough)
+        state, incidents = _load_state(request, facts, entity_keys, since, is_enough)
         open_incident_ids = {
             incident.row: incident.unique_id for incident in incidents if incident.row is not None
         }
-        found = simulate(
+        result = simulate(
             state,
             alerts,
             at,
@@ -131,16 +131,16 @@ def _run(request: SimulationRequest, is_enough: Callable[[], bool]) -> JsonDict:
             done_once=timers.find_all_fired(open_incident_ids),
             should_stop=is_enough,
         )
-        if not found.missing or found.is_truncated:
-            return _to_json(request, found)
+        if not result.missing or result.is_truncated:
+            return _to_json(request, result)
         # A rule changed an entity_id, and the new entity was not loaded yet.
-        asked |= found.missing
+        entity_keys |= result.missing
 
 
 def _load_state(
     request: SimulationRequest,
     facts: LaneFacts,
-    asked: set[EntityKey],
+    entity_keys: set[EntityKey],
     since: datetime,
     is_enough: Callable[[], bool],
 ) -> tuple[LaneState, list[IncidentState]]:
@@ -148,7 +148,7 @@ def _load_state(
     rulesets = {row: RuleSet(rules, is_enough) for row, rules in facts.rules.items()}
     if not request.with_open:
         return LaneState(facts, rulesets=rulesets, next_targets=load_next_targets(facts.config)), []
-    entities, ended_incidents = load_entities(asked)
+    entities, ended_incidents = load_entities(entity_keys)
     open_rows = {entity.incident for entity in entities if entity.incident}
     collecting = facts.service.collation is Collation.TIME_BASED
     incidents = load_open_incidents(facts.service.row, open_rows, collecting=collecting)
@@ -161,7 +161,7 @@ def _load_state(
         count_firing(incidents),
         rulesets=rulesets,
         past_incidents={past.unique_id: PastIncident(past.row, past.ended_at) for past in ended_incidents},
-        loaded_keys=asked,
+        loaded_keys=entity_keys,
         responders=load_responders(incidents),
         roles=load_roles(incidents),
         next_targets=load_next_targets(facts.config),
@@ -188,9 +188,9 @@ def _build_refusal(request: SimulationRequest, why: str) -> JsonDict:
     return _to_json(request, SimulationResult((refusal,)))
 
 
-def _to_json(request: SimulationRequest, found: SimulationResult) -> JsonDict:
-    names = _Names.load(found)
-    places = {incident.unique_id: place for place, incident in enumerate(found.incidents, start=1)}
+def _to_json(request: SimulationRequest, result: SimulationResult) -> JsonDict:
+    names = _Names.load(result)
+    places = {incident.unique_id: place for place, incident in enumerate(result.incidents, start=1)}
     service = request.integration.service
     return {
         "at": request.at,
@@ -198,14 +198,14 @@ def _to_json(request: SimulationRequest, found: SimulationResult) -> JsonDict:
         "service": _name_to_json(service),
         "integration": _name_to_json(request.integration),
         "source": request.source,
-        "alerts": [_alert_to_json(event, places) for event in found.events],
+        "alerts": [_alert_to_json(event, places) for event in result.events],
         "simulated_events": [
-            _event_to_json(event, request.at, names, places) for event in found.simulated_events
+            _event_to_json(event, request.at, names, places) for event in result.simulated_events
         ],
-        "incidents": [_incident_to_json(incident, names) for incident in found.incidents],
-        "notified": _people_to_json(found.first_notified, request.at, names),
-        "continues_at": found.continues_at,
-        "is_truncated": found.is_truncated,
+        "incidents": [_incident_to_json(incident, names) for incident in result.incidents],
+        "notified": _people_to_json(result.first_notified, request.at, names),
+        "continues_at": result.continues_at,
+        "is_truncated": result.is_truncated,
     }
 
 
@@ -221,12 +221,12 @@ class _Names:
     contacts: dict[int, str]
 
     @classmethod
-    def load(cls, found: SimulationResult) -> "_Names":
+    def load(cls, result: SimulationResult) -> "_Names":
         notifications = [
-            event.notification for event in found.simulated_events if event.notification is not None
+            event.notification for event in result.simulated_events if event.notification is not None
         ]
-        people = {*found.first_notified, *(notification.user for notification in notifications)}
-        assigned = {incident.assigned_to for incident in found.incidents if incident.assigned_to}
+        people = {*result.first_notified, *(notification.user for notification in notifications)}
+        assigned = {incident.assigned_to for incident in result.incidents if incident.assigned_to}
         contacts = {
             notification.contact for notification in notifications if notification.contact is not None
         }

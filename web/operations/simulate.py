@@ -185,7 +185,7 @@ def _encode(form: str, value: Any) -> bytes:
     try:
         return msgspec.json.encode(value)
     except RecursionError:
-        reject(form, "is nested too deeply")
+        reject(form, f"The {form} is nested too deeply.")
 
 
 def _prefix(form: str, field: str) -> str:

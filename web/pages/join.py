@@ -35,12 +35,12 @@ def join(token: str) -> Response:
         )
         if not joined.execute():
             return _render_error("used")
-        made = provisioning.issue_token(found, "joined", now())
+        new_token = provisioning.issue_token(found, "joined", now())
     addresses = {
         "profile": serialization.build_url("/api/user/profile/"),
         "docs": serialization.build_url(f"{openapi.DOCS}/"),
     }
-    return _render("joined", 200, found, token=made, **addresses)
+    return _render("joined", 200, found, token=new_token, **addresses)
 
 
 def _find_invited(token: str) -> User | Response:

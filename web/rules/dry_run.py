@@ -201,7 +201,7 @@ def _parse_payload(draft: dict[str, Any]) -> ParsedAlert:
     try:
         body = msgspec.json.encode(draft["payload"])
     except RecursionError:
-        reject("payload", "is nested too deeply")
+        reject("payload", "The payload is nested too deeply.")
     try:
         return generic.parse_any(body) if source == generic.EXTENSION else SOURCES[source].parse(body)[0]
     except BadBody as error:
