@@ -1,1 +1,1 @@
-"""What every process uses: settings, logs, signals, Redis, metrics. Imports nothing else of Tocsin."""
+"""Settings, logs, signals and liveness, which every process uses. Imports no other package of Tocsin."""

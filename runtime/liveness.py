@@ -1,7 +1,7 @@
-"""Let a process end with the one that started it, even when that one is killed.
+"""End a process together with its parent process, even if the parent is killed.
 
-Also a program: `python liveness.py PARENT COMMAND...` becomes COMMAND, which then ends with PARENT.
-Imports only the standard library, so that this costs some milliseconds.
+Also a program: `python liveness.py PARENT COMMAND...` becomes COMMAND, which ends together with PARENT.
+Imports only the standard library, so that the program starts within some milliseconds.
 """
 
 import ctypes
@@ -9,15 +9,15 @@ import os
 import signal
 import sys
 
-# From linux/prctl.h. The setting survives an exec, and is lost in a fork.
+# From linux/prctl.h. The setting stays after an exec and is lost in a fork.
 PR_SET_PDEATHSIG = 1
 
 
 def end_with_parent(parent: int, number: signal.Signals = signal.SIGTERM) -> None:
-    """Send this process a signal when its parent ends. Ends it at once if the parent is gone already.
+    """Let the kernel send this process a signal when its parent ends; exit at once if the parent has ended.
 
-    Only Linux can do that; elsewhere a killed parent leaves its children running. The parent's thread
-    that started this process has to live as long as the parent.
+    Only Linux supports this; on other systems the children of a killed parent keep running. The thread of
+    the parent that started this process must live as long as the parent.
     """
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, number, 0, 0, 0)

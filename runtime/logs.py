@@ -1,4 +1,4 @@
-"""One line per event, for people at a terminal and as JSON elsewhere, without anything secret in it."""
+"""Write one line per log event without secrets: as text to a terminal, else as JSON."""
 
 import errno
 import logging
@@ -14,14 +14,14 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 HIDDEN = "[hidden]"
 
-# Fields that hold a secret or somebody's address, whatever their value looks like.
+# Fields that hold a secret or an address of a person; they are hidden with any value.
 SECRET_FIELDS = re.compile(
     r"token|password|secret|authorization|integration_key|api_key|cookie|e?mail|phone|recipient|contact_value"
 )
 
 _UUID = r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"
 
-# What is taken out of every text: the pattern, and what stands there instead.
+# Secrets in texts: the pattern and its replacement.
 SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"://[^/\s@]*@"), f"://{HIDDEN}@"),
     (re.compile(rf"(?i)(/(?:events|integrations?)(?:/[\w.-]+){{0,2}}?/){_UUID}"), rf"\1{HIDDEN}"),
@@ -34,12 +34,12 @@ SECRET_TEXTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?<!\w)\+\d{7,15}(?!\w)"), HIDDEN),
 )
 
-# Libraries that tell more than an operator wants to know.
+# Libraries that log more than an operator needs.
 QUIET_LOGGERS = ("dramatiq", "rq", "rq_scheduler", "redis", "urllib3", "_granian", "peewee")
 
 
 def configure(level: str, process: str) -> None:
-    """Send everything that is logged in this process to standard error; `process` stands in each line."""
+    """Send all logs of this process to standard error. Each line has `process` as a field."""
     renderer: Processor = (
         structlog.dev.ConsoleRenderer() if sys.stderr.isatty() else structlog.processors.JSONRenderer()
     )
@@ -89,8 +89,10 @@ def configure(level: str, process: str) -> None:
 
 
 def format_error(exc_info: ExcInfo) -> str:
-    """The classes of an error and of what led to it, and where; not their texts, which quote what users wrote
-    (a database says which value was in the way)."""
+    """Return the classes and stacks of an error and of the errors that caused it, without their texts.
+
+    The texts quote data of users: a database names the value that violates a constraint.
+    """
     texts: list[str] = []
     trace_info = traceback.TracebackException(*exc_info, compact=True)
     error: traceback.TracebackException | None = trace_info
@@ -106,20 +108,20 @@ def format_error(exc_info: ExcInfo) -> str:
 
 
 def _format_errno(error: BaseException) -> str:
-    """What the system itself has to say is nobody's text."""
+    """Return the name of the errno, which contains no data of users."""
     number = getattr(error, "errno", None)
     return f" ({errno.errorcode[number]})" if isinstance(number, int) and number in errno.errorcode else ""
 
 
 def redact(_: WrappedLogger, __: str, event: EventDict) -> EventDict:
-    """Hide secrets by the name of their field, and by their looks in every text."""
+    """Hide secrets by the name of their field, and by their pattern in every text."""
     for field, value in event.items():
         event[field] = HIDDEN if SECRET_FIELDS.search(field.lower()) else hide_secrets(value)
     return event
 
 
 def hide_secrets(value: Any) -> Any:
-    """The same value with everything hidden that looks like a token, a key or somebody's address."""
+    """Return the value with everything hidden that looks like a token, a key or an address of a person."""
     if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, dict):
@@ -135,4 +137,4 @@ def hide_secrets(value: Any) -> Any:
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     if issubclass(kind, KeyboardInterrupt | SystemExit):
         return
-    structlog.get_logger().critical("an error that nobody caught", exc_info=(kind, error, trace))
+    structlog.get_logger().critical("uncaught error", exc_info=(kind, error, trace))

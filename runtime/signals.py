@@ -1,4 +1,4 @@
-"""Signals as something to wait for: no handler runs code of ours, so none can deadlock with it."""
+"""Wait for signals with select: no signal handler runs code of Tocsin, so no handler can cause a deadlock."""
 
 import os
 import select
@@ -10,7 +10,7 @@ STOP = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
 
 class Signals:
-    """Catches the signals that ask a process to stop, and `also` others; to be made in the main thread."""
+    """Catches the signals that ask a process to stop, and the `extra` ones. Create it in the main thread."""
 
     def __init__(self, *extra: signal.Signals) -> None:
         self._receiver, self._sender = socket.socketpair()
@@ -21,17 +21,17 @@ class Signals:
             signal.signal(number, lambda *_: None)
 
     def wait(self, timeout: float | None = None) -> set[int]:
-        """The signals that came, as soon as one has; empty when none did within `timeout` seconds."""
+        """Wait for a signal and return the received signals; empty if none came within `timeout` seconds."""
         ready, _, _ = select.select([self._receiver], [], [], timeout)
         return set(self._receiver.recv(4096)) if ready else set()
 
     def wait_for_stop(self, timeout: float | None = None) -> bool:
-        """True as soon as this process is asked to stop, False after `timeout` seconds."""
+        """Return True as soon as this process is asked to stop, False after `timeout` seconds."""
         return bool(self.wait(timeout) & STOP)
 
 
 def exit_after(seconds: float) -> None:
-    """End this process then, whatever still hangs in it: what was not finished is found in the database."""
-    last_resort = threading.Timer(seconds, os._exit, (1,))
-    last_resort.daemon = True
-    last_resort.start()
+    """End this process after `seconds`, even if threads still run. Unfinished work stays in the database."""
+    exit_timer = threading.Timer(seconds, os._exit, (1,))
+    exit_timer.daemon = True
+    exit_timer.start()

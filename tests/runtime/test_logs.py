@@ -1,4 +1,4 @@
-"""No token, key or contact value in any line, whoever logs it."""
+"""Logs contain no token, key or address, from our code or from libraries."""
 
 import json
 import subprocess
@@ -28,7 +28,7 @@ KEY = "6e4e6d1e-8e1c-4722-a7a0-331323c2d6bb"
         pytest.param("eyJ" + "x" * 60, f"GET /i/eyJ{'x' * 60}/ack", id="signed link"),
     ],
 )
-def test_a_text_loses_its_secrets(secret, text):
+def test_secrets_in_a_text_are_hidden(secret, text):
     assert secret not in hide_secrets(text)
     assert HIDDEN in hide_secrets(text)
 
@@ -36,13 +36,13 @@ def test_a_text_loses_its_secrets(secret, text):
 @pytest.mark.parametrize(
     "text",
     [
-        "alert aside: ValueError at normalize",
+        "dead letter: ValueError at normalize",
         f"trace {KEY}",
         "2026-03-04T12:00:00+00:00",
         "/var/lib/tocsin/credentials.json",
     ],
 )
-def test_other_texts_stay(text):
+def test_a_text_without_secrets_stays_unchanged(text):
     assert hide_secrets(text) == text
 
 
@@ -75,7 +75,7 @@ raise RuntimeError("alice@example.org")
 """
 
 
-def test_every_line_of_a_process_is_json_without_secrets():
+def test_the_logs_of_a_process_are_json_without_secrets():
     code = LOGGING.replace("{key}", KEY).replace("{token}", TOKEN)
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
 
@@ -84,8 +84,8 @@ def test_every_line_of_a_process_is_json_without_secrets():
         f"failed for {HIDDEN}",
         "kept",
         "caught",
-        "an error that nobody caught",
-        "an error that nobody caught",
+        "uncaught error",
+        "uncaught error",
     ]
     assert not [secret for secret in (KEY, TOKEN, "alice@", "+4917") if secret in ended.stderr]
     assert {line["process"] for line in lines} == {"test"}
@@ -105,7 +105,7 @@ except ValueError:
 """
 
 
-def test_an_error_is_told_by_its_class_and_place_and_not_by_its_text():
+def test_an_error_is_logged_with_its_class_and_stack_but_without_its_text():
     ended = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, timeout=20)
 
     (line,) = map(json.loads, ended.stderr.splitlines())

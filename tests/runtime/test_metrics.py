@@ -1,4 +1,4 @@
-"""What a process counts comes into the store, whatever happens on the way."""
+"""The counters of a process are written to the store, even after errors."""
 
 import http.client
 import signal
@@ -30,7 +30,7 @@ def count_accepted(counts, number):
     counts.add("tocsin_alerts_accepted_total", number, source="generic")
 
 
-def test_a_store_that_fails_loses_nothing(store, counts, monkeypatch):
+def test_an_error_of_the_store_loses_no_counts(store, counts, monkeypatch):
     count_accepted(counts, 2)
     with monkeypatch.context() as patched:
         patched.setattr(kept, "add", fail)
@@ -46,7 +46,7 @@ def fail(_):
     raise peewee.OperationalError("disk I/O error")
 
 
-def test_what_has_not_grown_costs_no_statement(store, counts, statements):
+def test_unchanged_counters_need_no_statement(store, counts, statements):
     count_accepted(counts, 1)
     save(counts)
     with statements() as seen:
@@ -55,7 +55,7 @@ def test_what_has_not_grown_costs_no_statement(store, counts, statements):
     assert seen == []
 
 
-def test_all_that_has_grown_is_one_statement(store, counts, statements):
+def test_all_changed_counters_are_one_statement(store, counts, statements):
     count_accepted(counts, 1)
     counts.observe("tocsin_batch_alerts", 7)
     with statements() as seen:
@@ -66,8 +66,8 @@ def test_all_that_has_grown_is_one_statement(store, counts, statements):
     assert Sample.select().count() > 10
 
 
-def test_a_process_shows_its_life_and_keeps_what_it_counted_when_it_ends(store, counts, monkeypatch):
-    monkeypatch.setattr(save_metrics, "FLUSH_EVERY_S", 60.0)
+def test_a_process_records_its_liveness_and_its_counters_survive_its_end(store, counts, monkeypatch):
+    monkeypatch.setattr(metrics, "FLUSH_EVERY_S", 60.0)
     keeper = MetricsKeeper("worker", counts)
     keeper.start()
     wait_until(lambda: [life.kind for life in kept.list_live(store.now())] == ["worker"])
@@ -79,7 +79,7 @@ def test_a_process_shows_its_life_and_keeps_what_it_counted_when_it_ends(store, 
     assert kept.list_live(store.now()) == []
 
 
-def test_what_was_killed_long_ago_is_forgotten(store):
+def test_the_liveness_of_a_process_killed_long_ago_is_deleted(store):
     now = store.now()
     with store.write_transaction():
         Liveness.create(process="clock", at=now - 2 * kept.FORGET_AFTER)
@@ -89,13 +89,13 @@ def test_what_was_killed_long_ago_is_forgotten(store):
     assert {row.process for row in Liveness.select()} == {"clock", "worker:b"}
 
 
-def test_no_name_or_label_is_too_long_for_its_column():
+def test_every_metric_name_fits_into_its_column():
     assert all(len(f"{one.name}_bucket") <= 80 for one in metrics.METRICS)
     assert len({one.name for one in metrics.METRICS}) == len(metrics.METRICS)
 
 
 @pytest.mark.timeout(120)
-def test_one_scrape_tells_of_every_process(world, home, store):
+def test_one_scrape_has_the_metrics_of_all_processes(world, home, store):
     key = world.integration.integration_key
     db.close_all()
     with start_tocsin(home, "up") as tocsin:

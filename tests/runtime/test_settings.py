@@ -1,4 +1,4 @@
-"""One table of settings; what cannot be used stops the start with a clear line."""
+"""The table of settings; an invalid setting stops the start with a clear error."""
 
 from dataclasses import fields
 
@@ -12,12 +12,14 @@ def test_the_table_and_the_object_have_the_same_names():
     assert [setting.name for setting in SETTINGS] == [field.name for field in fields(Settings)]
 
 
-def test_every_default_can_be_read():
+def test_every_default_is_valid():
     assert load({}).public_url == "http://127.0.0.1:8080"
 
 
-def test_a_slip_of_the_pen_in_a_name_is_told():
-    with pytest.raises(BadSetting, match=r"unknown setting TOCSIN_SMPT_HOST; known are: .*TOCSIN_SMTP_HOST"):
+def test_an_unknown_setting_is_an_error():
+    with pytest.raises(
+        BadSetting, match=r"unknown setting TOCSIN_SMPT_HOST; known settings: .*TOCSIN_SMTP_HOST"
+    ):
         load({"TOCSIN_SMPT_HOST": "mail"})
 
 
@@ -42,7 +44,7 @@ def test_a_slip_of_the_pen_in_a_name_is_told():
         ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "often"),
     ],
 )
-def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
+def test_the_error_for_an_invalid_value_names_the_setting(variable, value):
     with pytest.raises(BadSetting, match=f"^{variable} cannot be used: "):
         load({variable: value})
 
@@ -55,7 +57,7 @@ def test_a_value_that_cannot_be_used_names_its_setting(variable, value):
         ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://watch.example.org:hunter2/"),
     ],
 )
-def test_a_secret_is_not_repeated(variable, value):
+def test_the_error_does_not_contain_a_secret_value(variable, value):
     with pytest.raises(BadSetting) as caught:
         load({variable: value})
 
@@ -65,15 +67,15 @@ def test_a_secret_is_not_repeated(variable, value):
 @pytest.mark.parametrize(
     ("host", "shown"), [("0.0.0.0", "127.0.0.1"), ("::1", "[::1]"), ("10.0.0.5", "10.0.0.5")]
 )
-def test_links_lead_to_where_web_listens_unless_told_otherwise(host, shown):
+def test_the_default_public_url_is_the_address_that_web_listens_on(host, shown):
     assert load({"TOCSIN_HOST": host, "TOCSIN_PORT": "9000"}).public_url == f"http://{shown}:9000"
 
 
-def test_the_heartbeat_url_is_kept_to_the_letter():
+def test_the_url_of_the_dead_mans_switch_is_kept_unchanged():
     url = "https://watch.example.org/ping/token/?a=b"
 
     assert load({"TOCSIN_DEAD_MANS_SWITCH_URL": url}).dead_mans_switch_url == url
 
 
-def test_queues_may_begin_after_the_stages_that_the_pipeline_allows():
+def test_the_setting_allows_the_queue_splits_of_the_pipeline():
     assert [stage.name for stage in STAGES if stage.split_after] == list(SPLIT_AFTER)
