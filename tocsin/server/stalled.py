@@ -1,8 +1,8 @@
-"""Connections that have stalled are cut, since a request holds its thread until its body is whole.
+"""Close stalled connections, because a request occupies its thread until its body is complete.
 
-The server waits for a body without any limit of time. A sender that stops, sends a byte now and then, or
-has vanished without a word would keep its thread for ever, and as many as there are threads would keep
-everybody out. The kernel knows which connections these are: nothing was sent to them for too long.
+The server waits for a body without a timeout. A sender that stops, sends single bytes slowly, or disappears
+would occupy its thread forever. With as many such senders as threads, nobody else gets an answer. The kernel
+knows these connections: the server has not sent data to them for a long time.
 """
 
 import os
@@ -17,19 +17,20 @@ import structlog
 
 log = structlog.get_logger()
 
-# The server itself closes those that begin no request for 30 s (its header_read_timeout, measured); who
-# has begun one gets as long again as the longest wait for the store, and time for a large body.
+# The server closes connections that begin no request for 30 s (its header_read_timeout, measured). A sender
+# that has begun a request also gets the longest time of a wait for the store, and time for a large body.
 TIMEOUT_S = 45.0
 CHECK_EVERY_S = 5.0
 
 OPEN_FILES = Path("/proc/self/fd")
 
-# Of struct tcp_info in linux/tcp.h: the milliseconds since data was last sent, or since it was opened.
+# tcpi_last_data_sent of struct tcp_info in linux/tcp.h: milliseconds since data was last sent, or since the
+# connection was opened.
 _TCP_INFO = struct.Struct("=44xI")
 
 
 def start_watching(port: int) -> None:
-    """Cut such connections for as long as this process lives; where there is no Linux, do nothing."""
+    """Close stalled connections from a thread until this process ends. Only Linux supports this."""
     if hasattr(socket, "TCP_INFO") and OPEN_FILES.is_dir():
         threading.Thread(target=_run, args=(port,), name="stalled", daemon=True).start()
 
@@ -40,15 +41,15 @@ def _run(port: int) -> None:
         try:
             count = close_stalled(port, TIMEOUT_S)
         except OSError as error:
-            # Too many open files, for one; that passes, and is when this is needed most.
-            log.warning("cannot look for stalled connections", error=type(error).__name__)
+            # For example too many open files. That is temporary, and closing connections helps then most.
+            log.warning("cannot check for stalled connections", error=type(error).__name__)
             continue
         if count:
-            log.warning("stalled connections cut", count=count)
+            log.warning("stalled connections closed", count=count)
 
 
 def close_stalled(port: int, timeout_s: float) -> int:
-    """End the connections to our port to which nothing was sent for longer; returns how many."""
+    """Close the connections to the port to which nothing was sent for `timeout_s`; return their number."""
     count = 0
     for sock in _list_connections(port):
         with sock:
@@ -61,17 +62,17 @@ def _shut_down(sock: socket.socket) -> bool:
     try:
         sock.shutdown(socket.SHUT_RDWR)
     except OSError:
-        return False  # ended meanwhile
+        return False  # the connection has ended in the meantime
     return True
 
 
 def _list_connections(port: int) -> Iterator[socket.socket]:
-    """The open connections to our port, each by a handle of its own, which cannot become another's."""
+    """Yield the open connections to the port. Each has a duplicated handle, which no other thread closes."""
     for file in OPEN_FILES.iterdir():
         try:
             sock = _duplicate_socket(int(file.name))
         except OSError:
-            continue  # closed meanwhile
+            continue  # the file was closed in the meantime
         if sock is None:
             continue
         if _is_open(sock) and sock.getsockname()[1] == port:
@@ -87,7 +88,7 @@ def _duplicate_socket(number: int) -> socket.socket | None:
 
 
 def _is_open(sock: socket.socket) -> bool:
-    """Whether it is a connection of TCP with somebody at the other end."""
+    """Return whether the socket is a TCP connection with a peer."""
     if sock.type != socket.SOCK_STREAM or sock.family not in (socket.AF_INET, socket.AF_INET6):
         return False
     try:

@@ -1,4 +1,4 @@
-"""`tocsin up`: everything at once. What ends is started again; what is stopped leaves nothing behind."""
+"""`tocsin up`: run all processes. A process that ends is started again; a stop ends all of them."""
 
 import fcntl
 import os
@@ -21,16 +21,17 @@ log = structlog.get_logger()
 
 KINDS = ("web", "worker", "clock")
 
-# What a process says when it cannot run as it is set up; trying again would not help.
+# Exit code of a process whose settings are invalid; a restart would not help.
 CANNOT_START = 2
 
 FIRST_PAUSE_S = 0.1
 MAX_PAUSE_S = 10.0
-# Who lived that long starts again without delay.
+# A process that ran longer is started again without a longer pause.
 MIN_LIFETIME_S = 10.0
-# Then what does not stop is killed; nothing that was promised is lost by that (law 1).
+# After this time processes that have not stopped are killed. No accepted alert is lost (invariant 1,
+# design, section 2).
 STOP_TIMEOUT_S = 12.0
-# A terminal, make and a process manager may each pass on the same request to stop.
+# A terminal, make and a process manager may each send a signal for the same request to stop.
 SAME_REQUEST_S = 1.0
 READY_POLL_S = 0.05
 
@@ -41,7 +42,7 @@ class AlreadyUp(RuntimeError):
 
 @dataclass
 class Child:
-    """One process kind: its process, and when to start it next."""
+    """A kind of process with its current process and the time of the next start."""
 
     kind: str
     process: subprocess.Popen[bytes] | None = None
@@ -51,15 +52,15 @@ class Child:
 
     def start(self) -> None:
         self.started_at = time.monotonic()
-        # Without -P the folder in which somebody stands would be searched for modules first.
+        # Without -P Python would first search the current folder for modules.
         command = [sys.executable, "-P", "-m", "tocsin", self.kind, "--parent", str(os.getpid())]
-        # A session of its own: Ctrl-C at a terminal is for us, who stop the others in order.
+        # A new session: Ctrl-C at a terminal reaches only the supervisor, which then stops the processes.
         self.process = subprocess.Popen(  # noqa: S603 - no shell, nothing from outside
             command, stdin=subprocess.DEVNULL, start_new_session=True
         )
 
     def poll_exit_code(self) -> int | None:
-        """The exit code of a process that has ended since it was last looked at."""
+        """Return the exit code once after the process has ended, else None."""
         if self.process is None or self.process.poll() is None:
             return None
         code, self.process = self.process.returncode, None
@@ -70,7 +71,7 @@ class Child:
 
 
 class Supervisor:
-    """Runs all process kinds of one data folder, and Redis unless there is one."""
+    """Runs all kinds of processes of one data folder, and Redis if TOCSIN_REDIS_URL is not set."""
 
     def __init__(self, settings: Settings, on_ready: Callable[[], None]) -> None:
         self._settings = settings
@@ -80,7 +81,7 @@ class Supervisor:
         self._keeper = None if settings.redis_url else RedisKeeper(settings.home)
 
     def run(self) -> int:
-        """Supervise until asked to stop; returns the exit code."""
+        """Supervise until this process is asked to stop; return the exit code."""
         signals = Signals(signal.SIGCHLD)
         if self._keeper is not None:
             self._keeper.start()
@@ -92,13 +93,13 @@ class Supervisor:
                 self._keeper.stop()
 
     def _supervise(self, signals: Signals) -> int:
-        while not signals.wait(self._get_wait_s()) & STOP:
+        while not signals.wait(self._compute_timeout_s()) & STOP:
             for child in self._children:
                 code = child.poll_exit_code()
                 if code == CANNOT_START and not self._ready:
                     return CANNOT_START
                 if code is not None:
-                    log.warning("a process ended and is started again", kind=child.kind, code=code)
+                    log.warning("a process ended and will be started again", kind=child.kind, code=code)
                 if child.process is None and child.start_at <= time.monotonic():
                     child.start()
             if not self._ready and is_ready(self._settings):
@@ -106,15 +107,15 @@ class Supervisor:
                 self._on_ready()
         return 0
 
-    def _get_wait_s(self) -> float | None:
-        """Seconds until there is something to do without a signal; None: nothing."""
+    def _compute_timeout_s(self) -> float | None:
+        """Return the seconds until the next start or readiness check; None: only a signal needs action."""
         starts = [child.start_at - time.monotonic() for child in self._children if child.process is None]
         if not self._ready:
             starts.append(READY_POLL_S)
         return max(min(starts), 0.0) if starts else None
 
     def _stop(self, signals: Signals) -> None:
-        """Ask all to stop, and wait; a second request, or patience at its end, kills."""
+        """Ask all processes to stop and wait. Kill them at a second request or after STOP_TIMEOUT_S."""
         requested_at = time.monotonic()
         until = requested_at + STOP_TIMEOUT_S
         running = [child.process for child in self._children if child.process is not None]
@@ -131,7 +132,7 @@ class Supervisor:
 
 
 def is_ready(settings: Settings) -> bool:
-    """Whether web says that alerts can be taken."""
+    """Return whether web answers that it can accept alerts."""
     host = settings.host if settings.host not in ("0.0.0.0", "::", "") else "localhost"  # noqa: S104
     client = HTTPConnection(host, settings.port, timeout=2)
     try:
@@ -144,7 +145,10 @@ def is_ready(settings: Settings) -> bool:
 
 
 def claim_lock(home: Path) -> int:
-    """Take the lock of `tocsin up`, which is held until its handle is closed. AlreadyUp names who has it."""
+    """Take the lock of `tocsin up` and return its handle; closing the handle releases the lock.
+
+    Raise AlreadyUp with the ID of the process that holds the lock.
+    """
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     handle = os.open(home / "up.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -152,7 +156,7 @@ def claim_lock(home: Path) -> int:
     except BlockingIOError:
         pid = os.read(handle, 32).decode().strip()
         os.close(handle)
-        raise AlreadyUp(f"Tocsin runs already on {home} (process {pid})") from None
+        raise AlreadyUp(f"Tocsin already runs on {home} (process {pid})") from None
     os.ftruncate(handle, 0)
     os.write(handle, str(os.getpid()).encode())
     return handle

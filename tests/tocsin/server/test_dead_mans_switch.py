@@ -1,4 +1,4 @@
-"""The URL outside is pinged over a real connection, while all is well and only then."""
+"""The dead-man's switch is requested over a real connection, and only while Tocsin is healthy."""
 
 import threading
 from datetime import timedelta
@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from models.domain.enums import MessageStatus, TimerKind
-from models.reports import backlog as kept
+from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
 from models.store.base import store as opened_store
 from models.tables.accounts import Liveness
@@ -31,7 +31,7 @@ PATH = "/ping/hunter2/?for=us"
 
 
 class PingReceiver(ThreadingHTTPServer):
-    """Somebody outside who expects pings."""
+    """The external service that expects the requests."""
 
     status = 200
     daemon_threads = True
@@ -75,12 +75,12 @@ def receiver():
 
 @pytest.fixture
 def healthy(store, world, home, monkeypatch):
-    """All that has to be well is."""
+    """A healthy installation; the value is the present time."""
     with start_redis(home):
         monkeypatch.setattr(queue, "_url", get_url(home))
         now = opened_store().now()
         for kind in ("web", "worker", "clock"):
-            kept.record_liveness(ProcessLiveness(kind, f"{kind}:1", now), now)
+            backlog.record_liveness(ProcessLiveness(kind, f"{kind}:1", now), now)
         yield now
 
 
@@ -94,7 +94,7 @@ def count_outcomes(outcome):
     return found._value.get()
 
 
-def test_while_all_is_well_it_is_asked_for_to_the_letter(healthy, receiver, pinger):
+def test_a_healthy_installation_requests_exactly_this_url(healthy, receiver, pinger):
     before = count_outcomes("sent")
     pinger.ping()
 
@@ -131,17 +131,19 @@ def stop_redis(monkeypatch):
 
 
 UNHEALTHY = {
-    "alerts wait": lambda world, now, patch: make_alert_late(world, now),
+    "alerts are late": lambda world, now, patch: make_alert_late(world, now),
     "timers are late": lambda world, now, patch: make_timer_late(world, now),
     "messages are late": lambda world, now, patch: make_message_late(world, now),
-    "no web process lives": lambda world, now, patch: end_process("web"),
-    "no worker process lives": lambda world, now, patch: end_process("worker"),
-    "the broker is away": lambda world, now, patch: stop_redis(patch),
+    "no web process is running": lambda world, now, patch: end_process("web"),
+    "no worker process is running": lambda world, now, patch: end_process("worker"),
+    "Redis does not answer": lambda world, now, patch: stop_redis(patch),
 }
 
 
 @pytest.mark.parametrize("fault", UNHEALTHY)
-def test_what_is_not_well_withholds_it_and_is_told_once(healthy, world, receiver, pinger, monkeypatch, fault):
+def test_a_problem_stops_the_requests_and_is_logged_once(
+    healthy, world, receiver, pinger, monkeypatch, fault
+):
     UNHEALTHY[fault](world, healthy, monkeypatch)
     before = count_outcomes("withheld")
     with structlog.testing.capture_logs() as logs:
@@ -153,7 +155,7 @@ def test_what_is_not_well_withholds_it_and_is_told_once(healthy, world, receiver
     assert [(entry["outcome"], entry["why"]) for entry in logs] == [("withheld", fault)]
 
 
-def test_a_store_that_cannot_be_written_to_withholds_it(healthy, receiver, pinger, monkeypatch):
+def test_a_read_only_database_stops_the_requests(healthy, receiver, pinger, monkeypatch):
     def fail(now):
         raise peewee.OperationalError("read-only")
 
@@ -163,14 +165,14 @@ def test_a_store_that_cannot_be_written_to_withholds_it(healthy, receiver, pinge
     assert receiver.asked == []
 
 
-def test_what_waits_for_a_moment_is_well(healthy, world):
+def test_a_short_delay_is_healthy(healthy, world):
     open_incident(world, healthy)
     accept(world, healthy - timedelta(seconds=29), message="m", exactly=True)
 
     assert dead_mans_switch.find_problems() == []
 
 
-def test_a_change_is_told_once_and_never_the_url(healthy, receiver, pinger):
+def test_each_change_is_logged_once_without_the_url(healthy, receiver, pinger):
     with structlog.testing.capture_logs() as logs:
         for status in (200, 200, 500, 500, 302, 204):
             receiver.status = status
@@ -183,14 +185,16 @@ def test_a_change_is_told_once_and_never_the_url(healthy, receiver, pinger):
     assert {path for _, path in receiver.asked} == {PATH}
 
 
-def test_nobody_there_is_a_failure_that_names_no_url(healthy):
+def test_a_refused_connection_is_logged_without_the_url(healthy):
     with structlog.testing.capture_logs() as logs:
         dead_mans_switch.DeadMansSwitch(f"http://127.0.0.1:{find_free_port()}{PATH}").ping()
 
     assert [entry["why"] for entry in logs] == ["ConnectionRefusedError"]
 
 
-def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(healthy, receiver, pinger, monkeypatch):
+def test_a_request_without_an_answer_ends_in_time_and_blocks_the_next_one(
+    healthy, receiver, pinger, monkeypatch
+):
     monkeypatch.setattr(dead_mans_switch, "TIMEOUT_S", 0.2)
     receiver.may_answer.clear()
     with structlog.testing.capture_logs() as logs:
@@ -201,13 +205,13 @@ def test_who_hangs_is_given_up_in_time_and_not_asked_again_meanwhile(healthy, re
         pinger.ping()
 
     assert [entry["why"] for entry in logs] in (
-        ["the last one still hangs", "no answer in time"],
-        ["the last one still hangs", "TimeoutError"],
+        ["the previous request is still running", "no answer in time"],
+        ["the previous request is still running", "TimeoutError"],
     )
     assert len(receiver.asked) == 1
 
 
-def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
+def test_only_one_of_two_clocks_sends_the_request_of_a_period(healthy, home, receiver):
     dead_mans_switch.configure(load({"TOCSIN_DEAD_MANS_SWITCH_URL": receiver.url}))
     client = queue.create_client(get_url(home))
     job = PeriodicJob("dead_mans_switch", 60, dead_mans_switch.ping, slow=True)
@@ -216,8 +220,8 @@ def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
         client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1})
         for clock in clocks:
             clock.enqueue_jobs()
-        wait_until(lambda wanted=period: len(receiver.asked) == wanted)
-        # Who still hears the answer would leave the next period out.
+        wait_until(lambda expected=period: len(receiver.asked) == expected)
+        # A clock that still waits for the answer would skip the next period.
         wait_until(lambda: all(ping.done() for clock in clocks for ping in clock._running.values()))
     for clock in clocks:
         clock._executor.shutdown(wait=True)
@@ -228,7 +232,7 @@ def test_of_two_clocks_one_pings_in_each_period(healthy, home, receiver):
     client.close()
 
 
-def test_a_slow_job_that_hangs_keeps_no_other_waiting(store, home):
+def test_a_slow_job_does_not_delay_other_jobs(store, home):
     leave, ran = threading.Event(), []
 
     def hang():

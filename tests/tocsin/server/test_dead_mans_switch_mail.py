@@ -1,4 +1,4 @@
-"""While pages do not go out, the URL outside is not pinged; one person's wrong address withholds nothing."""
+"""Problems of the mail relay stop the requests of the dead-man's switch; one wrong address does not."""
 
 from datetime import timedelta
 
@@ -6,7 +6,7 @@ import pytest
 
 from models.domain.enums import ContactType, MessageStatus
 from models.lifecycle.test_messages import create_test_message
-from models.reports import backlog as kept
+from models.reports.backlog import measure_backlog
 from models.tables.notifications import Message
 from models.tables.users import ContactMethod
 from runtime.settings import load
@@ -30,7 +30,7 @@ def delivery(world, now):
 
 
 class MailDelivery:
-    """Deliveries by a relay; a worker looks every 15 seconds."""
+    """Delivery by a relay with a worker that sends due messages every 15 seconds."""
 
     def __init__(self, world, now):
         self.world, self.now, self.seconds = world, now, 0.0
@@ -48,7 +48,7 @@ class MailDelivery:
         create_test_message(ContactMethod.get(ContactMethod.user == self.world.bob), "a test", self.now)
 
     def after(self, **span):
-        """What is wrong by then."""
+        """Let time pass and return the problems at its end."""
         until = self.now + timedelta(**span)
         while self.now < until:
             step = min(timedelta(seconds=15), until - self.now)
@@ -58,11 +58,11 @@ class MailDelivery:
         return self.get_problem()
 
     def get_problem(self):
-        return list(dead_mans_switch._find_backlogs(kept.measure_backlog(self.now), self.now))
+        return list(dead_mans_switch._find_backlogs(measure_backlog(self.now), self.now))
 
 
 @pytest.mark.parametrize("pages", [1, 4])
-def test_a_dead_relay_withholds_it_until_something_is_sent_again(delivery, pages):
+def test_an_unreachable_relay_is_a_problem_until_a_message_is_sent(delivery, pages):
     delivery.use_relay(find_free_port())
     for number in range(pages):
         delivery.page_alice(f"db{number}")
@@ -78,7 +78,7 @@ def test_a_dead_relay_withholds_it_until_something_is_sent_again(delivery, pages
         assert delivery.after(seconds=5) == []
 
 
-def test_without_a_relay_no_page_goes_out(delivery):
+def test_a_missing_relay_is_a_problem(delivery):
     delivery.use_relay(None)
     delivery.page_alice()
     assert delivery.get_problem() == []
@@ -86,7 +86,7 @@ def test_without_a_relay_no_page_goes_out(delivery):
     assert delivery.after(seconds=5) == [NOT_SENT]
 
 
-def test_a_relay_that_does_not_take_the_sender_takes_nothing(delivery):
+def test_a_relay_that_refuses_the_sender_is_a_problem(delivery):
     with relay({"MAIL": "550 5.7.1 not you"}) as box:
         delivery.use_relay(box.port)
         delivery.page_alice()
@@ -95,7 +95,7 @@ def test_a_relay_that_does_not_take_the_sender_takes_nothing(delivery):
         assert delivery.after(minutes=60) == [NOT_SENT]
 
 
-def test_an_address_that_is_refused_for_good_withholds_nothing(delivery):
+def test_an_address_that_is_refused_permanently_is_not_a_problem(delivery):
     with relay({"RCPT": "550 5.1.1 unknown"}) as box:
         delivery.use_relay(box.port)
         delivery.page_alice()
@@ -104,7 +104,7 @@ def test_an_address_that_is_refused_for_good_withholds_nothing(delivery):
         assert Message.get().state == MessageStatus.FAILED
 
 
-def test_an_address_that_is_never_taken_withholds_nothing_while_others_are(delivery):
+def test_an_address_that_is_refused_temporarily_is_not_a_problem_while_others_work(delivery):
     with relay({"RCPT alice@example.org": "450 4.1.2 domain not found"}) as box:
         delivery.use_relay(box.port)
         delivery.page_alice()
@@ -118,7 +118,7 @@ def test_an_address_that_is_never_taken_withholds_nothing_while_others_are(deliv
         assert delivery.after(seconds=5) == []
 
 
-def test_what_nobody_tries_is_late_whatever_was_sent_since(delivery):
+def test_a_message_without_an_attempt_is_late_even_if_others_were_sent(delivery):
     delivery.page_alice()
     Message.update(next_attempt_at=delivery.now - timedelta(seconds=301)).execute()
     delivery.page_bob()

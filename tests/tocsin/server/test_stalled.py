@@ -1,4 +1,4 @@
-"""Requests that do not end give up their connections, and their threads with them."""
+"""Stalled connections are closed, so that their threads become free."""
 
 import socket
 
@@ -16,7 +16,7 @@ def listening():
 
 @pytest.fixture
 def connect(listening):
-    """connect() -> both ends of a connection to the server."""
+    """connect(): both ends of a new connection to the server."""
     made: list[socket.socket] = []
 
     def open_pair() -> tuple[socket.socket, socket.socket]:
@@ -29,7 +29,7 @@ def connect(listening):
         one.close()
 
 
-def test_who_gets_no_answer_is_cut_in_the_end(listening, connect):
+def test_a_connection_without_an_answer_is_closed(listening, connect):
     client, _ = connect()
     client.sendall(b"POST / HTTP/1.1\r\nContent-Length: 100\r\n\r\n")
     port = listening.getsockname()[1]
@@ -39,7 +39,7 @@ def test_who_gets_no_answer_is_cut_in_the_end(listening, connect):
     assert client.recv(100) == b""
 
 
-def test_a_byte_now_and_then_does_not_help(listening, connect):
+def test_a_connection_with_a_slow_sender_is_closed(listening, connect):
     client, _ = connect()
 
     def send_slowly() -> bool:
@@ -50,7 +50,7 @@ def test_a_byte_now_and_then_does_not_help(listening, connect):
     assert client.recv(100) == b""
 
 
-def test_who_is_answered_is_left_alone(listening, connect):
+def test_a_connection_with_answers_stays_open(listening, connect):
     _, stalled = connect()
     client, server = connect()
 
@@ -63,7 +63,7 @@ def test_who_is_answered_is_left_alone(listening, connect):
     assert client.recv(1) == b"x"
 
 
-def test_connections_to_other_ports_are_left_alone(connect):
+def test_a_connection_to_another_port_stays_open(connect):
     client, server = connect()
 
     assert close_stalled(1, timeout_s=0.0) == 0

@@ -1,4 +1,4 @@
-"""`tocsin up` against kills, signals and neighbours, with real processes."""
+"""`tocsin up` with killed processes, signals and other programs, as real processes."""
 
 import json
 import os
@@ -19,7 +19,7 @@ def is_serving(up):
     return lambda: up.is_ready() and set(up.list_children()) == ALL
 
 
-def test_what_is_killed_is_started_again(home):
+def test_a_killed_process_is_started_again(home):
     with start_tocsin(home, "up") as up:
         wait_until(is_serving(up))
         before = up.list_children()
@@ -59,24 +59,24 @@ def test_a_stop_is_clean_and_a_second_start_finds_its_data(home):
 
 @pytest.fixture(scope="module")
 def shared_instance(tmp_path_factory):
-    """One that all tests share which do it no harm."""
+    """A running installation, shared by the tests that do not stop it."""
     with start_tocsin(tmp_path_factory.mktemp("one") / "home", "up") as up:
         wait_until(is_serving(up))
         wait_until(lambda: "ready" in up.out)
         yield up
 
 
-def test_a_second_one_on_the_same_folder_says_so(shared_instance):
+def test_a_second_supervisor_on_the_same_folder_is_an_error(shared_instance):
     second = tocsin(shared_instance.home, "up", TOCSIN_PORT=str(find_free_port()))
 
     assert second.returncode == 1
     assert (
         second.stderr
-        == f"tocsin: Tocsin runs already on {shared_instance.home} (process {shared_instance.process.pid})\n"
+        == f"tocsin: Tocsin already runs on {shared_instance.home} (process {shared_instance.process.pid})\n"
     )
 
 
-def test_where_nobody_reads_along_only_the_path_of_the_credentials_is_told(shared_instance):
+def test_without_a_terminal_only_the_path_of_the_credentials_is_printed(shared_instance):
     stored = json.loads((shared_instance.home / "credentials.json").read_text())
 
     output = shared_instance.out + shared_instance.log
@@ -84,7 +84,7 @@ def test_where_nobody_reads_along_only_the_path_of_the_credentials_is_told(share
     assert not [value for value in (stored["token"], stored["integration_key"]) if value in output]
 
 
-def test_ticks_go_on_within_two_seconds_when_redis_is_emptied(shared_instance):
+def test_due_scans_continue_within_two_seconds_after_redis_is_emptied(shared_instance):
     client = redis.Redis(unix_socket_path=str(get_socket_path(shared_instance.home)))
     slot = wait_until(lambda: client.zscore("tocsin:clock", "tocsin-due-scan"))
     client.flushall()
@@ -95,7 +95,7 @@ def test_ticks_go_on_within_two_seconds_when_redis_is_emptied(shared_instance):
 
 
 @pytest.mark.parametrize("command", ["up", "web"])
-def test_a_port_in_use_is_one_clear_line(home, command):
+def test_a_port_in_use_is_an_error_in_one_sentence(home, command):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
 
