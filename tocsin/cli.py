@@ -6,37 +6,43 @@ from typing import Any
 
 import click
 
-# Name -> where its click command stands, and what `tocsin --help` says of it.
+# Name -> the import path of its click command, and its text in `tocsin --help`.
 COMMANDS: dict[str, tuple[str, str]] = {
     "up": (
         "tocsin.commands.processes:up",
-        "Run everything: web, worker, clock, and Redis unless there is one.",
+        "Run web, worker and clock, and Redis if TOCSIN_REDIS_URL is not set.",
     ),
     "web": ("tocsin.commands.processes:web", "Run a web process."),
     "worker": ("tocsin.commands.processes:worker", "Run a worker process."),
     "clock": ("tocsin.commands.processes:clock", "Run a clock process."),
-    "migrate": ("tocsin.commands.processes:migrate", "Bring the database up to date."),
+    "migrate": ("tocsin.commands.processes:migrate", "Apply the pending migrations to the database."),
     "settings": ("tocsin.commands.settings:settings", "Show every setting, its value and its meaning."),
-    "account": ("tocsin.commands.accounts:account", "Add accounts, and hand them over."),
+    "account": ("tocsin.commands.accounts:account", "Add accounts and transfer their ownership."),
     "user": ("tocsin.commands.accounts:user", "Add users to an account."),
     "test-message": (
         "tocsin.commands.test_message:test_message",
-        "Send a test message to somebody's contacts.",
+        "Send a test message to the contacts of a user.",
     ),
     "token": ("tocsin.commands.accounts:token", "Create, list and revoke API tokens."),
     "oncall": (
         "tocsin.commands.oncall:oncall",
-        "Tell who is on call, and whom each escalation policy would tell.",
+        "Show who is on call, and whom each escalation policy would notify.",
     ),
-    "check": ("tocsin.commands.check:check", "Find gaps and conflicts of schedules, and who cannot be told."),
+    "check": (
+        "tocsin.commands.check:check",
+        "Find gaps and conflicts in schedules, and people without a way to notify them.",
+    ),
     "simulate": (
         "tocsin.commands.simulate:simulate",
-        "Tell who would be told of an alert at any moment, and why.",
+        "Show who would be notified of an alert at a given time, and why.",
     ),
-    "why": ("tocsin.commands.why:why", "Tell why an alert told somebody, or did not."),
+    "why": (
+        "tocsin.commands.why:why",
+        "Show what happened to an alert, and who was notified or not, and why.",
+    ),
     "dead-letters": (
-        "tocsin.commands.dead_letters:dead_letters",
-        "See what was set aside with its error; take it up again, or drop it.",
+        "tocsin.commands.dead_letters:dead_letters_group",
+        "List, replay or drop dead letters: alerts that Tocsin could not process.",
     ),
 }
 
@@ -64,13 +70,13 @@ def tocsin() -> None:
 
 
 def main() -> None:
-    """Run a command. What an operator can mend is one line on standard error, never a traceback.
+    """Run a command. An error that an operator can correct is one line on standard error, not a traceback.
 
-    Exit codes: 1 when something could not be done, 2 when the command or a setting cannot be used. Those
-    that only look have more of them (tocsin/commands/read_only.py).
+    Exit codes: 1 if the command failed, 2 if its arguments or a setting are invalid. Commands that only
+    read have more exit codes (tocsin/commands/read_only.py).
     """
     if any("\udc80" <= char <= "\udcff" for arg in sys.argv for char in arg):
-        _exit_with_error("what stands on the command line is not UTF-8", 2)
+        _exit_with_error("the command line is not valid UTF-8", 2)
     try:
         tocsin.main(standalone_mode=False)
     except click.exceptions.Abort:
@@ -84,7 +90,7 @@ def main() -> None:
         _exit_with_error(error, 1)
 
 
-# Errors by their module, which is loaded wherever they can come from.
+# Errors with their modules. An error can occur only if its module is loaded.
 USAGE_ERRORS = (("runtime.settings", "BadSetting"), ("models.store.postgresql", "BadUrl"))
 KNOWN_ERRORS = (
     ("builtins", "OSError"),

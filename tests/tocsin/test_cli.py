@@ -1,4 +1,4 @@
-"""The command: what it prints, and how it fails."""
+"""The `tocsin` command: its output and its errors."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from tocsin.commands import read_only
 
 @pytest.fixture
 def run(home):
-    """A command in this process, for those of which many are needed."""
+    """run(word, ...): run a command in this process, which is faster than a new process."""
     yield lambda *words: CliRunner().invoke(cli.tocsin, words, env=get_settings(home))
     db.close_all()
 
@@ -31,7 +31,7 @@ def run_ok(run):
     return run_ok
 
 
-def test_accounts_users_and_tokens(run, run_ok):
+def test_accounts_users_and_tokens_are_added_and_a_token_is_revoked(run, run_ok):
     made = run_ok("account", "add", "Example", "alice@example.org")
     run_ok("user", "add", "bob@example.org", "--role", "admin")
     token = run_ok("token", "create", "bob@example.org", "--name", "laptop")
@@ -44,12 +44,12 @@ def test_accounts_users_and_tokens(run, run_ok):
 
     assert run("token", "revoke", str(bobs["id"])).exit_code == 0
     again = run("token", "revoke", str(bobs["id"]))
-    assert (again.exit_code, again.stderr) == (1, f"Error: no token {bobs['id']} that works\n")
+    assert (again.exit_code, again.stderr) == (1, f"Error: there is no valid token {bobs['id']}\n")
     twice = run("user", "add", "bob@example.org")
-    assert (twice.exit_code, twice.stderr) == (1, "Error: bob@example.org is a user of Example already\n")
+    assert (twice.exit_code, twice.stderr) == (1, "Error: bob@example.org is already a user of Example\n")
 
 
-def test_an_account_is_handed_over_to_another_member(run, run_ok):
+def test_the_ownership_of_an_account_is_transferred(run, run_ok):
     made = run_ok("account", "add", "Example", "alice@example.org")
     bob = run_ok("user", "add", "bob@example.org")["username"]
 
@@ -57,23 +57,23 @@ def test_an_account_is_handed_over_to_another_member(run, run_ok):
 
     assert handed == {"account_id": made["account_id"], "owner": bob, "admin": made["username"]}
     again = run("account", "hand-over", "bob@example.org")
-    assert (again.exit_code, again.stderr) == (1, "Error: bob@example.org owns Example already\n")
+    assert (again.exit_code, again.stderr) == (1, "Error: bob@example.org already owns Example\n")
     unknown_user = run("account", "hand-over", "eve@example.org")
     assert (unknown_user.exit_code, unknown_user.stderr) == (1, "Error: no user eve@example.org\n")
     assert run_ok("account", "hand-over", "alice@example.org")["admin"] == bob
-    # There is one owner, and no other way to become it.
+    # An account has one owner, and only hand-over makes a user the owner.
     assert run("user", "add", "eve@example.org", "--role", "owner").exit_code == 2
     assert run("user", "add", "BOB@example.org").exit_code == 1
 
 
-def test_the_first_migration_applies_and_the_second_has_nothing_to_do(home):
+def test_the_second_migrate_applies_nothing(home):
     first, second = (tocsin(home, "migrate", "--json") for _ in range(2))
 
     assert json.loads(first.stdout)["applied"]
     assert json.loads(second.stdout) == {"applied": []}
 
 
-def test_settings_hide_secrets(home):
+def test_the_settings_command_hides_secrets(home):
     ended = tocsin(home, "settings", "--json", TOCSIN_SMTP_PASSWORD="hunter2", TOCSIN_SMTP_HOST="relay")
 
     rows = {row["name"]: row["value"] for row in json.loads(ended.stdout)}
@@ -91,7 +91,7 @@ def test_settings_hide_secrets(home):
         pytest.param({"TOCSIN_PROT": "80"}, "unknown setting TOCSIN_PROT", id="unknown name"),
     ],
 )
-def test_a_bad_setting_is_one_line(home, settings, text):
+def test_an_invalid_setting_is_an_error_in_one_sentence(home, settings, text):
     ended = tocsin(home, "migrate", **settings)
 
     assert ended.returncode == 2
@@ -101,14 +101,14 @@ def test_a_bad_setting_is_one_line(home, settings, text):
 
 
 @pytest.mark.parametrize("command", ["up", "web", "worker", "clock", "settings"])
-def test_so_it_is_whatever_the_command(home, command):
+def test_every_command_reports_an_invalid_setting(home, command):
     ended = tocsin(home, command, TOCSIN_PORT="x")
 
     assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
     assert ended.stderr.startswith("tocsin: TOCSIN_PORT cannot be used")
 
 
-def test_a_data_folder_that_cannot_be_is_one_line(tmp_path):
+def test_a_data_folder_below_a_file_is_an_error_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
 
     ended = tocsin(tmp_path / "file" / "home", "migrate", TOCSIN_DATABASE_URL="")
@@ -129,7 +129,7 @@ def test_a_data_folder_that_cannot_be_is_one_line(tmp_path):
         pytest.param("127.0.0.1:1/none?word=1", 2, "TOCSIN_DATABASE_URL cannot be used", id="unknown word"),
     ],
 )
-def test_a_database_that_cannot_be_reached_is_one_line(home, url, code, text):
+def test_an_unreachable_database_is_an_error_in_one_sentence(home, url, code, text):
     ended = tocsin(home, "migrate", TOCSIN_DATABASE_URL=f"postgresql://tocsin:hunter2@{url}")
 
     assert ended.returncode == code
@@ -149,7 +149,7 @@ READ_ONLY_COMMANDS = ("oncall", "check", "why x", "simulate --service x --messag
         *((name, 3) for name in READ_ONLY_COMMANDS),
     ],
 )
-def test_every_command_says_so(home, command, code):
+def test_every_command_reports_an_unreachable_database(home, command, code):
     ended = tocsin(home, *command.split(), TOCSIN_DATABASE_URL=UNREACHABLE, TOCSIN_PORT=str(find_free_port()))
 
     assert ended.returncode == code
@@ -159,7 +159,7 @@ def test_every_command_says_so(home, command, code):
 
 
 @pytest.mark.parametrize("command", READ_ONLY_COMMANDS)
-def test_a_folder_that_is_no_installation_is_left_alone(tmp_path, command):
+def test_a_read_only_command_creates_no_data_folder(tmp_path, command):
     ended = tocsin(tmp_path / "typo", *command.split(), TOCSIN_DATABASE_URL="")
 
     assert (ended.returncode, ended.stdout) == (3, "")
@@ -168,7 +168,7 @@ def test_a_folder_that_is_no_installation_is_left_alone(tmp_path, command):
 
 
 @pytest.mark.parametrize("command", ["oncall", "migrate"])
-def test_a_data_folder_in_which_nothing_can_be_made_is_one_line(command):
+def test_a_read_only_data_folder_is_an_error_in_one_sentence(command):
     ended = tocsin(Path("/proc/nowhere"), command, TOCSIN_DATABASE_URL="")
 
     assert ended.returncode in (1, 3)
@@ -176,14 +176,14 @@ def test_a_data_folder_in_which_nothing_can_be_made_is_one_line(command):
     assert ended.stderr.count("\n") == 1
 
 
-def test_what_is_no_text_is_one_line(home):
+def test_an_argument_that_is_not_utf_8_is_an_error_in_one_sentence(home):
     ended = tocsin(home, "simulate", "--service", "Checkout", "--message", "\udcff\udcfe")
 
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == "tocsin: what stands on the command line is not UTF-8\n"
+    assert ended.stderr == "tocsin: the command line is not valid UTF-8\n"
 
 
-def test_a_mistake_of_our_own_is_no_answer(store, home, monkeypatch, capsys):
+def test_an_unexpected_error_has_its_own_exit_code(store, home, monkeypatch, capsys):
     monkeypatch.setattr(read_only, "open_store", lambda *_: None)
     monkeypatch.setattr(read_only, "require_schema", lambda: 1 / 0)
     for name, value in get_settings(home).items():
@@ -196,5 +196,5 @@ def test_a_mistake_of_our_own_is_no_answer(store, home, monkeypatch, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
-def test_a_command_that_does_not_exist(home):
-    assert tocsin(home, "ring").returncode == 2
+def test_an_unknown_command_is_an_error(home):
+    assert tocsin(home, "nonsense").returncode == 2

@@ -1,4 +1,4 @@
-"""Commands about accounts, users and their tokens, for whoever may use this machine."""
+"""Commands for accounts, users and their tokens, for operators with access to this machine."""
 
 import json
 from collections.abc import Iterator
@@ -15,15 +15,15 @@ from models.tables.accounts import Account, Token, User
 from runtime.settings import load
 from tocsin.commands.output import to_printable
 
-as_json_option = click.option("--json", "as_json", is_flag=True, help="For machines.")
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 account_option = click.option(
-    "--account", "account_id", help="Identifier of the account, if there are several."
+    "--account", "account_id", help="Identifier of the account, if there is more than one."
 )
 
 
 @click.group()
 def account() -> None:
-    """Add accounts, and hand them over."""
+    """Add accounts and transfer their ownership."""
 
 
 @account.command("add")
@@ -31,7 +31,7 @@ def account() -> None:
 @click.argument("email")
 @as_json_option
 def add_account(name: str, email: str, as_json: bool) -> None:
-    """Add an account with its owner, and a token for the owner, which is shown once."""
+    """Add an account with its owner and a token for the owner. The token is shown only once."""
     with _write_transaction():
         now = store().now()
         account_row, owner = provisioning.create_account(name, _check_address(email), now)
@@ -46,11 +46,11 @@ def add_account(name: str, email: str, as_json: bool) -> None:
 @account_option
 @as_json_option
 def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
-    """Make another member the owner of an account; who owned it becomes an admin. Teams keep their owners."""
+    """Make a user the owner of the account. The previous owner becomes an admin. Teams keep their owners."""
     with _write_transaction():
         new_owner = _find_user(email, account_id)
         if new_owner.role == AccountRole.OWNER:
-            raise click.ClickException(to_printable(f"{email} owns {new_owner.account.name} already"))
+            raise click.ClickException(to_printable(f"{email} already owns {new_owner.account.name}"))
         old_owner = offboarding.transfer_ownership(new_owner.account, new_owner)
         if old_owner is None:
             raise click.ClickException(
@@ -64,7 +64,7 @@ def hand_over(email: str, account_id: str | None, as_json: bool) -> None:
     _print_result(result, as_json)
 
 
-# An account has one owner, from its beginning.
+# An account always has exactly one owner, so no user is added as an owner.
 ROLES = [role.name.lower() for role in AccountRole if role is not AccountRole.OWNER]
 
 
@@ -83,7 +83,7 @@ def add_user(email: str, account_id: str | None, role: str, as_json: bool) -> No
     with _write_transaction():
         found = _find_account(account_id)
         if provisioning.find_member(found, email) is not None:
-            raise click.ClickException(to_printable(f"{email} is a user of {found.name} already"))
+            raise click.ClickException(to_printable(f"{email} is already a user of {found.name}"))
         now = store().now()
         user_row = provisioning.create_user(
             found, _check_address(email), AccountRole[role.upper()], now, is_verified=True
@@ -101,11 +101,11 @@ def token() -> None:
 @token.command("create")
 @click.argument("email")
 @account_option
-@click.option("--name", default="command line", help="What the token is for.")
+@click.option("--name", default="command line", help="Purpose of the token.")
 @click.option("--days", type=click.IntRange(1), help="Days until it expires; default: never.")
 @as_json_option
 def create_token(email: str, account_id: str | None, name: str, days: int | None, as_json: bool) -> None:
-    """Create a token that acts as a user. It is shown once."""
+    """Create a token that acts as a user. It is shown only once."""
     with _write_transaction():
         now = store().now()
         expires_at = now + timedelta(days=days) if days else None
@@ -116,7 +116,7 @@ def create_token(email: str, account_id: str | None, name: str, days: int | None
 @token.command("list")
 @as_json_option
 def list_tokens(as_json: bool) -> None:
-    """List the tokens that work."""
+    """List the valid tokens."""
     with _write_transaction():
         query = Token.select(Token, User).join(User).where(Token.revoked_at.is_null()).order_by(Token.id)
         rows = [
@@ -142,17 +142,17 @@ def list_tokens(as_json: bool) -> None:
 @token.command("revoke")
 @click.argument("number", type=int)
 def revoke_token(number: int) -> None:
-    """Revoke a token by its number in the list."""
+    """Revoke a token by its ID in the list."""
     with _write_transaction():
         query = Token.update(revoked_at=store().now()).where(Token.id == number, Token.revoked_at.is_null())
         if not query.execute():
-            raise click.ClickException(f"no token {number} that works")
+            raise click.ClickException(f"there is no valid token {number}")
     click.echo(f"revoked {number}")
 
 
 @contextmanager
 def _write_transaction() -> Iterator[None]:
-    """The database, in a write transaction."""
+    """Open the database in a write transaction."""
     settings = load()
     open_store(settings.database_url, settings.home)
     create_schema(settings.home)
@@ -168,7 +168,7 @@ def _find_account(identifier: str | None) -> Account:
         raise click.ClickException(f"no account {identifier}" if identifier else "no account yet")
     if len(found) > 1:
         known = ", ".join(f"{row.account_identifier} ({row.name})" for row in found)
-        raise click.UsageError(to_printable(f"say which account with --account: {known}"))
+        raise click.UsageError(to_printable(f"choose an account with --account: {known}"))
     return found[0]
 
 
@@ -180,14 +180,14 @@ def _find_user(email: str, account_id: str | None) -> User:
     if not found:
         raise click.ClickException(f"no user {email}")
     if len(found) > 1:
-        raise click.UsageError("a user of several accounts: say which with --account")
+        raise click.UsageError("this is a user of more than one account: choose one with --account")
     return found[0]
 
 
 def _check_address(email: str) -> str:
     name, at, domain = email.partition("@")
     if not (name and at and domain) or any(char.isspace() for char in email):
-        raise click.UsageError(f"{email} is no e-mail address")
+        raise click.UsageError(f"{email} is not an e-mail address")
     return email
 
 

@@ -1,4 +1,4 @@
-"""`tocsin check`: who would not be told, found before an incident finds it."""
+"""`tocsin check`: find gaps, conflicts and missing contacts before an incident happens."""
 
 import sys
 import time
@@ -22,36 +22,39 @@ from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
 from runtime.settings import get_delivery_problem
 from schedules.oncall import checks
-from schedules.oncall import shifts as coverage
 from schedules.oncall.checks import CoveredTime, Problem
 from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
+from schedules.oncall.shifts import fit_end, format_local, list_joined_shifts
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.oncall import account_option, find_accounts
 from tocsin.commands.output import to_json, to_printable
 from tocsin.commands.read_only import PROBLEMS_FOUND, open_read_only
 
-# Work that takes longer says how far it has come, that often.
+# Longer work prints its progress at this interval.
 PROGRESS_EVERY_S = 2.0
-# Turns and restrictions that are looked at of each schedule: half a second of a processor's time.
+# Turns and restrictions that are read per schedule: half a second of processor time.
 MAX_WORK = 50_000
-# What is told about one thing, so that nobody's troubles hide another's.
+# Findings that are listed per schedule, policy, person or service, so that one of them does not hide others.
 MAX_PER_THING = 20
-# The kind of what says that there is more than is told.
+# The kind of a finding that says that not all findings are listed, or that the check is incomplete.
 TRUNCATED = "truncated"
-# Instead of a team.
+# Shown instead of a team for a finding about the whole installation.
 EVERYBODY = "everybody"
 
 JsonDict = dict[str, Any]
-# A schedule with its joined shifts, and until when it was looked at.
+# A schedule, its joined shifts, and the end of the checked time.
 CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckScope:
-    """What there is to check in an account, between two moments: the schedules, and what is known of each by
-    unique_id; the `names` of the people in these; the policies by row, with the names of their teams, and
-    when they name anybody (`covers`); `used` are the policies of services; `unsendable` is why nobody can be
-    told at all."""
+    """What to check in an account between `start` and `end`.
+
+    `checked_schedules` is by unique_id of the schedule, `names` (of people) by username. `policies` is by row
+    number, with the name of the team; `covers` is the time in which a policy names anybody, by the same
+    number. `used` are the policies of services that are not disabled. `delivery_problem` is why Tocsin cannot
+    send messages; None if it can.
+    """
 
     start: datetime
     end: datetime
@@ -68,9 +71,11 @@ class CheckScope:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What a check found about something of a team, or of all ("" then); nobody need do anything by now about
-    what is `minor`. It is told with moments where it is about a time, and how many `times` it is then; else,
-    it is so now."""
+    """A finding of a check.
+
+    `team` is "" for a finding about the whole installation. A `minor` finding needs no action now.
+    `start` and `end` are None for a finding that is not about a time. `times` is the number of occurrences.
+    """
 
     kind: str
     team: str
@@ -84,15 +89,15 @@ class Finding:
 
 @click.command()
 @click.option(
-    "--days", type=click.IntRange(1, 366), default=30, show_default=True, help="How far to look ahead."
+    "--days", type=click.IntRange(1, 366), default=30, show_default=True, help="Number of days to check."
 )
 @account_option
 @as_json_option
 def check(days: int, account_id: str | None, as_json: bool) -> None:
-    """Find times in which a policy reaches nobody, conflicts, and people that cannot be reached.
+    """Find times in which a policy notifies nobody, conflicts, and people without a way to notify them.
 
-    Exit code 1 when there are any, but for what is minor; 2 when what is asked cannot be used, 3 when the
-    database cannot be read.
+    Exit code 1: there are problems that are not minor. 2: an argument is invalid. 3: the database cannot be
+    read.
     """
     with open_read_only() as settings:
         start = store().now().replace(second=0, microsecond=0)
@@ -119,7 +124,7 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
             click.echo(to_printable(text))
         count_text = f"{count:,} problem{'s' * (count != 1)}" if count else "no problems"
         minor_text = f" and {minor:,} minor" if minor else ""
-        click.echo(f"{count_text}{minor_text} until {coverage.format_local('UTC', end)}")
+        click.echo(f"{count_text}{minor_text} until {format_local('UTC', end)}")
     sys.exit(PROBLEMS_FOUND if count else 0)
 
 
@@ -134,8 +139,10 @@ def _format_lines(found: Sequence[tuple[Account, Finding]]) -> Iterator[str]:
 def run_checks(
     account: Account, start: datetime, end: datetime, delivery_problem: str | None = None
 ) -> list[Finding]:
-    """What is wrong in an account: what is minor last, then by team, by what it is about, and by time;
-    `problem` is why nobody can be told at all."""
+    """Return the findings of an account: minor ones last, then by team, subject and time.
+
+    `delivery_problem` is why Tocsin cannot send messages; None if it can.
+    """
     scope = _load_scope(account, start, end, delivery_problem)
     found = [finding for find in CHECKS for finding in find(scope)] if scope else []
     found.sort(
@@ -151,7 +158,7 @@ def run_checks(
 
 
 def _truncate(found: Sequence[Finding]) -> Iterator[Finding]:
-    """The first about each thing, and how many more there are."""
+    """Yield the first findings of each subject, and one that counts the others."""
     for _, group in groupby(found, key=lambda finding: (finding.minor, finding.team, finding.about)):
         about = list(group)
         yield from about[:MAX_PER_THING]
@@ -205,7 +212,7 @@ def _load_scope(
 def _check_schedules(
     known: Sequence[ScheduleOverview], start: datetime, end: datetime, names: Mapping[str, str]
 ) -> dict[str, CheckedSchedule]:
-    """Each schedule with its shifts and until when it was looked at; long work says how far it has come."""
+    """Return the shifts and the end of the checked time of each schedule. Long work prints its progress."""
     found: dict[str, CheckedSchedule] = {}
     report_at = time.monotonic() + PROGRESS_EVERY_S
     for place, overview in enumerate(known):
@@ -213,14 +220,14 @@ def _check_schedules(
             click.echo(f"{place:,} of {len(known):,} schedules ...", err=True)
             report_at = time.monotonic() + PROGRESS_EVERY_S
         schedule = overview.schedule
-        until = coverage.fit_end(schedule, start, end, MAX_WORK)
-        shifts = coverage.list_joined_shifts(schedule, start, until, names)
+        until = fit_end(schedule, start, end, MAX_WORK)
+        shifts = list_joined_shifts(schedule, start, until, names)
         found[schedule.unique_id] = schedule, shifts, until
     return found
 
 
 def find_gaps(scope: CheckScope) -> Iterator[Finding]:
-    """Times in which a policy of a service names nobody, whatever the step."""
+    """Find times in which no step of a policy that a service uses names anybody."""
     for row in scope.used:
         cover = scope.covers[row]
         uncovered = _find_uncovered(scope, [cover])
@@ -234,7 +241,7 @@ def find_gaps(scope: CheckScope) -> Iterator[Finding]:
 
 
 def _find_uncovered(scope: CheckScope, covers: Sequence[CoveredTime]) -> list[Span]:
-    """What none of these covers, of the time that is known of all of them."""
+    """Return the time that none of these covers, up to the earliest end of a checked time."""
     until = min((cover.until for cover in covers), default=scope.end)
     return list(
         subtract_spans((scope.start, until), merge_spans(span for cover in covers for span in cover.spans))
@@ -248,21 +255,23 @@ def _build_policy_finding(scope: CheckScope, row: int, problem: Problem) -> Find
 
 
 def find_unreached_policies(scope: CheckScope) -> Iterator[Finding]:
-    """Policies that name nobody in all of the time."""
+    """Find policies that name nobody in the whole checked time."""
     for row, (team, policy) in scope.policies.items():
         cover = scope.covers[row]
         if not policy.steps or _find_uncovered(scope, [cover]) == [(scope.start, cover.until)]:
             unused = "" if row in scope.used else "; no service uses it"
             zone = cover.schedules[0].time_zone if cover.schedules else "UTC"
-            until = coverage.format_local(zone, cover.until)
+            until = format_local(zone, cover.until)
             what = f"no step of the policy {policy.name} names anybody until at least {until}{unused}"
             kind, about = "reaches_nobody", f"policy {policy.name}"
             yield Finding(kind, team, about, what, bool(unused), scope.start, cover.until)
 
 
 def find_schedule_gaps(scope: CheckScope) -> Iterator[Finding]:
-    """Times in which nobody is on call by a schedule that no service's policy names. Of all others, what
-    counts is whether their policies name anybody."""
+    """Find times in which nobody is on call in a schedule that no policy of a service names.
+
+    For all other schedules find_gaps checks whether their policies name anybody.
+    """
     policies_by_schedule: dict[str, list[int]] = {}
     for row, (_, policy) in scope.policies.items():
         for target in {target for step in policy.steps for target in step.targets}:
@@ -282,19 +291,19 @@ def find_schedule_gaps(scope: CheckScope) -> Iterator[Finding]:
 
 
 def find_outsiders(scope: CheckScope) -> Iterator[Finding]:
-    """Overrides by people who are not in the schedule's team, and turns."""
+    """Find overrides and turns of people who are not in the team of the schedule."""
     for overview in scope.overviews:
         for problem in checks.find_outsiders(overview, scope.start, scope.end, scope.names):
             yield _build_schedule_finding(overview, problem, minor=problem.minor or not overview.is_used)
 
 
 def find_double_shifts(scope: CheckScope) -> Iterator[Finding]:
-    """People who are on call twice at once."""
+    """Find people who are on call in two schedules at the same time."""
     by_row = {overview.schedule.row: overview for overview in scope.overviews}
     shifts_by_schedule = [(schedule, shifts) for schedule, shifts, _ in scope.checked_schedules.values()]
     for problem in checks.group_double_shifts(shifts_by_schedule, scope.start, scope.end, scope.names):
         overview = by_row[problem.schedules[0].row]
-        # By a draft nobody is paged.
+        # A schedule that no policy uses notifies nobody.
         minor = not all(by_row[schedule.row].is_used for schedule in problem.schedules)
         yield _build_schedule_finding(overview, problem, minor=minor)
 
@@ -307,9 +316,11 @@ def _build_schedule_finding(overview: ScheduleOverview, problem: Problem, *, min
 
 
 def find_truncated(scope: CheckScope) -> Iterator[Finding]:
-    """Schedules in which there is too much to look at all of it: minor where that leaves no policy of a
-    service unknown."""
-    unsure = {
+    """Find schedules that are too large to check completely.
+
+    The finding is minor if the check of each policy that a service uses is complete nevertheless.
+    """
+    needed = {
         schedule.row
         for row in scope.used
         if scope.covers[row].until < scope.end
@@ -319,14 +330,14 @@ def find_truncated(scope: CheckScope) -> Iterator[Finding]:
     for overview in scope.overviews:
         schedule, _, until = scope.checked_schedules[overview.schedule.unique_id]
         if until < scope.end:
-            until_text = coverage.format_local(schedule.time_zone, until)
-            what = f"there is too much in {schedule.name} to look at: it is known until {until_text} only"
-            about, minor = f"schedule {schedule.name}", schedule.row not in unsure
+            until_text = format_local(schedule.time_zone, until)
+            what = f"{schedule.name} is too large to check completely: it is checked until {until_text}"
+            about, minor = f"schedule {schedule.name}", schedule.row not in needed
             yield Finding(TRUNCATED, overview.team, about, what, minor, until, scope.end)
 
 
 def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
-    """People whom policies may name, and who have no notification rule that can be used."""
+    """Find people in policies and their schedules who have no usable notification rule."""
     seen: set[str] = set()
     for team, policy in scope.policies.values():
         for name in sorted(_list_named(policy, scope.config) - seen):
@@ -335,7 +346,7 @@ def find_missing_rules(scope: CheckScope) -> Iterator[Finding]:
             missing = person and _list_missing_urgencies(person)
             if person and missing:
                 rule = f"no usable notification rule for {missing} urgency"
-                what = f"{person.name} has {rule}, and is told at the account's address only"
+                what = f"{person.name} has {rule}, and is notified at the account's address only"
                 yield Finding("no_rule", team, f"person {person.name}", what)
 
 
@@ -350,13 +361,13 @@ def _list_named(policy: PolicyFacts, config: OnCallConfig) -> set[str]:
 
 
 def _list_missing_urgencies(person: PersonFacts) -> str:
-    """The urgencies for which somebody has no rule, in words."""
+    """Return the urgencies for which a person has no rule, in words."""
     have = {rule.urgency for rule in person.rules}
     return " and ".join(urgency.name.lower() for urgency in Urgency if urgency not in have)
 
 
 def find_missing_policies(scope: CheckScope) -> Iterator[Finding]:
-    """Services whose incidents no policy takes to anybody."""
+    """Find services without an escalation policy."""
     for service in scope.services:
         if service.escalation_policy_id is None and service.status != ServiceStatus.DISABLED:
             what = f"the service {service.name} has no escalation policy"
@@ -364,7 +375,7 @@ def find_missing_policies(scope: CheckScope) -> Iterator[Finding]:
 
 
 def find_missing_channel(scope: CheckScope) -> Iterator[Finding]:
-    """Settings by which nobody can be told."""
+    """Find settings with which Tocsin cannot send messages."""
     if scope.delivery_problem:
         yield Finding("no_channel", "", "settings", scope.delivery_problem)
 
@@ -383,7 +394,6 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
 
 
 def _to_json(account: Account, finding: Finding) -> JsonDict:
-    """For machines."""
     return {
         "account_id": account.account_identifier,
         "kind": finding.kind,

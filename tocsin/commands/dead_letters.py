@@ -1,4 +1,4 @@
-"""`tocsin dead-letters`: what was set aside with its error, for whoever runs this installation."""
+"""`tocsin dead-letters`: list, replay and drop alerts that Tocsin could not process."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from typing import Any
 import click
 import structlog
 
-from models.reports import dead_letters as kept
+from models.reports import dead_letters
 from models.reports.dead_letters import ChangeResult, DeadLetter, Key, Scope
 from models.store.base import connection, open_store
 from models.store.migrate import create_schema
@@ -28,39 +28,48 @@ from workers import queue
 log = structlog.get_logger()
 
 ACTOR = "the command line"
-# Work that takes longer says how far it has come, that often.
+NO_DEAD_LETTERS = "no dead letters"
+# Longer work prints its progress at this interval.
 PROGRESS_EVERY_S = 2.0
 
 _UNPRINTABLE = re.compile(r"[^\n\t -~\u00a0-\u2027\u202f-\u2065\u2070-\ud7ff\ue000-\U0010ffff]")
 
-service_option = click.option("--service", help="Only of the service with this name or unique_id.")
-integration_option = click.option(
-    "--integration", help="Only of the integration with this name or unique_id."
+service_option = click.option(
+    "--service", help="Only dead letters of the service with this name or unique_id."
 )
-all_option = click.option("--all", "select_all", is_flag=True, help="All that is set aside.")
+integration_option = click.option(
+    "--integration", help="Only dead letters of the integration with this name or unique_id."
+)
+all_option = click.option("--all", "select_all", is_flag=True, help="All dead letters.")
 reference_argument = click.argument("reference", metavar="[TRACE_ID]", required=False)
 
 
-@click.group(invoke_without_command=True)
+@click.group("dead-letters", invoke_without_command=True)
 @service_option
 @integration_option
-@click.option("--limit", type=click.IntRange(1), default=50, show_default=True, help="Show the last of them.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    help="Number of the newest to list.",
+)
 @as_json_option
 @click.pass_context
-def dead_letters(
+def dead_letters_group(
     context: click.Context, service: str | None, integration: str | None, limit: int, as_json: bool
 ) -> None:
-    """See what was set aside with its error; take it up again, or drop it.
+    """List, replay or drop dead letters: alerts that Tocsin could not process.
 
-    Without a command: list it, newest last.
+    Without a command: list them, newest last.
     """
     if context.invoked_subcommand is not None:
         if service or integration or as_json:
-            raise click.UsageError(f"options of {context.invoked_subcommand} stand after it")
+            raise click.UsageError(f"write options of {context.invoked_subcommand} after its name")
         return
     with _open_database():
-        keys = kept.list_keys(Scope(service=service, integration=integration))
-        shown = kept.load_all(keys[-limit:])
+        keys = dead_letters.list_keys(Scope(service=service, integration=integration))
+        shown = dead_letters.load_all(keys[-limit:])
     if as_json:
         click.echo(
             json.dumps({"count": len(keys), "results": [_to_json(dead_letter) for dead_letter in shown]})
@@ -71,15 +80,15 @@ def dead_letters(
     click.echo(_format_total(len(shown), len(keys)))
 
 
-@dead_letters.command()
+@dead_letters_group.command()
 @click.argument("reference", metavar="TRACE_ID")
-@click.option("--body", "with_body", is_flag=True, help="Write the body as it was sent, and nothing else.")
+@click.option("--body", "with_body", is_flag=True, help="Write only the body, as it was sent.")
 @as_json_option
 def show(reference: str, with_body: bool, as_json: bool) -> None:
-    """Tell the error, and the road so far."""
+    """Show the error of a dead letter, and the stages that it has passed through."""
     with _open_database():
-        matches = kept.load_all(_find_keys(reference))
-        body = kept.load_body(matches[0].trace_id) if with_body else None
+        matches = dead_letters.load_all(_find_keys(reference))
+        body = dead_letters.load_body(matches[0].trace_id) if with_body else None
     if body is not None:
         _write_body(body)
     elif as_json:
@@ -90,7 +99,7 @@ def show(reference: str, with_body: bool, as_json: bool) -> None:
         )
 
 
-@dead_letters.command()
+@dead_letters_group.command()
 @reference_argument
 @all_option
 @service_option
@@ -99,23 +108,23 @@ def show(reference: str, with_body: bool, as_json: bool) -> None:
 def replay(
     reference: str | None, select_all: bool, service: str | None, integration: str | None, as_json: bool
 ) -> None:
-    """Take up again what was set aside, as if it had just come in.
+    """Replay dead letters: process them again as if they had just arrived.
 
-    Exit code 1 when anything could not be taken up.
+    Exit code 1: at least one dead letter was not replayed.
     """
     with _open_database() as settings:
         keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
         queue.connect(settings.redis_url or get_url(settings.home))
-        progress = _apply_change(keys, kept.replay, "taken up again", settings)
-    _report(progress, "taken up again", as_json)
+        progress = _apply_change(keys, dead_letters.replay, "replayed", settings)
+    _report(progress, "replayed", as_json)
 
 
-@dead_letters.command()
+@dead_letters_group.command()
 @reference_argument
 @all_option
 @service_option
 @integration_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @as_json_option
 def drop(
     reference: str | None,
@@ -125,21 +134,21 @@ def drop(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Leave it at that: nobody will work on what was set aside any more.
+    """Drop dead letters: Tocsin will never process them.
 
-    It can still be told, by `tocsin why`, as long as other alerts. Exit code 1 when nothing was dropped.
+    `tocsin why` can show them as long as other alerts. Exit code 1: at least one dead letter was not dropped.
     """
     with _open_database() as settings:
         keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
         if keys and not yes and not _confirm(len(keys)):
-            raise click.ClickException("nothing is dropped")
-        progress = _apply_change(keys, kept.drop, "dropped", settings)
+            raise click.ClickException("no dead letter was dropped")
+        progress = _apply_change(keys, dead_letters.drop, "dropped", settings)
     _report(progress, "dropped", as_json)
 
 
 @contextmanager
 def _open_database() -> Iterator[Settings]:
-    """The settings, with the database of these."""
+    """Open the database and return the settings."""
     settings = load()
     logs.configure(settings.log_level, "dead-letters")
     open_store(settings.database_url, settings.home)
@@ -149,32 +158,35 @@ def _open_database() -> Iterator[Settings]:
 
 
 def _find_keys(reference: str) -> list[Key]:
-    matches = kept.find_keys(reference.strip())
+    matches = dead_letters.find_keys(reference.strip())
     if not matches:
-        raise click.ClickException(f"nothing is set aside of {reference}")
+        raise click.ClickException(f"there is no dead letter {reference}")
     return matches
 
 
 def _select_keys(reference: str | None, select_all: bool, scope: Scope) -> list[Key]:
     if bool(reference) == select_all:
-        raise click.UsageError("say a TRACE_ID, or --all")
+        raise click.UsageError("give a TRACE_ID or --all")
     if reference is None:
-        return kept.list_keys(scope)
-    if scope != kept.EVERYTHING:
-        raise click.UsageError("--service and --integration go with --all")
+        return dead_letters.list_keys(scope)
+    if scope != dead_letters.EVERYTHING:
+        raise click.UsageError("--service and --integration require --all")
     return _find_keys(reference)
 
 
 def _confirm(count: int) -> bool:
     try:
-        return click.confirm(f"Drop {count:,}, so that nobody ever works on them?", err=True)
+        return click.confirm(f"Drop {count:,} dead letters, so that they are never processed?", err=True)
     except click.Abort:
-        raise click.ClickException("nothing is dropped: nobody is there to ask; say --yes") from None
+        raise click.ClickException("no dead letter was dropped: use --yes to confirm") from None
 
 
 @dataclass(slots=True)
 class _Progress:
-    """How far a change has come: of `total`, `done` are changed, and `orphans` cannot be."""
+    """The progress of a change of `total` dead letters: `seen` are handled and `done` of them are changed.
+
+    `ownerless` ones cannot be replayed because their service, integration or router is deleted.
+    """
 
     total: int
     done: int = 0
@@ -183,17 +195,17 @@ class _Progress:
 
     @property
     def conflicts(self) -> int:
-        """Those that somebody else changed first."""
+        """The number of dead letters that another process or user replayed or dropped first."""
         return self.seen - self.done - self.ownerless
 
 
 def _apply_change(
     keys: Sequence[Key], change: Callable[[Sequence[Key], str], ChangeResult], verb: str, settings: Settings
 ) -> _Progress:
-    """Piece by piece, each in a transaction of its own, so that the lanes can go on between them."""
+    """Change dead letters in chunks, each in its own transaction, so that workers can go on in between."""
     progress = _Progress(len(keys))
     report_at = time.monotonic() + PROGRESS_EVERY_S
-    for chunk in kept.split_keys(keys):
+    for chunk in dead_letters.split_keys(keys):
         changed = change(chunk, ACTOR)
         _enqueue(changed, settings.pipeline_queues)
         progress.seen += len(chunk)
@@ -220,18 +232,21 @@ def _report(progress: _Progress, verb: str, as_json: bool) -> None:
         result = {"done": progress.done, "ownerless": progress.ownerless, "conflicts": progress.conflicts}
         click.echo(json.dumps(result))
     else:
-        click.echo(f"{progress.done:,} {verb}" if progress.total else "nothing is set aside")
+        click.echo(f"{progress.done:,} {verb}" if progress.total else NO_DEAD_LETTERS)
     if progress.ownerless:
         click.echo(
-            f"{progress.ownerless:,} came in by what was deleted since: they can only be dropped", err=True
+            f"{progress.ownerless:,} came through a deleted service, integration or router:"
+            " they can only be dropped",
+            err=True,
         )
     if progress.conflicts:
-        click.echo(f"{progress.conflicts:,} were taken up or dropped by somebody else meanwhile", err=True)
+        click.echo(
+            f"{progress.conflicts:,} were replayed or dropped by somebody else in the meantime", err=True
+        )
     sys.exit(1 if progress.ownerless or progress.conflicts else 0)
 
 
 def _to_json(dead_letter: DeadLetter) -> dict[str, Any]:
-    """For machines."""
     return {
         "id": dead_letter.id,
         "trace_id": dead_letter.trace_id,
@@ -254,13 +269,13 @@ def _build_row(dead_letter: DeadLetter) -> tuple[str, ...]:
     return (
         _format_time(dead_letter.accepted_at),
         dead_letter.trace_id,
-        _describe_part(dead_letter),
+        _describe_position(dead_letter),
         _describe_owner(dead_letter),
         dead_letter.error,
     )
 
 
-def _describe_part(dead_letter: DeadLetter) -> str:
+def _describe_position(dead_letter: DeadLetter) -> str:
     return (
         "whole body"
         if dead_letter.position is None
@@ -279,14 +294,15 @@ def _describe_owner(dead_letter: DeadLetter) -> str:
 
 def _format_total(shown: int, total: int) -> str:
     if not total:
-        return "nothing is set aside"
-    return f"{total:,} set aside" if shown == total else f"the last {shown:,} of {total:,} set aside"
+        return NO_DEAD_LETTERS
+    noun = "dead letter" if total == 1 else "dead letters"
+    return f"{total:,} {noun}" if shown == total else f"the last {shown:,} of {total:,} {noun}"
 
 
 def _format_lines(dead_letter: DeadLetter) -> list[str]:
     lines = [
-        f"set aside: {dead_letter.error}",
-        f"{_describe_part(dead_letter)}, trace_id {dead_letter.trace_id}"
+        f"dead letter: {dead_letter.error}",
+        f"{_describe_position(dead_letter)}, trace_id {dead_letter.trace_id}"
         + (f", unique_id {dead_letter.id}" if dead_letter.position is not None else ""),
         f"accepted {_format_time(dead_letter.accepted_at)} UTC ({dead_letter.source}) for"
         f" {_describe_owner(dead_letter)}",
@@ -299,7 +315,7 @@ def _format_lines(dead_letter: DeadLetter) -> list[str]:
 
 
 def _write_body(body: bytes) -> None:
-    """As it is for a file or another program; for a terminal without what would steer it."""
+    """Write the body unchanged to a file or program, and to a terminal without control characters."""
     if sys.stdout.isatty():
         click.echo(_UNPRINTABLE.sub("\ufffd", body.decode("utf-8", "replace")))
     else:

@@ -1,4 +1,4 @@
-"""`tocsin oncall`: who is on call by each schedule at a moment, and whom each policy would tell."""
+"""`tocsin oncall`: show who is on call in each schedule at a time, and whom each policy would notify."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -25,11 +25,13 @@ NOBODY = "NOBODY"
 
 JsonDict = dict[str, Any]
 
-account_option = click.option("--account", "account_id", help="Identifier of one account; default: all.")
+account_option = click.option(
+    "--account", "account_id", help="Identifier of one account; default: all accounts."
+)
 
 
 class WhenType(click.ParamType):
-    """RFC 3339, or a date and time without an offset, which is in UTC."""
+    """A time as in RFC 3339, or a date and time without an offset, which is UTC."""
 
     name = "when"
 
@@ -38,25 +40,27 @@ class WhenType(click.ParamType):
             moment = datetime.fromisoformat(value.strip())
             at = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
         except (ValueError, OverflowError):
-            self.fail(f"{value} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (UTC)")
+            self.fail(f"{value} is not a time: use 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (UTC)")
         if not shifts.EARLIEST <= at < shifts.LATEST:
-            self.fail(f"{value} is too far away")
+            self.fail(f"{value} is too far in the past or future")
         return at
 
 
 @click.command()
-@click.option("--at", metavar="WHEN", type=WhenType(), help="A moment, in UTC unless it says; default: now.")
+@click.option(
+    "--at", metavar="WHEN", type=WhenType(), help="The time, in UTC if it has no offset; default: now."
+)
 @click.option("--team", "team_name", metavar="NAME", help="Only the team with this name or unique_id.")
 @account_option
 @as_json_option
 def oncall(at: datetime | None, team_name: str | None, account_id: str | None, as_json: bool) -> None:
-    """Tell who is on call by each schedule, until when, and whom each escalation policy would tell."""
+    """Show who is on call in each schedule and until when, and whom each escalation policy would notify."""
     with open_read_only():
         at = at or store().now()
         accounts = [_build_account(account, at, team_name) for account in find_accounts(account_id)]
     accounts = [account for account in accounts if account["teams"]]
     if not accounts:
-        raise BadRequest(f"no team {team_name}") if team_name else Unavailable("no team yet")
+        raise BadRequest(f"no team {team_name}") if team_name else Unavailable("there is no team")
     if as_json:
         click.echo(to_json({"at": at, "accounts": accounts}))
         return
@@ -65,11 +69,11 @@ def oncall(at: datetime | None, team_name: str | None, account_id: str | None, a
 
 
 def find_accounts(identifier: str | None) -> list[Account]:
-    """The account with this identifier, or all."""
+    """Return the account with this identifier, or all accounts."""
     rows = Account.select().order_by(Account.id)
     found = list(rows.where(Account.account_identifier == identifier) if identifier else rows)
     if not found:
-        raise BadRequest(f"no account {identifier}") if identifier else Unavailable("no account yet")
+        raise BadRequest(f"no account {identifier}") if identifier else Unavailable("there is no account")
     return found
 
 
@@ -78,23 +82,23 @@ def _build_account(account: Account, at: datetime, team_name: str | None) -> Jso
     if team_name:
         teams = teams.where((Team.name == team_name) | (Team.unique_id == team_name))
     teams = list(teams)
-    schedules, policies = (_list_rows(format_table, teams) for format_table in (Schedule, EscalationPolicy))
+    schedules, policies = (_list_rows(table, teams) for table in (Schedule, EscalationPolicy))
     result: JsonDict = {"account_id": account.account_identifier, "name": account.name, "teams": []}
     if teams:
         config = build_oncall_config(teams[0], policies, (), [row.unique_id for row in schedules], at)
-        duty = OnCallResolver(config, at)
+        resolver = OnCallResolver(config, at)
         result["teams"] = [
             {
                 "unique_id": team.unique_id,
                 "name": team.name,
-                # One may be deleted while it is read.
+                # A schedule may be deleted between the two queries.
                 "schedules": [
                     _build_schedule(config.schedules[row.unique_id], config, at)
                     for row in schedules
                     if row.team_id == team.id and row.unique_id in config.schedules
                 ],
                 "policies": [
-                    _build_policy(config.policies[row.id], duty, at)
+                    _build_policy(config.policies[row.id], resolver, at)
                     for row in policies
                     if row.team_id == team.id
                 ],
@@ -104,10 +108,10 @@ def _build_account(account: Account, at: datetime, team_name: str | None) -> Jso
     return result
 
 
-def _list_rows(format_table: Any, teams: Sequence[Team]) -> list[Any]:
-    """What these teams have of a kind, by name."""
-    rows = format_table.select().where(in_list(format_table.team, [team.id for team in teams]))
-    return list(rows.order_by(format_table.name, format_table.id))
+def _list_rows(table: Any, teams: Sequence[Team]) -> list[Any]:
+    """Return the rows of a table that belong to these teams, ordered by name."""
+    rows = table.select().where(in_list(table.team, [team.id for team in teams]))
+    return list(rows.order_by(table.name, table.id))
 
 
 def _build_schedule(schedule: ScheduleFacts, config: OnCallConfig, at: datetime) -> JsonDict:
@@ -138,8 +142,8 @@ def _build_schedule(schedule: ScheduleFacts, config: OnCallConfig, at: datetime)
     }
 
 
-def _build_policy(policy: PolicyFacts, duty: OnCallResolver, at: datetime) -> JsonDict:
-    by_step = [duty.get_people(step) for step in policy.steps]
+def _build_policy(policy: PolicyFacts, resolver: OnCallResolver, at: datetime) -> JsonDict:
+    by_step = [resolver.get_people(step) for step in policy.steps]
     delays = _compute_delays(policy, by_step)
     return {
         "unique_id": policy.unique_id,
@@ -157,8 +161,10 @@ def _build_policy(policy: PolicyFacts, duty: OnCallResolver, at: datetime) -> Js
 
 
 def _compute_delays(policy: PolicyFacts, by_step: Sequence[Sequence[PersonFacts]]) -> Iterator[int]:
-    """After how many minutes each step is taken by now: together with an empty one before it, where the
-    policy says so."""
+    """Yield the minutes after which each step notifies its people.
+
+    With `move_to_next`, a step notifies at the time of the step before it if that step has no people.
+    """
     delay, skip_delay = 0, False
     for step, people in zip(policy.steps, by_step, strict=True):
         delay = delay if skip_delay else step.delay_minutes
@@ -173,7 +179,7 @@ def _build_person(person: PersonFacts, at: datetime) -> JsonDict:
 
 
 def format_lines(accounts: Sequence[JsonDict], at: datetime) -> Iterator[str]:
-    """What is told of accounts as lines of text, the moments in the time zones of the schedules."""
+    """Yield the output for accounts as lines of text, with times in the time zones of the schedules."""
     yield f"on call at {shifts.format_local('UTC', at)}; other times are in the time zones of the schedules"
     for account in accounts:
         yield ""
@@ -195,12 +201,12 @@ def _build_rows(team: JsonDict) -> Iterator[tuple[str, ...]]:
     for schedule in team["schedules"]:
         name = shorten(schedule["name"])
         handoff = schedule["handoff"]
-        next_text = _format_next(handoff) if handoff else "no change in sight"
+        next_text = _format_next(handoff) if handoff else "no change"
         if not schedule["oncalls"]:
-            until = handoff["at_local"] if handoff else "nobody in sight"
+            until = handoff["at_local"] if handoff else "no end"
             yield where, name, NOBODY, until, "-", next_text
         for held in schedule["oncalls"]:
-            until = held["until_local"] or "no end in sight"
+            until = held["until_local"] or "no end"
             by = f"{held['by']} {shorten(held['by_name'])}"
             yield where, name, _format_name(held), until, by, next_text
 
@@ -212,15 +218,15 @@ def _format_next(handoff: JsonDict) -> str:
 def _format_policy(team: JsonDict, policy: JsonDict) -> Iterator[str]:
     yield f"{shorten(team['name'])}: {shorten(policy['name'])}"
     for place, step in enumerate(policy["steps"], start=1):
-        turns = ", each incident by turns the next one's" if place == 1 and policy["by_turns"] else ""
+        turns = ", round robin: one per incident" if place == 1 and policy["by_turns"] else ""
         yield f"  step {place}, {_format_delay(step)}{turns}: {_format_names(step['people'])}"
     if not any(step["people"] for step in policy["steps"]):
         none = "" if policy["steps"] else "no steps: "
-        yield f"  {none}nobody is reached: the team's managers are told, or else the account's owner"
+        yield f"  {none}nobody is on call: the team's managers are notified, or else the account owner"
 
 
 def _format_delay(step: JsonDict) -> str:
-    """When a step is taken, which may be earlier than it says: nobody is in the one before it."""
+    """Return when a step notifies: earlier than its own delay if the step before it has no people."""
     early = step["notified_after"] != step["delay"]
     return (
         f"{_format_minutes(step['notified_after'])} instead of {_format_minutes(step['delay'])}"

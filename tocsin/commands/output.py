@@ -1,16 +1,16 @@
-"""What commands print, aligned, of names that somebody chose; and the same for machines."""
+"""Format the output of commands: aligned tables, printable names, JSON."""
 
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-# Of longer names a terminal shows the beginning.
+# Characters of a name that a terminal shows; longer names are shortened.
 MAX_NAME = 40
 
 
 def to_printable(text: str) -> str:
-    """Names are what somebody chose: without what would steer a terminal."""
+    """Replace all control characters: users choose names, and a name must not control the terminal."""
     return "".join(char if char.isprintable() else "\ufffd" for char in text)
 
 
@@ -19,7 +19,7 @@ def shorten(text: str, max_length: int = MAX_NAME) -> str:
 
 
 def format_table(rows: Sequence[tuple[str, ...]]) -> list[str]:
-    """Rows with their columns below each other."""
+    """Return the rows as lines with aligned columns."""
     rows = [tuple(map(to_printable, row)) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
@@ -28,11 +28,11 @@ def format_table(rows: Sequence[tuple[str, ...]]) -> list[str]:
 
 
 def to_json(data: Any) -> str:
-    """For machines: moments as the interface tells them, in letters that steer no terminal either."""
+    """Return JSON with times as in the interface. It is ASCII, so it cannot control a terminal either."""
     return json.dumps(data, indent=2, default=_encode_value)
 
 
 def _encode_value(value: Any) -> str:
     if not isinstance(value, datetime):
-        raise TypeError(f"{type(value).__name__} has no form in JSON")
+        raise TypeError(f"{type(value).__name__} cannot be written as JSON")
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

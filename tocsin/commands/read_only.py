@@ -1,6 +1,6 @@
-"""The database for commands that only look: it is neither made nor changed.
+"""Open the database for commands that only read: they neither create nor change it.
 
-Their exit codes stand in docs/operating.md.
+Their exit codes are listed in docs/operating.md.
 """
 
 import traceback
@@ -20,7 +20,7 @@ PROBLEMS_FOUND, BAD_REQUEST, UNAVAILABLE, TRUNCATED = 1, 2, 3, 4
 
 
 class BadRequest(click.ClickException):
-    """What was asked cannot be used; nobody has looked."""
+    """The arguments are invalid; the command has not read anything."""
 
     exit_code = BAD_REQUEST
 
@@ -29,7 +29,7 @@ class BadRequest(click.ClickException):
 
 
 class Unavailable(click.ClickException):
-    """Nobody could look: nothing is known of what was asked."""
+    """The database could not be read, so the command has no result."""
 
     exit_code = UNAVAILABLE
 
@@ -39,11 +39,13 @@ class Unavailable(click.ClickException):
 
 @contextmanager
 def open_read_only() -> Iterator[Settings]:
-    """The settings and, while this lasts, their database. Raises CouldNotLook for whatever goes wrong
-    meanwhile, unless that has an exit code of its own."""
+    """Open the database of the settings for reading and return the settings.
+
+    Raise Unavailable for every error inside, unless the error has an exit code of its own.
+    """
     settings = load()
     try:
-        # To open it would make it.
+        # Opening a missing SQLite file would create it.
         if not settings.database_url and not (settings.home / SQLITE_FILE).is_file():
             raise Unavailable(f"no database in {settings.home}: see TOCSIN_HOME")
         open_store(settings.database_url, settings.home)
@@ -56,6 +58,6 @@ def open_read_only() -> Iterator[Settings]:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise Unavailable(first[0]) from None
     except Exception as error:
-        # A mistake of our own must not be taken for an answer.
+        # An error in our code must not look like a result: Python's exit code 1 means "problems found".
         traceback.print_exc()
-        raise Unavailable(f"it failed: {type(error).__name__}") from None
+        raise Unavailable(f"the command failed: {type(error).__name__}") from None

@@ -9,7 +9,7 @@ from runtime.settings import SETTINGS, Setting, load
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def settings(as_json: bool) -> None:
     """Show every setting, its value and its meaning. Secrets are not shown."""
     load()

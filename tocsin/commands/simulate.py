@@ -1,4 +1,4 @@
-"""`tocsin simulate`: who would be told of an alert, by what, when and why, if nobody reacted to it."""
+"""`tocsin simulate`: show who would be notified of an alert, how, when and why, if nobody reacted to it."""
 
 import re
 import sys
@@ -31,7 +31,7 @@ from web.operations import run_simulation
 
 JsonDict = dict[str, Any]
 
-# Of longer reasons, which may name very many people, the beginning.
+# Characters of a reason that are shown; a reason may name many people.
 MAX_REASON = 160
 
 _DURATION = re.compile(r"([0-9]{1,9})([smhd])")
@@ -39,7 +39,7 @@ _SECONDS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
 class DurationType(click.ParamType):
-    """A length of time as 90s, 45m, 2h, 1d, or several of these in a row."""
+    """A duration such as 90s, 45m, 2h or 1d, or more than one of these in a row."""
 
     name = "duration"
 
@@ -48,7 +48,7 @@ class DurationType(click.ParamType):
             return value
         tokens = _DURATION.findall(value.strip())
         if not tokens or "".join(map("".join, tokens)) != value.strip():
-            self.fail(f"{value} is no length of time: say 90s, 45m, 2h30m or 1d")
+            self.fail(f"{value} is not a duration: use 90s, 45m, 2h30m or 1d")
         seconds = sum(int(count) * _SECONDS[unit] for count, unit in tokens)
         if seconds > MAX_DURATION.total_seconds():
             self.fail(f"{value} is too long: at most {MAX_DURATION.days}d")
@@ -64,16 +64,19 @@ class ZoneType(click.ParamType):
         try:
             return get_zone(value)
         except ZoneInfoNotFoundError:
-            self.fail(f"no time zone has the name {value!r}")
+            self.fail(f"there is no time zone {value!r}")
 
 
 @click.command()
-@click.option("--service", "service_name", metavar="NAME", help="A service by its name or unique_id.")
+@click.option("--service", "service_name", metavar="NAME", help="Name or unique_id of the service.")
 @click.option(
-    "--integration", "integration_name", metavar="NAME", help="One of it; needed where it has several."
+    "--integration",
+    "integration_name",
+    metavar="NAME",
+    help="Its integration, needed if there is more than one.",
 )
 @click.option(
-    "--at", "at_text", metavar="WHEN", help="When it comes, in --zone unless it says; default: now."
+    "--at", "at_text", metavar="WHEN", help="Time of the alert, in --zone if it has no offset; default: now."
 )
 @click.option(
     "--for",
@@ -82,27 +85,31 @@ class ZoneType(click.ParamType):
     type=DurationType(),
     default="2h",
     show_default=True,
-    help="For how long nobody reacts: 90s, 45m, 2h, 1d.",
+    help="Time in which nobody reacts: 90s, 45m, 2h, 1d.",
 )
-@click.option("--message", metavar="TEXT", help="The alert's message.")
-@click.option("--alert-type", metavar="LEVEL", help="Of a --message; default: critical.")
-@click.option("--entity-id", metavar="ID", help="What a --message is about; default: something of its own.")
-@click.option("--payload", type=click.File("rb"), help="A body instead, as its tool sends it; - reads it.")
+@click.option("--message", metavar="TEXT", help="Message of the alert.")
+@click.option("--alert-type", metavar="LEVEL", help="Level of the alert, with --message; default: critical.")
+@click.option("--entity-id", metavar="ID", help="Entity of the alert, with --message; default: a new entity.")
+@click.option(
+    "--payload",
+    type=click.File("rb"),
+    help="File with a body instead of a --message; - is standard input.",
+)
 @click.option(
     "--source",
     type=click.Choice(sorted(SOURCES)),
-    help="Which tool sends the --payload; default: the integration's.",
+    help="Monitoring tool that sends the --payload; default: that of the integration.",
 )
-@click.option("--with-open", is_flag=True, help="What is open now is open then; default: nothing is.")
+@click.option("--with-open", is_flag=True, help="Include the incidents that are open now.")
 @click.option(
     "--expect",
     "expected",
     metavar="WHO",
     multiple=True,
-    help="Somebody, by e-mail or username, who must be told; may be said again.",
+    help="E-mail address or username of a person who must be notified; may be repeated.",
 )
-@click.option("--zone", type=ZoneType(), default="UTC", show_default=True, help="The time zone of moments.")
-@click.option("--account", "account_id", help="Identifier of the account, if there are several.")
+@click.option("--zone", type=ZoneType(), default="UTC", show_default=True, help="Time zone of all times.")
+@click.option("--account", "account_id", help="Identifier of the account, if there is more than one.")
 @as_json_option
 def simulate(
     service_name: str | None,
@@ -120,11 +127,11 @@ def simulate(
     account_id: str | None,
     as_json: bool,
 ) -> None:
-    """Tell who would be told of an alert, by what, when and why, if nobody reacted. Nothing is written. No
-    router is asked: it is as if the alert were sent by the integration's own key.
+    """Show who would be notified of an alert, how, when and why, if nobody reacted. Nothing is written. No
+    router is used: the alert is simulated as if it were sent with the key of the integration.
 
-    Exit code 1 when somebody who is expected would not be told, 2 when what is asked cannot be used, 3 when
-    the database cannot be read, 4 when so much would happen that it is not known who is told.
+    Exit code 1: a person of --expect would not be notified. 2: an argument is invalid. 3: the database cannot
+    be read. 4: the simulation was cut off, and it is not known whether all persons of --expect are notified.
     """
     _require_one_form(message, payload, alert_type, entity_id, source)
     with open_read_only() as settings:
@@ -136,14 +143,14 @@ def simulate(
         now = store().now()
         at = _parse_time(at_text, zone) if at_text and at_text.strip() != "now" else now
         if with_open and (at := run_simulation.adjust_to_now(at, now)) < now:
-            raise BadRequest("what is open now was not open then: ask without --with-open")
+            raise BadRequest("--with-open needs a time that is not in the past")
         try:
             form = form or run_simulation.get_source(integration)
             result = run_simulation.run_simulation(
                 run_simulation.SimulationRequest(integration, form, body, at, duration, with_open)
             )
         except BadBody as error:
-            raise BadRequest(f"the alert would be refused: {error}") from None
+            raise BadRequest(f"Tocsin would refuse the alert: {error}") from None
     missed = _list_missed(expected_users, result)
     result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
     result["warnings"] = run_simulation.list_warnings(settings)
@@ -155,8 +162,9 @@ def simulate(
     for warning in result["warnings"]:
         click.echo(warning, err=True)
     for person in missed:
-        unsure = "it is not known whether {} would be told: cut off"
-        click.echo((unsure if result["is_truncated"] else "{} would not be told").format(person), err=True)
+        unknown = "the simulation was cut off: it is not known whether {} would be notified"
+        missing = "{} would not be notified"
+        click.echo((unknown if result["is_truncated"] else missing).format(person), err=True)
     if missed:
         sys.exit(TRUNCATED if result["is_truncated"] else PROBLEMS_FOUND)
 
@@ -168,35 +176,35 @@ def _require_one_form(
     entity_id: str | None,
     source: str | None,
 ) -> None:
-    """Nothing that is said is left out silently."""
+    """Raise BadRequest for options that contradict each other, so that no option is silently ignored."""
     if (message is None) == (payload is None):
         raise BadRequest("give either a --message or a --payload")
     if message is not None and source not in (None, generic.EXTENSION):
-        raise BadRequest("--source says which tool sends a --payload; a --message has the generic form")
+        raise BadRequest("--source requires --payload; a --message has the generic form")
     if payload is not None and (alert_type is not None or entity_id is not None):
-        raise BadRequest("--alert-type and --entity-id go with a --message; a --payload has its own")
+        raise BadRequest("--alert-type and --entity-id require --message; a --payload has its own")
 
 
 def _parse_time(text: str, zone: ZoneInfo) -> datetime:
-    """RFC 3339, or a date and time by the clock of the zone."""
+    """Parse a time as in RFC 3339, or a date and time without an offset in the zone."""
     try:
         moment = datetime.fromisoformat(text.strip())
         at = from_local(moment, zone) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise BadRequest(
-            f"{text} is no moment: say 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 by the clock of --zone"
+            f"{text} is not a time: use 2026-12-24T18:00:00+01:00, or 2026-12-24 18:00 (in --zone)"
         ) from None
     if not shifts.EARLIEST <= at < shifts.LATEST:
-        raise BadRequest(f"{text} is too far away")
+        raise BadRequest(f"{text} is too far in the past or future")
     return at
 
 
 def _find_integration(
     service: str | None, integration: str | None, account_id: str | None, source: str | None
 ) -> Integration:
-    """The integration that is named or, by its service and the source, meant: the only one."""
+    """Return the integration with this name, or the only one of the service that takes this source."""
     if service is None and integration is None:
-        raise BadRequest("name a --service or an --integration")
+        raise BadRequest("give a --service or an --integration")
     query = Integration.select(Integration, Service, Team).join(Service).join(Team).join(Account)
     if account_id is not None:
         query = query.where(Account.account_identifier == account_id)
@@ -215,30 +223,32 @@ def _find_integration(
         found = [row for row in found if row.id in candidates]
     if not found:
         where = f"{service} has no integration" if service else "no integration"
-        raise BadRequest(f"{where} {integration}" if integration else f"nothing takes alerts of {service}")
+        raise BadRequest(
+            f"{where} {integration}" if integration else f"no integration of {service} takes such an alert"
+        )
     if len(found) > 1:
         names = ", ".join(f"{row.service.name}/{row.name} ({row.unique_id})" for row in found)
-        raise BadRequest(f"there are several, say which --integration: {names}")
+        raise BadRequest(f"there is more than one, choose an --integration: {names}")
     only: Integration = found[0]
     return only
 
 
 def _require_one_service(service: str, account_id: str | None) -> None:
-    """Or say which there are: a name may stand for services of several accounts."""
+    """Raise BadRequest if no service or services of more than one account have this name."""
     query = Service.select(Service, Team, Account).join(Team).join(Account)
     query = query.where((Service.name == service) | (Service.unique_id == service))
     accounts = {row.team.account.account_identifier: row.team.account.name for row in query}
     if account_id is not None and account_id not in accounts:
-        raise BadRequest(f"no service {service} in an account {account_id}")
+        raise BadRequest(f"no service {service} in account {account_id}")
     if not accounts:
         raise BadRequest(f"no service {service}")
     if account_id is None and len(accounts) > 1:
         known = ", ".join(f"{identifier} ({name})" for identifier, name in accounts.items())
-        raise BadRequest(f"several accounts have a service {service}, say which --account: {known}")
+        raise BadRequest(f"more than one account has a service {service}, choose an --account: {known}")
 
 
 def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, User]:
-    """Those of the integration's account whom these words name."""
+    """Return the users with these e-mail addresses or usernames in the account of the integration."""
     names = {word: word.strip().lower() for word in expected}
     users = User.select().where(
         User.account == integration.service.team.account_id,
@@ -248,7 +258,7 @@ def _find_users(expected: Sequence[str], integration: Integration) -> dict[str, 
     known = {name: user for user in users for name in (user.email.lower(), user.username)}
     for word, name in names.items():
         if name not in known:
-            raise BadRequest(f"nobody in the account is {word}")
+            raise BadRequest(f"no user {word} in the account")
     return {word: known[name] for word, name in names.items()}
 
 
@@ -258,7 +268,7 @@ def _list_missed(expected_users: dict[str, User], result: JsonDict) -> list[str]
 
 
 def format_lines(result: JsonDict, zone: ZoneInfo) -> Iterator[str]:
-    """What would happen as lines of text, the moments by the clock of a zone."""
+    """Yield the result as lines of text, with times in a time zone."""
     yield (
         f"an alert to {result['integration']['name']} of {result['service']['name']}"
         f" at {_format_time(result['at'], zone)},"
@@ -272,14 +282,14 @@ def format_lines(result: JsonDict, zone: ZoneInfo) -> Iterator[str]:
     yield from format_table([("AT", "AFTER", "WHAT", "WHO", "BY", "WHY"), *rows])
     yield ""
     if result["is_truncated"]:
-        yield f"cut off: there is more than {MAX_SIMULATED_EVENTS:,} happenings, or than there was time for"
+        yield f"cut off: more than {MAX_SIMULATED_EVENTS:,} simulated events, or the time limit was reached"
     elif result["continues_at"]:
         yield f"more would happen from {_format_time(result['continues_at'], zone)} on"
     names = ", ".join(
         f"{shorten(person['person'])} after {_format_duration(person['after'])}"
         for person in result["notified"]
     )
-    yield f"told: {names or NOBODY}"
+    yield f"notified: {names or NOBODY}"
 
 
 def _format_alert(alert: JsonDict) -> Iterator[str]:
@@ -302,7 +312,7 @@ def _format_time(at: datetime, zone: ZoneInfo) -> str:
 
 
 def _format_duration(seconds: float) -> str:
-    """A length of time as --for takes it."""
+    """Return a duration in the form of --for."""
     rest, text = round(seconds), ""
     for unit, size in _SECONDS.items():
         count, rest = divmod(rest, size)

@@ -1,4 +1,4 @@
-"""`tocsin test-message`: whether somebody can be reached, tried the way that a page takes."""
+"""`tocsin test-message`: send a test message in the same way as a notification."""
 
 import json
 import sys
@@ -27,9 +27,9 @@ from workers.delivery.outbox import CLAIM
 @account_option
 @as_json_option
 def test_message(who: str, account_id: str | None, as_json: bool) -> None:
-    """Send a test message to each contact of a user that can be written to, and say how it went.
+    """Send a test message to each contact of a user to which Tocsin can send, and print the outcomes.
 
-    Exit code 1 when any of them was not sent.
+    Exit code 1: at least one test message was not sent.
     """
     settings = load()
     logs.configure("error", "test-message")
@@ -50,7 +50,7 @@ def _find_user(who: str, account_id: str | None) -> User:
     if not found:
         raise click.ClickException(f"no user {who}")
     if len(found) > 1:
-        raise click.UsageError("a user of several accounts: say which with --account")
+        raise click.UsageError("this is a user of more than one account: choose one with --account")
     return found[0]
 
 
@@ -60,16 +60,16 @@ def _list_contacts(user: User) -> list[ContactMethod]:
     )
     contacts = list(query.order_by(ContactMethod.id))
     if not contacts:
-        raise click.ClickException("this user has no contact that can be written to")
+        raise click.ClickException("this user has no contact to which Tocsin can send")
     return contacts
 
 
 def _send_test(contact: ContactMethod) -> dict[str, Any]:
-    """Claimed from the start, so that no worker sends it too."""
+    """Send a test message. It is stored as claimed, so that no worker sends it a second time."""
     with store().write_transaction():
         now: datetime = store().now()
         created = create_test_message(
-            contact, "asked for at the command line", now, claimed_until=now + CLAIM
+            contact, "requested at the command line", now, claimed_until=now + CLAIM
         )
     deliver.send_now(created)
     message = Message.get_by_id(created.id)

@@ -1,4 +1,4 @@
-"""`tocsin why TRACE_ID`: why somebody was, or was not, told, for a terminal."""
+"""`tocsin why TRACE_ID`: show the trace of an alert, and why a person was notified or not."""
 
 import sys
 from collections.abc import Iterator
@@ -19,7 +19,10 @@ JsonDict = dict[str, Any]
 @click.argument("trace_id")
 @as_json_option
 def why(trace_id: str, as_json: bool) -> None:
-    """Tell the road of an alert, its incident, timers and deliveries."""
+    """Show the stages that an alert passed through, and its incident, timers and delivery attempts.
+
+    Exit code 1: there is no such alert. 3: the database cannot be read.
+    """
     with open_read_only():
         receipt = alert_trace.find_receipt(trace_id.strip().lower())
         trace = alert_trace.build_trace(receipt) if receipt else None
@@ -34,7 +37,7 @@ def why(trace_id: str, as_json: bool) -> None:
 
 
 def format_lines(trace: JsonDict) -> Iterator[str]:
-    """A story as lines of text; moments in UTC."""
+    """Yield an alert trace as lines of text, with times in UTC."""
     router = trace["router"]
     owner = f"router {router['name']}" if router else _get_name(trace["integration"])
     where = "" if router else f" for service {_get_name(trace['service'])}"
@@ -43,12 +46,12 @@ def format_lines(trace: JsonDict) -> Iterator[str]:
         f" ({trace['source']}){where}"
     )
     if trace["replayed_at"]:
-        yield f"taken up again {_format_time(trace['replayed_at'])} UTC"
+        yield f"replayed {_format_time(trace['replayed_at'])} UTC"
     if trace["error"]:
         yield (
             trace["error"]
             if trace["error"].startswith(dead_letters.DROPPED)
-            else f"set aside: {trace['error']}"
+            else f"dead letter: {trace['error']}"
         )
     for alert in trace["alerts"]:
         yield ""
@@ -67,23 +70,23 @@ def _format_alert(alert: JsonDict) -> Iterator[str]:
     for rule in alert["rules"]:
         yield from format_rule(rule)
     if alert["pending_stage"]:
-        yield f"  waits at {alert['pending_stage']}"
+        yield f"  pending at {alert['pending_stage']}"
     if alert["error"]:
-        yield f"  set aside: {alert['error']}"
+        yield f"  dead letter: {alert['error']}"
     if alert["incident"]:
         verb = "opened" if alert["incident_created"] else "belongs to"
         yield f"  {verb} incident #{alert['incident']}"
 
 
 def format_rule(rule: JsonDict) -> Iterator[str]:
-    """What a rule said of an alert, what it read of it, and what its actions changed."""
+    """Yield whether a rule matches an alert, which fields it read, and what its actions changed."""
     if "more" in rule:
         yield f"  {'rule':<10} and {rule['more']} more"
         return
     verdict = "matches" if rule["matches"] else "does not match"
     read = ", ".join(f"{name} = {value!r}" for name, value in rule["read"].items())
     note = f" ({rule['note']})" if "note" in rule else ""
-    stopped = "; no later rule is looked at" if rule.get("stop") else ""
+    stopped = "; no later rule is evaluated" if rule.get("stop") else ""
     yield f"  {'rule':<10} {rule['description'] or rule['rule']}: {verdict}{note}{stopped}"
     if read:
         yield f"  {'':<10}   it read {read}"
@@ -109,11 +112,11 @@ def _format_incident(incident: JsonDict) -> Iterator[str]:
 
 
 def _list_entries(incident: JsonDict) -> Iterator[tuple[datetime, str]]:
-    """What happened to an incident and what is still to come, each with its moment."""
+    """Yield the past and future entries of an incident, each with its time."""
     for entry in incident["log"]:
         yield entry["at"], f"{entry['what']:<12} {entry['reason']}"
     for timer in incident["timers"]:
-        outcome = timer["outcome"] or f"waits until {_format_time(timer['due_at'])}"
+        outcome = timer["outcome"] or f"pending until {_format_time(timer['due_at'])}"
         yield (
             timer["done_at"] or timer["due_at"],
             f"{'timer':<12} {timer['kind'].replace('_', ' ')}: {outcome}",

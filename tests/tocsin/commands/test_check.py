@@ -1,4 +1,4 @@
-"""`tocsin check` finds what is wrong with schedules, and whom nobody could tell."""
+"""`tocsin check` finds problems of schedules, and people without a way to notify them."""
 
 import json
 import re
@@ -26,14 +26,14 @@ DAY = timedelta(days=1)
 
 @pytest.fixture
 def list_problems(world, now):
-    """What is wrong in Alice's account within a week, as lines."""
+    """list_problems(): the findings in Alice's account for a week, as lines."""
     return lambda: [f"{one.team}: {one.what}" for one in run_checks(world.account, now, now + 7 * DAY)]
 
 
 @pytest.fixture
 def use_schedules(world):
-    """uses(schedule, ...): the first step of the service's policy tells whoever is on call by these, and the
-    second one Bob, unless he is left out."""
+    """use_schedules(schedule, ...): the first step of the service's policy notifies the people on call in
+    these schedules; the second step notifies Bob, unless `bob` is false."""
 
     def make(*schedules, bob=True):
         steps = [[(1, schedule.unique_id) for schedule in schedules], [(2, world.bob.username)] * bob]
@@ -70,7 +70,7 @@ def test_there_are_no_problems(list_problems, world, use_schedules):
     assert list_problems() == []
 
 
-def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(
+def test_gaps_and_conflicts_are_listed_by_team_policy_schedule_and_time(
     list_problems, world, use_schedules, now
 ):
     until = (now + 3 * DAY).isoformat()
@@ -87,13 +87,13 @@ def test_gaps_and_conflicts_are_told_by_team_policy_schedule_and_time(
     ]  # fmt: skip
 
 
-def test_what_another_step_covers_is_no_gap(list_problems, world, use_schedules):
+def test_a_time_that_another_step_covers_is_not_a_gap(list_problems, world, use_schedules):
     use_schedules(stored.schedule(world.team, build_daily(world.alice, 8, 10)))
 
     assert list_problems() == []
 
 
-def test_schedules_that_cover_each_other_are_no_gap(list_problems, world, use_schedules):
+def test_schedules_that_cover_each_other_have_no_gap(list_problems, world, use_schedules):
     days = stored.schedule(world.team, build_daily(world.alice, 8, 10), name="Days")
     night_schedule = stored.schedule(world.team, build_daily(world.bob, 18, 14), name="Nights")
     use_schedules(days, night_schedule, bob=False)
@@ -108,7 +108,7 @@ def test_schedules_that_cover_each_other_are_no_gap(list_problems, world, use_sc
     ]
 
 
-def test_who_is_on_call_twice_is_told_once(list_problems, world, use_schedules):
+def test_a_double_shift_is_listed_once(list_problems, world, use_schedules):
     stored.schedule(world.charlies_team, stored.layer(world.alice), name="Billing")
     use_schedules(stored.schedule(world.team, stored.layer(world.alice)))
 
@@ -116,7 +116,7 @@ def test_who_is_on_call_twice_is_told_once(list_problems, world, use_schedules):
     assert "by Billing (layer Layer-1) and by Primary (layer Layer-1)" in line
 
 
-def test_what_nothing_uses_comes_last(list_problems, world, use_schedules):
+def test_a_problem_of_an_unused_schedule_comes_last(list_problems, world, use_schedules):
     stored.schedule(world.team, name="A draft")
     use_schedules(stored.schedule(world.team, name="Primary"), bob=False)
 
@@ -127,7 +127,7 @@ def test_what_nothing_uses_comes_last(list_problems, world, use_schedules):
     ]
 
 
-def test_a_policy_that_names_nobody_is_told(list_problems, world):
+def test_a_policy_that_names_nobody_is_a_problem(list_problems, world):
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.team == world.charlies_team).execute()
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
 
@@ -139,7 +139,7 @@ def test_a_policy_that_names_nobody_is_told(list_problems, world):
     assert list_problems() == [lines[0], f"{lines[1]}; no service uses it"]
 
 
-def test_what_only_a_disabled_service_uses_is_minor(run, world, use_schedules):
+def test_a_problem_of_a_policy_that_only_a_disabled_service_uses_is_minor(run, world, use_schedules):
     use_schedules(stored.schedule(world.team), bob=False)
     assert run().exit_code == 1
 
@@ -147,22 +147,22 @@ def test_what_only_a_disabled_service_uses_is_minor(run, world, use_schedules):
     assert run().exit_code == 0
 
 
-def test_who_cannot_be_told_by_a_rule_is_told(list_problems, world, use_schedules):
+def test_a_person_without_a_usable_notification_rule_is_a_problem(list_problems, world, use_schedules):
     use_schedules(stored.schedule(world.team, stored.layer(world.alice, world.charlie)))
     NotificationRule.delete().where(NotificationRule.user == world.charlie).execute()
     rules = NotificationRule.delete().where(NotificationRule.user == world.bob, NotificationRule.urgency == 0)
     rules.execute()
 
     assert list_problems() == [
-        "Payments: Bob has no usable notification rule for low urgency, and is told at the account's address"
-        " only",
-        "Payments: Charlie has no usable notification rule for low and high urgency, and is told at the"
+        "Payments: Bob has no usable notification rule for low urgency, and is notified at the"
         " account's address only",
+        "Payments: Charlie has no usable notification rule for low and high urgency, and is notified"
+        " at the account's address only",
         "Payments: Charlie takes turns in Primary (layer Layer-1) and is not in the team Payments",
     ]
 
 
-def test_a_service_without_a_policy_is_told_unless_it_is_disabled(list_problems, world):
+def test_a_service_without_a_policy_is_a_problem_unless_it_is_disabled(list_problems, world):
     service = Service.update(escalation_policy=None).where(Service.id == world.service.id)
     service.execute()
     assert list_problems() == ["Payments: the service Checkout has no escalation policy"]
@@ -171,7 +171,7 @@ def test_a_service_without_a_policy_is_told_unless_it_is_disabled(list_problems,
     assert list_problems() == []
 
 
-def test_more_schedules_cost_no_more_queries(list_problems, world, use_schedules, statements):
+def test_more_schedules_need_no_more_queries(list_problems, world, use_schedules, statements):
     use_schedules(stored.schedule(world.team, stored.layer(world.alice)))
     list_problems()
     with statements() as first_statements:
@@ -193,7 +193,7 @@ def run(world, home, monkeypatch):
     return lambda *words: CliRunner().invoke(check, words)
 
 
-def test_without_problems_it_says_so_and_how_far_it_looked(run):
+def test_without_problems_it_prints_the_end_of_the_checked_time(run):
     result = run()
 
     assert result.exit_code == 0
@@ -210,7 +210,7 @@ def test_without_problems_it_says_so_and_how_far_it_looked(run):
     assert length == 30 * DAY
 
 
-def test_with_problems_it_ends_with_1(run, world, use_schedules):
+def test_with_problems_the_exit_code_is_1(run, world, use_schedules):
     use_schedules(stored.schedule(world.team, name="Nobody's\x07"), bob=False)
     stored.schedule(world.team, name="A draft\x07")
     result = run("--days", "3")
@@ -230,17 +230,17 @@ def test_with_problems_it_ends_with_1(run, world, use_schedules):
     assert problem["start_time"] < problem["end_time"]
 
 
-def test_settings_by_which_nobody_can_be_told_are_a_problem(run, monkeypatch):
+def test_settings_without_a_mail_relay_are_a_problem(run, monkeypatch):
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "")
     result = run()
 
     assert result.exit_code == 1
-    assert "everybody: nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set" in result.output
+    assert "everybody: Tocsin cannot send e-mail: TOCSIN_SMTP_HOST is not set" in result.output
     problem = json.loads(run("--json").output)["problems"][0]
     assert (problem["kind"], problem["team"], problem["about"]) == ("no_channel", "", "settings")
 
 
-def test_with_what_is_minor_alone_it_ends_well(run, world):
+def test_with_only_minor_problems_the_exit_code_is_0(run, world):
     stored.schedule(world.team, stored.layer(world.alice, world.charlie))
     result = run()
 
@@ -250,7 +250,7 @@ def test_with_what_is_minor_alone_it_ends_well(run, world):
     )
 
 
-def test_several_accounts_are_told_apart_and_one_may_be_asked_for(run, world):
+def test_problems_show_the_account_and_one_account_can_be_selected(run, world):
     stored.schedule(world.team, name="Ours")
     stored.schedule(world.mallorys_team, name="Theirs")
 
@@ -261,7 +261,7 @@ def test_several_accounts_are_told_apart_and_one_may_be_asked_for(run, world):
     assert run("--account", "x").exit_code == 2
 
 
-def test_a_noisy_team_costs_little_and_hides_nobody(list_problems, run, world, use_schedules, now):
+def test_many_problems_of_one_team_do_not_hide_those_of_others(list_problems, run, world, use_schedules, now):
     often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
     for number in range(3):
@@ -278,27 +278,29 @@ def test_a_noisy_team_costs_little_and_hides_nobody(list_problems, run, world, u
     assert lines[0].startswith("Payments: Alice is on call twice from Wed 04 Mar 2026 12:00 UTC to")
     assert "by Primary" in lines[0]
     assert "by Second" in lines[0]
-    known = [line for line in lines if "too much in Noise" in line]
+    known = [line for line in lines if "too large" in line and "Noise" in line]
     assert len(known) == 3
-    assert all("is known until " in line for line in known)
+    assert all("it is checked until " in line for line in known)
     assert any("more like these" in line for line in lines)
     assert json.loads(run("--json").stdout)["is_truncated"] is True
 
 
-def test_what_is_not_known_of_a_policy_is_a_problem(list_problems, world, use_schedules):
+def test_an_incomplete_check_of_a_policy_is_a_problem(list_problems, world, use_schedules):
     often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
     noise = stored.schedule(world.team, *(stored.layer(world.alice, **hourly) for _ in range(50)))
 
     use_schedules(noise)
-    assert [line for line in list_problems() if "too much in" in line] == list_problems()[-1:]
+    assert [line for line in list_problems() if "too large" in line] == list_problems()[-1:]
     use_schedules(noise, bob=False)
-    known, gaps = [line for line in list_problems() if "Primary to look at" in line or "nobody" in line][::-1]
-    assert known.startswith("Payments: there is too much in Primary to look at: it is known until ")
+    known, gaps = [line for line in list_problems() if "Primary is too large" in line or "nobody" in line][
+        ::-1
+    ]
+    assert known.startswith("Payments: Primary is too large to check completely: it is checked until ")
     assert "times until" in gaps
 
 
-def test_long_work_says_how_far_it_is(run, world, monkeypatch):
+def test_long_work_prints_its_progress(run, world, monkeypatch):
     monkeypatch.setattr(command, "PROGRESS_EVERY_S", 0.0)
     for _ in range(3):
         stored.schedule(world.team, stored.layer(world.alice))
@@ -309,7 +311,7 @@ def test_long_work_says_how_far_it_is(run, world, monkeypatch):
     ]  # fmt: skip
 
 
-def test_the_commands_as_they_are_called(world, home):
+def test_the_commands_run_as_programs(world, home):
     stored.schedule(world.team)
     EscalationPolicy.update(rules=[]).where(EscalationPolicy.id == world.policy.id).execute()
     db.close_all()

@@ -1,4 +1,4 @@
-"""`tocsin oncall` tells who is on call at a moment, for a terminal and for machines."""
+"""`tocsin oncall` shows who is on call at a time, as text and as JSON."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -29,7 +29,7 @@ def run(world, home, monkeypatch):
 
 @pytest.fixture
 def primary(world, now):
-    """Alice and Bob for a day each, from 08:00 in UTC; and Charlie for two hours this evening."""
+    """A schedule: Alice and Bob for a day each, from 08:00 UTC; an override by Charlie for two hours."""
     start = datetime(2026, 3, 1, 8, tzinfo=UTC)
     made = stored.schedule(
         world.team, stored.layer(world.alice, world.bob, start=start), time_zone="Europe/Berlin"
@@ -42,7 +42,7 @@ def primary(world, now):
 
 
 def set_steps(policy, *steps):
-    """The steps of a policy from now on, each as (delay, (type, id), ...)."""
+    """Replace the steps of a policy; each is (delay, (type, id), ...)."""
     rules = [
         {
             "unique_id": new_uuid(), "delay": delay, "position": place,
@@ -63,7 +63,7 @@ def add_forwarding(user, to, start, hours):
     )  # fmt: skip
 
 
-def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
+def test_the_output_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
     stored.schedule(world.team, name="Nobody")
     set_steps(
         world.policy,
@@ -80,8 +80,8 @@ def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
         "on call at Wed 04 Mar 2026 12:00 UTC; other times are in the time zones of the schedules",
         "",
         "TEAM      SCHEDULE  ON CALL                     UNTIL                      BY             NEXT",
-        "Payments  Nobody    NOBODY                      nobody in sight            -              "
-        "no change in sight",
+        "Payments  Nobody    NOBODY                      no end                     -              "
+        "no change",
         "Payments  Primary   Bob (forwarded to Charlie)  Wed 04 Mar 2026 19:00 CET  layer Layer-1  "
         "Charlie from Wed 04 Mar 2026 19:00 CET",
         "",
@@ -92,7 +92,7 @@ def test_it_is_a_table_and_the_steps_of_each_policy(run, world, primary, now):
     ]  # fmt: skip
 
 
-def test_an_override_is_named_and_who_comes_after_it(run, primary):
+def test_an_override_is_shown_with_the_next_person(run, primary):
     line = run("--at", "2026-03-04T19:00:00+01:00", "--team", "Payments").output.splitlines()[3]
 
     assert line.endswith(
@@ -100,7 +100,7 @@ def test_an_override_is_named_and_who_comes_after_it(run, primary):
     )
 
 
-def test_another_moment_may_be_said_in_any_zone(run, primary):
+def test_the_time_can_have_any_offset(run, primary):
     outputs = [
         run("--at", when, "--json").output for when in ("2026-03-04T13:00:00+01:00", "2026-03-04 12:00")
     ]
@@ -109,13 +109,13 @@ def test_another_moment_may_be_said_in_any_zone(run, primary):
     assert json.loads(outputs[0])["at"] == "2026-03-04T12:00:00.000000Z"
 
 
-def test_it_is_now_unless_it_is_said(run, primary, store):
+def test_the_default_time_is_now(run, primary, store):
     document = json.loads(run("--json").output)
 
     assert abs(datetime.fromisoformat(document["at"]) - store.now()) < timedelta(minutes=1)
 
 
-def test_machines_get_the_same(run, world, primary, now):
+def test_json_has_the_same_data(run, world, primary, now):
     document = json.loads(run(*AT_NOON, "--json").output)
 
     assert [account["account_id"] for account in document["accounts"]] == [
@@ -136,7 +136,7 @@ def test_machines_get_the_same(run, world, primary, now):
     assert [step["delay"] for step in team["policies"][0]["steps"]] == [0]
 
 
-def test_accounts_stand_apart_and_one_may_be_asked_for(run, world, primary):
+def test_accounts_are_separate_and_one_can_be_selected(run, world, primary):
     both = run(*AT_NOON).output
     one = run(*AT_NOON, "--account", world.account.account_identifier).output
 
@@ -146,7 +146,7 @@ def test_accounts_stand_apart_and_one_may_be_asked_for(run, world, primary):
     assert "Elsewhere" not in one
 
 
-def test_without_schedules_it_says_so(run):
+def test_a_team_without_schedules_is_shown(run):
     assert run(*AT_NOON, "--team", "Payments").output.splitlines()[:3] == [
         "on call at Wed 04 Mar 2026 12:00 UTC; other times are in the time zones of the schedules",
         "",
@@ -159,7 +159,7 @@ def list_policy_lines(run):
     return lines[lines.index("Payments: Default Escalation Policy") + 1 :]
 
 
-def test_a_step_after_an_empty_one_is_told_with_it(run, world):
+def test_a_step_after_an_empty_step_notifies_earlier(run, world):
     set_steps(world.policy, (0,), (5,), (10, (2, world.bob.username)), (20, (2, world.alice.username)))
 
     assert list_policy_lines(run) == [
@@ -170,8 +170,8 @@ def test_a_step_after_an_empty_one_is_told_with_it(run, world):
     assert list_policy_lines(run)[2] == "  step 3, after 10 min: Bob"
 
 
-def test_it_says_who_is_told_where_nobody_is_reached(run, world):
-    last = "nobody is reached: the team's managers are told, or else the account's owner"
+def test_a_policy_without_anybody_on_call_shows_the_last_resort(run, world):
+    last = "nobody is on call: the team's managers are notified, or else the account owner"
     set_steps(world.policy, (0,))
     assert list_policy_lines(run) == ["  step 1, at once: NOBODY", f"  {last}"]
 
@@ -179,32 +179,32 @@ def test_it_says_who_is_told_where_nobody_is_reached(run, world):
     assert list_policy_lines(run) == [f"  no steps: {last}"]
 
 
-def test_a_policy_that_goes_by_turns_says_so(run, world):
+def test_a_round_robin_policy_is_shown(run, world):
     set_steps(world.policy, (0, (2, world.bob.username), (2, world.alice.username)))
     settings = {"assignee_strategy": 2}
     policy = EscalationPolicy.id == world.policy.id
     EscalationPolicy.update(assignment_settings=settings).where(policy).execute()
 
-    assert list_policy_lines(run) == ["  step 1, at once, each incident by turns the next one's: Bob, Alice"]
+    assert list_policy_lines(run) == ["  step 1, at once, round robin: one per incident: Bob, Alice"]
     document = json.loads(run(*AT_NOON, "--team", "Payments", "--json").output)["accounts"][0]["teams"][0][
         "policies"
     ]
     assert [(policy["by_turns"], policy["steps"][0]["notified_after"]) for policy in document] == [(True, 0)]
 
 
-def test_long_names_are_cut(run, world):
+def test_long_names_are_shortened(run, world):
     stored.schedule(world.team, name="x" * 200)
 
     assert f" {'x' * 39}… " in run(*AT_NOON, "--team", "Payments").output
 
 
-def test_names_do_not_steer_the_terminal(run, world):
+def test_names_cannot_control_the_terminal(run, world):
     stored.schedule(world.team, name="\x1b[31mRed\u202e")
 
     assert "\ufffd[31mRed\ufffd" in run(*AT_NOON).output
 
 
-def test_who_left_is_not_on_call(run, world, primary, now):
+def test_a_removed_user_is_not_on_call(run, world, primary, now):
     world.bob.removed_at = now
     world.bob.save()
     lines = run(*AT_NOON).output.splitlines()
@@ -215,12 +215,12 @@ def test_who_left_is_not_on_call(run, world, primary, now):
 @pytest.mark.parametrize(
     ("words", "code", "outputs"),
     [
-        (("--at", "tomorrow"), 2, "tomorrow is no moment: say 2026-12-24T18:00:00+01:00"),
-        (("--at", "0001-01-01"), 2, "0001-01-01 is too far away"),
+        (("--at", "tomorrow"), 2, "tomorrow is not a time: use 2026-12-24T18:00:00+01:00"),
+        (("--at", "0001-01-01"), 2, "0001-01-01 is too far in the past or future"),
         (("--team", "Nowhere"), 2, "no team Nowhere"), (("--account", "x"), 2, "no account x"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_told_is_one_clear_line(run, words, code, outputs):
+def test_an_invalid_argument_is_an_error_in_one_sentence(run, words, code, outputs):
     result = run(*words)
 
     assert result.exit_code == code
@@ -228,5 +228,5 @@ def test_what_cannot_be_told_is_one_clear_line(run, words, code, outputs):
 
 
 @pytest.mark.parametrize("name", ["oncall", "check"])
-def test_it_is_a_command(name):
+def test_the_command_is_in_the_table_of_commands(name):
     assert name in COMMANDS

@@ -1,4 +1,4 @@
-"""`tocsin simulate` tells who would be told, for a terminal, for machines, and for somebody's own checks."""
+"""`tocsin simulate` shows who would be notified, as text, as JSON and as an exit code."""
 
 import json
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ def run(world, home, monkeypatch):
     return lambda *words, **more: CliRunner().invoke(simulate, words, **more)
 
 
-def test_it_is_the_road_and_a_table(run, world):
+def test_the_output_is_the_stages_and_a_table(run, world):
     add_rule(world, action(2, "seen"), when={"==": [{"var": "entity_id"}, "db1"]}, description="Note it")
 
     result = run(*CHECKOUT, "--for", "10m")
@@ -67,11 +67,11 @@ def test_it_is_the_road_and_a_table(run, world):
         "2026-12-24 18:05:00 UTC 5m escalated step 2 of policy Default: Bob",
         f"2026-12-24 18:05:00 UTC 5m notified Bob {contact} named by step 2 of policy Default",
         "",
-        "told: Alice after 0s, Bob after 5m",
+        "notified: Alice after 0s, Bob after 5m",
     ]
 
 
-def test_its_columns_stand_below_each_other(run):
+def test_the_columns_are_aligned(run):
     lines = run(*CHECKOUT).output.splitlines()
     heading = next(line for line in lines if line.startswith("AT "))
     rows = [line for line in lines if line.startswith("2026-")]
@@ -81,7 +81,7 @@ def test_its_columns_stand_below_each_other(run):
         assert {(row[place - 1], row[place] != " ") for row in rows} == {(" ", True)}
 
 
-def test_moments_are_of_the_zone_that_is_asked_for(run):
+def test_times_are_in_the_requested_zone(run):
     result = run(*CHECKOUT, "--zone", "Europe/Berlin", "--json")
     shown = run(*CHECKOUT, "--zone", "Europe/Berlin")
 
@@ -92,14 +92,14 @@ def test_moments_are_of_the_zone_that_is_asked_for(run):
     )
 
 
-def test_it_says_what_is_left_for_later_and_that_nobody_is_told(run, world):
+def test_later_events_are_announced_and_nobody_is_notified_of_an_info_alert(run, world):
     set_policy(world, (0, world.alice), repeat_policy=9)
     assert "more would happen from 2026-12-24 18:03:00 UTC on" in run(*CHECKOUT, "--for", "2m30s").output
 
-    assert run(*CHECKOUT, "--alert-type", "info").output.splitlines()[-1] == "told: NOBODY"
+    assert run(*CHECKOUT, "--alert-type", "info").output.splitlines()[-1] == "notified: NOBODY"
 
 
-def test_who_is_expected_and_told_is_no_reason_to_fail(run, world):
+def test_an_expected_person_who_is_notified_is_a_success(run, world):
     User.update(email="ALICE@example.org").where(User.id == world.alice.id).execute()
 
     result = run(*CHECKOUT, "--expect", "Alice@example.org", "--expect", world.bob.username)
@@ -107,16 +107,16 @@ def test_who_is_expected_and_told_is_no_reason_to_fail(run, world):
     assert (result.exit_code, result.stderr) == (0, "")
 
 
-def test_who_is_expected_and_would_not_be_told_is_named_and_ends_with_1(run):
+def test_an_expected_person_who_is_not_notified_is_named_and_the_exit_code_is_1(run):
     soon = (*CHECKOUT, "--for", "4m")
     result = run(*soon, "--expect", "bob@example.org", "--expect", "alice@example.org", "--json")
 
     assert result.exit_code == 1
-    assert result.stderr == "bob@example.org would not be told\n"
+    assert result.stderr == "bob@example.org would not be notified\n"
     assert json.loads(result.stdout)["not_notified"] == ["bob@example.org"]
 
 
-def test_a_payload_is_a_body_of_its_tool(run, tmp_path):
+def test_a_payload_is_a_body_of_the_monitoring_tool(run, tmp_path):
     alerts = [
         {"labels": {"alertname": "Full", "severity": "critical"}, "status": "firing", "fingerprint": "f"}
     ]
@@ -132,31 +132,34 @@ def test_a_payload_is_a_body_of_its_tool(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "why"),
     [
-        (("--message", "x"), "name a --service or an --integration"),
+        (("--message", "x"), "give a --service or an --integration"),
         (("--service", "Checkout"), "give either a --message or a --payload"),
         ((*CHECKOUT, "--payload", "-"), "give either a --message or a --payload"),
         (("--service", "Nothing", *DISK), "no service Nothing"),
         (("--integration", "Nothing", *DISK), "no integration Nothing"),
         ((*CHECKOUT, "--integration", "Nothing"), "Checkout has no integration Nothing"),
-        ((*CHECKOUT, "--account", "nope"), "no service Checkout in an account nope"),
-        ((*CHECKOUT, "--source", "prometheus"), "--source says which tool sends a --payload"),
-        (("--service", "Checkout", "--payload", "-", "--entity-id", "db1"), "go with a --message"),
-        (("--service", "Checkout", "--payload", "-", "--alert-type", "info"), "go with a --message"),
-        ((*CHECKOUT, "--at", "soon"), "soon is no moment"),
-        ((*CHECKOUT, "--at", "0001-01-01"), "0001-01-01 is too far away"),
-        ((*CHECKOUT, "--for", "2 hours"), "2 hours is no length of time"),
+        ((*CHECKOUT, "--account", "nope"), "no service Checkout in account nope"),
+        ((*CHECKOUT, "--source", "prometheus"), "--source requires --payload"),
+        (("--service", "Checkout", "--payload", "-", "--entity-id", "db1"), "require --message"),
+        (("--service", "Checkout", "--payload", "-", "--alert-type", "info"), "require --message"),
+        ((*CHECKOUT, "--at", "soon"), "soon is not a time"),
+        ((*CHECKOUT, "--at", "0001-01-01"), "0001-01-01 is too far in the past or future"),
+        ((*CHECKOUT, "--for", "2 hours"), "2 hours is not a duration"),
         ((*CHECKOUT, "--for", "32d"), "32d is too long"),
-        ((*CHECKOUT, "--zone", "Mars"), "no time zone has the name 'Mars'"),
-        ((*CHECKOUT, "--expect", "mallory@example.net"), "nobody in the account is mallory@example.net"),
-        ((*CHECKOUT, "--with-open", "--at", "2020-01-01"), "ask without --with-open"),
+        ((*CHECKOUT, "--zone", "Mars"), "there is no time zone 'Mars'"),
+        ((*CHECKOUT, "--expect", "mallory@example.net"), "no user mallory@example.net in the account"),
+        (
+            (*CHECKOUT, "--with-open", "--at", "2020-01-01"),
+            "--with-open needs a time that is not in the past",
+        ),
         (
             ("--service", "Checkout", "--message", " "),
-            "the alert would be refused: message: may not be blank",
+            "Tocsin would refuse the alert: message: may not be blank",
         ),
     ],
     ids=lambda value: value if isinstance(value, str) else " ",
 )
-def test_what_cannot_be_used_ends_with_2_and_a_line(run, words, why):
+def test_an_invalid_argument_is_an_error_with_exit_code_2(run, words, why):
     result = run(*words, input="{}")
 
     assert result.exit_code == 2
@@ -164,40 +167,42 @@ def test_what_cannot_be_used_ends_with_2_and_a_line(run, words, why):
     assert result.stdout == ""
 
 
-def test_of_several_integrations_one_must_be_named(run, world, now):
+def test_one_of_two_integrations_must_be_named(run, world, now):
     other = provisioning.create_integration(world.service, "Other", GENERIC, world.alice, now)
 
-    assert "there are several, say which --integration: Checkout/Probe" in run(*CHECKOUT).stderr
+    assert "there is more than one, choose an --integration: Checkout/Probe" in run(*CHECKOUT).stderr
     assert run("--integration", "Other", *DISK).exit_code == 0
     assert run(*CHECKOUT, "--integration", other.unique_id).exit_code == 0
     Integration.update(is_enabled=False).where(Integration.id == other.id).execute()
     assert run(*CHECKOUT).exit_code == 0
 
 
-def test_a_name_that_several_accounts_have_asks_for_the_account(run, world, now):
+def test_a_service_name_in_two_accounts_needs_the_account(run, world, now):
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.mallorys_team)
     provisioning.create_service(world.mallorys_team, "Checkout", theirs, world.mallory, now)
 
     result = run(*CHECKOUT)
 
     assert result.exit_code == 2
-    assert "several accounts have a service Checkout, say which --account: " in result.stderr
+    assert "more than one account has a service Checkout, choose an --account: " in result.stderr
     assert run(*CHECKOUT, "--account", world.account.account_identifier).exit_code == 0
 
 
-def test_of_what_is_cut_off_it_is_not_known_who_would_be_told(run, world):
+def test_a_truncated_simulation_does_not_know_all_notified_people(run, world):
     set_policy(world, (0, world.alice), repeat_policy=100_000)
 
     both = ("--expect", "alice@example.org", "--expect", "bob@example.org")
     result = run(*CHECKOUT, "--for", "31d", *both, "--json")
 
     assert result.exit_code == 4
-    assert result.stderr == "it is not known whether bob@example.org would be told: cut off\n"
+    assert result.stderr == (
+        "the simulation was cut off: it is not known whether bob@example.org would be notified\n"
+    )
     document = json.loads(result.stdout)
     assert (document["not_notified"], document["not_known"]) == ([], ["bob@example.org"])
 
 
-def test_whoever_is_told_at_once_is_known_to_be_told_though_it_is_cut_off(run, world, now, tmp_path):
+def test_a_truncated_simulation_knows_people_who_are_notified_immediately(run, world, now, tmp_path):
     emails = [f"u{number}@example.org" for number in range(30)]
     people = [provisioning.create_user(world.account, email, AccountRole.USER, now) for email in emails]
     set_policy(world, (0, *people))
@@ -212,17 +217,17 @@ def test_whoever_is_told_at_once_is_known_to_be_told_though_it_is_cut_off(run, w
     assert result.exit_code == 0
 
 
-def test_settings_by_which_nobody_is_told_are_said(run, monkeypatch):
+def test_settings_without_a_mail_relay_are_a_warning(run, monkeypatch):
     monkeypatch.setenv("TOCSIN_SMTP_HOST", "")
 
     result = run(*CHECKOUT, "--json")
 
     assert result.exit_code == 0
-    assert result.stderr == "nobody can be told by e-mail: TOCSIN_SMTP_HOST is not set\n"
+    assert result.stderr == "Tocsin cannot send e-mail: TOCSIN_SMTP_HOST is not set\n"
     assert json.loads(result.stdout)["warnings"] == [result.stderr.strip()]
 
 
-def test_what_is_open_now_is_open_in_the_present_minute(run, monkeypatch):
+def test_with_open_accepts_the_present_minute(run, monkeypatch):
     now = datetime(2026, 12, 24, 18, 0, 40, tzinfo=UTC)
     monkeypatch.setattr(type(store()), "now", lambda _: now)
 
@@ -232,7 +237,7 @@ def test_what_is_open_now_is_open_in_the_present_minute(run, monkeypatch):
     assert run(*CHECKOUT[:-1], "2026-12-24 17:59", "--with-open").exit_code == 2
 
 
-def test_long_names_and_reasons_are_cut(run, world, now):
+def test_long_names_and_reasons_are_shortened(run, world, now):
     names = [f"{initial * 40}@example.org" for initial in "abcdefgh"]
     people = [
         provisioning.create_user(
@@ -258,17 +263,17 @@ def test_nothing_is_written(run):
     assert dump_all_rows() == before
 
 
-def test_names_steer_no_terminal(run, world):
+def test_names_cannot_control_the_terminal(run, world):
     User.update(first_name="Al\x1b[2Jice").where(User.id == world.alice.id).execute()
 
     assert "\x1b" not in run(*CHECKOUT).output
 
 
-def test_it_is_a_command_that_reads_the_database_by_itself(world, home):
+def test_the_command_opens_the_database_itself(world, home):
     result = tocsin(home, *("simulate", *CHECKOUT, "--expect", "mallory@example.net"), **get_settings(home))
 
     assert "simulate" in COMMANDS
     assert (result.returncode, result.stderr) == (
         2,
-        "Error: nobody in the account is mallory@example.net\n",
+        "Error: no user mallory@example.net in the account\n",
     )

@@ -1,4 +1,4 @@
-"""`tocsin test-message` in a process of its own, against a real relay."""
+"""`tocsin test-message` as a process, with a real relay."""
 
 import json
 
@@ -12,7 +12,7 @@ from tests.support.relays import relay
 
 @pytest.fixture
 def send(world, home):
-    """send(who): the command on this test's data; the store is left to it meanwhile."""
+    """send(who): run the command as a process with the data of this test."""
     db.close_all()
 
     def send(who, *options, **settings):
@@ -25,7 +25,7 @@ def build_settings(box) -> dict[str, str]:
     return {"TOCSIN_SMTP_HOST": "127.0.0.1", "TOCSIN_SMTP_PORT": str(box.port)}
 
 
-def test_it_sends_and_says_so(send):
+def test_it_sends_a_test_message_and_prints_the_outcome(send):
     with relay() as box:
         done = send("bob@example.org", **build_settings(box))
 
@@ -34,7 +34,7 @@ def test_it_sends_and_says_so(send):
     assert [to for to, _ in box.mails] == ["bob@example.org"]
 
 
-def test_a_username_will_do_and_machines_get_json(send, world):
+def test_it_accepts_a_username_and_prints_json(send, world):
     with relay() as box:
         done = send(world.bob.username, "--json", **build_settings(box))
 
@@ -43,7 +43,7 @@ def test_a_username_will_do_and_machines_get_json(send, world):
     assert box.mails[0][1]["Message-ID"].startswith(f"<{output['message_id']}@")
 
 
-def test_a_failure_is_an_exit_code_and_a_reason(send):
+def test_a_failure_has_an_exit_code_and_a_reason(send):
     with relay({"RCPT": "550 5.1.1 unknown"}) as box:
         refused = send("bob@example.org", **build_settings(box))
     unset = send("bob@example.org")
@@ -54,7 +54,7 @@ def test_a_failure_is_an_exit_code_and_a_reason(send):
     assert Message.select().count() == 2
 
 
-def test_nobody_by_that_name(send):
+def test_an_unknown_user_is_an_error(send):
     done = send("nobody@example.org")
 
     assert (done.returncode, done.stdout) == (1, "")

@@ -1,4 +1,4 @@
-"""`tocsin why` tells the story for a terminal and for machines."""
+"""`tocsin why` shows an alert trace as text and as JSON."""
 
 import json
 
@@ -24,7 +24,7 @@ def receipt(world, now):
     return receipt
 
 
-def test_it_tells_every_stage_the_incident_and_the_people(receipt):
+def test_it_shows_every_stage_the_incident_and_the_people(receipt):
     text = "\n".join(format_lines(alert_trace.build_trace(alert_trace.find_receipt(receipt.trace_id))))
 
     assert "alert critical: Disk full  [db1]" in text
@@ -33,7 +33,7 @@ def test_it_tells_every_stage_the_incident_and_the_people(receipt):
     assert "Alice by Primary Email: named by step 1" in text
 
 
-def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now):
+def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actions(world, now):
     actions = [
         {"action_type": 7, "value": "0"},
         {"action_type": 14, "value": "", "sla": "00000000-0000-4000-8000-000000000000"},
@@ -66,12 +66,12 @@ def test_it_tells_each_rule_what_it_read_and_what_its_actions_changed(world, now
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        pytest.param(None, "set aside: ZeroDivisionError at normalize", id="set aside"),
-        pytest.param(dead_letters.replay, "taken up again ", id="taken up again"),
+        pytest.param(None, "dead letter: ZeroDivisionError at normalize", id="dead letter"),
+        pytest.param(dead_letters.replay, "replayed ", id="replayed"),
         pytest.param(dead_letters.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"),
     ],
 )
-def test_it_tells_what_became_of_what_was_set_aside(world, now, change, line):
+def test_it_shows_whether_a_dead_letter_was_replayed_or_dropped(world, now, change, line):
     receipt = add_dead_letter_body(world, now)
     if change:
         change(dead_letters.list_keys(), "Bob")
@@ -87,14 +87,14 @@ def run(home, monkeypatch):
     return lambda *arguments: CliRunner().invoke(why, arguments)
 
 
-def test_it_speaks_json_to_machines(receipt, run):
+def test_json_has_the_incident(receipt, run):
     result = run(receipt.trace_id, "--json")
 
     assert result.exit_code == 0
     assert json.loads(result.output)["incidents"][0]["incident_number"] == 1
 
 
-def test_names_steer_no_terminal(world, now, run):
+def test_names_cannot_control_the_terminal(world, now, run):
     receipt = accept(world, now, message="Disk \u202efull", alert_type="critical")
     Service.update(name="Check\x1b[2Jout").execute()
     User.update(first_name="Al\x9bice").execute()
@@ -105,7 +105,7 @@ def test_names_steer_no_terminal(world, now, run):
         assert not {"\x1b", "\x9b", "\u202e"} & set(printed)
 
 
-def test_an_unknown_trace_id_is_one_clear_line(world, run):
+def test_an_unknown_trace_id_is_an_error(world, run):
     result = run("00000000-0000-4000-8000-999999999999")
 
     assert result.exit_code == 1
