@@ -1,1 +1,1 @@
-"""Teams and what they own."""
+"""Teams and the objects that belong to a team."""

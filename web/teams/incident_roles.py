@@ -1,4 +1,4 @@
-"""The parts that people play in an incident: contract section 3.11."""
+"""Incident roles: the functions of people in an incident. Contract section 3.11."""
 
 from models.tables.teams import IncidentRole
 from web.http.fields import LONG_TEXT, Moment, Number, Reference, Schema, Text
@@ -16,7 +16,7 @@ class IncidentRoleSchema(Schema):
 
 
 class IncidentRoles(TeamElement):
-    """The roles of a team. A write is answered without the team (contract 3.11)."""
+    """The roles of a team. The answer to a write does not contain the team (contract 3.11)."""
 
     model = IncidentRole
     noun = "incident role"

@@ -1,4 +1,4 @@
-"""What a team labels its incidents with and promises for them: contract section 3.11. Tables of fields."""
+"""The priorities, tags and SLAs of a team: contract section 3.11."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ from web.http.permissions import get_permissions
 from web.http.resource import TeamElement
 from web.teams.teams import get_account_members
 
-# Five days in seconds, the longest promise that the published clients allow (contract 5, row 25).
+# Five days in seconds, the longest SLA target that the published clients allow (contract 5, row 25).
 MAX_SLA_S = 432_000
 
 
@@ -39,7 +39,7 @@ class PrioritySchema(Schema):
 
 
 class Priorities(TeamElement):
-    """How much an incident matters."""
+    """The priorities of a team: how important an incident is."""
 
     model = Priority
     noun = "priority"
@@ -59,7 +59,7 @@ class TagSchema(Schema):
 
 
 class Tags(TeamElement):
-    """Words by which incidents are found again."""
+    """The tags of a team, by which users find incidents."""
 
     model = Tag
     noun = "tag"
@@ -76,9 +76,9 @@ class SlaResponderSchema(Schema):
 
 
 class SlaEscalationSchema(Schema):
-    """Whom to tell `time` seconds after (negative: before) a promise breaks; type 1 acknowledge, 2 resolve.
+    """Responders to notify `time` seconds after (negative: before) a breach; type 1 acknowledge, 2 resolve.
 
-    The published clients differ in the name of the list: both names are read, both are given.
+    The published clients differ in the name of the list: requests use one of two names, answers have both.
     """
 
     unique_id = Uuid()
@@ -95,7 +95,7 @@ class SlaEscalationSchema(Schema):
 
 
 class SlaSeconds(OptionalNumber):
-    """Seconds, or nothing: 0 is what a client sends for nothing that has no word for it."""
+    """Seconds or null. 0 means null, for clients that cannot send null."""
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         is_none = value in (0, "0") and value is not False
@@ -116,7 +116,7 @@ class SlaSchema(Schema):
 
 
 class Slas(TeamElement):
-    """Within what time an incident is to be acknowledged and resolved; times in seconds."""
+    """The SLAs of a team: the seconds within which an incident must be acknowledged and resolved."""
 
     model = Sla
     noun = "SLA"
@@ -139,10 +139,10 @@ def _list_usernames(escalations: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _build_escalations(new: list[dict[str, Any]], before: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As they are kept: ids that a client chose stay (contract 2.9), the others are made, each once.
+    """Return the escalations as they are stored, with unique IDs: those of the client (contract 2.9) or new.
 
-    One that comes without its id is the one of its type and time that was there before: what it has told
-    of an incident, it is not to tell again (decision 0015).
+    An escalation without an ID gets the ID of the stored one with the same type and time. So it does not
+    notify again of an incident of which it has already notified (decision 0015).
     """
     used_ids = {each.get("unique_id") for each in new}
     unmatched = (each for each in before if each["unique_id"] not in used_ids)

@@ -1,4 +1,4 @@
-"""When services may be noisy without anybody being told: contract sections 3.11 and 4.6."""
+"""Maintenance windows, in which alerts of services notify nobody: contract sections 3.11 and 4.6."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from web.http.fields import (
 from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
 
-# Days; ten years, as for all that is counted from today.
+# Days: ten years, the same limit as for all times that are relative to today.
 MAX_INTERVAL_D = 3650
 
 MAX_SERVICES = 500
@@ -93,7 +93,7 @@ class Maintenances(Resource):
 
 
 def _find_services(team: Team, ids: list[str]) -> list[Service]:
-    """The services of the team with these ids, in this order."""
+    """Return the services of the team with these IDs, in this order. Raise BadRequest for unknown ones."""
     if len(set(ids)) != len(ids):
         reject("services", "The same service twice.")
     found = Service.select().where(Service.team == team, Service.unique_id.in_(ids))
@@ -104,7 +104,7 @@ def _find_services(team: Team, ids: list[str]) -> list[Service]:
 
 
 def _check_times(values: dict[str, Any], row: Maintenance) -> None:
-    """The rules between fields, on what the window would be after the change."""
+    """Check the rules between fields for the values after the change."""
     start, end, until = (
         values.get(name, getattr(row, name)) for name in ("start_time", "end_time", "repeat_until")
     )
@@ -115,7 +115,7 @@ def _check_times(values: dict[str, Any], row: Maintenance) -> None:
 
 
 def _replace_services(maintenance: Maintenance, services: list[Service]) -> None:
-    """These and no others, in this order; a service that stays keeps the id that it has here."""
+    """Replace the services of a window, in this order. A service that stays keeps its ID in this window."""
     existing = MaintenanceService.select().where(MaintenanceService.maintenance == maintenance)
     ids = {each.service_id: each.unique_id for each in existing}
     MaintenanceService.delete().where(MaintenanceService.maintenance == maintenance).execute()

@@ -1,4 +1,4 @@
-"""What a team lets all members of the account do: contract sections 3.3 and 3.15."""
+"""What all members of the account may do with objects of a team: contract sections 3.3 and 3.15."""
 
 from flask import request
 from marshmallow import validate
@@ -12,7 +12,7 @@ from web.http.resource import config_transaction
 
 
 class TeamPermissionSchema(Schema):
-    """Named by the team's own id, as the published clients use it (contract 5, row 38)."""
+    """The permissions of a team, with the ID of the team, for published clients (contract 5, row 38)."""
 
     unique_id = Text(dump_only=True)
     account_permissions = List(Text(validate=validate.OneOf(TEAM_PERMISSIONS)), required=True)
@@ -22,12 +22,12 @@ PERMISSION = TeamPermissionSchema()
 
 
 def retrieve(team_id: str) -> Team:
-    """Retrieve what a team lets everybody do."""
+    """Retrieve what all members of the account may do with objects of a team."""
     return access.access_team(viewer(), team_id)
 
 
 def update(team_id: str) -> Team:
-    """Update what a team lets everybody do."""
+    """Update what all members of the account may do with objects of a team."""
     team = access.access_team(viewer(), team_id)
     values = serialization.read_as(PERMISSION, partial=request.method == "PATCH")
     if "account_permissions" in values:

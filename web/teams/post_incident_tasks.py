@@ -1,4 +1,4 @@
-"""What a team wants to do after its incidents: contract section 3.12."""
+"""Post-incident tasks of a team: contract section 3.12."""
 
 from contextlib import AbstractContextManager
 from typing import Any

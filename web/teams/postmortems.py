@@ -1,4 +1,4 @@
-"""What a team writes about its incidents afterwards: contract sections 3.11 and 4.10."""
+"""Postmortems of a team: contract sections 3.11 and 4.10."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -18,12 +18,12 @@ from web.http.permissions import get_permissions
 from web.http.resource import Resource, attach
 from web.teams.teams import get_account_member
 
-# A long story in HTML. Lists hold those of all postmortems.
+# Characters of a long report in HTML. A list contains the reports of all its postmortems.
 MAX_HTML = 256 * 1024
 
 
 class PostmortemIncidentSchema(Schema):
-    """An incident that it is about: {"incident": id}, or in its place the id, or the incident itself."""
+    """An incident of a postmortem: {"incident": id}, the ID alone, or the incident as an object."""
 
     unique_id = Text(dump_only=True)
     incident = Reference(required=True, blank=False)
@@ -34,7 +34,7 @@ class PostmortemIncidentSchema(Schema):
 
 
 class PostmortemSchema(Schema):
-    """A postmortem as it is written."""
+    """A postmortem in a request."""
 
     unique_id = Text(dump_only=True)
     author = Username(required=True, blank=False)
@@ -58,7 +58,7 @@ class ShownPostmortemIncidentSchema(Schema):
 
 
 class ShownPostmortemSchema(PostmortemSchema):
-    """A postmortem as it is read. There is no export, and so nowhere to fetch one."""
+    """A postmortem in an answer. The URL of an export is empty, because Tocsin has no export."""
 
     incidents = List(
         fields.Nested(ShownPostmortemIncidentSchema), attribute="postmortemincident_set", dump_only=True
@@ -69,7 +69,7 @@ class ShownPostmortemSchema(PostmortemSchema):
 
 
 class Postmortems(Resource):
-    """The postmortems of a team, each about incidents of the team."""
+    """The postmortems of a team. Each is about incidents of the team."""
 
     model = Postmortem
     noun = "postmortem"
@@ -112,7 +112,7 @@ class Postmortems(Resource):
 
 
 def _find_incidents(team: Team, incident_ids: list[str]) -> list[Incident]:
-    """The incidents of the team that a body names, each once, or BadRequest."""
+    """Return the incidents of the team that a body names, each once. Raise BadRequest for unknown ones."""
     found = (
         Incident.select().where(Incident.team == team, Incident.unique_id.in_(incident_ids))
         if incident_ids
@@ -125,7 +125,7 @@ def _find_incidents(team: Team, incident_ids: list[str]) -> list[Incident]:
 
 
 def _replace_incidents(postmortem: Postmortem, incidents: list[Incident]) -> None:
-    """What it is about from now on; what stays keeps its id."""
+    """Replace the incidents of a postmortem. An incident that stays keeps its ID in this postmortem."""
     links = PostmortemIncident
     of_it = links.postmortem == postmortem
     links.delete().where(of_it, links.incident.not_in(incidents)).execute()

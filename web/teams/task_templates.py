@@ -1,4 +1,4 @@
-"""Lists of what is to be done about an incident: contract sections 3.11 and 3.12."""
+"""Task templates: lists of tasks for incidents. Contract sections 3.11 and 3.12."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from web.http.permissions import get_permissions
 from web.http.resource import OrderedResource, TeamElement
 from web.services.services import get_team_row
 
-# A week, in minutes; -1 is never.
+# A week in minutes; -1 means never.
 MAX_MINUTES = 10_080
 MAX_TASKS = 100
 
@@ -27,7 +27,7 @@ class TaskTemplateSchema(Schema):
 
 
 class TaskTemplates(TeamElement):
-    """The templates of a team. A write is answered without the team (contract 3.11)."""
+    """The task templates of a team. The answer to a write does not contain the team (contract 3.11)."""
 
     model = TaskTemplate
     noun = "task template"
@@ -50,7 +50,7 @@ class TemplateTaskSchema(Schema):
 
 
 class TemplateTasks(OrderedResource):
-    """The tasks of a template, in order; `role` is the role of the team whose bearer is to do it."""
+    """The tasks of a template, in order. The person with the team's `role` does the task."""
 
     model = TemplateTask
     noun = "template task"

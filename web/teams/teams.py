@@ -22,7 +22,7 @@ from web.teams.incident_roles import IncidentRoleSchema
 
 
 class MemberSchema(Schema):
-    """A member as lists, retrieval and invitation give it: with the person as an object."""
+    """A member in an answer to a list, retrieval or invitation, with the person as an object."""
 
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
@@ -32,7 +32,7 @@ class MemberSchema(Schema):
 
 
 class MembershipSchema(Schema):
-    """A member as it is written: the person by username."""
+    """A member in a request, with the person by username."""
 
     unique_id = Text(dump_only=True)
     team = Reference(dump_only=True)
@@ -54,7 +54,7 @@ class TeamSchema(Schema):
 
 
 class Teams(Resource):
-    """The teams of an account; only owners and admins make and delete them."""
+    """The teams of an account. Only owners and admins create and delete teams."""
 
     model = Team
     noun = "team"
@@ -91,12 +91,14 @@ class Teams(Resource):
         used = Service.select().join(EscalationPolicy).where(EscalationPolicy.team == row)
         if used.where(Service.team != row).exists():
             reject("team", "A service of another team uses an escalation policy of this team.")
-        # Other teams' incidents lose what they have of it, a shared policy.
+        # Incidents of other teams lose a shared policy of this team.
         lock_services(is_in_account(row.account_id))
         parent = Incident.alias()
         merged = Incident.select().join(parent, on=Incident.parent == parent.id).where(parent.team == row)
         if merged.where(Incident.team != row, Incident.status < IncidentStatus.RESOLVED).exists():
-            reject("team", "Incidents of other teams are merged into some of this team: unmerge them first.")
+            reject(
+                "team", "Incidents of other teams are merged into incidents of this team: unmerge them first."
+            )
         super().remove(row)
 
 
@@ -119,11 +121,11 @@ class Members(Resource):
         if "user" in values:
             values["user"] = get_account_member(parent.account, values["user"], "user")
         if row is not None and values.pop("user", row.user) != row.user:
-            reject("user", "A membership belongs to one person; add the other one to the team instead.")
+            reject("user", "The user of a membership cannot be changed: add the other user to the team.")
         if row is None and self.select_rows(parent).where(TeamMember.user == values["user"]).exists():
-            reject("user", "Already in the team.")
+            reject("user", "This user is already in the team.")
         if row is None and values["user"].id == viewer().user.id:
-            # Or a right to write members would be one to everything that members may do.
+            # Else the permission to write members would include all permissions of members.
             access.require(viewer(), parent.id, MANAGER)
         _require_rank(parent, values.get("role"), row.role if row else None)
         return values
@@ -140,13 +142,13 @@ class Members(Resource):
 
 
 def _require_rank(team: Team, *roles: int | None) -> None:
-    """Who is made a manager, and what becomes of one, is for managers of that team and for admins."""
+    """Raise Forbidden if a role is manager and the viewer is neither a manager of the team nor an admin."""
     if TeamRole.MANAGER in roles:
         access.require(viewer(), team.id, MANAGER)
 
 
 def get_account_member(account: Account, username: str, field: str) -> User:
-    """The member of the account that a body names, or BadRequest for the field."""
+    """Return the member of the account that a body names. Raise BadRequest for the field if there is none."""
     user = access.find_member(account, username)
     if user is None:
         reject(field, "Nobody in this account has that username.")
@@ -154,12 +156,15 @@ def get_account_member(account: Account, username: str, field: str) -> User:
 
 
 def get_account_members(account: Account, usernames: Iterable[str], field: str) -> dict[str, User]:
-    """The members of the account that a body names, by username, or BadRequest for the field."""
+    """Return the members of the account that a body names, by username.
+
+    Raise BadRequest for the field if one of them is unknown.
+    """
     names = set(usernames)
     members = User.select().where(User.account == account, User.removed_at.is_null())
     found = {user.username: user for user in members.where(User.username.in_(names))} if names else {}
     if found.keys() != names:
-        reject(field, "Somebody named here is nobody of this account.")
+        reject(field, "At least one of these users is not in this account.")
     return found
 
 
