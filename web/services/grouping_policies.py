@@ -1,4 +1,4 @@
-"""By what a service puts alerts into one incident: contract sections 3.12 and 4.3."""
+"""Grouping policies: which alerts of a service become one incident. Contract sections 3.12 and 4.3."""
 
 from typing import Any
 
@@ -14,14 +14,14 @@ from web.http.fields import Boolean, List, Moment, Nested, Number, Reference, Sc
 from web.http.permissions import get_permissions
 from web.http.resource import LimitedResource
 
-# What an incident has whatever its payload says.
+# Fields that an incident has with any payload.
 STATIC_FIELDS = ("incident_title", "incident_summary", "integration")
 
 
 def _check_path(path: str) -> None:
     try:
         if not paths.parse(path):
-            raise ValidationError("Say where in the payload to look.")
+            raise ValidationError("Give a path in the payload.")
     except paths.BadPath as error:
         raise ValidationError(str(error)) from None
 
@@ -32,7 +32,7 @@ class MatchFieldsSchema(Schema):
 
 
 class GroupingPolicySchema(Schema):
-    """What is alike in any (1) or all (2) of the fields within so many minutes goes together."""
+    """Alerts with the same values in any (1) or all (2) fields within some minutes become one incident."""
 
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
@@ -65,7 +65,7 @@ class GroupingPolicies(LimitedResource):
 
 
 def _clean_fields(fields: dict[str, list[str]]) -> dict[str, list[str]]:
-    """Both lists, each field once; by nothing, all alerts would be alike."""
+    """Return both lists with each field once. Reject empty lists: all alerts would have the same values."""
     result = {name: list(dict.fromkeys(fields.get(name, []))) for name in ("static_fields", "custom_fields")}
     if not any(result.values()):
         reject("match_fields", "Name at least one field.")

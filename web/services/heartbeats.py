@@ -1,11 +1,11 @@
-"""How often a monitored thing is to send a ping, and whether one is missing (under /api/tocsin/)."""
+"""Heartbeats: how often an integration expects a ping, and whether a ping is missing (under /api/tocsin/)."""
 
 from datetime import datetime, timedelta
 from typing import Any
 
 from marshmallow import ValidationError, validates
 
-from models.domain.applications import HEARTBEAT as APPLICATION
+from models.domain import applications
 from models.domain.enums import IntegrationType
 from models.store.base import store
 from models.tables.events import Entity
@@ -18,13 +18,13 @@ from web.http.errors import reject
 from web.http.fields import Boolean, Moment, Number, Schema
 from web.http.resource import config_transaction, lock_row, lock_services
 
-# What a new integration of the application expects, in seconds.
+# Default period and grace of a new heartbeat integration, in seconds.
 DEFAULT_EVERY_S, DEFAULT_GRACE_S = 300, 60
 MIN_S, MAX_S = 30, 31 * 24 * 3600
 
 
 class HeartbeatSchema(Schema):
-    """A ping is expected `every` so many seconds (0: never), and may be late by `grace`."""
+    """A heartbeat: seconds between two pings (`every`; 0: no pings expected), and seconds of `grace`."""
 
     every = Number(min_value=0, max_value=MAX_S)
     grace = Number(min_value=0, max_value=MAX_S)
@@ -42,16 +42,16 @@ HEARTBEAT = HeartbeatSchema()
 
 
 def retrieve(heartbeat_id: str) -> dict[str, Any]:
-    """Show what pings an integration expects, when the last one came, and whether one is missing."""
+    """Show how often an integration expects pings, when the last one came, and whether one is missing."""
     return _show(_access_integration(heartbeat_id), store().now())
 
 
 def update(heartbeat_id: str) -> dict[str, Any]:
-    """Say how often an integration expects a ping; the first one is expected that long from now."""
+    """Set how often an integration expects a ping; the first period begins now."""
     found = _access_integration(heartbeat_id)
     values = serialization.read_as(HEARTBEAT, partial=True)
     with config_transaction():
-        # First the service's, as its lane does: no ping is worked on by what was said before.
+        # The service is locked first, as its lane does: no ping is processed with the old settings.
         lock_services(Service.id == found.service_id)
         row = lock_row(found)
         row.heartbeat_interval = values.get("every", row.heartbeat_interval)
@@ -63,8 +63,10 @@ def update(heartbeat_id: str) -> dict[str, Any]:
 
 
 def build_expectation(row: Integration, moment: datetime) -> dict[str, Any]:
-    """The columns of an integration whose next ping is waited for from this moment on. When the last one came
-    stays true."""
+    """Return the columns of an integration that expects its next ping from `moment` on.
+
+    The time of the last ping does not change.
+    """
     expected = None
     if row.heartbeat_interval and is_accepting(row):
         expected = moment + timedelta(seconds=row.heartbeat_interval + row.heartbeat_grace)
@@ -77,7 +79,7 @@ def build_expectation(row: Integration, moment: datetime) -> dict[str, Any]:
 
 
 def is_accepting(row: Integration) -> bool:
-    """Whether it takes pings: from others none is missing."""
+    """Return whether the integration accepts pings. A ping is missing only for such an integration."""
     return bool(row.is_enabled and row.integration_type == IntegrationType.ALERT)
 
 
@@ -86,13 +88,13 @@ def _access_integration(integration_id: str) -> Integration:
     rows = rows.where(Team.account == viewer().account)
     row: Integration = access.find(rows, Integration.unique_id, integration_id)
     access.require(viewer(), row.service.team_id)
-    if row.application != APPLICATION:
-        reject("integration", "Only those of the application Heartbeat expect pings.")
+    if row.application != applications.HEARTBEAT:
+        reject("integration", "Only integrations of the application Heartbeat expect pings.")
     return row
 
 
 def _show(row: Integration, moment: datetime) -> dict[str, Any]:
-    """The last ping is the last that said that all is well."""
+    """Return the heartbeat for an answer. `last_ping` is the time of the last ping without a problem."""
     condition = (Entity.integration == row) & (Entity.entity_id == heartbeat.ENTITY)
     late = row.expected_at is None or row.expected_at <= moment
     return {

@@ -1,4 +1,4 @@
-"""Integrations, their keys, and the applications they can be of: contract section 3.6."""
+"""Integrations, their keys and their applications: contract section 3.6."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from web.services import heartbeats
 
 
 class ApplicationSchema(Schema):
-    """An entry of the catalogue; what ours have no words for is constant (contract section 6)."""
+    """An application of the catalogue. Fields without a use in Tocsin are constant (contract section 6)."""
 
     name = Text(dump_only=True)
     icon_url = fields.Function(lambda application: "")
@@ -54,13 +54,13 @@ class IntegrationSchema(Schema):
 
 
 def webhook_url(integration: Integration) -> str:
-    """Where the tool posts to; its extension picks the normaliser."""
+    """Return the URL to which the monitoring tool sends alerts; its extension selects the normalizer."""
     extension = APPLICATIONS[integration.application].extension
     return serialization.build_url(f"/api/integration/{extension}/{integration.integration_key}/")
 
 
 class Integrations(Resource):
-    """The doors of a service: each has a key, and the application that sends through it."""
+    """The integrations of a service. Each has a key and the application that sends its alerts."""
 
     model = Integration
     noun = "integration"
@@ -96,7 +96,7 @@ class Integrations(Resource):
         super().change(row, {**values, **_get_ping_changes(row, values)})
 
     def _lock_row(self, row: Integration) -> Any:
-        """First the service's lock, as its lane takes both, which writes when pings are expected."""
+        """Lock the service before the row, as its lane does, which also writes the expected time of pings."""
         if row.application == HEARTBEAT:
             lock_services(Service.id == row.service_id)
         return super()._lock_row(row)
@@ -107,8 +107,10 @@ class Integrations(Resource):
 
 
 def _get_ping_changes(row: Integration | None, values: dict[str, Any]) -> dict[str, Any]:
-    """What these values change of the pings that an integration (None: a new one) expects. One that begins to
-    take them expects the first from now on."""
+    """Return the heartbeat columns that these values change in an integration (None: a new one).
+
+    An integration that begins to accept pings expects the first ping from now on.
+    """
     was_heartbeat = row is not None and row.application == HEARTBEAT
     if values.get("application", HEARTBEAT if was_heartbeat else "") != HEARTBEAT:
         cleared = {"heartbeat_interval": 0, "heartbeat_grace": 0, "expected_at": None, "last_ping_at": None}
@@ -132,7 +134,7 @@ class KeyOwnerSchema(Schema):
 
 
 def regenerate_key() -> Integration:
-    """Give an integration a new key; the old one is refused from then on."""
+    """Replace the key of an integration; requests with the old key are refused from then on."""
     unique_id = serialization.read_body()["integration_unique_id"]
     names = (
         Integration.select(Integration.id, Service.unique_id, Team.unique_id)
@@ -152,7 +154,7 @@ def regenerate_key() -> Integration:
 
 
 def list_applications() -> list[Application]:
-    """List the applications that an integration can be of."""
+    """List the applications for integrations."""
     return list(APPLICATIONS.values())
 
 

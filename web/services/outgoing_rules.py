@@ -1,4 +1,4 @@
-"""Which incidents an outbound integration is told of: contract sections 3.12 and 4.8."""
+"""Outgoing rules: which incidents an outbound integration sends. Contract sections 3.12 and 4.8."""
 
 from models.tables.rules import OutgoingRule
 from models.tables.services import Integration
@@ -16,7 +16,7 @@ class OutgoingRuleSchema(Schema):
 
 
 class OutgoingRules(LimitedResource):
-    """Conditions on incidents; each of them is looked at for every move of an incident."""
+    """Conditions on incidents. All of them are evaluated at each change of an incident."""
 
     model = OutgoingRule
     noun = "outgoing rule"

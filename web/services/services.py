@@ -1,4 +1,4 @@
-"""Services: what is watched. Contract section 3.6."""
+"""Services, which are monitored systems. Contract section 3.6."""
 
 from collections.abc import Collection
 from datetime import timedelta
@@ -53,12 +53,12 @@ class ServiceSchema(Schema):
     collation_time = Number(min_value=0)
 
 
-# What a service may refer to of its own team.
+# Objects of its own team that a service may refer to.
 REFERENCES = (("sla", Sla), ("team_priority", Priority), ("task_template", TaskTemplate))
 
 
 class Services(Resource):
-    """The services of a team. The three references must be named, though two of them may be blank."""
+    """The services of a team. The three references are required, but two of them may be blank."""
 
     model = Service
     noun = "service"
@@ -90,7 +90,7 @@ class Services(Resource):
         return super().insert(parent, {"name": "", "created_by": viewer().user, **values})
 
 
-# A service with the ids of what it refers to, in one query.
+# A service with the IDs of the rows that it refers to, in one query.
 SERVICE_COLUMNS = (
     Service, User.id, User.username, EscalationPolicy.id, EscalationPolicy.unique_id,
     Sla.id, Sla.unique_id, Priority.id, Priority.unique_id, TaskTemplate.id, TaskTemplate.unique_id,
@@ -108,8 +108,10 @@ def join_references(services: Any) -> Any:
 
 
 def apply_maintenance(services: list[Service]) -> list[Service]:
-    """Services for an answer: inside a maintenance window they are under maintenance, whatever is stored of
-    them; disabled ones stay so. One query for all."""
+    """Set the status of services for an answer: under maintenance inside a maintenance window.
+
+    Disabled services stay disabled. One query for all services.
+    """
     inside = _find_in_maintenance([service.id for service in services])
     for service in services:
         if service.id in inside:
@@ -125,20 +127,20 @@ def _get_maintenance_values(service: Service) -> dict[str, Any]:
 
 
 def _find_in_maintenance(services: Collection[int]) -> set[int]:
-    """Those of these services, by row, that are inside a maintenance window."""
+    """Return the row numbers of the services that are inside a maintenance window."""
     windows = load_windows(services, now())
     return {row for row, row_windows in windows.items() if find_in_force(row_windows, now()) is not None}
 
 
-# Who reads a service inside a window may write it back so much later.
+# Maximum time between reading a service inside a window and writing it back.
 MAX_ECHO_AGE = timedelta(days=1)
 
 
 def _drop_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
-    """A PUT without what the service shows only because it is inside a window: who reads all of it, changes
-    something and writes it back does not mean the maintenance to go on for ever.
+    """Remove the maintenance fields from a PUT if the client only sends back their values from a window.
 
-    Nor does who read it inside and writes it back later, where both fields are as they were shown.
+    A client that reads a service, changes another field and writes it back does not want permanent
+    maintenance. This also holds for a write after the window, if both fields have the values of the window.
     """
     if request.method != "PUT":
         return values
@@ -155,7 +157,7 @@ def _drop_echo(values: dict[str, Any], row: Service) -> dict[str, Any]:
 
 
 def _check_timeouts(values: dict[str, Any], row: Service) -> None:
-    """The rules between fields, on what the service would be after the change."""
+    """Check the rules between fields for the values after the change."""
     after = {name: values.get(name, getattr(row, name)) for name in _CHECKED_FIELDS}
     if after["acknowledgement_timeout_enabled"] and after["acknowledgement_timeout"] <= 600:
         reject("acknowledgement_timeout", "Must be above 600 seconds while the timeout is enabled.")
@@ -172,7 +174,7 @@ _CHECKED_FIELDS = (
 
 
 def get_team_row(model: Any, team: Team | int, unique_id: str, field: str) -> Any:
-    """The row of this team that a body names, or BadRequest for the field."""
+    """Return the row of the team that a body names. Raise BadRequest for the field if there is none."""
     row = model.select().where(model.team == team, model.unique_id == unique_id).first()
     if row is None:
         reject(field, "The team has no such object.")
@@ -180,7 +182,10 @@ def get_team_row(model: Any, team: Team | int, unique_id: str, field: str) -> An
 
 
 def get_usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolicy:
-    """A policy that this team may use: its own, a global one, or one whose team lets others attach it."""
+    """Return a policy that the team may use. Raise BadRequest for the field if there is none.
+
+    A team may use its own policies, global ones, and those of teams that let others attach them.
+    """
     found = find_usable_policies(team, [unique_id])
     if not found:
         reject(field, "The team has no such escalation policy.")
@@ -188,7 +193,7 @@ def get_usable_policy(team: Team, unique_id: str, field: str) -> EscalationPolic
 
 
 def find_usable_policies(team: Team, unique_ids: Collection[str]) -> list[EscalationPolicy]:
-    """Those of these policies that this team may use."""
+    """Return the policies that the team may use."""
     found = (
         EscalationPolicy.select(EscalationPolicy, Team)
         .join(Team)
