@@ -1,7 +1,7 @@
-"""Calendars that programs subscribe to: who is on call by a schedule, or when oneself is (contract 2.8, X35).
+"""Calendar feeds with the shifts of a schedule, or of one person in all schedules (contract 2.8, X35).
 
-The address is the secret: who has it sees what the person may see to whom it was given, for as long as that
-person may. It stays the same until they ask for a new key.
+The address is a secret: it shows what the user of the address may see at the time of the request. It stays
+valid until the user requests a new calendar key.
 """
 
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ from web.pages.base import HEADERS
 DEFAULT_MONTHS = 3
 MAX_MONTHS = 12
 
-# How long a program may go on with what it has without asking: much less than it waits by itself.
+# Seconds in which a program may use its copy; programs wait much longer between two requests.
 CACHE_S = 300
 
 
@@ -40,18 +40,18 @@ class MonthsQuerySchema(Schema):
     months = OptionalNumber(
         min_value=1,
         max_value=MAX_MONTHS,
-        metadata={"description": f"How far it looks ahead; {DEFAULT_MONTHS} unless said."},
+        metadata={"description": f"Number of months in the calendar; default: {DEFAULT_MONTHS}."},
     )
 
 
 class CalendarQuerySchema(MonthsQuerySchema):
     is_team_or_user = OptionalNumber(
-        metadata={"description": "1, or nothing: everybody's shifts. Any other number: one's own."}
+        metadata={"description": "1 or missing: the shifts of all people. Another number: your own shifts."}
     )
 
 
 class CalendarAddressSchema(Schema):
-    """Where a program subscribes. Who knows the address needs no token."""
+    """The address of a calendar feed. Requests to the address need no token."""
 
     url = Text(dump_only=True)
 
@@ -62,7 +62,7 @@ ADDRESS = CalendarAddressSchema()
 
 
 def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
-    """Give the address of a schedule's calendar"""
+    """Retrieve the address of the calendar feed of a schedule"""
     team = access.access_team(viewer(), team_id)
     schedule = access.find(Schedule.select().where(Schedule.team == team), Schedule.unique_id, schedule_id)
     parameters = serialization.load(CALENDAR_QUERY, request.args.to_dict())
@@ -71,17 +71,17 @@ def get_schedule_address(team_id: str, schedule_id: str) -> dict[str, str]:
 
 
 def get_own_address() -> dict[str, str]:
-    """Give the address of a calendar of one's own shifts, by all schedules"""
+    """Retrieve the address of a calendar feed with your own shifts in all schedules"""
     return _build_address(serialization.load(MONTHS_QUERY, request.args.to_dict()), own_only=True)
 
 
 def renew() -> None:
-    """End the addresses of all one's calendars: those that are given from now on are others"""
+    """Replace your calendar key: all your old feed addresses stop working"""
     _renew(viewer().user)
 
 
 def renew_for_user(username: str) -> None:
-    """End the addresses of all of somebody's calendars, where one has leaked"""
+    """Replace the calendar key of a user, for example after an address has leaked"""
     user = access.access_user(viewer(), username)
     access.require_rank(viewer(), user.role)
     _renew(user)
@@ -93,7 +93,7 @@ def _renew(user: User) -> None:
 
 
 def show(token: str) -> Response:
-    """The calendar at an address; the same answer for all that is not there, or not any more."""
+    """Return the calendar at an address. All addresses that do not work get the same answer."""
     found = _find_calendar(token)
     if found is None:
         return Response("Not Found.\n", 404, HEADERS, "text/plain")
@@ -101,7 +101,7 @@ def show(token: str) -> Response:
     if request.if_none_match.contains_weak(etag):
         response = Response(status=304)
     else:
-        # The text is the dear part, and HEAD need not say how long it is.
+        # Rendering the text is expensive, and the answer to HEAD does not need its length.
         if request.method == "HEAD":
             response = Response(iter([b""]), mimetype=ical.MIMETYPE)
         else:
@@ -109,7 +109,7 @@ def show(token: str) -> Response:
         response.headers["Content-Disposition"] = 'inline; filename="on-call.ics"'
     response.headers.update(HEADERS)
     response.headers["Cache-Control"] = f"private, max-age={CACHE_S}"
-    # Weak: each rendering says when it was made.
+    # A weak ETag, because each rendering contains its time.
     response.set_etag(etag, weak=True)
     return response
 
@@ -124,7 +124,7 @@ def _build_address(parameters: Mapping[str, Any], **scope: Any) -> dict[str, str
 def _ensure_key(user: User) -> User:
     if user.calendar_key is None:
         with store().write_transaction():
-            # Two requests may make one at once; the first one's stays.
+            # Two requests may create a key at the same time; the first key is stored.
             made = User.update(calendar_key=new_uuid()).where(User.id == user.id, User.calendar_key.is_null())
             made.execute()
             user.calendar_key = User.select(User.calendar_key).where(User.id == user.id).scalar()
@@ -143,7 +143,7 @@ def _find_calendar(token: str) -> Calendar | None:
 
 
 def _find_subscriber(feed: signed_links.CalendarFeed) -> User | None:
-    """To whom the address was given, while it is good."""
+    """Return the user of the address, or None if the address is not valid any more."""
     query = User.select(User, Account, CustomRole).join(Account)
     query = query.join_from(User, CustomRole, peewee.JOIN.LEFT_OUTER, on=User.custom_role)
     user: User | None = query.where(User.id == feed.user, User.removed_at.is_null()).first()
@@ -159,16 +159,16 @@ def _build_for_schedule(feed: signed_links.CalendarFeed, user: User) -> Calendar
     except Forbidden:
         return None
     by, own = f"the schedule {schedule.name} of the team {schedule.team.name}", get_display_name(user)
-    calendar = Calendar(schedule.name, f"Who is on call by {by}.", schedule.time_zone)
+    calendar = Calendar(schedule.name, f"Who is on call in {by}.", schedule.time_zone)
     if feed.own_only:
         calendar = Calendar(
-            f"{own} on call: {schedule.name}", f"When {own} is on call by {by}.", schedule.time_zone
+            f"{own} on call: {schedule.name}", f"When {own} is on call in {by}.", schedule.time_zone
         )
     return _fill(calendar, feed, user, [schedule])
 
 
 def _build_for_person(feed: signed_links.CalendarFeed, user: User) -> Calendar:
-    """All shifts of theirs are theirs to see, since they are paged in them."""
+    """Build the calendar of a person. The person may see all own shifts, because they cause notifications."""
     overriding = ScheduleOverride.select(ScheduleOverride.schedule).where(ScheduleOverride.user == user)
     in_layers = Schedule.layers.cast("TEXT").contains(user.username)
     schedules = _select_schedules(user).where(in_layers | Schedule.id.in_(overriding)).order_by(Schedule.id)
@@ -184,7 +184,7 @@ def _select_schedules(user: User) -> Any:
 def _fill(
     calendar: Calendar, feed: signed_links.CalendarFeed, user: User, schedules: list[Schedule]
 ) -> Calendar:
-    """The calendar with the shifts of these schedules."""
+    """Return the calendar with the shifts of these schedules."""
     only = user.username if feed.own_only else None
     found = list_calendar_shifts(
         load_schedule_facts(schedules, get_overrides_since(now())), now(), feed.months, only
@@ -193,14 +193,12 @@ def _fill(
     entries = tuple(_build_entries(found, rows, _load_names(found, user)))
     if found.truncated_at is None:
         return replace(calendar, entries=entries)
-    warning = (
-        f"There is too much to show all of it: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
-    )
+    warning = f"The calendar is not complete: shifts are missing from {found.truncated_at:%Y-%m-%d} on."
     return replace(calendar, description=f"{calendar.description} {warning}", entries=entries)
 
 
 def _load_names(found: CalendarShifts, user: User) -> dict[str, str]:
-    """The people of these shifts by username, without those who left."""
+    """Return the names of the people in these shifts by username, without removed users."""
     usernames = {shift.username for _, shift in found.shifts}
     people = User.select().where(
         User.account == user.account, in_list(User.username, usernames), User.removed_at.is_null()
@@ -218,7 +216,7 @@ def _build_entries(
 
 def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
     source = shift.source
-    # Ids of layers are chosen by clients, each once within its schedule.
+    # A client chooses the IDs of layers, which are unique only within a schedule.
     names = (schedule.unique_id, source.unique_id, shift.username, shift.start.isoformat())
     kind = "override" if shift.is_override else "layer"
     by = f"override: {source.name}" if shift.is_override else source.name
@@ -227,5 +225,6 @@ def _build_entry(schedule: Schedule, shift: Shift, name: str) -> Entry:
         shift.start,
         shift.end,
         f"{name} on call: {schedule.name} ({by})",
-        f"By the {kind} {source.name} of the schedule {schedule.name} of the team {schedule.team.name}.",
+        f"Shift of the {kind} {source.name} in the schedule {schedule.name}"
+        f" of the team {schedule.team.name}.",
     )

@@ -1,4 +1,4 @@
-"""Escalation policies: whom an incident tells, step by step. Contract section 3.5."""
+"""Escalation policies: whom an incident notifies, step by step. Contract section 3.5."""
 
 from collections.abc import Collection
 from typing import Any
@@ -38,12 +38,12 @@ class TargetSchema(Schema):
 
     @post_load
     def _lower_id(self, target: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
-        """Ids of ours are written in small letters; both kinds of targets have such."""
+        """Convert the ID to lower case, because all IDs of users and schedules are lower case."""
         return {**target, "target_id": target["target_id"].lower()}
 
 
 class EscalationStepSchema(Schema):
-    """A step: `delay` minutes after the chain began, tell these."""
+    """A step: it notifies its targets `delay` minutes after the start of the escalation run."""
 
     delay = Number(min_value=0, max_value=MINUTES_LIMIT)
     targets = List(Nested(TargetSchema))
@@ -73,7 +73,7 @@ class PolicySchema(Schema):
 
 
 class EscalationPolicies(Resource):
-    """The chains of a team. One that a service uses cannot be deleted."""
+    """The escalation policies of a team. A policy that a service uses cannot be deleted."""
 
     model = EscalationPolicy
     noun = "escalation policy"
@@ -102,28 +102,30 @@ class EscalationPolicies(Resource):
             )
         known = row.assignment_settings if row else build_assignment_settings()
         values["assignment_settings"] = {**known, **(values.get("assignment_settings") or {})}
-        # Whose turn it is starts over when a policy changes (contract 4.4, row 5).
+        # The round robin starts with the first target again when a policy changes (contract 4.4, row 5).
         values["next_target"] = 0
         return values
 
     def remove(self, row: Any) -> None:
         if Service.select().where(Service.escalation_policy == row.id).exists():
             reject("escalation_policy", "A service uses this policy.")
-        # Incidents of other teams may have it too, where it is shared.
+        # Incidents of other teams may also have a shared policy.
         lock_services(is_in_account(row.team.account_id))
         super().remove(row)
 
 
 def _build_rules(team: Team, items: list[dict[str, Any]], known: Collection[str]) -> list[dict[str, Any]]:
-    """The steps as they are kept: in order, numbered from 1, with ids of their own.
+    """Return the steps as they are stored: in order, numbered from 1, each with an ID.
 
-    What the policy names already, `known`, may be sent back when it is gone, or not to be used any more.
+    `known` are the targets that the policy already has. A client may send them back even if they are deleted
+    or not usable any more.
     """
     ordered = sort_by_position(items)
     delays = [rule.get("delay", 0) for rule in ordered]
     if delays != sorted(delays):
         reject(
-            "rules", "Delays count from the beginning of the chain, so none may be less than the one before."
+            "rules",
+            "Delays count from the start of the escalation, so no delay may be less than the one before.",
         )
     _require_targets(team, ordered, known)
     return [
@@ -138,20 +140,23 @@ def _build_rules(team: Team, items: list[dict[str, Any]], known: Collection[str]
 
 
 def _get_schedule_ids(rules: list[dict[str, Any]]) -> set[str]:
-    """The schedules that steps as they are kept name."""
+    """Return the unique_ids of the schedules in stored steps."""
     targets = (target for rule in rules for target in rule["targets"])
     return {target["target_id"] for target in targets if target["target_type"] == TargetType.SCHEDULE}
 
 
 def sort_by_position(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """By position when all have one, else as listed."""
+    """Sort by position if all items have one, else keep their order."""
     if any(item.get("position") is None for item in items):
         return items
     return sorted(items, key=lambda item: item["position"])
 
 
 def _build_targets(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Positions from 0; those that a client gave to all targets stay, as it compares them when it reads."""
+    """Return the targets with positions from 0, or with those of the client if all targets have one.
+
+    A client compares the positions with its own when it reads the policy.
+    """
     ordered = sort_by_position(items)
     keeps_positions = all(item.get("position") is not None for item in items)
     return [
@@ -165,7 +170,7 @@ def _build_targets(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _require_targets(team: Team, rules: list[dict[str, Any]], known: Collection[str]) -> None:
-    """Everybody named is a member of the account, and each schedule one that this team may use."""
+    """Raise BadRequest unless all people are in the account and the team may use all schedules."""
     target_ids: dict[int, set[str]] = {kind: set() for kind in TargetType}
     for rule in rules:
         for target in rule.get("targets", []):
@@ -178,7 +183,7 @@ def _require_targets(team: Team, rules: list[dict[str, Any]], known: Collection[
 
 
 def find_usable_schedules(team: Team, unique_ids: Collection[str]) -> set[str]:
-    """Those of these schedules that this team may use: its own, and those of teams that let others attach."""
+    """Return the schedules that this team may use: its own, and those of teams that let others attach."""
     found = (
         Schedule.select(Schedule.unique_id, Team.id, Team.account_permissions)
         .join(Team)

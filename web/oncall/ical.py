@@ -1,8 +1,7 @@
-"""A calendar as calendar programs read it: RFC 5545, with the properties of RFC 7986.
+"""Render a calendar for calendar programs: RFC 5545, with the properties of RFC 7986.
 
-Moments are told in UTC. By a zone's own times, what begins in the second of two equal hours, when clocks are
-set back, could not be told from what begins in the first: parsers understand each of the two. Programs show
-every moment in their reader's zone.
+All times are in UTC. When clocks are set back, a local hour occurs twice, and parsers differ in which of the
+two they use. Programs show all times in the time zone of their user.
 """
 
 import hashlib
@@ -15,13 +14,13 @@ from pipeline.sources.cleaning import clean_line
 
 MIMETYPE = "text/calendar"
 
-# How often a program should ask again, where it leaves that to us.
+# Suggested time between two requests of a program.
 REFRESH_INTERVAL = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Something in a calendar, from `start` until just before `end`; its `uid` never changes."""
+    """A calendar entry from `start` to `end` (exclusive). Its `uid` never changes."""
 
     uid: str
     start: datetime
@@ -32,7 +31,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Calendar:
-    """What a calendar says. Its texts may be anything."""
+    """The content of a calendar. Its texts may contain any characters."""
 
     name: str
     description: str
@@ -40,14 +39,14 @@ class Calendar:
     entries: tuple[Entry, ...] = ()
 
     def digest(self) -> str:
-        """Changes when anything that is said does."""
+        """Return a hash of the content."""
         return hashlib.blake2b(repr(self).encode(), digest_size=16).hexdigest()
 
 
 def render(calendar: Calendar, now: datetime) -> bytes:
-    """The calendar as text, made at this moment. What begins and ends within a second is left out."""
+    """Return the calendar as text with `now` as its time. Entries shorter than a second are left out."""
     ical = icalendar.Calendar()
-    # Said to be texts: the library escapes no property that it does not know, and NAME is one of these.
+    # The explicit type is needed: the library escapes only properties that it knows, and NAME is unknown.
     name, description, zone = (
         icalendar.vText(clean_line(text))
         for text in (calendar.name, calendar.description, calendar.time_zone)
@@ -71,15 +70,15 @@ def render(calendar: Calendar, now: datetime) -> bytes:
         if start < end:
             ical.add_component(_build_event(entry, start, end, now))
     if not ical.subcomponents:
-        # Of something every calendar must be made (RFC 5545, 3.6); a zone shows nothing.
+        # A calendar must have at least one component (RFC 5545, 3.6); a time zone is not visible.
         ical.add_component(icalendar.Timezone.from_tzid("UTC"))
     text: bytes = ical.to_ical()
     return text
 
 
 def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) -> icalendar.Event:
-    # Without LAST-MODIFIED: what changes a shift is seldom a change of its layer, and a program that sees an
-    # old date may keep what it has.
+    # Without LAST-MODIFIED: a shift can change without a change of its layer, and a program that sees an old
+    # date may keep its old copy.
     event = icalendar.Event()
     for key, value in (
         ("uid", entry.uid),
@@ -89,7 +88,7 @@ def _build_event(entry: Entry, start: datetime, end: datetime, now: datetime) ->
         ("summary", clean_line(entry.summary)),
         ("description", clean_line(entry.description)),
         ("status", "CONFIRMED"),
-        # Who is on call is free to meet others.
+        # A person on call is free for meetings.
         ("transp", "TRANSPARENT"),
     ):
         event.add(key, value)

@@ -1,5 +1,8 @@
-"""Who is on call: contract sections 2.7 and 3.14. Everything is answered in a constant number of queries, by
-the function that pages (schedules/escalation/targets.py)."""
+"""Who is on call: contract sections 2.7 and 3.14.
+
+All answers need a constant number of queries. They come from the function that also selects people to notify
+(schedules/escalation/targets.py).
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -33,14 +36,14 @@ class PolicySummarySchema(Schema):
 
 
 class Serialized(fields.Nested):
-    """What is in its shape already: the same few people are named by many policies."""
+    """A nested value that is already serialized, because many policies name the same few people."""
 
     def _serialize(self, *args: Any, **kwargs: Any) -> Any:
         return args[0]
 
 
 class OnCallSchema(Schema):
-    """The first version: everybody whom a policy would tell by now, whatever the step."""
+    """Version 1: all people whom any step of a policy would notify now."""
 
     escalation_policy = fields.Nested(PolicySummarySchema)
     team = fields.Nested(OnCallTeamSchema)
@@ -55,7 +58,7 @@ class OnCallStepSchema(Schema):
 
 
 class OnCallPolicySchema(Schema):
-    """The second version: whom each step of a policy would tell; nobody is an empty list."""
+    """Version 2: the people whom each step of a policy would notify; an empty list if nobody is on call."""
 
     unique_id = Text()
     name = Text()
@@ -68,7 +71,7 @@ BY_STEP = OnCallPolicySchema()
 
 
 def list_by_policy(team_id: str) -> list[dict[str, Any]]:
-    """List who is on call by each escalation policy of a team"""
+    """List who is on call in each escalation policy of a team"""
     team = access.access_team(viewer(), team_id)
     return [
         {
@@ -81,13 +84,13 @@ def list_by_policy(team_id: str) -> list[dict[str, Any]]:
 
 
 def list_by_step(team_id: str) -> list[dict[str, Any]]:
-    """List who is on call by each step of a team's escalation policies"""
+    """List who is on call in each step of the escalation policies of a team"""
     team = access.access_team(viewer(), team_id)
     return _build_steps(team, _select_policies(team))
 
 
 def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str, Any]]:
-    """Retrieve who is on call by each step of an escalation policy"""
+    """Retrieve who is on call in each step of an escalation policy"""
     team = access.access_team(viewer(), team_id)
     return _build_steps(
         team, [access.find(_select_policies(team), EscalationPolicy.unique_id, escalation_policy_id)]
@@ -95,7 +98,7 @@ def get_policy_on_call(team_id: str, escalation_policy_id: str) -> list[dict[str
 
 
 def get_service_on_call(team_id: str, service_id: str) -> list[dict[str, Any]]:
-    """Retrieve who is on call by each step of a service's escalation policy"""
+    """Retrieve who is on call in each step of the escalation policy of a service"""
     service = access.access_service(viewer(), team_id, service_id)
     return _build_steps(service.team, [service.escalation_policy] if service.escalation_policy else [])
 
@@ -127,7 +130,7 @@ def _build_steps(team: Team, policies: Iterable[EscalationPolicy]) -> list[dict[
 def _find_on_call(
     team: Team, policies: Iterable[EscalationPolicy], at: datetime
 ) -> list[tuple[EscalationPolicy, list[list[dict[str, Any]]]]]:
-    """Each policy with the people of its steps, in their shape, as they would be paged at this moment."""
+    """Yield each policy with the serialized people whom its steps would notify now."""
     rows = list(policies)
     config = build_oncall_config(team, rows)
     duty = OnCallResolver(config, at)

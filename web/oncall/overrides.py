@@ -21,14 +21,14 @@ from web.teams.teams import get_account_member
 
 
 class OverrideDetailsSchema(OverrideSchema):
-    """`overridden_details` are the spans within it in which somebody else would be on call and is not because
-    of it: by username, in seconds since 1970. At most 1,000 of each override are told, the first ones."""
+    """An override. `overridden_details` are the spans in which it replaces another person: by username, in
+    seconds since 1970. Only the first 1,000 spans of an override are listed."""
 
     overridden_details = fields.Function(lambda override: override.overridden)
 
 
 class Overrides(Resource):
-    """Who is on call instead of those whose turn it is."""
+    """The overrides of a schedule: a person who is on call instead of the people of the layers."""
 
     model = ScheduleOverride
     noun = "schedule override"
@@ -37,9 +37,9 @@ class Overrides(Resource):
     parent_field = ScheduleOverride.schedule
     id_arg = "override_id"
     permissions = get_permissions("schedule")
-    # For each of the two operations (interface, section Limits).
+    # The limit holds for each of the two operations (interface, section Limits).
     rate_limits = ((1, 1.0), (20, 60.0))
-    # As the schedule lists them.
+    # The same order as in the answers of the schedule.
     order = ("id",)
 
     def get_parent(self, **ids: str) -> Schedule:
@@ -55,7 +55,7 @@ class Overrides(Resource):
         return overrides.where(ScheduleOverride.schedule == parent)
 
     def index(self, **ids: str) -> list[ScheduleOverride]:
-        """Each with whom it displaces, which is worked out once for the schedule that they are all of."""
+        """List the overrides with the people that they replace, computed once for the whole schedule."""
         rows: list[ScheduleOverride] = super().index(**ids)
         found = _compute_overridden(rows[0].schedule) if rows else {}
         for row in rows:
@@ -67,7 +67,7 @@ class Overrides(Resource):
         return values
 
     def insert(self, parent: Schedule, values: dict[str, Any]) -> ScheduleOverride:
-        """Under the schedule's lock: whoever replaces the whole list must see this one."""
+        """Insert an override under the lock of the schedule, so that no replacement of the list misses it."""
         lock_row(parent)
         existing_count = self.select_rows(parent).count()
         if existing_count >= MAX_OVERRIDES:
@@ -78,7 +78,7 @@ class Overrides(Resource):
 
 
 def _compute_overridden(schedule: Schedule) -> dict[str, dict[str, list[dict[str, int]]]]:
-    """By override and username, as the interface tells it."""
+    """Return the replaced spans by override and username, in the form of answers."""
     (facts,) = load_schedule_facts([schedule], EARLIEST)
     return {
         unique_id: {

@@ -1,7 +1,7 @@
-"""Schedules over a time, and at any moment (under /api/tocsin/schedules/): who is on call, and what is wrong.
+"""Shifts, gaps and conflicts of a schedule over a time or at one time (under /api/tocsin/schedules/).
 
-Everything is answered by the functions that page (schedules/oncall/oncall.py,
-schedules/escalation/targets.py), in a constant number of queries.
+All answers come from the functions that also select people to notify (schedules/oncall/oncall.py,
+schedules/escalation/targets.py). They need a constant number of queries.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,7 @@ from models.tables.schedules import Schedule
 from models.tables.teams import Team
 from schedules.escalation.notifications import get_recipient
 from schedules.escalation.targets import get_people_on_call
-from schedules.oncall import checks
-from schedules.oncall import shifts as coverage
+from schedules.oncall import checks, shifts
 from schedules.oncall.checks import Problem
 from schedules.oncall.oncall import Shift
 from schedules.oncall.shifts import EARLIEST, FullShift
@@ -37,21 +36,21 @@ DAY = timedelta(days=1)
 DEFAULT_PERIOD = 30 * DAY
 MAX_PERIOD = 366 * DAY
 MAX_SHIFTS = 10_000
-# Who asks for a moment wants to know that there are conflicts; a timeline tells all of them.
+# An answer for one time shows only some of the conflicts; the answer for a period lists all.
 MAX_CONFLICTS = 20
 
 
 class PeriodQuerySchema(Schema):
     start = QueryMoment(
-        data_key="from", metadata={"description": "A date, or a moment as RFC 3339 has it; now unless said."}
+        data_key="from", metadata={"description": "A date, or a time as in RFC 3339; default: now."}
     )
     end = QueryMoment(
-        data_key="to", metadata={"description": "The same, up to 366 days later; 30 days later unless said."}
+        data_key="to", metadata={"description": "The same, up to 366 days later; default: 30 days later."}
     )
 
 
 class MomentQuerySchema(Schema):
-    at = QueryMoment(metadata={"description": "A date, or a moment as RFC 3339 has it; now unless said."})
+    at = QueryMoment(metadata={"description": "A date, or a time as in RFC 3339; default: now."})
 
 
 class ScheduleRefSchema(Schema):
@@ -60,9 +59,9 @@ class ScheduleRefSchema(Schema):
 
 
 class ScheduleProblemSchema(Schema):
-    """`kind` is gap (nobody is on call), twice (somebody is, by two schedules or twice by one) or not_in_team
-    (who has an override, or takes turns, is not in the schedule's team); `what` says it in a sentence, in the
-    schedule's time zone. The first of `schedules` is the one that was asked for."""
+    """A problem. `kind` is gap (nobody is on call), twice (a person is on call twice at the same time) or
+    not_in_team (a person with an override or turns is not in the team). `what` is a sentence with times in
+    the time zone of the schedule. The first of `schedules` is the requested one."""
 
     kind = Text(dump_only=True)
     start_time = Moment(attribute="start", dump_only=True)
@@ -73,9 +72,9 @@ class ScheduleProblemSchema(Schema):
 
 
 class ShiftSchema(Schema):
-    """Whole, whatever was asked about: turns of a person that follow one another are one shift, which begins
-    where the first of them does. `end_time` is null where nothing ends it. `layer` or `override` is the
-    unique_id of what puts the person on call, `name` its name."""
+    """A complete shift, even if it begins before or ends after the requested time. Consecutive turns of a
+    person are one shift. `end_time` is null if the shift has no end. `layer` or `override` is the unique_id
+    of the layer or override of the shift, and `name` is its name."""
 
     user = fields.Nested(UserSchema, dump_only=True)
     start_time = Moment(attribute="start", dump_only=True)
@@ -86,8 +85,8 @@ class ShiftSchema(Schema):
 
 
 class ConflictsSchema(Schema):
-    """The first `conflicts` by time, of as many as `conflicts_count` says; of those that begin at
-    `conflicts_until` or later, some may not be known."""
+    """The first `conflicts` by time; `conflicts_count` is the number of all. The check may have missed
+    conflicts that begin at `conflicts_until` or later."""
 
     conflicts = List(fields.Nested(ScheduleProblemSchema), dump_only=True)
     conflicts_count = Number(dump_only=True)
@@ -95,8 +94,8 @@ class ConflictsSchema(Schema):
 
 
 class ScheduleTimelineSchema(ConflictsSchema):
-    """Who is on call by a schedule over a time. The first 1,000 conflicts by time are told; of those that
-    begin at `conflicts_until` or later, some may not be known."""
+    """The shifts of a schedule over a time. Only the first 1,000 conflicts by time are listed. The check may
+    have missed conflicts that begin at `conflicts_until` or later."""
 
     schedule = Text(dump_only=True)
     name = Text(dump_only=True)
@@ -108,7 +107,7 @@ class ScheduleTimelineSchema(ConflictsSchema):
 
 
 class CurrentShiftSchema(ShiftSchema):
-    """A shift of this moment; `forwarded_to` is told instead of `user`."""
+    """A present shift; `forwarded_to` is notified instead of `user`."""
 
     forwarded_to = fields.Nested(UserSchema, dump_only=True, allow_none=True)
 
@@ -119,10 +118,10 @@ class HandoffSchema(Schema):
 
 
 class ScheduleOnCallSchema(ConflictsSchema):
-    """Who is on call by a schedule at a moment. `handoff` is when others are for the first time before
-    `until`, and who; `until` is 30 days later, or less where there is very much to look at. Of
-    `conflicts_count` conflicts the first 20 by time are told; of those that begin at `conflicts_until` or
-    later, some may not be known."""
+    """Who is on call in a schedule at a time. `handoff` is the first change of people before `until`, with
+    the next people. `until` is 30 days later, or earlier for a very large schedule. Only the first 20 of the
+    `conflicts_count` conflicts are listed. The check may have missed conflicts that begin at
+    `conflicts_until` or later."""
 
     at = Moment(dump_only=True)
     until = Moment(dump_only=True)
@@ -138,32 +137,32 @@ ON_CALL = ScheduleOnCallSchema()
 
 
 def get_timeline(schedule_id: str) -> dict[str, Any]:
-    """Tell who is on call by a schedule over a time, when nobody is, and what conflicts"""
+    """Show the shifts, gaps and conflicts of a schedule over a time"""
     row = _access(schedule_id)
     start, end = _read_period()
     view = _ScheduleView.of(row, start, end)
-    if coverage.estimate_work([view.schedule], start, end) > coverage.MAX_WORK:
-        reject("to", "There is too much to look at: ask for less time.")
+    if shifts.estimate_work([view.schedule], start, end) > shifts.MAX_WORK:
+        reject("to", "The schedule is too large for this time: request less time.")
     found = view.list_shifts(start, end)
     if len(found) > MAX_SHIFTS:
-        reject("to", f"There are more than {MAX_SHIFTS:,} shifts: ask for less time.")
+        reject("to", f"There are more than {MAX_SHIFTS:,} shifts: request less time.")
     return {
         "schedule": row.unique_id,
         "name": row.name,
         "time_zone": row.time_zone,
         "start": start,
         "end": end,
-        "shifts": [view.show(shift) for shift in coverage.extend_shifts(view.schedule, found, start, end)],
+        "shifts": [view.show(shift) for shift in shifts.extend_shifts(view.schedule, found, start, end)],
         **view.find_problems(found, start, end, checks.MAX_PROBLEMS),
     }
 
 
 def get_on_call(schedule_id: str) -> dict[str, Any]:
-    """Tell who is on call by a schedule at a moment, until when, and who comes next"""
+    """Show who is on call in a schedule at a time, until when, and who is next"""
     row = _access(schedule_id)
     at: datetime = serialization.load(MOMENT_QUERY, request.args).get("at") or now()
     view = _ScheduleView.of(row, at, at + DEFAULT_PERIOD)
-    until = coverage.fit_end(view.schedule, at, at + DEFAULT_PERIOD)
+    until = shifts.fit_end(view.schedule, at, at + DEFAULT_PERIOD)
     found = view.list_shifts(at, until)
     config = OnCallConfig(people=load_people(view.users.keys(), at), schedules={row.unique_id: view.schedule})
     return {
@@ -195,15 +194,17 @@ def _read_period() -> tuple[datetime, datetime]:
 
 @dataclass(frozen=True, slots=True)
 class _ScheduleView:
-    """A schedule with all its overrides, and the people who may be on call by it in a time, of those who are
-    in the account, by username."""
+    """A schedule with all its overrides, and the people who may be on call in a time, by username.
+
+    Removed users are not included.
+    """
 
     overview: ScheduleOverview
     users: Mapping[str, User]
 
     @classmethod
     def of(cls, row: Schedule, start: datetime, end: datetime) -> "_ScheduleView":
-        # Shifts are told whole: overrides of long ago may have cut those that still go on.
+        # Shifts are shown completely, so old overrides are needed: they may have split a present shift.
         (overview,) = schedule_overview.load_overviews([row], EARLIEST)
         overrides = tuple(
             each for each in overview.schedule.overrides if each.start < end and each.end > start
@@ -216,18 +217,18 @@ class _ScheduleView:
         return self.overview.schedule
 
     def list_shifts(self, start: datetime, end: datetime) -> list[Shift]:
-        return coverage.list_joined_shifts(self.schedule, start, end, self.users)
+        return shifts.list_joined_shifts(self.schedule, start, end, self.users)
 
     def find_problems(
         self, found: list[Shift], start: datetime, end: datetime, max_conflicts: int
     ) -> dict[str, Any]:
-        """Gaps, and so many conflicts with what the viewer may read, as far as that can be looked at."""
+        """Return gaps, and at most `max_conflicts` conflicts with schedules that the viewer may read."""
         names = {username: get_display_name(user) for username, user in self.users.items()}
         related = self._find_related(found, start)
-        checked_until = coverage.share_work([(other, start, end) for other in related])
+        checked_until = shifts.share_work([(other, start, end) for other in related])
         shifts_by_schedule = [(self.schedule, found)]
         shifts_by_schedule += [
-            (other, coverage.list_joined_shifts(other, start, checked_to, names))
+            (other, shifts.list_joined_shifts(other, start, checked_to, names))
             for other, checked_to in zip(related, checked_until, strict=True)
         ]
         overlaps = checks.find_double_shifts(shifts_by_schedule, start, end, names, about=self.schedule)
@@ -243,7 +244,7 @@ class _ScheduleView:
         }
 
     def _find_related(self, found: list[Shift], start: datetime) -> list[ScheduleFacts]:
-        """What else may put those on call who are by this schedule, as far as the viewer may read it."""
+        """Return other schedules with people of these shifts, if the viewer may read them."""
         named_schedules = schedule_overview.find_schedules_naming(
             {shift.username for shift in found}, access.select_permitted_teams(viewer()), start
         )
@@ -274,8 +275,8 @@ class _ScheduleView:
 def _list_current(
     view: _ScheduleView, config: OnCallConfig, found: list[Shift], at: datetime, until: datetime
 ) -> list[dict[str, Any]]:
-    """Those on call, each with who is told instead."""
-    held = coverage.list_current(view.schedule, at, found, until)
+    """Return the present shifts, each with the user who is notified instead, if there is one."""
+    held = shifts.list_current(view.schedule, at, found, until)
     recipients = {
         name: other.row
         for name, person in config.people.items()
@@ -294,7 +295,7 @@ def _list_current(
 def _build_handoff(
     view: _ScheduleView, config: OnCallConfig, found: list[Shift], at: datetime, until: datetime
 ) -> dict[str, Any] | None:
-    moment = coverage.find_handoff(found, at, until)
+    moment = shifts.find_handoff(found, at, until)
     if moment is None:
         return None
     next_people = get_people_on_call(view.schedule.unique_id, config, moment)

@@ -1,7 +1,7 @@
-"""Schedules: whose turn it is to be on call, layer by layer. Contract section 3.4.
+"""Schedules with layers of on-call rotations. Contract section 3.4.
 
-Layers are kept as answers show them. Layers and overrides are replaced as whole lists; what a client sends
-back as it received it stays as it was.
+Layers are stored in the form of answers. A write replaces the whole list of layers or overrides. Items that a
+client sends back unchanged stay the same.
 """
 
 import re
@@ -41,20 +41,20 @@ from web.http.resource import Resource, attach
 from web.oncall.escalation_policies import sort_by_position
 from web.teams.teams import get_account_members
 
-# Seconds: from an hour to a year, and a week (contract 3.4).
+# Seconds: an hour, a year and a week (contract 3.4).
 MIN_SHIFT_S, MAX_SHIFT_S = 3600, 31_536_000
 MAX_RESTRICTION_S = 604_800
 
-# All of them are read and written at once.
+# One request reads or writes all of them.
 MAX_LAYERS = 50
 MAX_OVERRIDES = 2000
 
-# The day of a restriction that names none, as daily ones need not: published answers show it there.
+# The day of a restriction without a day, such as a daily one. Published answers have this number there.
 NO_DAY = 7
 
 
 class ChosenId(Text):
-    """An id that a client may choose, a version 4 UUID; anything else is "", as if it had chosen none."""
+    """An ID that a client may choose: a UUID of version 4. Other values become "", which means no choice."""
 
     _V4 = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -64,7 +64,7 @@ class ChosenId(Text):
 
 
 class TimeOfDay(Text):
-    """A time by the clock on the wall, HH:MM:SS in answers; leading zeros and seconds may be left out."""
+    """A local time, HH:MM:SS in answers; requests may omit leading zeros and seconds."""
 
     default_error_messages = {"time": "Not a time of day."}
 
@@ -82,7 +82,7 @@ class TimeOfDay(Text):
 
 
 class TurnSchema(Schema):
-    """A place in a layer's rotation; somebody may have several."""
+    """A turn in the rotation of a layer; a person may have more than one."""
 
     user = Username(required=True, blank=False)
     position = OptionalNumber(min_value=0)
@@ -90,7 +90,7 @@ class TurnSchema(Schema):
 
 
 class RestrictionSchema(Schema):
-    """When a layer counts: for `duration` seconds from a time of day on, every day or every week."""
+    """The time in which a layer is effective: `duration` seconds from a time of day, daily or weekly."""
 
     duration = Number(min_value=1, max_value=MAX_RESTRICTION_S, required=True)
     start_day_of_week = OptionalNumber(min_value=0, max_value=7)
@@ -99,7 +99,7 @@ class RestrictionSchema(Schema):
 
 
 class LayerSchema(Schema):
-    """A rotation: each of `users` in turn for `shift_length` seconds."""
+    """A rotation: each of `users` is on call for `shift_length` seconds in turn."""
 
     shift_length = Number(min_value=MIN_SHIFT_S, max_value=MAX_SHIFT_S, required=True)
     restrictions = List(Nested(RestrictionSchema))
@@ -120,11 +120,13 @@ class LayerSchema(Schema):
         if layer.get("restriction_type") == RestrictionType.WEEKLY:
             days = [restriction.get("start_day_of_week") for restriction in layer.get("restrictions", [])]
             if not all(days):
-                raise ValidationError("Weekly ones need a day from 1 (Monday) to 7 (Sunday).", "restrictions")
+                raise ValidationError(
+                    "Weekly restrictions need a day from 1 (Monday) to 7 (Sunday).", "restrictions"
+                )
 
 
 class OverrideSchema(Schema):
-    """One person on call from a moment until just before another, instead of whoever the layers name."""
+    """A person on call from `start_time` to `end_time` (exclusive) instead of the people of the layers."""
 
     name = Text()
     user = Username(required=True, blank=False)
@@ -139,7 +141,7 @@ class OverrideSchema(Schema):
 
 
 class ListedOverrideSchema(OverrideSchema):
-    """An override within a schedule, which is sent back as it was received."""
+    """An override in the list of a schedule, which a client may send back unchanged."""
 
     unique_id = ChosenId()
 
@@ -161,7 +163,7 @@ LAYER = LayerSchema()
 
 
 class Schedules(Resource):
-    """The schedules of a team. One that a policy names may be deleted: its step then finds nobody."""
+    """The schedules of a team. A schedule that a policy names may be deleted; its step then finds nobody."""
 
     model = Schedule
     noun = "schedule"
@@ -174,7 +176,7 @@ class Schedules(Resource):
         connections = _count_connections(viewer().account)
         for row in rows:
             row.connections = connections[row.unique_id]
-        # In the order in which they were given.
+        # In the order of the request.
         people = ScheduleOverride.select(ScheduleOverride, User).join(User)
         attach(rows, "overrides", people, ScheduleOverride.schedule)
         return rows
@@ -204,7 +206,7 @@ class Schedules(Resource):
 
 
 def _count_connections(account: Account) -> Counter[str]:
-    """By schedule, how many policies name it: those of any team of the account may."""
+    """Return the number of policies that name a schedule, by schedule, for all teams of the account."""
     names_schedule = EscalationPolicy.rules.cast("TEXT").contains(f'"target_type":{TargetType.SCHEDULE:d}')
     policies = EscalationPolicy.select(EscalationPolicy.rules).join(Team)
     counts: Counter[str] = Counter()
@@ -214,7 +216,7 @@ def _count_connections(account: Account) -> Counter[str]:
 
 
 class IdAllocator:
-    """Ids for what stands inside a schedule: those that a client chose, each once, and new ones."""
+    """Allocates unique IDs for the items of a schedule: the ID that a client chose, or else a new one."""
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
@@ -227,7 +229,7 @@ class IdAllocator:
 
 
 def _build_layers(new: list[dict[str, Any]], old: list[dict[str, Any]], at: datetime) -> list[dict[str, Any]]:
-    """The layers as they are kept; one that says what it said before is the one that it was."""
+    """Return the layers as they are stored. A layer with unchanged content keeps its IDs and edit time."""
     ids = IdAllocator()
     before = {layer["unique_id"]: layer for layer in old}
     layers = [_build_layer(place, layer, ids) for place, layer in enumerate(new, start=1)]
@@ -271,7 +273,7 @@ def _mark_edited(layer: dict[str, Any], before: dict[str, Any] | None, at: datet
 
 
 def _strip_ids(layer: Any) -> Any:
-    """What a layer says, whatever the ids of its parts and when it came to say so."""
+    """Return the content of a layer without IDs and without the time of its last edit."""
     if isinstance(layer, list):
         return [_strip_ids(part) for part in layer]
     if isinstance(layer, dict):
@@ -282,7 +284,7 @@ def _strip_ids(layer: Any) -> Any:
 
 
 def _replace_overrides(schedule: Schedule, overrides: list[dict[str, Any]], at: datetime) -> None:
-    """These and no others, in this order; those known by their ids are as old as they were."""
+    """Replace all overrides, in this order. An override with a known ID keeps its creation date."""
     existing = ScheduleOverride.select().where(ScheduleOverride.schedule == schedule)
     since = {override.unique_id: override.creation_date for override in existing}
     chosen = {override.get("unique_id", "") for override in overrides} - since.keys()

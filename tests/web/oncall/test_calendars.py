@@ -121,7 +121,7 @@ def test_a_shift_is_an_event(subscribe, schedule, now):
     event = next(event for event in events if event.start <= now < event.end)
     assert (event.start, event.end) == (datetime(2026, 3, 2, tzinfo=UTC), datetime(2026, 3, 9, tzinfo=UTC))
     assert event.summary == "Alice on call: Primary (Layer-1)"
-    assert event.description == "By the layer Layer-1 of the schedule Primary of the team Payments."
+    assert event.description == "Shift of the layer Layer-1 in the schedule Primary of the team Payments."
 
 
 def test_a_calendar_says_what_it_is_and_how_often_to_ask(ask, address, world):
@@ -140,7 +140,7 @@ def test_a_calendar_says_what_it_is_and_how_often_to_ask(ask, address, world):
         "X-WR-TIMEZONE:Europe/Berlin",
         "REFRESH-INTERVAL;VALUE=DURATION:PT1H",
         "X-PUBLISHED-TTL:PT1H",
-        "X-WR-CALDESC:Who is on call by the schedule Nights of the team Payments.",
+        "X-WR-CALDESC:Who is on call in the schedule Nights of the team Payments.",
         "DTSTAMP:20260304T120000Z",
         "DTSTART:20260302T000000Z",
         "STATUS:CONFIRMED",
@@ -280,7 +280,7 @@ def test_an_override_cuts_a_shift_in_two(subscribe, schedule, world):
         ("Alice", start + 2 * HOUR, datetime(2026, 3, 9, tzinfo=UTC)),
     ]
     assert week[1].summary == "Bob on call: Primary (override: Dentist)"
-    assert week[1].description.startswith("By the override Dentist of the schedule Primary")
+    assert week[1].description.startswith("Shift of the override Dentist in the schedule Primary")
 
 
 def test_a_shift_that_began_long_ago_is_told_as_overrides_cut_it_then(subscribe, world, now):
