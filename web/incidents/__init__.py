@@ -1,1 +1,1 @@
-"""Incidents and what belongs to one."""
+"""Incidents, and the notes, tags, tasks, responders, roles and timeline of an incident."""

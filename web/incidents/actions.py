@@ -1,6 +1,6 @@
-"""Incidents handed on, put to sleep, and merged into each other: our own operations, contract section 4.3.
+"""Assign, snooze and merge incidents: operations of Tocsin, contract section 4.3.
 
-What each means is decided by pipeline.moves, under the locks of all incidents that it moves.
+pipeline.incidents decides what each operation changes, under the locks of all incidents that it changes.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from models.load.oncall_config import load_slas, lock_next_target
 from models.store.base import store
 from models.tables.incidents import Incident
 from models.write.apply import apply
-from pipeline import incidents as moves
+from pipeline import incidents
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import NotFound, reject
@@ -27,12 +27,12 @@ from web.incidents.sub_resource import get_actor
 from workers import queue
 
 MAX_SNOOZE = timedelta(days=30)
-# Of one incident, in all: they are moved with it, in one transaction.
+# Total merged incidents of one incident: one transaction changes them together with it.
 MAX_CHILDREN = 1_000
 
 
 class ReassignSchema(Schema):
-    """A person or a policy, one of the two; and why."""
+    """Either a person or a policy, and a reason."""
 
     assigned_to = Username()
     escalation_policy = Reference()
@@ -40,14 +40,14 @@ class ReassignSchema(Schema):
 
 
 class SnoozeSchema(Schema):
-    """Until when, or for how long, one of the two."""
+    """Either the end of the snooze or its length in minutes."""
 
     until = OptionalMoment()
     minutes = OptionalNumber(min_value=1, max_value=MAX_SNOOZE // timedelta(minutes=1))
 
 
 class IncidentRefsSchema(Schema):
-    """Other incidents, each by number or unique_id."""
+    """Other incidents, each identified by number or unique_id."""
 
     incidents = List(TextOrNumber(limit=64), required=True, validate=validate.Length(min=1))
 
@@ -58,7 +58,7 @@ INCIDENT_REFS = IncidentRefsSchema()
 
 
 def reassign(incident: str) -> Incident:
-    """Hand an incident to a person, or to another escalation policy."""
+    """Assign an incident to a person or to another escalation policy."""
     row = access.access_incident(viewer(), incident)
     values = serialization.read_as(REASSIGN)
     _require_one(values, "assigned_to", "escalation_policy")
@@ -69,53 +69,53 @@ def reassign(incident: str) -> Incident:
         config = lock_next_target(found.config, requested.get("escalation_policy"))
         args = (found.service, config, get_actor(), now(), reason)
         if requested.get("assigned_to"):
-            effects = moves.assign(found.incident, load_assignee(requested)["assigned_to"], *args)
+            effects = incidents.assign(found.incident, load_assignee(requested)["assigned_to"], *args)
         else:
-            effects = moves.change_policy(found.incident, requested["escalation_policy"], *args)
+            effects = incidents.change_policy(found.incident, requested["escalation_policy"], *args)
         channels = _write(row, effects)
     queue.enqueue_deliveries(channels)
     return _reload(row)
 
 
 def snooze(incident: str) -> Incident:
-    """Put an acknowledged incident to sleep; it is triggered again when that is over."""
+    """Snooze an acknowledged incident; it is triggered again at the end of the snooze."""
     row = access.access_incident(viewer(), incident)
     until = _get_until(serialization.read_as(SNOOZE))
     with store().write_transaction():
         found = _lock(row)
-        obstacle = moves.check_snooze(found.incident)
+        obstacle = incidents.check_snooze(found.incident)
         if obstacle:
             reject("incident", obstacle)
-        _write(row, moves.snooze(found.incident, until, found.service, found.config, get_actor(), now()))
+        _write(row, incidents.snooze(found.incident, until, found.service, found.config, get_actor(), now()))
     return _reload(row)
 
 
 def unsnooze(incident: str) -> None:
-    """Wake an incident before its time; it stays acknowledged."""
+    """End the snooze of an incident early; it stays acknowledged."""
     row = access.access_incident(viewer(), incident)
     with store().write_transaction():
         found = _lock(row)
-        _write(row, moves.unsnooze(found.incident, found.service, found.config, get_actor(), now()))
+        _write(row, incidents.unsnooze(found.incident, found.service, found.config, get_actor(), now()))
 
 
 def merge(incident: str) -> Incident:
-    """Merge other incidents into one, which is their parent: they fall silent and are resolved with it."""
+    """Merge other incidents into a parent incident: they notify nobody and are resolved together with it."""
     row = access.access_incident(viewer(), incident)
     children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
     with store().write_transaction():
         found, parent, children = _lock_for_merge(row, children_rows)
-        obstacle = moves.check_merge(parent, children)
+        obstacle = incidents.check_merge(parent, children)
         if obstacle:
             reject("incidents", obstacle)
         grandchildren = [grandchild for child in children for grandchild in found.get_children(child)]
         if len(found.get_children(parent)) + len(children) + len(grandchildren) > MAX_CHILDREN:
             reject("incidents", f"No more than {MAX_CHILDREN:,} may be merged into one.")
-        _write(row, moves.merge(parent, children, grandchildren, get_actor(), now()))
+        _write(row, incidents.merge(parent, children, grandchildren, get_actor(), now()))
     return _reload(row)
 
 
 def unmerge(incident: str) -> Incident:
-    """Let incidents that were merged into this one stand alone again; they stay acknowledged."""
+    """Separate merged incidents from this one again; they stay acknowledged."""
     row = access.access_incident(viewer(), incident)
     children_rows = _find_incidents(serialization.read_as(INCIDENT_REFS)["incidents"])
     with store().write_transaction():
@@ -125,7 +125,7 @@ def unmerge(incident: str) -> Incident:
             reject("incidents", f"Not merged into this one: {not_merged}.")
         actor, at, slas = get_actor(), now(), load_slas(list_slas(children))
         unmerged = [
-            moves.unmerge(child, parent, found.services.get(child.service or 0), slas, actor, at)
+            incidents.unmerge(child, parent, found.services.get(child.service or 0), slas, actor, at)
             for child in children
         ]
         _write(row, (effect for effects in unmerged for effect in effects))
@@ -146,7 +146,7 @@ def _get_until(values: dict[str, Any]) -> datetime:
 
 
 def _find_incidents(references: list[str]) -> list[Incident]:
-    """The incidents that a body names; BadRequest for what is not there, or not for the viewer to move."""
+    """Return the incidents that a body names. Raise BadRequest for those that the viewer cannot change."""
     found = access.find_incidents(viewer(), references)
     missing = [reference for reference in references if reference not in found]
     if missing:
@@ -166,7 +166,7 @@ def _lock(row: Incident, policies: Iterable[int] = ()) -> IncidentContext:
 def _lock_for_merge(
     row: Incident, children_rows: list[Incident]
 ) -> tuple[LockedIncidents, IncidentState, list[IncidentState]]:
-    """The families under their locks; of them the incident of the path, and those that were named."""
+    """Lock the incidents and their merged incidents; return the locked parent and the locked named ones."""
     found = lock_with_children([row.id, *(incident.id for incident in children_rows)])
     if any(incident.id not in found.incidents for incident in (row, *children_rows)):
         raise NotFound
@@ -174,7 +174,7 @@ def _lock_for_merge(
 
 
 def _write(row: Incident, effects: Iterable[Effect]) -> frozenset[int]:
-    """Write what was decided of an incident and its family; the channels that may have something to send."""
+    """Write the effects on an incident and its merged incidents; return the channels with new messages."""
     return apply(ChangeSet(effects=list(effects)), {row.unique_id: row.id}).channels
 
 

@@ -16,12 +16,12 @@ from web.http.auth import viewer
 from web.http.fields import Boolean, List, Moment, Number, Reference, Schema, Text
 from web.incidents import attachments
 
-# How many alerts of an incident are given to who cannot ask for a page: the latest ones.
+# Number of the latest alerts in an answer to a client that does not request pages.
 MAX_ALERTS = 5_000
 
 
 class IntegrationObject(Schema):
-    """An integration inside an alert."""
+    """The integration of an alert."""
 
     name = Text(dump_only=True)
     creation_date = Moment(dump_only=True)
@@ -29,14 +29,14 @@ class IntegrationObject(Schema):
     unique_id = Text(dump_only=True)
     service = Reference(dump_only=True)
     team = Reference(attribute="service.team", dump_only=True)
-    # None for who may not read the integration itself.
+    # None if the viewer may not read the integration.
     integration_key = Text(dump_only=True, allow_none=True)
     is_enabled = Boolean(dump_only=True)
     integration_type = Number(dump_only=True)
 
 
 class AlertSchema(Schema):
-    """`incident` is the number of the incident that it belongs to, if any; alert_type is a digit, as text."""
+    """An alert. `incident` is the number of its incident or null; `alert_type` is a digit as text."""
 
     integration_object = fields.Nested(
         IntegrationObject, attribute="integration", dump_only=True, allow_none=True
@@ -71,7 +71,7 @@ def index(incident: str) -> Any:
 
 
 def load_alerts(page: list[tuple[int]]) -> list[dict[str, Any]]:
-    """The alerts with these row numbers, in this order, as answers give them."""
+    """Load the alerts with these row numbers in this order, in the form of answers."""
     numbers = [number for (number,) in page]
     rows = {event.id: event for event in _select_alerts().where(in_list(Event.id, numbers))}
     events = [rows[number] for number in numbers if number in rows]
@@ -85,7 +85,7 @@ def load_alerts(page: list[tuple[int]]) -> list[dict[str, Any]]:
 
 
 def _hide_keys(events: Collection[Event]) -> None:
-    """Who may see an incident may not thereby send alerts to it: keys are for who may read integrations."""
+    """Remove the integration keys that the viewer may not read: with a key the viewer could send alerts."""
     open_teams = {row for (row,) in access.select_permitted_teams(viewer(), "integration_read").tuples()}
     for event in events:
         integration: Any = event.integration
@@ -94,7 +94,7 @@ def _hide_keys(events: Collection[Event]) -> None:
 
 
 def _select_alerts() -> Any:
-    """Alerts with all that their answers name."""
+    """Select alerts with all rows that their answers need."""
     return (
         Event.select(Event, Integration, Service, Team, Incident.id, Incident.incident_number)
         .join(Integration, peewee.JOIN.LEFT_OUTER)

@@ -1,4 +1,4 @@
-"""The alerts that came in by an integration (contract 2.8, X9), and whose a key is (X8)."""
+"""The alerts of an integration (contract 2.8, X9), and the integration of a key (X8)."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ class KeyedIntegrationSchema(ParentSchema):
 
 
 class IntegrationMetadataSchema(Schema):
-    """An integration and what it belongs to."""
+    """An integration with its service and team."""
 
     team = fields.Nested(ParentSchema, attribute="service.team", dump_only=True)
     service = fields.Nested(ParentSchema, dump_only=True)
@@ -36,7 +36,7 @@ METADATA = IntegrationMetadataSchema()
 
 
 def index(team_id: str, service_id: str, integration_id: str) -> Any:
-    """List the alerts of an integration, newest first: a page, or the latest of them."""
+    """List the alerts of an integration, newest first: a page, or the latest alerts."""
     integration = access.access_integration(viewer(), team_id, service_id, integration_id)
     found = Event.select(Event.id).where(Event.integration == integration)
     latest = found.order_by(Event.id.desc()).tuples()
@@ -46,7 +46,7 @@ def index(team_id: str, service_id: str, integration_id: str) -> Any:
 
 
 def get_metadata(integration_key: str) -> dict[str, Any]:
-    """Retrieve the names of an integration, its service and its team, by the integration's key."""
+    """Retrieve the names of an integration, its service and its team by the key of the integration."""
     rows = (
         Integration.select(Integration, Service, Team)
         .join(Service)

@@ -1,4 +1,4 @@
-"""What an alert carries along, as the interface shows it: contract section 3.9."""
+"""The attachments of an alert as the interface shows them: contract section 3.9."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Attachment = Mapping[str, str]
 def build_attachments(
     event_id: str, urls: Iterable[Attachment], images: Iterable[Attachment], notes: Iterable[Attachment]
 ) -> dict[str, list[dict[str, Any]]]:
-    """urls, images and notes, each with an id that follows from its alert's and its place."""
+    """Return URLs, images and notes. The ID of each is derived from the ID of the alert and its position."""
     return {
         kind: [
             {**part, "unique_id": identity.make_attachment_id(event_id, kind, place)}

@@ -1,7 +1,7 @@
 """Lists of incidents, page by page: contract sections 1.7, 2.5 and 4.10.
 
-What a question may limit stands in one index (`incident_listed`), in the order of the list. Which incidents
-it is about, and the page of them, are found there, and only those of the page are read.
+One index (`incident_listed`) has all columns of the filter in the order of the list. The database finds the
+incidents of a page in this index, and reads only the rows of that page.
 """
 
 import operator
@@ -24,13 +24,13 @@ from web.http.errors import BadRequest
 from web.http.fields import List, Moment, Number, Schema, Text
 from web.incidents.schemas import IncidentPageSchema, PlainPageSchema, fill
 
-# The status -1 stands for what is open, 0 for all.
+# Status -1 means open incidents, 0 means all incidents.
 OPEN, ALL = -1, 0
 
-# What may be asked of postmortems (contract section 4.10).
+# Values of the filter for postmortems (contract section 4.10).
 ANY, WITHOUT, WITH = -1, 0, 1
 
-# Of each kind, together well within the number of values that a statement may have.
+# Maximum of each list; together they are far below the limit of values in an SQL statement.
 MAX_IDS = 1_000
 
 PAGE = IncidentPageSchema()
@@ -38,7 +38,7 @@ PLAIN_PAGE = PlainPageSchema()
 
 
 class FilterMoment(Moment):
-    """A limit of time; [] and "" set none."""
+    """A time limit; [] and "" mean no limit."""
 
     def deserialize(self, value: Any, attr: str | None = None, data: Any = None, **kwargs: Any) -> Any:
         value = None if value in ("", []) else value
@@ -50,7 +50,7 @@ def id_list() -> List:
 
 
 class FilterSchema(Schema):
-    """Which incidents; what is left out limits nothing, but `status` is 1 unless it is said."""
+    """A filter for incidents. A missing field sets no limit, except `status`: its default is 1."""
 
     all_teams = Number(validate=validate.OneOf([0, 1]))
     status = Number(validate=validate.OneOf([OPEN, ALL, *map(int, IncidentStatus)]))
@@ -80,8 +80,7 @@ def filter_incidents() -> dict[str, Any]:
 def index() -> dict[str, Any]:
     """List all incidents that the viewer may see, oldest first, page by page.
 
-    Published clients ask for some of them in the query, or in a body; what cannot be understood there sets
-    no limit.
+    Published clients send a filter in the query or in a body. A value that cannot be parsed sets no limit.
     """
     parameters = _read_parameters()
     found = _select_incidents({"status": ALL, **_load_valid(parameters)})
@@ -89,7 +88,7 @@ def index() -> dict[str, Any]:
 
 
 def _read_parameters() -> dict[str, Any]:
-    """What the body and the query of a GET ask for, by the filter's names."""
+    """Return the filter in the body and query of a GET request, by the field names of the filter."""
     try:
         body = serialization.parse_body()
     except BadRequest:
@@ -102,7 +101,7 @@ def _read_parameters() -> dict[str, Any]:
     return {OLD_NAMES.get(name, name): value for name, value in parameters.items()}
 
 
-# What older clients call the fields of the filter.
+# Names of the filter fields in older clients.
 OLD_NAMES = {"team_id": "team_ids", "service_id": "service_ids", "user_id": "user_ids"}
 
 
@@ -114,7 +113,7 @@ def _load_valid(parameters: Mapping[str, Any]) -> Any:
 
 
 def _load_incidents(page: list[tuple[int]]) -> list[Incident]:
-    """The incidents with these row numbers, in this order."""
+    """Load the incidents with these row numbers in this order."""
     numbers = [number for (number,) in page]
     if not numbers:
         return []
@@ -123,7 +122,7 @@ def _load_incidents(page: list[tuple[int]]) -> list[Incident]:
 
 
 def _select_incidents(filters: Mapping[str, Any]) -> Any:
-    """A query for the row numbers of the incidents that are asked for, oldest first."""
+    """Select the row numbers of the incidents that match the filter, oldest first."""
     incidents = Incident.select(Incident.id).where(Incident.account == viewer().account)
     if not viewer().is_admin:
         incidents = incidents.where(
@@ -137,8 +136,9 @@ def _select_incidents(filters: Mapping[str, Any]) -> Any:
 
 
 def _without_index(field: peewee.Field) -> Any:
-    """A column to compare and not to look up: an index of it alone would leave all that it finds to be
-    read and put in order.
+    """Return an expression for a column that the database cannot look up in an index of this column alone.
+
+    With such an index the database would have to read and sort all rows that it finds.
     """
     return field + 0
 
@@ -156,7 +156,7 @@ def _match_status(value: int) -> Any:
 def _match_ids(
     field: peewee.ForeignKeyField, table: Any, key: str = "unique_id"
 ) -> Callable[[list[str]], Any]:
-    """Incidents that refer to one of these ids; ids of nothing find nothing, an empty list sets no limit."""
+    """Match incidents that refer to one of these IDs. Unknown IDs match nothing; [] is no limit."""
 
     def condition(values: list[str]) -> Any:
         if not values:
@@ -181,7 +181,7 @@ def _match_date(compare: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
 
 
 def _match_tags(values: list[str]) -> Any:
-    """Incidents that have at least one of these tags."""
+    """Match incidents with at least one of these tags."""
     if not values:
         return None
     tagged = IncidentTag.select(IncidentTag.incident).join(Tag).where(Tag.unique_id.in_(values))
@@ -189,7 +189,7 @@ def _match_tags(values: list[str]) -> Any:
 
 
 def _match_postmortem(value: int) -> Any:
-    """Incidents that have a postmortem, or have none."""
+    """Match incidents with or without a postmortem."""
     if value == ANY:
         return None
     with_postmortem = PostmortemIncident.select(PostmortemIncident.incident)

@@ -1,6 +1,6 @@
-"""Incidents made, moved and read through the interface: contract sections 2.5, 3.7 and 4.3.
+"""Create, update and read incidents through the interface: contract sections 2.5, 3.7 and 4.3.
 
-What a change means is decided by pipeline.moves under the service's lock, like an alert's or a timer's.
+pipeline.incidents decides each change under the lock of the service, as for alerts and timers.
 """
 
 from collections.abc import Iterable
@@ -41,7 +41,7 @@ def retrieve(incident: str) -> Incident:
 
 
 def create() -> Incident:
-    """Create an incident by hand; it tells people like one that an alert made."""
+    """Create an incident; it notifies people like an incident that an alert opened."""
     values = serialization.read_body()
     service = _find_service(values.pop("service"))
     requested = resolve_references(values, service.team)
@@ -71,7 +71,7 @@ def update(incident: str) -> Incident:
 
 
 def _find_service(unique_id: str) -> Service:
-    """The service that a body names: somebody else's account has none, another team's is Forbidden."""
+    """Return the service that a body names. Raise BadRequest if it is unknown, Forbidden by permissions."""
     service: Service | None = (
         Service.select(Service, Team)
         .join(Team)
@@ -85,7 +85,7 @@ def _find_service(unique_id: str) -> Service:
 
 
 def resolve_references(values: dict[str, Any], team: Team) -> dict[str, Any]:
-    """The body with rows in the place of ids. BadRequest for what the team may not refer to."""
+    """Return the body with rows instead of IDs. Raise BadRequest for objects that the team may not use."""
     for name, model in (("sla", Sla), ("team_priority", Priority)):
         if values.get(name):
             values[name] = get_team_row(model, team, values[name], name).id
@@ -99,7 +99,10 @@ def resolve_references(values: dict[str, Any], team: Team) -> dict[str, Any]:
 
 
 def load_assignee(requested: dict[str, Any]) -> dict[str, Any]:
-    """The assignee as facts, under the lock that a removal waits for; BadRequest for who has left."""
+    """Return the body with the assignee as facts. Raise BadRequest for a user who is not in the account.
+
+    The lock on the user delays an offboarding until this transaction ends.
+    """
     username = requested.get("assigned_to")
     if not username:
         return requested
@@ -120,8 +123,7 @@ def get_sla_ids(requested: dict[str, Any]) -> list[int]:
 def _build_state(
     requested: dict[str, Any], service: ServiceFacts, config: OnCallConfig, at: datetime
 ) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """The incident to be, with what the service provides for what was not said; and the turn that is taken by
-    its assignment."""
+    """Return the new incident, with defaults of the service, and the effect of its round-robin assignment."""
     status = IncidentStatus(requested.get("status", IncidentStatus.TRIGGERED))
     policy = requested.get("escalation_policy") or service.escalation_policy
     person = requested.get("assigned_to")
@@ -165,7 +167,7 @@ def _open(
     at: datetime,
 ) -> Iterable[Effect]:
     templates = [service.task_template]
-    yield from incidents.open_incident(state, actor, at, f"made by {actor.name}", templates=templates)
+    yield from incidents.open_incident(state, actor, at, f"created by {actor.name}", templates=templates)
     if state.status is not IncidentStatus.TRIGGERED:
         yield from incidents.save_with_timers(state, service, config, at)
         return
@@ -173,7 +175,7 @@ def _open(
 
 
 def _decide(found: IncidentContext, requested: dict[str, Any], actor: Actor, at: datetime) -> list[Effect]:
-    """All that the body asks for, one change upon the other: words, policy, assignee, status."""
+    """Return the effects of the requested changes, in this order: details, policy, assignee, status."""
     effects: list[Effect] = []
     state = found.incident
     for change in (_change_details, _change_policy, _change_assignee, _change_status):
@@ -186,7 +188,7 @@ def _decide(found: IncidentContext, requested: dict[str, Any], actor: Actor, at:
 Effects = tuple[Effect, ...]
 
 _DETAIL_FIELDS = ("title", "summary", "urgency", "sla", "team_priority")
-# Of these, what changes who is told, when.
+# Detail fields that change timers or notifications.
 _TIMER_FIELDS = frozenset({"urgency", "sla"})
 
 
@@ -223,7 +225,7 @@ def _change_policy(
         lock_next_target(found.config, policy),
         actor,
         at,
-        # Sent back as it was received, or chosen.
+        # A client that sends the assignee has either chosen one or sends the present one back.
         keep_assignee="assigned_to" in requested,
     )
 
@@ -234,7 +236,7 @@ def _change_assignee(
     if "assigned_to" not in requested:
         return ()
     person = requested["assigned_to"]
-    # Sent back as it was received, it is taken over by nobody: a chain goes on.
+    # A client sends the present assignee back: nobody takes over, and the escalation run continues.
     if found.incident.assigned_to == (person.row if person else None):
         return ()
     return incidents.assign(state, person, found.service, found.config, actor, at)
@@ -246,5 +248,5 @@ def _change_status(
     if not requested.get("status"):
         return ()
     to = IncidentStatus(requested["status"])
-    reason = f"asked for by {actor.name}"
+    reason = f"requested by {actor.name}"
     return incidents.change_status(state, to, found.service, found.config, actor, at, reason, found.children)

@@ -1,4 +1,4 @@
-"""What people, and rules, have to say about an incident: contract section 3.8."""
+"""Notes of people and rules on an incident: contract section 3.8."""
 
 from typing import Any
 
@@ -15,12 +15,12 @@ from web.http.permissions import MANAGER
 from web.incidents.schemas import Summary
 from web.incidents.sub_resource import IncidentResource, log_change
 
-# Who wrote a note that no person wrote.
+# Author of a note that a rule wrote.
 RULE_AUTHOR = "Alert rule"
 
 
 class NoteText(Summary):
-    """Text of several lines that says something."""
+    """A text with one or more lines that is not blank."""
 
     default_error_messages = {"blank": "This may not be blank."}
 
@@ -32,7 +32,7 @@ class NoteText(Summary):
 
 
 class IncidentNoteSchema(Schema):
-    """`incident` is the number of the incident; a rule's note has no user."""
+    """A note. `incident` is the number of the incident; `user` is null for the note of a rule."""
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
@@ -43,7 +43,7 @@ class IncidentNoteSchema(Schema):
 
 
 class IncidentNotes(IncidentResource):
-    """The notes on an incident, oldest first. A plain member changes only what is their own."""
+    """The notes on an incident, oldest first. A plain member can change only their own notes."""
 
     model = IncidentNote
     noun = "incident note"
@@ -58,7 +58,7 @@ class IncidentNotes(IncidentResource):
         return notes.where(IncidentNote.incident == parent)
 
     def index(self, **ids: str) -> Any:
-        """An array, or a page of it for a published client (contract 1.6)."""
+        """Return an array, or a page for a published client (contract 1.6)."""
         if not client_profile.current().has_paged_lists:
             return super().index(**ids)
         parent = self.get_parent(**ids)
@@ -91,7 +91,7 @@ class IncidentNotes(IncidentResource):
 
 
 def _require_author(row: IncidentNote) -> None:
-    """Forbidden for a plain member when somebody else wrote it."""
+    """Raise Forbidden if the viewer is a plain member and another person wrote the note."""
     if row.user_id != viewer().user.id and IncidentNotes.permissions.write not in viewer().role_permissions:
         access.require(viewer(), row.incident.team_id, MANAGER)
 

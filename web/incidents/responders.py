@@ -1,4 +1,4 @@
-"""Who was asked to help with an incident: contract sections 3.8 and 4.4, row 7."""
+"""Responders, who are asked to help with an incident: contract sections 3.8 and 4.4, row 7."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ from workers import queue
 
 
 class ResponderSchema(Schema):
-    """A person, or an escalation policy whose people are asked; a request names one of the two."""
+    """A responder: either a person, or an escalation policy whose people are asked to help."""
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
@@ -47,12 +47,12 @@ class ResponderSchema(Schema):
 STATUS_TEXTS = {
     ResponseStatus.ACCEPTED: "accepted",
     ResponseStatus.DECLINED: "declined",
-    ResponseStatus.PENDING: "is asked still",
+    ResponseStatus.PENDING: "has not answered yet",
 }
 
 
 class Responders(IncidentResource):
-    """Those who were asked to help with an incident, each once. What they answer is all that changes."""
+    """The responders of an incident, each once. Only the status of their response can be changed."""
 
     model = IncidentResponder
     noun = "incident responder"
@@ -69,7 +69,7 @@ class Responders(IncidentResource):
         )
 
     def create(self, **ids: str) -> IncidentResponder:
-        """Ask somebody to help, and tell them of it."""
+        """Ask a person or the people of a policy to help, and notify them."""
         incident = self.get_parent(**ids)
         values = self.check_values(serialization.read_as(self.schema), incident, None)
         user, policy = values["user"], values["escalation_policy"]
@@ -78,26 +78,28 @@ class Responders(IncidentResource):
             if found is None:
                 raise NotFound
             self._require_new(incident, values)
-            call = ResponderRequest(
+            responder_request = ResponderRequest(
                 new_short_id(),
                 next(iter(load_people([user.username]).values()), None) if user else None,
                 found.config.policies.get(policy.id) if policy else None,
                 values.get("subject"),
                 values.get("message"),
             )
-            if not (call.person or call.policy):
-                reject("user", "Nobody is left of whom to ask.")
-            effects = request_responders(found.incident, [call], found.config, get_actor(), now())
+            if not (responder_request.person or responder_request.policy):
+                reject("user", "The user or escalation policy no longer exists.")
+            effects = request_responders(
+                found.incident, [responder_request], found.config, get_actor(), now()
+            )
             written = apply(ChangeSet(effects=list(effects)), {incident.unique_id: incident.id})
         queue.enqueue_deliveries(written.channels)
-        return self.find_by_id(incident, call.unique_id)
+        return self.find_by_id(incident, responder_request.unique_id)
 
     def check_values(self, values: dict[str, Any], parent: Incident, row: Any) -> dict[str, Any]:
         if row is not None:
             return {name: values[name] for name in values if name == "response_status"}
         given_fields = [name for name in ("user", "escalation_policy") if values.get(name)]
         if len(given_fields) != 1:
-            reject("user", "Name a user or an escalation policy, one of the two.")
+            reject("user", "Give either a user or an escalation policy.")
         if given_fields == ["user"]:
             target: Any = get_account_member(viewer().account, values["user"], "user")
         else:
@@ -105,20 +107,20 @@ class Responders(IncidentResource):
         return {**values, "user": None, "escalation_policy": None, given_fields[0]: target}
 
     def _require_new(self, incident: Incident, values: dict[str, Any]) -> None:
-        """BadRequest where the same was asked already; to be called under the incident's lock."""
+        """Raise BadRequest if this responder exists already. Call it under the lock of the incident."""
         for name in ("user", "escalation_policy"):
             same_target = getattr(IncidentResponder, name) == values[name]
             if values[name] and self.select_rows(incident).where(same_target).exists():
-                reject(name, "Was asked to help already.")
+                reject(name, "This responder was already asked to help.")
 
     def _lock_row(self, row: IncidentResponder) -> Any:
-        """First the incident, as everybody locks them."""
+        """Lock the incident before the row, in the same order as all other code."""
         if lock_incident(row.incident_id) is None:
             raise NotFound
         return super()._lock_row(row)
 
     def change(self, row: IncidentResponder, values: dict[str, Any]) -> None:
-        """Who has answered is not asked again."""
+        """Change the status of a response and cancel the pending notifications to the responder."""
         status = ResponseStatus(values.get("response_status", row.response_status))
         if status == row.response_status:
             return
@@ -128,10 +130,10 @@ class Responders(IncidentResource):
     def remove(self, row: IncidentResponder) -> None:
         self._lock_row(row)
         super().remove(row)
-        self._cancel_pending(row, f"{_get_name(row)} not asked to help any more")
+        self._cancel_pending(row, f"{_get_name(row)} is no longer asked to help")
 
     def _cancel_pending(self, row: IncidentResponder, reason: str) -> None:
-        """What was still to be said to them is not said any more."""
+        """Cancel the pending notifications to a responder and record the reason in the timeline."""
         cancel_by_key(row.incident_id, build_key_prefix(row.incident.unique_id, row.unique_id), now(), reason)
         log_change(row.incident, "called", reason)
 

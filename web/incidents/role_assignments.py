@@ -1,4 +1,4 @@
-"""Who has which role of the team's in an incident (under /api/tocsin/)."""
+"""People and their roles in an incident (under /api/tocsin/)."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class RoleAssignmentSchema(Schema):
 
 
 class Assignments(IncidentResource):
-    """The roles that people have in an incident: one person for each, a second in the place of the first."""
+    """The roles of people in an incident. A role has one person; a new person replaces the previous one."""
 
     model = IncidentAssignment
     noun = "role in an incident"

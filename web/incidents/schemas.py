@@ -1,4 +1,4 @@
-"""How an incident looks: contract section 3.7. Its neighbours are loaded for a whole list at once."""
+"""The schemas of an incident: contract section 3.7. Related rows are loaded once for a whole list."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -31,7 +31,7 @@ from web.services.services import SERVICE_COLUMNS, ServiceSchema, apply_maintena
 
 
 class Title(fields.String):
-    """A line made fit to be shown and sent: like an alert's, it is cleaned, not refused, for its looks."""
+    """A line of text. Characters that cannot be shown or sent are removed and not rejected, as in alerts."""
 
     default_error_messages = {"blank": "This may not be blank."}
 
@@ -43,7 +43,7 @@ class Title(fields.String):
 
 
 class Reason(Text):
-    """Why somebody does something, in a line that is cleaned like a title; there may be none."""
+    """The reason of an operation: an optional line of text that is cleaned like a title."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(validate=None, **options)
@@ -53,7 +53,7 @@ class Reason(Text):
 
 
 class Summary(Text):
-    """Text of several lines, cleaned in the same way."""
+    """A text with one or more lines that is cleaned like a title."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(validate=None, **options)
@@ -89,7 +89,7 @@ class PriorityObject(Schema):
 
 
 class IncidentTagSchema(Schema):
-    """A team's tag on an incident, which it names by number; the tag has two names (contract 3.8)."""
+    """A tag of the team on an incident. `incident` is a number; the tag has two names (contract 3.8)."""
 
     unique_id = Text(dump_only=True)
     incident = Number(attribute="incident.incident_number", dump_only=True)
@@ -106,7 +106,7 @@ class PostmortemObject(Schema):
 
 
 class NestedPriority(fields.Nested):
-    """Nothing for a client that cannot read an object there."""
+    """A priority as an object, or null for a client that cannot read an object in this field."""
 
     def get_value(self, obj: Any, attr: Any, accessor: Any = None, default: Any = missing) -> Any:
         if client_profile.hides_priority():
@@ -115,7 +115,7 @@ class NestedPriority(fields.Nested):
 
 
 class IncidentChangeSchema(Schema):
-    """What an update may hold. 0 as a status changes nothing (contract 5, row 56)."""
+    """The fields of an update. Status 0 changes nothing (contract 5, row 56)."""
 
     title = Title()
     summary = Summary()
@@ -128,7 +128,7 @@ class IncidentChangeSchema(Schema):
 
 
 class NewIncidentSchema(IncidentChangeSchema):
-    """What a create may hold."""
+    """The fields of a new incident."""
 
     title = Title(required=True)
     service = Reference(required=True, blank=False)
@@ -195,7 +195,7 @@ def _get_name(user: User | None) -> str:
 
 
 def fill(incidents: list[Incident]) -> list[Incident]:
-    """The incidents with all that they refer to: a query a kind, however many they are."""
+    """Load the rows that incidents refer to: one query per table, for any number of incidents."""
     for name, load in _REFERENCES:
         ids = {getattr(incident, f"{name}_id") for incident in incidents} - {None}
         found = {row.id: row for row in load(ids)} if ids else {}
@@ -214,7 +214,7 @@ def fill(incidents: list[Incident]) -> list[Incident]:
 
 
 def _attach_tags(by_row: dict[int, Incident]) -> None:
-    """Give each incident its tags, oldest first."""
+    """Set the tags of each incident, oldest first."""
     for incident in by_row.values():
         incident.incidenttag_set = []
     tags = IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident.in_(list(by_row)))
@@ -224,7 +224,7 @@ def _attach_tags(by_row: dict[int, Incident]) -> None:
 
 
 def _attach_postmortems(by_row: dict[int, Incident]) -> None:
-    """Give each incident the postmortems that are about it, oldest first."""
+    """Set the postmortems of each incident, oldest first."""
     for incident in by_row.values():
         incident.postmortems = []
     links = (

@@ -1,4 +1,4 @@
-"""What stands under an incident, as a resource: not configuration, and each write is in its history."""
+"""Resources below an incident. They are not configuration, and its timeline records each write."""
 
 from contextlib import AbstractContextManager
 
@@ -15,7 +15,7 @@ from web.http.resource import Resource
 
 
 class IncidentResource(Resource):
-    """Rows of one incident, for those who may read it and act on it."""
+    """The rows of one incident, for viewers who may read and change the incident."""
 
     permissions = get_permissions("incident")
 
@@ -27,12 +27,12 @@ class IncidentResource(Resource):
 
 
 def get_actor() -> Actor:
-    """The viewer, as what they do is noted."""
+    """Return the viewer as an actor for the incident timeline."""
     user = viewer().user
     return Actor(ActorKind.USER, get_display_name(user), user=user.id)
 
 
 def log_change(incident: Incident, what: str, reason: str) -> None:
-    """Write into an incident's history what the viewer does, inside the caller's transaction."""
+    """Record a change by the viewer in the incident timeline, in the transaction of the caller."""
     log = RecordLog(incident.unique_id, now(), what, f"{reason} by {get_actor().name}", get_actor())
     apply(ChangeSet(effects=[log]), {incident.unique_id: incident.id})

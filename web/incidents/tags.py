@@ -16,14 +16,14 @@ from web.services.services import get_team_row
 
 
 class IncidentTagWriteSchema(IncidentTagSchema):
-    """What a create holds: one of the tags of the incident's team."""
+    """The body of a create: a tag of the incident's team."""
 
     unique_id = Text(dump_only=True)
     team_tag = Reference(required=True, blank=False)
 
 
 class IncidentTags(IncidentResource):
-    """Tags of its team that an incident has, each once."""
+    """The tags of an incident, each once. They are tags of its team."""
 
     model = IncidentTag
     noun = "incident tag"
@@ -35,7 +35,7 @@ class IncidentTags(IncidentResource):
         return IncidentTag.select(IncidentTag, Tag).join(Tag).where(IncidentTag.incident == parent)
 
     def find_by_id(self, parent: Incident, unique_id: str) -> IncidentTag:
-        """By its own id, or by that of the team's tag, which is there once."""
+        """Find a tag of the incident by its own ID or by the ID of the team's tag."""
         known = unique_id.lower()
         if not access.is_uuid(known):
             raise NotFound
@@ -58,18 +58,18 @@ class IncidentTags(IncidentResource):
         ).on_conflict(action="IGNORE", conflict_target=[IncidentTag.incident, IncidentTag.team_tag])
         made = next(iter(query.returning(IncidentTag).execute()), None)
         if made is None:
-            reject("team_tag", "The incident has this tag already.")
+            reject("team_tag", "The incident already has this tag.")
         log_change(parent, "tagged", f"tag {tag.name} added")
         return made
 
     def change(self, row: IncidentTag, values: dict[str, Any]) -> None:
-        """Another tag in the place of this one; under the incident's lock, or two might become the same."""
+        """Replace a tag. The lock of the incident prevents two requests from adding the same tag twice."""
         tag = values.get("team_tag", row.team_tag)
         if tag.id == row.team_tag_id:
             return
         lock_row(row.incident)
         if self.select_rows(row.incident).where(IncidentTag.team_tag == tag).exists():
-            reject("team_tag", "The incident has this tag already.")
+            reject("team_tag", "The incident already has this tag.")
         super().change(row, values)
         log_change(row.incident, "tagged", f"tag {row.team_tag.name} replaced by {tag.name}")
 

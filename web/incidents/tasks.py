@@ -1,4 +1,4 @@
-"""What is to be done about an incident (under /api/tocsin/)."""
+"""The tasks of an incident (under /api/tocsin/)."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from web.teams.teams import get_account_member
 
 
 class IncidentTaskSchema(Schema):
-    """`role` is the role of the team's whose bearer is to do it, `assigned_to` a person."""
+    """A task. A person does it: the one with the team's `role`, or `assigned_to`."""
 
     unique_id = Text(dump_only=True)
     title = Title(required=True)
@@ -31,7 +31,7 @@ class IncidentTaskSchema(Schema):
 
 
 class IncidentTasks(IncidentResource, LimitedResource):
-    """The tasks of an incident: by hand, by alert rules, and those of the task template of its service."""
+    """The tasks of an incident: added by people, by alert rules, or from the task template of its service."""
 
     model = IncidentTask
     noun = "incident task"
@@ -71,7 +71,7 @@ class IncidentTasks(IncidentResource, LimitedResource):
 
 
 def _describe(new: dict[str, Any]) -> str:
-    """What was changed; of the status, to what."""
+    """Return the names of the changed fields, and the new status."""
     status = f"status {TaskStatus(new['status']).name.lower().replace('_', ' ')}" if "status" in new else ""
     words = [status if name == "status" else name for name in sorted(new)]
     return f"{', '.join(words)} set"

@@ -1,4 +1,4 @@
-"""The history of an incident, as the interface shows it (under /api/tocsin/)."""
+"""The timeline of an incident as the interface shows it (under /api/tocsin/)."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from web.http.fields import List, Moment, Number, Schema, Text
 
 
 class ActorSchema(Schema):
-    """Who did it: `kind` is alert, timer, user or link; the names are those of a person."""
+    """The actor of an entry: `kind` is alert, timer, user or link; only a person has the names."""
 
     kind = Text(dump_only=True)
     name = Text(dump_only=True, allow_none=True)
@@ -19,7 +19,7 @@ class ActorSchema(Schema):
 
 
 class DeliveryAttemptSchema(Schema):
-    """One try to send: sent, retry or refused."""
+    """A delivery attempt; `outcome` is sent, retry or refused."""
 
     at = Moment(dump_only=True)
     outcome = Text(dump_only=True)
@@ -28,7 +28,7 @@ class DeliveryAttemptSchema(Schema):
 
 
 class NotificationSchema(Schema):
-    """Who was to be told, and what became of it. A contact is named; its value is nobody else's."""
+    """A notification and its outcome. It has the name of the contact but not the private address."""
 
     kind = Text(dump_only=True)
     person = Text(dump_only=True)
@@ -44,9 +44,9 @@ class NotificationSchema(Schema):
 
 
 class TimelineEntrySchema(Schema):
-    """Something that happened. `kind` is log (somebody, or something, moved the incident), note (a rule's)
-    or notice (somebody was told, or was not); `what` is a word for it, `reason` says why. `alert` is the
-    unique_id of the alert behind it."""
+    """An entry of the timeline. `kind` is log (a change of the incident), note (of a rule) or notification
+    (sent or not). `what` is a short name of the event, and `reason` says why it happened. `alert` is the
+    unique_id of the alert that caused it."""
 
     at = Moment(dump_only=True)
     kind = Text(dump_only=True)
@@ -58,7 +58,7 @@ class TimelineEntrySchema(Schema):
 
 
 class TimelineSchema(Schema):
-    """A page of it, oldest first."""
+    """A page of the timeline, oldest first."""
 
     count = Number(dump_only=True)
     next = Text(dump_only=True, allow_none=True)
@@ -70,7 +70,7 @@ TIMELINE = TimelineSchema()
 
 
 def index(incident: str) -> dict[str, Any]:
-    """Tell all that happened to an incident, oldest first, page by page."""
+    """List everything that happened to an incident, oldest first, page by page."""
     row = access.access_incident(viewer(), incident)
     keys = incident_timeline.select_entries(row)
 

@@ -92,7 +92,7 @@ def test_the_same_twice_is_refused(ask, world, kind):
     answers = [ask("POST", V2, body, scheme="Token") for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [201, 400]
-    assert answers[1].json["errors"] == {kind: ["Was asked to help already."]}
+    assert answers[1].json["errors"] == {kind: ["This responder was already asked to help."]}
     assert IncidentResponder.select().count() == 1
 
 
@@ -159,7 +159,7 @@ def test_the_history_tells(ask, world):
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
     reasons = [row.reason for row in IncidentLog.select().where(IncidentLog.what == "called")]
-    assert reasons == ["Bob asked to help by Alice", "Bob not asked to help any more by Bob"]
+    assert reasons == ["Bob asked to help by Alice", "Bob is no longer asked to help by Bob"]
 
 
 @pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])

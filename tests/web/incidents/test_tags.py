@@ -41,7 +41,7 @@ def test_twice_is_refused(ask, tag):
     answers = [ask("POST", TAGS, {"team_tag": tag.unique_id}, scheme="Token") for _ in range(2)]
 
     assert [answer.status_code for answer in answers] == [201, 400]
-    assert answers[1].json["errors"] == {"team_tag": ["The incident has this tag already."]}
+    assert answers[1].json["errors"] == {"team_tag": ["The incident already has this tag."]}
 
 
 def test_of_two_at_once_one_is_refused(app, world, tag):
