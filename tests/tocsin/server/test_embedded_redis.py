@@ -30,7 +30,7 @@ def test_a_killed_server_is_started_again(home):
         wait_until(lambda: keeper._server is not first and is_answering(keeper.path))
 
 
-def test_unreadable_files_are_deleted(home):
+def test_files_that_no_server_can_load_are_deleted(home):
     files = home / "redis" / "appendonlydir"
     files.mkdir(parents=True)
     (files / "appendonly.aof.manifest").write_text("nonsense\n")

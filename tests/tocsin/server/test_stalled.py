@@ -50,7 +50,7 @@ def test_a_connection_with_a_slow_sender_is_closed(listening, connect):
     assert client.recv(100) == b""
 
 
-def test_a_connection_with_answers_stays_open(listening, connect):
+def test_a_connection_that_receives_data_stays_open(listening, connect):
     _, stalled = connect()
     client, server = connect()
 
