@@ -1,4 +1,4 @@
-"""What a deletion takes with it and what it leaves, and how it goes while a lane is at work."""
+"""What a deletion deletes and what it keeps, and how it waits for a lane."""
 
 import threading
 
@@ -15,13 +15,13 @@ from tests.support.alerts import accept
 from tests.support.polling import wait_until
 from tests.support.stores import get_url
 
-WAITING_LOCKS = """
+COUNT_BLOCKED_SESSIONS = """
 select count(*) from pg_stat_activity
 where datname = current_database() and wait_event_type = 'Lock'
 """
 
 
-# What a team has: its table, and the column of the service that names it, if there is one.
+# Objects of a team: the table, and the column of the service that refers to it, or None.
 TEAM_OBJECTS = {
     "sla": (Sla, "sla"),
     "priority": (Priority, "team_priority"),
@@ -34,7 +34,7 @@ TEAM_OBJECTS = {
 
 @pytest.fixture
 def get_path_and_row(world, now):
-    """found(kind): the path and the row of something that a lane of Alice's team may refer to."""
+    """get_path_and_row(kind): the path and the row of an object that a lane of Alice's team may refer to."""
     team = f"/api/account/teams/{world.team.unique_id}/"
 
     def find_row(kind):
@@ -61,7 +61,7 @@ def get_path_and_row(world, now):
 
 @pytest.fixture
 def incident(world, now):
-    """One of Alice's service, with an alert of its integration."""
+    """An incident of Alice's service with an alert of its integration."""
     made = Incident.create(
         unique_id=new_short_id(), account=world.account, incident_number=1, incident_key=new_short_id(),
         service=world.service, team=world.team, title="Disk", status=1, urgency=1, creation_date=now,
@@ -77,7 +77,7 @@ def incident(world, now):
 
 
 @pytest.mark.parametrize("kind", ["sla", "priority", "task_templates"])
-def test_what_is_deleted_leaves_services_and_incidents(ask, get_path_and_row, incident, kind):
+def test_a_deleted_object_is_removed_from_services_and_incidents(ask, get_path_and_row, incident, kind):
     path, row = get_path_and_row(kind)
     column = TEAM_OBJECTS[kind][1]
     if kind != "task_templates":
@@ -90,7 +90,7 @@ def test_what_is_deleted_leaves_services_and_incidents(ask, get_path_and_row, in
     assert shown["service_object"][column] is None
 
 
-def test_a_deleted_tag_is_on_no_incident(ask, get_path_and_row, incident, now):
+def test_a_deletion_of_a_tag_removes_it_from_incidents(ask, get_path_and_row, incident, now):
     path, row = get_path_and_row("tags")
     IncidentTag.create(unique_id=new_uuid(), incident=incident, team_tag=row, creation_date=now)
 
@@ -98,7 +98,7 @@ def test_a_deleted_tag_is_on_no_incident(ask, get_path_and_row, incident, now):
     assert ask("GET", "/api/incidents/1/").json["tags"] == []
 
 
-def test_a_policy_that_a_service_uses_stays(ask, get_path_and_row, incident, world):
+def test_a_policy_that_a_service_uses_cannot_be_deleted(ask, get_path_and_row, incident, world):
     path, row = get_path_and_row("escalation_policies")
     Service.update(escalation_policy=row).execute()
     Incident.update(escalation_policy=row).execute()
@@ -111,7 +111,7 @@ def test_a_policy_that_a_service_uses_stays(ask, get_path_and_row, incident, wor
     assert (shown["escalation_policy"], shown["escalation_policy_object"]) == (None, None)
 
 
-def test_a_deleted_integration_leaves_its_alerts_on_their_incidents(ask, get_path_and_row, incident):
+def test_a_deletion_of_an_integration_keeps_its_alerts(ask, get_path_and_row, incident):
     assert ask("DELETE", get_path_and_row("integration")[0]).status_code == 204
 
     alert = ask("GET", "/api/incidents/1/alerts/").json[0]
@@ -119,7 +119,7 @@ def test_a_deleted_integration_leaves_its_alerts_on_their_incidents(ask, get_pat
     assert (alert["incident"], Entity.select().count()) == (1, 0)
 
 
-def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(
+def test_a_deletion_of_a_service_deletes_its_integrations_and_keeps_its_incidents(
     ask, get_path_and_row, incident, world
 ):
     assert ask("DELETE", get_path_and_row("service")[0]).status_code == 204
@@ -132,7 +132,7 @@ def test_a_deleted_service_takes_its_integrations_and_leaves_its_incidents(
     assert [one["incident_number"] for one in ask("GET", "/api/incidents/").json["results"]] == [1]
 
 
-def test_a_deleted_team_takes_all_that_it_had(ask, get_path_and_row, incident, world):
+def test_a_deletion_of_a_team_deletes_all_its_objects(ask, get_path_and_row, incident, world):
     for kind in TEAM_OBJECTS:
         get_path_and_row(kind)
 
@@ -143,7 +143,7 @@ def test_a_deleted_team_takes_all_that_it_had(ask, get_path_and_row, incident, w
     assert (Integration.select().count(), Receipt.select().count()) == (0, 1)
 
 
-def test_a_team_whose_policy_another_teams_service_uses_stays(ask, world):
+def test_a_team_with_a_policy_in_use_by_another_team_cannot_be_deleted(ask, world):
     EscalationPolicy.update(global_ep=True).execute()
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
     Service.update(escalation_policy=theirs).execute()
@@ -155,15 +155,15 @@ def test_a_team_whose_policy_another_teams_service_uses_stays(ask, world):
 
 
 @pytest.mark.parametrize("kind", ["team", "service", "integration", "shared policy", *TEAM_OBJECTS])
-def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(
+def test_a_deletion_waits_for_the_lane_that_refers_to_the_object(
     world, now, store, home, ask, get_path_and_row, kind
 ):
-    """And not the lane for them: else each would wait for the other, and the store end one of the two."""
+    """The lane does not wait for the deletion: else both would wait, and the database would abort one."""
     if store.name == "sqlite":
         pytest.skip("SQLite has one writer at a time")
     receipt = accept(world, now, message="m")
     path, row = get_path_and_row(kind)
-    answers = []
+    statuses = []
 
     with (
         psycopg.connect(get_url(home)) as lane_connection,
@@ -171,9 +171,9 @@ def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(
     ):
         lane_connection.execute("select id from service where id = %s for no key update", (world.service.id,))
         lane_connection.execute("update receipt set state = 1 where id = %s", (receipt.id,))
-        deletion = threading.Thread(target=lambda: answers.append(ask("DELETE", path).status_code))
+        deletion = threading.Thread(target=lambda: statuses.append(ask("DELETE", path).status_code))
         deletion.start()
-        wait_until(lambda: observer.execute(WAITING_LOCKS).fetchone() == (1,))
+        wait_until(lambda: observer.execute(COUNT_BLOCKED_SESSIONS).fetchone() == (1,))
         lane_connection.execute("set local lock_timeout = '500ms'")
         lane_connection.execute(
             f"select id from {row._meta.table_name} where id = %s for key share", (row.id,)
@@ -181,4 +181,4 @@ def test_who_deletes_what_a_lane_refers_to_waits_for_the_lane(
         lane_connection.commit()
         deletion.join()
 
-    assert answers == [204]
+    assert statuses == [204]

@@ -10,7 +10,7 @@ def roles(world) -> str:
     return f"/api/account/teams/{world.team.unique_id}/roles/"
 
 
-def test_a_role_lives(ask, roles, world):
+def test_a_role_is_created_changed_and_deleted(ask, roles, world):
     made = ask("POST", roles, {"title": " Scribe ", "team": "ignored"}).json
     one = f"{roles}{made['unique_id']}/"
 
@@ -23,7 +23,7 @@ def test_a_role_lives(ask, roles, world):
     assert ask("GET", one).status_code == 404
 
 
-def test_a_team_shows_its_roles(ask, roles, world):
+def test_an_answer_about_a_team_has_its_roles(ask, roles, world):
     ask("POST", roles, {"title": "Scribe"})
 
     shown = ask("GET", f"/api/account/teams/{world.team.unique_id}/").json["roles"]
@@ -31,7 +31,7 @@ def test_a_team_shows_its_roles(ask, roles, world):
     assert shown == ask("GET", roles).json
 
 
-def test_a_put_names_the_title_unless_a_published_client_asks(ask, roles):
+def test_a_put_needs_the_title_unless_a_published_client_sends_it(ask, roles):
     one = f"{roles}{IncidentRole.get().unique_id}/"
 
     assert ask("PUT", one, {"rank": 2}).status_code == 400
@@ -46,7 +46,7 @@ def test_a_put_names_the_title_unless_a_published_client_asks(ask, roles):
     ],
     ids=lambda wrong: str(wrong)[:30],
 )  # fmt: skip
-def test_roles_that_cannot_be(ask, roles, wrong):
+def test_an_invalid_role_is_refused(ask, roles, wrong):
     refused = ask("POST", roles, {"title": "Scribe", **wrong}, scheme="Token")
 
     assert refused.status_code == 400

@@ -13,7 +13,7 @@ def slas(world) -> str:
 
 
 @pytest.mark.parametrize("name", ["responder", "responders"])
-def test_both_names_of_the_responders_are_read_and_given(ask, slas, world, name):
+def test_both_names_of_the_list_of_responders_are_accepted_and_answered(ask, slas, world, name):
     escalation = {"time": "-60", "type": 1, name: [{"user": world.bob.username}]}
 
     made = ask("POST", slas, {"escalations": [escalation]}).json["escalations"][0]
@@ -23,7 +23,7 @@ def test_both_names_of_the_responders_are_read_and_given(ask, slas, world, name)
     assert made["responder"] == made["responders"]
 
 
-def test_ids_that_a_client_chose_stay(ask, slas, world):
+def test_ids_chosen_by_a_client_are_kept(ask, slas, world):
     ids = [new_uuid(), new_uuid()]
     responders = [{"user": world.bob.username, "unique_id": ids[1]}]
     escalation = {"unique_id": ids[0], "time": 60, "type": 2, "responders": responders}
@@ -33,15 +33,15 @@ def test_ids_that_a_client_chose_stay(ask, slas, world):
     assert [made["unique_id"], made["responders"][0]["unique_id"]] == ids
 
 
-def test_an_id_that_is_there_twice_is_that_of_the_first(ask, slas):
+def test_a_duplicate_id_is_kept_only_for_the_first_escalation(ask, slas):
     twice = {"unique_id": new_uuid(), "time": 60, "type": 2}
     first, second = ask("POST", slas, {"escalations": [twice, twice]}).json["escalations"]
 
     assert first["unique_id"] == twice["unique_id"] != second["unique_id"]
 
 
-def test_who_sends_escalations_back_without_their_ids_makes_no_new_ones(ask, slas):
-    """What has told of an incident is not to tell of it again."""
+def test_escalations_without_ids_keep_their_stored_ids(ask, slas):
+    """An escalation that has notified of an incident must not notify again."""
     ids = [new_uuid(), new_uuid()]
     escalations_sent = [{"time": 60, "type": 2}, {"time": -60, "type": 1}]
     path = f"{slas}{ask('POST', slas, {'escalations': _with_ids(escalations_sent, ids)}).json['unique_id']}/"
@@ -61,7 +61,7 @@ def _with_ids(escalations, ids):
 
 
 @pytest.mark.parametrize("nothing", [None, "", []])
-def test_a_promise_may_have_no_escalations_but_must_say_so(ask, slas, nothing):
+def test_an_sla_target_may_have_an_empty_list_of_escalations_but_needs_the_list(ask, slas, nothing):
     made = ask("POST", slas, {"name": "Gold", "escalations": nothing, "acknowledge_time": ""})
 
     assert (made.status_code, made.json["escalations"], made.json["acknowledge_time"]) == (201, [], None)
@@ -79,11 +79,11 @@ def test_a_promise_may_have_no_escalations_but_must_say_so(ask, slas, nothing):
     ],
     ids=str,
 )  # fmt: skip
-def test_promises_that_cannot_be(ask, slas, wrong):
+def test_an_invalid_sla_is_refused(ask, slas, wrong):
     assert ask("POST", slas, {"escalations": [], **wrong}).status_code == 400
 
 
-def test_a_deleted_priority_leaves_its_services(ask, world):
+def test_a_deletion_of_a_priority_removes_it_from_services(ask, world):
     path = f"/api/account/teams/{world.team.unique_id}/priority/"
     made = ask("POST", path, {"name": "P1"}).json["unique_id"]
     Service.update(team_priority=Priority.get()).execute()
@@ -93,7 +93,7 @@ def test_a_deleted_priority_leaves_its_services(ask, world):
 
 
 @pytest.mark.parametrize("nothing", [0, "0", "", None])
-def test_a_promise_of_no_seconds_is_none(ask, world, nothing):
+def test_an_sla_target_of_zero_seconds_is_none(ask, world, nothing):
     body = {"name": "x", "escalations": [], "acknowledge_time": nothing, "resolve_time": 60}
 
     made = ask("POST", f"/api/account/teams/{world.team.unique_id}/sla/", body)

@@ -1,4 +1,4 @@
-"""Maintenance windows: what is kept of them, and what is refused."""
+"""Maintenance windows: what is stored and what is refused."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def change(ask, path, window):
     return lambda values, method="PATCH": ask(method, f"{path}{window['unique_id']}/", values)
 
 
-def test_three_things_are_enough(window, world):
+def test_a_window_needs_only_three_fields(window, world):
     inside = window["services"][0]
 
     assert window == {
@@ -62,14 +62,14 @@ def test_three_things_are_enough(window, world):
     ],
     ids=str,
 )
-def test_what_clients_write_otherwise_is_understood(ask, path, body, text, answered):
+def test_other_forms_of_clients_are_accepted(ask, path, body, text, answered):
     made = ask("POST", path, {**body, **text})
 
     assert made.status_code == 201
     assert {name: made.json[name] for name in answered} == answered
 
 
-def test_services_may_be_plain_ids(ask, path, body, world, search):
+def test_services_may_be_given_as_ids(ask, path, body, world, search):
     ids = [search.unique_id, world.service.unique_id.upper()]
 
     made = ask("POST", path, {**body, "services": ids}).json
@@ -90,14 +90,14 @@ def test_services_may_be_plain_ids(ask, path, body, world, search):
     ],
     ids=lambda wrong: str(wrong)[:60],
 )  # fmt: skip
-def test_windows_that_cannot_be(ask, path, body, window, change, wrong):
+def test_an_invalid_window_is_refused(ask, path, body, window, change, wrong):
     assert ask("POST", path, {**body, **wrong}).status_code == 400
     assert change(wrong).status_code == 400
     assert ask("GET", path).json == [window]
 
 
 @pytest.mark.parametrize("missing", ["start_time", "end_time", "services"])
-def test_what_a_window_needs(ask, path, body, missing):
+def test_a_window_without_a_required_field_is_refused(ask, path, body, missing):
     del body[missing]
 
     refused = ask("POST", path, body, scheme="Token")
@@ -106,7 +106,7 @@ def test_what_a_window_needs(ask, path, body, missing):
     assert Maintenance.select().count() == 0
 
 
-def test_no_service_twice_and_none_of_another_team(ask, path, body, world, now):
+def test_duplicate_services_and_services_of_another_team_are_refused(ask, path, body, world, now):
     policy = provisioning.create_team(world.account, "x", world.charlie, now).escalationpolicy_set.get()
     charlies = provisioning.create_service(world.charlies_team, "x", policy, world.charlie, now)
     mallorys = provisioning.create_service(world.mallorys_team, "x", policy, world.mallory, now)
@@ -118,7 +118,7 @@ def test_no_service_twice_and_none_of_another_team(ask, path, body, world, now):
     assert (Maintenance.select().count(), MaintenanceService.select().count()) == (0, 0)
 
 
-def test_what_is_left_out_stays(change, window, body):
+def test_a_missing_field_stays_unchanged(change, window, body):
     changed = change({"name": "Disks", "repeat_interval": 7, "repeat_until": "2027-01-01"}).json
     assert changed["services"] == window["services"]
 
@@ -128,7 +128,7 @@ def test_what_is_left_out_stays(change, window, body):
     assert put["services"] == window["services"]
 
 
-def test_the_rules_hold_for_what_a_change_leaves_as_it_was(change):
+def test_the_rules_between_fields_include_unchanged_fields(change):
     assert change({"end_time": "2026-03-08T21:00:00Z"}).status_code == 400
     assert change({"start_time": END}).status_code == 400
     assert change({"repeat_until": "2026-03-09"}).status_code == 200
@@ -137,7 +137,7 @@ def test_the_rules_hold_for_what_a_change_leaves_as_it_was(change):
     assert change({**later, "repeat_until": ""}).json["repeat_until"] is None
 
 
-def test_a_service_that_stays_keeps_its_id(change, window, search, world):
+def test_a_service_that_stays_in_a_window_keeps_its_id(change, window, search, world):
     window_service = window["services"][0]
 
     both = change({"services": [{"service": search.unique_id}, window_service]}).json["services"]
@@ -148,14 +148,14 @@ def test_a_service_that_stays_keeps_its_id(change, window, search, world):
     assert MaintenanceService.select().count() == 1
 
 
-def test_the_list_is_by_creation(ask, path, body):
+def test_the_list_is_in_the_order_of_creation(ask, path, body):
     for name in "abc":
         ask("POST", path, {**body, "name": name})
 
     assert [one["name"] for one in ask("GET", path).json] == ["a", "b", "c"]
 
 
-def test_a_list_takes_as_many_queries_as_one(ask, path, body, window, statements, search):
+def test_a_longer_list_needs_no_more_queries(ask, path, body, window, statements, search):
     def count():
         with statements() as seen:
             assert ask("GET", path).status_code == 200
@@ -169,19 +169,19 @@ def test_a_list_takes_as_many_queries_as_one(ask, path, body, window, statements
     assert count() == one
 
 
-def test_deleting_takes_along_what_is_under_it(ask, path, window, world):
+def test_a_deletion_of_a_window_deletes_its_rows(ask, path, window, world):
     assert ask("DELETE", f"{path}{window['unique_id']}/").status_code == 204
     assert ask("GET", f"{path}{window['unique_id']}/").status_code == 404
     assert MaintenanceService.select().count() == 0
 
 
-def test_a_window_outlives_its_service(ask, path, window, world):
+def test_a_window_stays_when_its_service_is_deleted(ask, path, window, world):
     ask("DELETE", f"/api/account/teams/{world.team.unique_id}/services/{world.service.unique_id}/")
 
     assert ask("GET", f"{path}{window['unique_id']}/").json == {**window, "services": []}
 
 
-def test_it_is_of_the_team_in_the_path(ask, path, window, world):
+def test_a_window_is_found_only_under_its_team(ask, path, window, world):
     other_team_path = path.replace(world.team.unique_id, world.charlies_team.unique_id)
 
     assert ask("GET", f"{other_team_path}{window['unique_id']}/").status_code == 404

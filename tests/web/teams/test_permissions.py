@@ -1,4 +1,4 @@
-"""What a team lets all members of the account do."""
+"""What all members of the account may do with objects of a team."""
 
 import pytest
 
@@ -11,12 +11,12 @@ def path(world) -> str:
     return f"/api/account/teams/{world.team.unique_id}/permissions/"
 
 
-def test_they_go_by_the_teams_own_id(ask, path, world):
+def test_permissions_have_the_id_of_the_team(ask, path, world):
     assert ask("GET", path).json == {"unique_id": world.team.unique_id, "account_permissions": []}
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_they_are_given_back_as_they_were_given_each_once(ask, path, method):
+def test_permissions_are_answered_in_their_order_without_duplicates(ask, path, method):
     sent_permissions = ["tag_read", "incident_write", "tag_read", "service_read"]
 
     answer = ask(method, path, {"unique_id": "ignored", "account_permissions": sent_permissions})
@@ -25,7 +25,7 @@ def test_they_are_given_back_as_they_were_given_each_once(ask, path, method):
     assert ask("GET", path).json == answer.json
 
 
-def test_all_of_them_may_be_given_at_once(ask, path):
+def test_all_permissions_can_be_set_in_one_request(ask, path):
     assert ask("PUT", path, {"account_permissions": list(TEAM_PERMISSIONS)}).json["account_permissions"] == [
         *TEAM_PERMISSIONS
     ]
@@ -39,7 +39,7 @@ def test_all_of_them_may_be_given_at_once(ask, path):
     ],
     ids=lambda value: str(value)[:20],
 )  # fmt: skip
-def test_other_names_are_refused(ask, path, wrong):
+def test_an_unknown_permission_is_refused(ask, path, wrong):
     refused = ask("PUT", path, {"account_permissions": wrong}, scheme="Token")
 
     assert refused.status_code == 400
@@ -47,7 +47,7 @@ def test_other_names_are_refused(ask, path, wrong):
     assert ask("GET", path).json["account_permissions"] == []
 
 
-def test_a_put_says_which_and_a_patch_need_not(ask, path):
+def test_a_put_needs_the_permissions_and_a_patch_does_not(ask, path):
     ask("PUT", path, {"account_permissions": ["tag_read"]})
 
     assert ask("PUT", path, {}).status_code == 400
@@ -55,7 +55,7 @@ def test_a_put_says_which_and_a_patch_need_not(ask, path):
 
 
 @pytest.mark.parametrize("nothing", [[], None, ""])
-def test_a_team_is_private_when_it_lets_nobody_in(ask, path, world, nothing):
+def test_a_team_without_permissions_is_private(ask, path, world, nothing):
     team = f"/api/account/teams/{world.team.unique_id}/"
     ask("PUT", path, {"account_permissions": ["team_read"]})
     assert ask("GET", team).json["private"] is False
@@ -64,7 +64,7 @@ def test_a_team_is_private_when_it_lets_nobody_in(ask, path, world, nothing):
     assert ask("GET", team).json["private"] is True
 
 
-def test_what_is_given_counts_at_once_and_no_longer_than_it_is(ask, path, world):
+def test_a_permission_is_effective_immediately_and_until_it_is_removed(ask, path, world):
     tags = f"/api/account/teams/{world.team.unique_id}/tags/"
     assert ask("GET", tags, who="charlie").status_code == 403
 
@@ -76,7 +76,7 @@ def test_what_is_given_counts_at_once_and_no_longer_than_it_is(ask, path, world)
     assert ask("GET", tags, who="charlie").status_code == 403
 
 
-def test_nobody_opens_a_team_but_its_managers(ask, path):
+def test_only_managers_change_the_permissions_of_a_team(ask, path):
     everything = {"account_permissions": list(TEAM_PERMISSIONS)}
 
     for who, status in (("bob", 403), ("charlie", 403), ("mallory", 404)):
@@ -84,8 +84,8 @@ def test_nobody_opens_a_team_but_its_managers(ask, path):
     assert ask("GET", path, who="bob").json["account_permissions"] == []
 
 
-def test_lanes_learn_of_it(ask, path):
-    """Whether other teams may attach a policy is configuration."""
+def test_a_change_raises_the_version_of_the_configuration(ask, path):
+    """The permission to attach a policy is configuration that lanes read."""
     before = ConfigVersion.select().order_by(ConfigVersion.id).first().version
 
     ask("PUT", path, {"account_permissions": ["escalation_policy_attach"]})

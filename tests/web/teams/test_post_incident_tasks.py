@@ -1,4 +1,4 @@
-"""What a team wants to do after its incidents."""
+"""Post-incident tasks of a team."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def tasks(world) -> str:
     return f"/api/account/teams/{world.team.unique_id}/post_incident_tasks/"
 
 
-def test_a_task_that_says_little(ask, tasks, world):
+def test_a_task_with_only_required_fields_has_defaults(ask, tasks, world):
     made = ask("POST", tasks, {"title": "Buy a disk"}).json
 
     expected = {
@@ -21,7 +21,7 @@ def test_a_task_that_says_little(ask, tasks, world):
     assert {name: made[name] for name in expected} == expected
 
 
-def test_a_task_lives(ask, tasks, world):
+def test_a_task_is_created_changed_and_deleted(ask, tasks, world):
     body = {"title": "Buy a disk", "assigned_to": world.bob.username, "due_in_time": "2026-12-01T09:00:00Z"}
     made = ask("POST", tasks, body).json
     one = f"{tasks}{made['unique_id']}/"
@@ -39,7 +39,7 @@ def test_a_task_lives(ask, tasks, world):
     assert ask("GET", one).status_code == 404
 
 
-def test_they_come_page_by_page_the_most_recent_last(ask, tasks):
+def test_tasks_are_listed_page_by_page_newest_last(ask, tasks):
     for number in range(12):
         ask("POST", tasks, {"title": str(number)})
 
@@ -53,11 +53,11 @@ def test_they_come_page_by_page_the_most_recent_last(ask, tasks):
     assert ask("GET", f"{tasks}?page=3").status_code == 404
 
 
-def test_a_team_without_tasks_has_one_empty_page(ask, tasks):
+def test_a_team_without_tasks_has_an_empty_page(ask, tasks):
     assert ask("GET", tasks).json == {"count": 0, "next": None, "previous": None, "results": []}
 
 
-def test_who_is_to_do_it_is_of_the_account_and_still_there(ask, tasks, world, now):
+def test_the_assignee_must_be_a_member_of_the_account(ask, tasks, world, now):
     User.update(removed_at=now).where(User.id == world.charlie.id).execute()
 
     for who in (world.mallory, world.charlie):
@@ -70,12 +70,12 @@ def test_who_is_to_do_it_is_of_the_account_and_still_there(ask, tasks, world, no
     [{"title": ""}, {"status": 3}, {"status": None}, {"due_in_time": "soon"}, {"due_in_time": 5}],
     ids=str,
 )
-def test_tasks_that_cannot_be(ask, tasks, wrong):
+def test_an_invalid_task_is_refused(ask, tasks, wrong):
     assert ask("POST", tasks, {"title": "x", **wrong}).status_code == 400
     assert PostIncidentTask.select().count() == 0
 
 
-def test_no_lane_needs_to_know(ask, tasks):
+def test_a_task_does_not_raise_the_version_of_the_configuration(ask, tasks):
     before = [row.version for row in ConfigVersion.select()]
 
     ask("POST", tasks, {"title": "x"})

@@ -1,4 +1,4 @@
-"""What a team writes about its incidents."""
+"""Postmortems of a team."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ def path(world) -> str:
 
 @pytest.fixture
 def incidents(ask, world) -> list[str]:
-    """Two of Alice's team."""
+    """Two incidents of Alice's team."""
     body = {"title": "Disk full", "service": world.service.unique_id}
     return [ask("POST", "/api/incidents/", body).json["unique_id"] for _ in range(2)]
 
@@ -30,7 +30,9 @@ def list_incidents(answer) -> list[str]:
     return [each["incident"] for each in answer.json["incidents"]]
 
 
-def test_a_postmortem_says_little_when_written_and_all_when_read(ask, path, body, incidents, world):
+def test_a_postmortem_has_more_fields_in_retrieval_than_in_the_answer_to_a_write(
+    ask, path, body, incidents, world
+):
     made = ask("POST", path, body)
     read = ask("GET", f"{path}{made.json['unique_id']}/").json
 
@@ -57,13 +59,13 @@ def test_a_postmortem_says_little_when_written_and_all_when_read(ask, path, body
     ],
     ids=["id", "named", "whole"],
 )
-def test_incidents_are_named_in_three_forms(ask, path, body, incidents, form):
+def test_incidents_can_be_given_in_three_forms(ask, path, body, incidents, form):
     body["incidents"] = [form(unique_id) for unique_id in (*incidents, incidents[0])]
 
     assert list_incidents(ask("POST", path, body)) == incidents
 
 
-def test_what_stays_keeps_its_id(ask, path, body, incidents):
+def test_an_incident_that_stays_keeps_its_id(ask, path, body, incidents):
     made = ask("POST", path, body).json
     one = f"{path}{made['unique_id']}/"
 
@@ -76,7 +78,7 @@ def test_what_stays_keeps_its_id(ask, path, body, incidents):
     assert list_incidents(ask("PATCH", one, {"incidents": []})) == []
 
 
-def test_what_an_update_does_not_say_stays(ask, path, body, incidents, world):
+def test_a_missing_field_stays_unchanged(ask, path, body, incidents, world):
     made = ask("POST", path, {**body, "status": "Pending", "postmortem_data": "<p>x</p>"}).json
     one = f"{path}{made['unique_id']}/"
 
@@ -87,7 +89,7 @@ def test_what_an_update_does_not_say_stays(ask, path, body, incidents, world):
     assert ask("PUT", one, {"title": "z"}, scheme="Token").json == {**made, "title": "z"}
 
 
-def test_an_update_is_dated(ask, path, body, now):
+def test_an_update_sets_its_date(ask, path, body, now):
     one = f"{path}{ask('POST', path, body).json['unique_id']}/"
     Postmortem.update(updated_at=now - timedelta(days=1), creation_date=now - timedelta(days=1)).execute()
 
@@ -109,7 +111,7 @@ def test_an_update_is_dated(ask, path, body, now):
     ],
     ids=lambda wrong: str(wrong)[:40],
 )  # fmt: skip
-def test_postmortems_that_cannot_be(ask, path, body, wrong):
+def test_an_invalid_postmortem_is_refused(ask, path, body, wrong):
     refused = ask("POST", path, {**body, **wrong}, scheme="Token")
 
     assert refused.status_code == 400
@@ -117,7 +119,7 @@ def test_postmortems_that_cannot_be(ask, path, body, wrong):
     assert Postmortem.select().count() == 0
 
 
-def test_it_is_about_incidents_of_the_team_alone(ask, path, body, world):
+def test_incidents_of_another_team_are_refused(ask, path, body, world):
     theirs = f"/api/account/teams/{world.charlies_team.unique_id}"
     policy = ask("GET", f"{theirs}/escalation_policies/").json[0]["unique_id"]
     service = {"escalation_policy": policy, "sla": "", "team_priority": ""}
@@ -129,14 +131,14 @@ def test_it_is_about_incidents_of_the_team_alone(ask, path, body, world):
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["incidents"])
 
 
-def test_its_author_is_of_the_account_and_still_there(ask, path, body, world, now):
+def test_the_author_must_be_a_member_of_the_account(ask, path, body, world, now):
     assert ask("POST", path, {**body, "author": world.mallory.username}).status_code == 400
     assert ask("POST", path, {**body, "author": world.charlie.username}).status_code == 201
     User.update(removed_at=now).where(User.id == world.charlie.id).execute()
     assert ask("POST", path, {**body, "author": world.charlie.username}).status_code == 400
 
 
-def test_a_refused_update_leaves_all_as_it_was(ask, path, body, incidents):
+def test_a_refused_update_changes_nothing(ask, path, body, incidents):
     one = f"{path}{ask('POST', path, body).json['unique_id']}/"
     before = ask("GET", one).json
 
@@ -144,7 +146,7 @@ def test_a_refused_update_leaves_all_as_it_was(ask, path, body, incidents):
     assert ask("GET", one).json == before
 
 
-def test_a_deleted_postmortem_leaves_its_incidents(ask, path, body):
+def test_a_deletion_of_a_postmortem_removes_it_from_incidents(ask, path, body):
     one = f"{path}{ask('POST', path, body).json['unique_id']}/"
 
     assert ask("DELETE", one).status_code == 204
@@ -152,7 +154,7 @@ def test_a_deleted_postmortem_leaves_its_incidents(ask, path, body):
     assert ask("GET", one).status_code == 404
 
 
-def test_no_lane_needs_to_know(ask, path, body):
+def test_a_postmortem_does_not_raise_the_version_of_the_configuration(ask, path, body):
     before = [row.version for row in ConfigVersion.select()]
 
     one = f"{path}{ask('POST', path, body).json['unique_id']}/"

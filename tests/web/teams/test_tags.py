@@ -1,4 +1,4 @@
-"""Tags of a team, and the incidents that wear them."""
+"""Tags of a team, and the incidents with these tags."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ def tags(world) -> str:
 
 @pytest.fixture
 def create_tagged(world, now):
-    """tagged(1, tag, ...): incident number 1, with these tags, given in this order."""
+    """create_tagged(1, tag, ...): incident number 1 with these tags, added in this order."""
 
     def make(number: int, *tags_given: Tag) -> Incident:
         incident = Incident.create(
@@ -38,7 +38,7 @@ def create_tag(world, now, name="database", color="red") -> Tag:
     return Tag.create(unique_id=new_uuid(), team=world.team, name=name, color=color, creation_date=now)
 
 
-def test_a_tag_lives(ask, tags):
+def test_a_tag_is_created_changed_and_deleted(ask, tags):
     made = ask("POST", tags, {"name": "database", "color": "geekblue", "team": "ignored"}).json
     one = f"{tags}{made['unique_id']}/"
 
@@ -50,7 +50,7 @@ def test_a_tag_lives(ask, tags):
     assert ask("GET", one).status_code == 404
 
 
-def test_the_team_of_a_tag_is_a_number_unless_a_client_reads_it(ask, tags, world):
+def test_the_team_of_a_tag_is_a_number_except_for_published_clients(ask, tags, world):
     made = ask("POST", tags, {"name": "x"}, scheme="Token").json
 
     assert isinstance(made["team"], int)
@@ -77,7 +77,7 @@ def test_an_incident_shows_its_tags_oldest_first(ask, world, now, create_tagged)
     }
 
 
-def test_lists_show_them_too(ask, world, now, create_tagged):
+def test_lists_of_incidents_show_tags(ask, world, now, create_tagged):
     tag = create_tag(world, now)
     create_tagged(1)
     create_tagged(2, tag)
@@ -104,7 +104,7 @@ def test_incidents_are_found_by_any_of_their_tags(ask, world, now, create_tagged
     assert list_found(new_uuid(), "x") == []
 
 
-def test_a_deleted_tag_leaves_its_incidents(ask, tags, world, now, create_tagged):
+def test_a_deletion_of_a_tag_removes_it_from_incidents(ask, tags, world, now, create_tagged):
     create_tagged(1, create_tag(world, now))
 
     assert ask("DELETE", f"{tags}{Tag.get().unique_id}/").status_code == 204

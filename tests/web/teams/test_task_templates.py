@@ -23,7 +23,7 @@ def tasks(templates, template) -> str:
     return f"{templates}{template['unique_id']}/tasks/"
 
 
-def test_a_template_lives(ask, templates, template, world):
+def test_a_template_is_created_changed_and_deleted(ask, templates, template, world):
     one = f"{templates}{template['unique_id']}/"
 
     assert (template["summary"], template["due_immediately"], "team" in template) == ("", 0, False)
@@ -37,11 +37,11 @@ def test_a_template_lives(ask, templates, template, world):
 
 
 @pytest.mark.parametrize("wrong", [{"name": ""}, {"due_immediately": 2}, {"due_immediately": None}], ids=str)
-def test_templates_that_cannot_be(ask, templates, wrong):
+def test_an_invalid_template_is_refused(ask, templates, wrong):
     assert ask("POST", templates, {"name": "Outage", **wrong}).status_code == 400
 
 
-def test_a_service_names_a_template_of_its_team(ask, world, template):
+def test_a_service_can_use_a_template_of_its_team(ask, world, template):
     service = f"/api/account/teams/{world.team.unique_id}/services/{world.service.unique_id}/"
     theirs = f"/api/account/teams/{world.charlies_team.unique_id}/task_templates/"
     foreign = ask("POST", theirs, {"name": "x"}, who="charlie").json["unique_id"]
@@ -54,14 +54,14 @@ def test_a_service_names_a_template_of_its_team(ask, world, template):
     assert ask("PATCH", service, {"task_template": ""}).json["task_template"] is None
 
 
-def test_a_deleted_template_leaves_its_services(ask, templates, template):
+def test_a_deletion_of_a_template_removes_it_from_services(ask, templates, template):
     Service.update(task_template=TaskTemplate.get()).execute()
 
     assert ask("DELETE", f"{templates}{template['unique_id']}/").status_code == 204
     assert Service.get().task_template_id is None
 
 
-def test_a_task_that_says_little(ask, tasks, template):
+def test_a_task_with_only_required_fields_has_defaults(ask, tasks, template):
     made = ask("POST", tasks, {"title": "Look"}).json
 
     expected = {
@@ -71,7 +71,7 @@ def test_a_task_that_says_little(ask, tasks, template):
     assert {name: made[name] for name in expected} == expected
 
 
-def test_a_task_lives(ask, tasks):
+def test_a_task_is_created_changed_and_deleted(ask, tasks):
     role = IncidentRole.get().unique_id
     made = ask("POST", tasks, {"title": "Look", "due_in": "10080", "role": role}).json
     one = f"{tasks}{made['unique_id']}/"
@@ -85,7 +85,7 @@ def test_a_task_lives(ask, tasks):
     assert ask("GET", tasks).json == []
 
 
-def test_tasks_stand_in_their_order_and_a_new_one_comes_last(ask, tasks):
+def test_tasks_keep_their_order_and_a_new_task_is_the_last(ask, tasks):
     for title, position in (("a", None), ("b", 0), ("c", 1), ("d", "")):
         assert ask("POST", tasks, {"title": title, "position": position}).status_code == 201
 
@@ -94,7 +94,7 @@ def test_tasks_stand_in_their_order_and_a_new_one_comes_last(ask, tasks):
     assert listed == [("a", 1), ("c", 1), ("b", 2), ("d", 3)]
 
 
-def test_a_deleted_role_leaves_its_tasks(ask, tasks, world):
+def test_a_deletion_of_a_role_removes_it_from_tasks(ask, tasks, world):
     role = IncidentRole.get(IncidentRole.team == world.team).unique_id
     ask("POST", tasks, {"title": "Look", "role": role})
 
@@ -102,7 +102,7 @@ def test_a_deleted_role_leaves_its_tasks(ask, tasks, world):
     assert ask("GET", tasks).json[0]["role"] == ""
 
 
-def test_a_role_is_one_of_the_team(ask, tasks, world):
+def test_the_role_of_a_task_must_belong_to_the_team(ask, tasks, world):
     foreign = IncidentRole.get(IncidentRole.team == world.charlies_team).unique_id
 
     for role in (foreign, "x", world.team.unique_id):
@@ -113,11 +113,11 @@ def test_a_role_is_one_of_the_team(ask, tasks, world):
 @pytest.mark.parametrize(
     "wrong", [{"title": ""}, {"due_in": -2}, {"due_in": 10_081}, {"due_in": None}, {"position": -1}], ids=str
 )
-def test_tasks_that_cannot_be(ask, tasks, wrong):
+def test_an_invalid_task_is_refused(ask, tasks, wrong):
     assert ask("POST", tasks, {"title": "Look", **wrong}).status_code == 400
 
 
-def test_a_template_has_no_more_tasks_than_are_read_at_once(ask, tasks, now):
+def test_the_number_of_tasks_of_a_template_is_limited(ask, tasks, now):
     template = TaskTemplate.get()
     TemplateTask.insert_many(
         {"unique_id": str(n), "task_template": template, "title": "x", "position": n, "creation_date": now}
@@ -127,7 +127,7 @@ def test_a_template_has_no_more_tasks_than_are_read_at_once(ask, tasks, now):
     assert ask("POST", tasks, {"title": "One too many"}).status_code == 400
 
 
-def test_tasks_of_one_template_are_not_found_under_another(ask, templates, tasks):
+def test_a_task_is_found_only_under_its_template(ask, templates, tasks):
     one = ask("POST", tasks, {"title": "Look"}).json["unique_id"]
     other = ask("POST", templates, {"name": "Breach"}).json["unique_id"]
 

@@ -14,7 +14,7 @@ def path(world) -> str:
     return f"{TEAMS}{world.team.unique_id}/"
 
 
-def test_a_new_team_has_its_maker_as_manager_a_role_and_a_policy(ask, world):
+def test_a_new_team_has_its_creator_as_manager_a_role_and_a_policy(ask, world):
     made = ask("POST", TEAMS, {"name": "Search"})
 
     assert made.status_code == 201
@@ -25,14 +25,14 @@ def test_a_new_team_has_its_maker_as_manager_a_role_and_a_policy(ask, world):
     assert EscalationPolicy.select().where(EscalationPolicy.team == team).count() == 1
 
 
-def test_only_owners_and_admins_make_and_delete_teams(ask, path):
+def test_only_owners_and_admins_create_and_delete_teams(ask, path):
     assert ask("POST", TEAMS, {"name": "Search"}, who="bob").status_code == 403
     assert ask("DELETE", path, who="bob").status_code == 403
     assert ask("DELETE", path).status_code == 204
     assert ask("GET", path).status_code == 404
 
 
-def test_a_member_sees_the_own_teams_and_the_open_ones_and_an_owner_all(ask, world):
+def test_a_member_sees_own_and_public_teams_and_an_owner_sees_all(ask, world):
     assert [team["name"] for team in ask("GET", TEAMS, who="bob").json] == ["Payments", "Billing"]
     Team.update(account_permissions=[]).execute()
     assert [team["name"] for team in ask("GET", TEAMS, who="bob").json] == ["Payments"]
@@ -40,18 +40,18 @@ def test_a_member_sees_the_own_teams_and_the_open_ones_and_an_owner_all(ask, wor
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_both_update_verbs_rename(ask, path, method):
+def test_put_and_patch_rename_a_team(ask, path, method):
     assert ask(method, path, {"name": "Money"}).json["name"] == "Money"
 
 
-def test_put_requires_the_name_unless_a_published_client_asks(ask, path):
+def test_put_requires_the_name_unless_a_published_client_sends_it(ask, path):
     assert ask("PUT", path, {}).status_code == 400
     assert ask("PUT", path, {}, scheme="Token").status_code == 200
     assert ask("PATCH", path, {}).json["name"] == "Payments"
 
 
 @pytest.mark.parametrize("name", ["", " ", "\x00", None, 7, [], "x" * 256])
-def test_a_name_must_be_one(ask, name):
+def test_an_invalid_name_is_refused(ask, name):
     refused = ask("POST", TEAMS, {"name": name}, scheme="Token")
 
     assert refused.status_code == 400
@@ -59,7 +59,7 @@ def test_a_name_must_be_one(ask, name):
     assert refused.json["detail"] == "This request can not be processed."
 
 
-def test_nul_in_a_name_is_dropped(ask):
+def test_nul_in_a_name_is_removed(ask):
     assert ask("POST", TEAMS, {"name": "a\x00b"}).json["name"] == "ab"
 
 
@@ -75,12 +75,12 @@ def test_members_are_written_by_username_and_read_as_objects(ask, world, path):
     assert ask("GET", member).status_code == 404
 
 
-def test_nobody_is_twice_in_a_team(ask, world, path):
+def test_a_user_cannot_be_added_to_a_team_twice(ask, world, path):
     assert ask("POST", f"{path}members/", {"user": world.bob.username}).status_code == 400
     assert TeamMember.select().where(TeamMember.team == world.team).count() == 2
 
 
-def test_a_membership_keeps_its_person(ask, world, path):
+def test_the_user_of_a_membership_cannot_be_changed(ask, world, path):
     member = TeamMember.get(TeamMember.team == world.team, TeamMember.user == world.bob)
     body = {"user": world.charlie.username, "role": 1}
 
@@ -100,8 +100,8 @@ def test_each_change_raises_the_version_of_the_configuration(ask, world, path):
     assert version() == changed
 
 
-def test_only_managers_and_admins_decide_about_managers(ask, world, now):
-    """A custom role that writes members gives no rank in a team."""
+def test_only_managers_and_admins_change_managers(ask, world, now):
+    """A custom role with the permission to write members does not make a user a manager."""
     role = CustomRole.create(
         unique_id=new_uuid(), account=world.account, name="x", permissions=["member_write"], creation_date=now
     )
