@@ -1,4 +1,4 @@
-"""By what a service puts alerts into one incident."""
+"""Grouping policies of a service."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ def policies(world) -> str:
 BY_TITLE = {"match_fields": {"static_fields": ["incident_title"]}}
 
 
-def test_a_policy_lives(ask, policies, world, now):
+def test_a_policy_is_created_changed_and_deleted(ask, policies, world, now):
     made = ask("POST", policies, BY_TITLE).json
     one = f"{policies}{made['unique_id']}/"
 
@@ -36,7 +36,7 @@ def test_a_policy_lives(ask, policies, world, now):
     assert ask("GET", one).status_code == 404
 
 
-def test_each_field_counts_once(ask, policies):
+def test_duplicate_fields_are_removed(ask, policies):
     fields = {"static_fields": ["integration", "integration"], "custom_fields": ["a.b", "$.c[0]", "a.b"]}
 
     made = ask("POST", policies, {"match_fields": fields}).json
@@ -53,7 +53,7 @@ def test_each_field_counts_once(ask, policies):
     ],
     ids=lambda fields: str(fields)[:40],
 )  # fmt: skip
-def test_fields_that_cannot_be(ask, policies, fields):
+def test_invalid_fields_are_refused(ask, policies, fields):
     refused = ask("POST", policies, {"match_fields": fields}, scheme="Token")
 
     assert refused.status_code == 400
@@ -65,13 +65,13 @@ def test_fields_that_cannot_be(ask, policies, fields):
     [{"time_window": 0}, {"time_window": 21}, {"match_mode": 0}, {"match_mode": 3}, {"is_active": None}],
     ids=str,
 )
-def test_policies_that_cannot_be(ask, policies, wrong):
+def test_an_invalid_policy_is_refused(ask, policies, wrong):
     refused = ask("POST", policies, {**BY_TITLE, **wrong}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
 
 
-def test_they_are_found_under_their_service_alone(ask, policies, world):
+def test_a_policy_is_found_only_under_its_service(ask, policies, world):
     made = ask("POST", policies, BY_TITLE).json["unique_id"]
     services = f"/api/account/teams/{world.team.unique_id}/services/"
     body = {"escalation_policy": world.policy.unique_id, "sla": "", "team_priority": ""}

@@ -1,4 +1,4 @@
-"""Pings by every address, and what an integration expects of them."""
+"""Heartbeats: pings to every address, and the pings that an integration expects."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ from workers.periodic import missing_heartbeats
 
 @pytest.fixture
 def made(ask, world):
-    """An integration of the application, as an answer shows it."""
+    """The answer to a new integration of the application Heartbeat."""
     path = f"/api/account/teams/{world.team.unique_id}/services/{world.service.unique_id}/integrations/"
     answer = ask("POST", path, {"name": "Backup", "application": HEARTBEAT})
     assert answer.status_code == 201
@@ -50,7 +50,7 @@ FORMS = {"its webhook": 200, "with the account": 200, "the deprecated one": 201}
 
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("body", [b"", b"3 GB in 20 min", b'{"message": "3 GB"}'])
-def test_whatever_is_posted_to_any_address_is_a_ping(ask, made, path_of, world, form, body):
+def test_any_body_to_any_address_of_the_key_is_a_ping(ask, made, path_of, world, form, body):
     Integration.update(expected_at=None).execute()
     answer = ask("POST", path_of[form], who=None, data=body)
     assert answer.status_code == FORMS[form]
@@ -63,7 +63,7 @@ def test_whatever_is_posted_to_any_address_is_a_ping(ask, made, path_of, world, 
 
 
 @pytest.mark.parametrize("form", ["its webhook", "with the account"])
-def test_a_get_is_a_ping_that_nobody_on_the_way_may_answer(ask, made, path_of, form):
+def test_a_get_is_a_ping_that_must_not_be_cached(ask, made, path_of, form):
     answer = ask("GET", path_of[form], who=None)
 
     assert (answer.status_code, answer.json["message"]) == (200, "success")
@@ -72,14 +72,14 @@ def test_a_get_is_a_ping_that_nobody_on_the_way_may_answer(ask, made, path_of, f
 
 
 @pytest.mark.parametrize(("method", "form"), [("GET", "its webhook"), *(("POST", form) for form in FORMS)])
-def test_who_sends_no_body_may_say_in_the_address_that_it_failed(ask, made, path_of, world, method, form):
+def test_a_ping_without_a_body_can_report_a_failure_in_the_url(ask, made, path_of, world, method, form):
     ask(method, f"{path_of[form]}?status=failed&message=Disk+full", who=None)
     process_lane.run(world.service.id)
 
     assert (Event.get().message, Event.get().incident_created) == ("Disk full", True)
 
 
-def test_other_applications_are_not_pinged_by_a_get(ask, world, made):
+def test_a_get_is_not_a_ping_for_other_applications(ask, world, made):
     key = made["integration_key"]
     for path in (f"/api/integration/generic/{key}/", f"/api/events/{key}/"):
         assert ask("GET", path, who=None).status_code == 405
@@ -88,13 +88,13 @@ def test_other_applications_are_not_pinged_by_a_get(ask, world, made):
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_broken_object_is_refused_and_kept_nowhere(ask, path_of, form):
+def test_a_broken_json_object_is_refused_and_not_stored(ask, path_of, form):
     assert ask("POST", path_of[form], who=None, data=b"{status: failed}").status_code == 400
 
     assert Receipt.select().count() == 0
 
 
-def test_other_keys_refuse_what_is_no_alert_as_ever(ask, world):
+def test_keys_of_other_applications_still_refuse_an_invalid_alert(ask, world):
     path = f"/api/events/{world.integration.integration_key}/"
 
     assert [ask("POST", path, who=None, data=body).status_code for body in (b"", b"done", b"{}")] == [400] * 3
@@ -108,10 +108,10 @@ def test_an_unknown_or_disabled_key_is_not_found(ask, made, path_of):
     assert ask("GET", "/api/integration/heartbeat/00000000-0000-4000-8000-000000000000/").status_code == 404
 
 
-# --- what is expected --------------------------------------------------------------------------------
+# --- expected pings ----------------------------------------------------------------------------------
 
 
-def test_a_new_one_expects_a_ping_each_five_minutes(ask, made, settings_of):
+def test_a_new_heartbeat_expects_a_ping_every_five_minutes(ask, made, settings_of):
     shown = ask("GET", settings_of).json
 
     assert (shown["every"], shown["grace"], shown["last_ping"], shown["is_missing"]) == (300, 60, None, False)
@@ -119,7 +119,9 @@ def test_a_new_one_expects_a_ping_each_five_minutes(ask, made, settings_of):
     assert row.expected_at - row.creation_date == timedelta(seconds=360)
 
 
-def test_its_last_ping_and_that_one_is_missing_are_told(ask, made, settings_of, path_of, world):
+def test_a_heartbeat_shows_its_last_ping_and_whether_a_ping_is_missing(
+    ask, made, settings_of, path_of, world
+):
     ask("GET", path_of["its webhook"], who=None)
     process_lane.run(world.service.id)
     accepted_at = Receipt.get().received_at
@@ -131,10 +133,8 @@ def test_its_last_ping_and_that_one_is_missing_are_told(ask, made, settings_of, 
     assert ask("GET", settings_of).json["is_missing"] is True
 
 
-def test_one_that_was_said_to_be_missing_is_missing_until_the_next_comes(
-    ask, made, settings_of, path_of, world
-):
-    """However often it is expected anew meanwhile."""
+def test_a_missing_ping_stays_missing_until_the_next_ping(ask, made, settings_of, path_of, world):
+    """A new period in the meantime does not change this."""
     Integration.update(is_missing=True).execute()
     assert ask("GET", settings_of).json["is_missing"] is True
 
@@ -143,7 +143,7 @@ def test_one_that_was_said_to_be_missing_is_missing_until_the_next_comes(
     assert ask("GET", settings_of).json["is_missing"] is False
 
 
-def test_what_is_said_does_not_change_when_the_last_ping_came(ask, made, settings_of, path_of, world):
+def test_a_change_of_the_period_keeps_the_time_of_the_last_ping(ask, made, settings_of, path_of, world):
     ask("GET", path_of["its webhook"], who=None)
     process_lane.run(world.service.id)
     ask("PUT", settings_of, {"every": 3600})
@@ -151,7 +151,7 @@ def test_what_is_said_does_not_change_when_the_last_ping_came(ask, made, setting
     assert get_row(made).last_ping_at == Receipt.get().received_at
 
 
-def test_what_is_said_counts_from_now(ask, made, settings_of):
+def test_a_new_period_begins_now(ask, made, settings_of):
     Integration.update(expected_at=None).execute()
     shown = ask("PUT", settings_of, {"every": 3600}).json
 
@@ -160,7 +160,7 @@ def test_what_is_said_counts_from_now(ask, made, settings_of):
     assert timedelta(seconds=3600) < left <= timedelta(seconds=3660)
 
 
-def test_never_is_never(ask, made, settings_of):
+def test_a_period_of_zero_expects_no_ping(ask, made, settings_of):
     shown = ask("PUT", settings_of, {"every": 0}).json
 
     assert (shown["expected_at"], shown["is_missing"]) == (None, False)
@@ -169,7 +169,7 @@ def test_never_is_never(ask, made, settings_of):
 @pytest.mark.parametrize(
     "body", [{"every": 29}, {"every": 31 * 86_400 + 1}, {"every": -1}, {"grace": -1}, {"every": "often"}]
 )
-def test_lengths_that_cannot_be_are_refused(ask, made, settings_of, body):
+def test_an_invalid_period_is_refused(ask, made, settings_of, body):
     assert ask("PUT", settings_of, body).status_code == 400
     assert get_row(made).heartbeat_interval == 300
 
@@ -180,7 +180,7 @@ def test_only_integrations_of_the_application_expect_pings(ask, world):
     assert [ask(method, path, {"every": 60}).status_code for method in ("GET", "PUT")] == [400, 400]
 
 
-def test_members_may_read_it_and_managers_change_it(ask, settings_of):
+def test_members_read_a_heartbeat_and_managers_change_it(ask, settings_of):
     shown = {
         who: [ask(m, settings_of, {}, who=who).status_code for m in ("GET", "PUT")]
         for who in ("bob", "charlie")
@@ -202,7 +202,7 @@ def change(ask, world):
     return change
 
 
-def test_one_that_is_enabled_again_expects_the_first_ping_from_then_on(made, change, ask, settings_of):
+def test_an_integration_that_is_enabled_again_starts_a_new_period(made, change, ask, settings_of):
     ask("PUT", settings_of, {"every": 3600, "grace": 0})
     change(made["unique_id"], is_enabled=False)
     assert (get_row(made).expected_at, ask("GET", settings_of).json["is_missing"]) == (None, False)
@@ -212,14 +212,14 @@ def test_one_that_is_enabled_again_expects_the_first_ping_from_then_on(made, cha
     assert timedelta(seconds=3590) < left <= timedelta(seconds=3600)
 
 
-def test_a_new_name_changes_nothing_of_what_is_expected(made, change):
+def test_a_new_name_does_not_change_the_expected_ping(made, change):
     before = get_row(made).expected_at
     change(made["unique_id"], name="Night backup", is_enabled=True)
 
     assert get_row(made).expected_at == before
 
 
-def test_one_that_becomes_another_application_expects_nothing_and_back_again_as_a_new_one(made, change):
+def test_a_change_of_the_application_resets_the_heartbeat(made, change):
     change(made["unique_id"], application=GENERIC)
     assert (get_row(made).heartbeat_interval, get_row(made).expected_at) == (0, None)
 
@@ -228,10 +228,8 @@ def test_one_that_becomes_another_application_expects_nothing_and_back_again_as_
     assert get_row(made).expected_at is not None
 
 
-def test_what_is_said_waits_for_a_lane_that_works_by_what_was_said_before(
-    ask, made, settings_of, world, store
-):
-    """Else a ping would be worked on by the longer time of before, and nobody miss the next one."""
+def test_a_change_waits_for_the_lane_that_uses_the_old_period(ask, made, settings_of, world, store):
+    """Else a ping would be processed with the old, longer period, and a missing ping would be found late."""
     holds, leave = threading.Event(), threading.Event()
 
     def lane():
@@ -254,7 +252,7 @@ def test_what_is_said_waits_for_a_lane_that_works_by_what_was_said_before(
     assert get_row(made).expected_at < opened_store().now() + timedelta(seconds=61)
 
 
-def test_while_nothing_is_expected_no_look_writes_anything(world, statements):
+def test_a_heartbeat_without_a_period_causes_no_writes(world, statements):
     with statements() as seen:
         assert missing_heartbeats.report_missing() == 0
 

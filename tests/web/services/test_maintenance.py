@@ -1,4 +1,4 @@
-"""What a service shows of itself while it is inside a maintenance window."""
+"""The status of a service inside a maintenance window."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -27,7 +27,7 @@ def service(team, world) -> str:
 
 @pytest.fixture
 def window(ask, team, world):
-    """window(start, end): in hours from now, as is `repeat_until`; the path of what was made."""
+    """window(start, end): the path of a new window; all times, also `repeat_until`, are hours from now."""
 
     def create(start=-1, end=1, repeat_until=None, **more):
         now = datetime.now(UTC)
@@ -45,7 +45,7 @@ def get_state(answer) -> dict:
     return {name: answer[name] for name in STORED}
 
 
-def test_inside_a_window_it_is_under_maintenance_wherever_it_is_shown(ask, team, service, window):
+def test_every_answer_shows_maintenance_inside_a_window(ask, team, service, window):
     incident = {"title": "x", "service": service.split("/")[-2]}
     number = ask("POST", "/api/incidents/", incident).json["incident_number"]
     path = window()
@@ -82,7 +82,9 @@ def test_inside_a_window_it_is_under_maintenance_wherever_it_is_shown(ask, team,
     ],
     ids=["later", "over", "again now", "again later", "no more"],
 )
-def test_only_while_it_holds(ask, service, window, start, end, more, expected):
+def test_a_service_is_under_maintenance_only_during_the_window(
+    ask, service, window, start, end, more, expected
+):
     window(start, end, **more)
 
     assert get_state(ask("GET", service).json) == expected
@@ -97,7 +99,7 @@ def test_only_while_it_holds(ask, service, window, start, end, more, expected):
     ],
     ids=["every ten years", "one long one", "since the first year"],
 )
-def test_repeats_until_the_calendar_ends_hinder_nobody(ask, world, service, window, times):
+def test_a_window_that_repeats_for_very_long_is_accepted(ask, world, service, window, times):
     window(**times, repeat_until=None, time_zone="Asia/Tokyo")
     ask("PATCH", window(**times, time_zone="Asia/Tokyo"), {"repeat_until": "9999-12-31T23:59:59Z"})
     accept(world, datetime.now(UTC), message="m", alert_type="critical", entity_id="db1", exactly=True)
@@ -110,7 +112,7 @@ def test_repeats_until_the_calendar_ends_hinder_nobody(ask, world, service, wind
     assert [event.state for event in Event.select()] == [WorkState.DONE]
 
 
-def test_what_is_stored_comes_back_when_the_window_is_over(ask, service, window):
+def test_the_stored_status_is_shown_after_the_window(ask, service, window):
     ask("PATCH", service, {"status": 2})
     path = window()
     assert get_state(ask("GET", service).json) == INSIDE
@@ -120,7 +122,7 @@ def test_what_is_stored_comes_back_when_the_window_is_over(ask, service, window)
     assert get_state(ask("GET", service).json) == {"under_maintenance": False, "status": 2}
 
 
-def test_what_is_written_within_is_stored(ask, service, window):
+def test_a_status_that_is_written_inside_a_window_is_stored(ask, service, window):
     path = window()
     ask("PATCH", service, {"under_maintenance": True, "status": 3})
     ask("DELETE", path)
@@ -147,7 +149,7 @@ ENDED = {"end_time": (datetime.now(UTC) - HOUR / 2).isoformat()}
         "renamed while its flag is set",
     ],
 )  # fmt: skip
-def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maintenance(
+def test_a_service_sent_back_inside_a_window_does_not_stay_under_maintenance(
     ask, service, window, before, changes, after
 ):
     ask("PATCH", service, before)
@@ -160,7 +162,7 @@ def test_a_service_that_is_written_back_as_it_was_read_does_not_stay_under_maint
 
 
 @pytest.mark.parametrize("before", [STORED, {"status": 0}, {"under_maintenance": True}], ids=str)
-def test_nor_does_one_that_is_written_back_after_the_end(ask, service, window, before):
+def test_a_service_sent_back_after_a_window_does_not_stay_under_maintenance(ask, service, window, before):
     ask("PATCH", service, before)
     path = window()
     read = ask("GET", service).json
@@ -175,7 +177,7 @@ def test_nor_does_one_that_is_written_back_after_the_end(ask, service, window, b
     [(1, INSIDE, False), (25, INSIDE, True), (1, {**INSIDE, "status": 1}, True)],
     ids=["what was shown", "what was shown long ago", "one of both"],
 )
-def test_after_a_window_who_sets_what_was_not_shown_then_means_it(
+def test_after_a_window_only_values_that_were_not_shown_are_stored(
     ask, service, window, hours_ago, hours_given, is_stored
 ):
     window(-30, -hours_ago)
@@ -184,21 +186,21 @@ def test_after_a_window_who_sets_what_was_not_shown_then_means_it(
     assert get_state(ask("GET", service).json) == (hours_given if is_stored else STORED)
 
 
-def test_without_a_window_a_put_sets_both(ask, service):
+def test_a_put_without_a_window_sets_both_fields(ask, service):
     read = ask("GET", service).json
     ask("PUT", service, {**read, **INSIDE})
 
     assert get_state(ask("GET", service).json) == INSIDE
 
 
-def test_a_disabled_service_shows_that_it_is(ask, service, window):
+def test_a_disabled_service_is_shown_as_disabled(ask, service, window):
     ask("PATCH", service, {"status": 0})
     window()
 
     assert get_state(ask("GET", service).json) == {"under_maintenance": True, "status": 0}
 
 
-def test_a_list_takes_as_many_queries_however_many_windows_there_are(ask, team, window, statements):
+def test_more_windows_need_no_more_queries(ask, team, window, statements):
     def count():
         with statements() as seen:
             assert ask("GET", f"{team}/services/").status_code == 200
@@ -212,8 +214,8 @@ def test_a_list_takes_as_many_queries_however_many_windows_there_are(ask, team, 
     assert count() == one
 
 
-def test_a_window_holds_for_every_alert_that_is_accepted_after_its_answer(ask, world, window):
-    """Its lane has worked before, and knows its configuration."""
+def test_a_window_is_effective_for_every_alert_after_its_creation(ask, world, window):
+    """The lane has processed alerts before and has cached the configuration."""
 
     key = world.integration.integration_key
 

@@ -1,4 +1,4 @@
-"""Which incidents an outbound integration is told of."""
+"""Outgoing rules: which incidents an outbound integration sends."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def rules(world) -> str:
     return f"{service}/integrations/{world.integration.unique_id}/outgoingrules/"
 
 
-def test_a_rule_lives(ask, rules):
+def test_a_rule_is_created_changed_and_deleted(ask, rules):
     made = ask("POST", rules, {}).json
     one = f"{rules}{made['unique_id']}/"
     spaced = ' {"==" : [{"var": "urgency"},   1]}'
@@ -30,13 +30,13 @@ def test_a_rule_lives(ask, rules):
     [{"rule_json": "{"}, {"rule_json": '{"no_such": []}'}, {"rule_json": {}}, {"is_enabled": None}],
     ids=str,
 )
-def test_rules_that_cannot_be(ask, rules, wrong):
+def test_an_invalid_rule_is_refused(ask, rules, wrong):
     refused = ask("POST", rules, wrong, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
 
 
-def test_there_are_no_more_than_are_looked_at_for_each_incident(ask, rules, world, now):
+def test_the_number_of_rules_is_limited(ask, rules, world, now):
     OutgoingRule.insert_many(
         {"unique_id": str(n), "integration": world.integration, "creation_date": now}
         for n in range(OUTGOING_RULES.max_rows)

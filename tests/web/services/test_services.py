@@ -1,4 +1,4 @@
-"""Escalation policies, services, integrations: the rules between their fields."""
+"""Escalation policies, services and integrations: the rules between their fields."""
 
 from contextlib import contextmanager
 
@@ -26,7 +26,7 @@ def body(world) -> dict:
     return {"escalation_policy": world.policy.unique_id, "sla": "", "team_priority": None}
 
 
-def test_a_service_has_the_interfaces_defaults(ask, team, body, world):
+def test_a_service_has_the_defaults_of_the_interface(ask, team, body, world):
     made = ask("POST", f"{team}/services/", body).json
 
     expected = {
@@ -40,7 +40,7 @@ def test_a_service_has_the_interfaces_defaults(ask, team, body, world):
 
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])
 @pytest.mark.parametrize("missing", ["escalation_policy", "sla", "team_priority"])
-def test_its_references_may_be_blank_but_not_missing(ask, team, service, body, scheme, missing):
+def test_references_of_a_service_may_be_blank_but_not_missing(ask, team, service, body, scheme, missing):
     del body[missing]
 
     assert ask("POST", f"{team}/services/", body, scheme=scheme).status_code == 400
@@ -49,7 +49,7 @@ def test_its_references_may_be_blank_but_not_missing(ask, team, service, body, s
 
 
 @pytest.mark.parametrize("policy", ["", None, "x", NO_SUCH_ID])
-def test_a_service_has_a_policy(ask, service, policy):
+def test_a_service_without_a_policy_is_refused(ask, service, policy):
     assert ask("PATCH", service, {"escalation_policy": policy}).status_code == 400
 
 
@@ -84,7 +84,7 @@ def test_a_service_has_a_policy(ask, service, policy):
         ({"unique_id": "x", "team": "", "creation_date": "", "acknowledge_timeout": "x"}, 200),
     ],
 )
-def test_rules_of_a_service(ask, service, more, status):
+def test_an_invalid_service_is_refused(ask, service, more, status):
     before = ask("GET", service).json
 
     assert ask("PATCH", service, more).status_code == status
@@ -92,7 +92,7 @@ def test_rules_of_a_service(ask, service, more, status):
         assert ask("GET", service).json == before
 
 
-def test_the_rules_hold_for_what_a_change_leaves_as_it_was(ask, service):
+def test_the_rules_between_fields_include_unchanged_fields(ask, service):
     enabled = {"acknowledgement_timeout_enabled": True, "acknowledgement_timeout": 900}
     assert ask("PATCH", service, enabled).status_code == 200
 
@@ -120,7 +120,7 @@ def test_a_policy_keeps_its_steps_in_order_and_numbers_them(ask, team, world):
     )  # fmt: skip
 
 
-def test_positions_that_a_client_gives_count(ask, team, world):
+def test_positions_from_a_client_are_used(ask, team, world):
     body = build_rules((5, world.bob.username), (0, world.alice.username))
     for rule, position in zip(body["rules"], (2, 1), strict=True):
         rule["position"] = position
@@ -143,7 +143,7 @@ def test_positions_that_a_client_gives_count(ask, team, world):
     ],
     ids=str,
 )  # fmt: skip
-def test_policies_that_cannot_be(ask, team, world, wrong):
+def test_an_invalid_policy_is_refused(ask, team, world, wrong):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
     before = ask("GET", path).json
 
@@ -152,7 +152,7 @@ def test_policies_that_cannot_be(ask, team, world, wrong):
 
 
 @pytest.mark.parametrize("nothing", [None, ""])
-def test_blank_settings_of_assignment_are_none(ask, team, world, nothing):
+def test_blank_assignment_settings_mean_none(ask, team, world, nothing):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
     before = ask("GET", path).json
 
@@ -161,14 +161,14 @@ def test_blank_settings_of_assignment_are_none(ask, team, world, nothing):
     assert (changed.status_code, changed.json) == (200, before)
 
 
-def test_a_policy_has_no_more_than_a_hundred_steps(ask, team, world):
+def test_a_policy_has_at_most_a_hundred_steps(ask, team, world):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
 
     assert ask("PATCH", path, {"rules": [{"delay": 0}] * 100}).status_code == 200
     assert ask("PATCH", path, {"rules": [{"delay": 0}] * 101}).status_code == 400
 
 
-def test_a_policy_that_a_service_uses_stays(ask, team, world, service):
+def test_a_policy_that_a_service_uses_cannot_be_deleted(ask, team, world, service):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
     assert ask("GET", path).json["connections"] == 1
     assert ask("DELETE", path).status_code == 400
@@ -178,7 +178,7 @@ def test_a_policy_that_a_service_uses_stays(ask, team, world, service):
     assert not EscalationPolicy.select().where(EscalationPolicy.id == world.policy.id).exists()
 
 
-def test_put_of_a_policy_changes_only_what_is_given(ask, team, world):
+def test_a_put_of_a_policy_changes_only_given_fields(ask, team, world):
     path = f"{team}/escalation_policies/{world.policy.unique_id}/"
     body = build_rules((0, world.bob.username))
 
@@ -192,7 +192,7 @@ def integrations(service) -> str:
     return f"{service}integrations/"
 
 
-def test_an_integration_is_an_application_that_exists(ask, integrations):
+def test_an_integration_needs_a_known_application(ask, integrations):
     assert ask("POST", integrations, {"name": "x"}).status_code == 400
     assert ask("POST", integrations, {"application": NO_SUCH_ID}).status_code == 400
     made = ask("POST", integrations, {"application": GENERIC, "create_incidents_for": "3"}).json
@@ -204,7 +204,7 @@ def test_an_integration_is_an_application_that_exists(ask, integrations):
     assert ask("PATCH", one, {"create_incidents_for": 4}).status_code == 400
 
 
-def test_an_application_may_be_written_in_capitals(ask, integrations):
+def test_an_application_may_be_given_in_capitals(ask, integrations):
     made = ask("POST", integrations, {"application": GENERIC.upper()})
     changed = ask("PATCH", f"{integrations}{made.json['unique_id']}/", {"application": GENERIC.upper()})
 
@@ -213,7 +213,7 @@ def test_an_application_may_be_written_in_capitals(ask, integrations):
     assert ask("GET", integrations).status_code == 200
 
 
-def test_an_integration_may_be_described(ask, integrations):
+def test_an_integration_can_have_a_description(ask, integrations):
     made = ask("POST", integrations, {"application": GENERIC}).json
     one = f"{integrations}{made['unique_id']}/"
 
@@ -224,7 +224,7 @@ def test_an_integration_may_be_described(ask, integrations):
     assert ask("PUT", one, {"name": "x"}).json["description"] == "Of the old cluster"
 
 
-def test_a_key_of_no_integration_is_not_made_anew(ask):
+def test_a_key_of_an_unknown_integration_is_not_regenerated(ask):
     path = "/api/account/regenerate_integration_key/"
 
     refused = ask("POST", path, {"integration_unique_id": NO_SUCH_ID}, scheme="Token")
@@ -232,7 +232,7 @@ def test_a_key_of_no_integration_is_not_made_anew(ask):
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["integration_unique_id"])
 
 
-def test_a_new_key_takes_the_place_of_the_old(ask, world):
+def test_a_new_key_replaces_the_old_key(ask, world):
     old = world.integration.integration_key
     path = "/api/account/regenerate_integration_key/"
 
@@ -244,7 +244,7 @@ def test_a_new_key_takes_the_place_of_the_old(ask, world):
     assert not Integration.select().where(Integration.integration_key == old).exists()
 
 
-def test_what_is_deleted_meanwhile_is_not_found(ask, world, monkeypatch):
+def test_an_object_that_is_deleted_in_the_meantime_is_not_found(ask, world, monkeypatch):
     @contextmanager
     def delete_meanwhile():
         Integration.delete().execute()
@@ -258,7 +258,7 @@ def test_what_is_deleted_meanwhile_is_not_found(ask, world, monkeypatch):
     assert (answer.status_code, answer.json) == (404, {"detail": "Not Found."})
 
 
-def test_deleting_a_service_takes_its_integrations_along(ask, service, world):
+def test_a_deletion_of_a_service_deletes_its_integrations(ask, service, world):
     assert ask("DELETE", service).status_code == 204
 
     assert Integration.select().count() == 0
