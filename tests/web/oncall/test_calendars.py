@@ -1,4 +1,4 @@
-"""Calendars to subscribe to: what a calendar program reads, who may, and until when."""
+"""Calendar feeds: their content, their addresses, and who may read them and until when."""
 
 import logging
 import re
@@ -28,7 +28,7 @@ BASE = "https://tocsin.example.org"
 
 @dataclass(frozen=True)
 class CalendarEvent:
-    """An event as a program understands it."""
+    """An event as a calendar program reads it."""
 
     uid: str
     start: datetime
@@ -43,7 +43,7 @@ class CalendarEvent:
 
 @pytest.fixture(autouse=True)
 def set_now(monkeypatch, now):
-    """at(moment): it is this moment from now on."""
+    """set_now(moment): set the present time."""
 
     def set_(moment):
         monkeypatch.setattr(calendars, "now", lambda: moment)
@@ -54,7 +54,8 @@ def set_now(monkeypatch, now):
 
 @pytest.fixture
 def address(ask):
-    """address(schedule, who="bob", query="?months=1"): a calendar's path; one's own without a schedule."""
+    """address(schedule, who="bob", query="?months=1"): the path of a calendar; without a schedule, that of
+    the user's own shifts."""
 
     def address(schedule=None, who="alice", query=""):
         team = schedule and schedule.team.unique_id
@@ -74,12 +75,12 @@ def address(ask):
 
 @pytest.fixture
 def subscribe(ask, address):
-    """subscribe(schedule, ...): the events of a calendar."""
+    """subscribe(schedule, ...): the events of the calendar."""
     return lambda *args, **more: read_events(ask("GET", address(*args, **more), who=None))
 
 
 def read_events(answer) -> list[CalendarEvent]:
-    """The events, by a parser that has nothing to do with what wrote them."""
+    """Return the events, read by a parser that is independent of the code that wrote them."""
     assert answer.status_code == 200
     assert len(icalendar.Calendar.from_ical(answer.data).errors) == 0
     calendar = vobject.readOne(answer.text)
@@ -108,7 +109,7 @@ def weekly(*people, **changes):
 
 @pytest.fixture
 def schedule(world):
-    """Alice and Bob, a week each, from Monday to Monday."""
+    """A schedule with Alice and Bob for a week each, from Monday to Monday."""
     return stored.schedule(world.team, weekly(world.alice, world.bob))
 
 
@@ -124,7 +125,7 @@ def test_a_shift_is_an_event(subscribe, schedule, now):
     assert event.description == "Shift of the layer Layer-1 in the schedule Primary of the team Payments."
 
 
-def test_a_calendar_says_what_it_is_and_how_often_to_ask(ask, address, world):
+def test_a_calendar_has_a_name_a_description_and_a_refresh_interval(ask, address, world):
     night_schedule = stored.schedule(world.team, weekly(world.bob), name="Nights", time_zone="Europe/Berlin")
 
     lines = ask("GET", address(night_schedule), who=None).text.split("\r\n")
@@ -150,7 +151,7 @@ def test_a_calendar_says_what_it_is_and_how_often_to_ask(ask, address, world):
     assert not [line for line in lines if line.startswith(("LAST-MODIFIED", "SEQUENCE"))]
 
 
-def test_the_answer_is_for_one_reader_and_says_how_long_it_is_good(ask, address, schedule):
+def test_the_answer_is_private_and_has_a_cache_time(ask, address, schedule):
     headers = ask("GET", address(schedule), who=None).headers
 
     assert headers["Content-Type"] == "text/calendar; charset=utf-8"
@@ -161,7 +162,7 @@ def test_the_answer_is_for_one_reader_and_says_how_long_it_is_good(ask, address,
     assert headers["X-Robots-Tag"] == "noindex"
 
 
-def test_nobody_on_call_is_a_calendar_too(ask, address, subscribe, world):
+def test_a_calendar_without_shifts_is_valid(ask, address, subscribe, world):
     empty = stored.schedule(world.team)
 
     assert subscribe(empty) == []
@@ -182,7 +183,7 @@ TEXTS = (
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_any_text_comes_through_whole_in_lines_of_75_octets(ask, address, world, text):
+def test_any_text_is_complete_in_lines_of_75_octets(ask, address, world, text):
     User.update(first_name=text, last_name="").where(User.id == world.bob.id).execute()
     night_schedule = stored.schedule(world.team, weekly(world.bob, name=text.strip()), name=text)
 
@@ -198,7 +199,7 @@ def test_any_text_comes_through_whole_in_lines_of_75_octets(ask, address, world,
     assert str(event["summary"]) == f"{text_read} on call: {text_read} ({text_read})"
 
 
-def test_what_would_begin_a_line_of_its_own_is_a_blank(ask, address, world):
+def test_a_newline_in_a_name_becomes_a_blank(ask, address, world):
     hostile = "a\r\nEND:VCALENDAR\nb\rc\x0bd\x0ce\x85f\u2028g\u2029h\x00\x01\x1b\u202ei"
     night_schedule = stored.schedule(world.team, weekly(world.bob), name=hostile.replace("\x00", ""))
 
@@ -220,7 +221,7 @@ def get_facts(schedule):
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York"])
 @pytest.mark.parametrize("by_local_time", [False, True])
-def test_events_are_what_pages_through_both_changes_of_clocks(subscribe, set_now, world, zone, by_local_time):
+def test_events_match_the_shifts_at_both_clock_changes(subscribe, set_now, world, zone, by_local_time):
     people = (world.alice, world.bob, world.charlie)
     night_layer = stored.layer(
         *people, name="Nights", restriction_type=1, restrictions=[stored.restriction("22:00:00", 36_000)]
@@ -256,8 +257,8 @@ def test_events_are_what_pages_through_both_changes_of_clocks(subscribe, set_now
         assert seen_event == list_paged(moment)
 
 
-def test_the_second_of_two_equal_hours_is_not_the_first(subscribe, set_now, world):
-    """By a zone's own times both begin at 02:00."""
+def test_the_two_equal_hours_of_a_clock_change_are_different_events(subscribe, set_now, world):
+    """Both begin at 02:00 local time."""
     hourly = stored.layer(world.alice, world.bob, shift_length=3600)
     night_schedule = stored.schedule(world.team, hourly, time_zone="Europe/Berlin")
     set_now(datetime(2026, 10, 24, 9, tzinfo=UTC))
@@ -269,7 +270,7 @@ def test_the_second_of_two_equal_hours_is_not_the_first(subscribe, set_now, worl
     assert [event.end for event in night] == [event.start + HOUR for event in night]
 
 
-def test_an_override_cuts_a_shift_in_two(subscribe, schedule, world):
+def test_an_override_splits_a_shift_into_two_events(subscribe, schedule, world):
     start = datetime(2026, 3, 4, 10, tzinfo=UTC)
     add_override(schedule, world.bob, start, start + 2 * HOUR)
 
@@ -283,14 +284,14 @@ def test_an_override_cuts_a_shift_in_two(subscribe, schedule, world):
     assert week[1].description.startswith("Shift of the override Dentist in the schedule Primary")
 
 
-def test_a_shift_that_began_long_ago_is_told_as_overrides_cut_it_then(subscribe, world, now):
+def test_an_old_override_still_limits_a_present_shift(subscribe, world, now):
     night_schedule = stored.schedule(world.team, stored.layer(world.alice, shift_length=300 * 86_400))
     add_override(night_schedule, world.bob, now - 50 * DAY, now - 49 * DAY)
 
     assert subscribe(night_schedule)[0].start == now - 49 * DAY
 
 
-def test_what_begins_and_ends_within_a_second_is_no_event(subscribe, world, now):
+def test_a_shift_shorter_than_a_second_is_not_an_event(subscribe, world, now):
     night_schedule = stored.schedule(world.team)
     add_override(
         night_schedule, world.bob, now + timedelta(milliseconds=100), now + timedelta(milliseconds=900)
@@ -304,14 +305,14 @@ def test_what_begins_and_ends_within_a_second_is_no_event(subscribe, world, now)
     ]
 
 
-def test_who_left_is_in_no_calendar(subscribe, schedule, world, now):
+def test_a_removed_user_has_no_events(subscribe, schedule, world, now):
     add_override(schedule, world.charlie, now, now + HOUR)
     User.update(removed_at=now).where(User.id.in_([world.bob.id, world.charlie.id])).execute()
 
     assert {event.who for event in subscribe(schedule)} == {"Alice"}
 
 
-def test_a_year_ahead_is_the_most_and_a_month_back_is_always_there(subscribe, schedule, now):
+def test_a_calendar_ends_after_at_most_a_year_and_begins_a_month_ago(subscribe, schedule, now):
     ends = {
         months: max(event.end for event in subscribe(schedule, query=f"?months={months}"))
         for months in (1, 3, 12)
@@ -325,7 +326,7 @@ def test_a_year_ahead_is_the_most_and_a_month_back_is_always_there(subscribe, sc
     )
 
 
-def test_a_calendar_that_would_be_too_long_ends_early_and_says_so(ask, address, world, now):
+def test_a_calendar_with_too_many_shifts_ends_early_with_a_warning(ask, address, world, now):
     busy = [stored.layer(world.alice, world.bob, shift_length=3600, name=f"L{n}") for n in range(20)]
     night_schedule = stored.schedule(world.team, *busy)
 
@@ -343,8 +344,8 @@ def test_a_calendar_that_would_be_too_long_ends_early_and_says_so(ask, address, 
     assert vobject.readOne(other.text).description.value == "When Charlie is on call."
 
 
-def test_turns_of_others_take_nothing_from_ones_own_calendar(ask, address, subscribe, world, now):
-    """What others have in the same schedules is not looked at; their overrides are."""
+def test_turns_of_others_do_not_shorten_the_calendar_of_a_person(ask, address, subscribe, world, now):
+    """Turns of others in the same schedules are not read, but their overrides are."""
     hourly = [stored.layer(world.alice, world.charlie, shift_length=3600, name=f"L{n}") for n in range(49)]
     for _ in range(3):
         night_schedule = stored.schedule(world.team, *hourly, weekly(world.bob, world.alice))
@@ -363,7 +364,7 @@ def test_turns_of_others_take_nothing_from_ones_own_calendar(ask, address, subsc
 # Names of events ---------------------------------------------------------------------------------------
 
 
-def test_an_event_keeps_its_name_from_day_to_day(subscribe, set_now, schedule, world, now):
+def test_an_event_keeps_its_uid(subscribe, set_now, schedule, world, now):
     add_override(schedule, world.charlie, now, now + HOUR)
     first = {event.uid: event for event in subscribe(schedule)}
     set_now(now + 7 * DAY + 3 * HOUR)
@@ -376,8 +377,8 @@ def test_an_event_keeps_its_name_from_day_to_day(subscribe, set_now, schedule, w
     assert len(shifts) == len(first.keys() | second.keys())
 
 
-def test_names_are_each_an_events_own_and_the_same_in_every_calendar(subscribe, world):
-    """Even where layers of two schedules have the same id, as clients may choose."""
+def test_uids_are_unique_and_the_same_in_all_calendars(subscribe, world):
+    """Layers of two schedules may have the same ID, because clients choose it."""
     layer = weekly(world.bob, world.alice)
     one, two = (stored.schedule(world.team, layer, weekly(world.bob), name=name) for name in "xy")
     all_events, own = [*subscribe(one), *subscribe(two)], subscribe(who="bob")
@@ -391,7 +392,9 @@ def test_names_are_each_an_events_own_and_the_same_in_every_calendar(subscribe, 
 # Whose shifts ------------------------------------------------------------------------------------------
 
 
-def test_ones_own_calendar_is_of_all_schedules_of_the_account(subscribe, ask, address, schedule, world, now):
+def test_the_calendar_of_a_person_has_all_schedules_of_the_account(
+    subscribe, ask, address, schedule, world, now
+):
     night_layer = stored.schedule(world.charlies_team, weekly(world.charlie), name="Nights")
     add_override(night_layer, world.bob, now, now + HOUR)
     stored.schedule(world.charlies_team, weekly(world.charlie), name="Others")
@@ -408,7 +411,7 @@ def test_ones_own_calendar_is_of_all_schedules_of_the_account(subscribe, ask, ad
 
 
 @pytest.mark.parametrize("number", ["2", "0", "-1"])
-def test_a_schedules_calendar_may_be_of_ones_own_shifts_alone(subscribe, schedule, number):
+def test_the_calendar_of_a_schedule_can_be_limited_to_own_shifts(subscribe, schedule, number):
     own = subscribe(schedule, who="bob", query=f"?is_team_or_user={number}")
 
     assert {event.who for event in own} == {"Bob"}
@@ -419,7 +422,7 @@ def test_a_schedules_calendar_may_be_of_ones_own_shifts_alone(subscribe, schedul
 
 
 @pytest.mark.parametrize("value", ["0", "13", "-1", "x", "1.5", "99999999999999999999", "%00"])
-def test_months_are_from_one_to_twelve(ask, schedule, world, value):
+def test_the_number_of_months_is_from_one_to_twelve(ask, schedule, world, value):
     path = f"/api/account/teams/{world.team.unique_id}/schedules/{schedule.unique_id}/get_schedule_ics/"
     for each in (path, MINE):
         refused = ask("GET", f"{each}?months={value}", headers={"Prefer": "errors"})
@@ -431,7 +434,7 @@ def test_months_are_from_one_to_twelve(ask, schedule, world, value):
 # Addresses ---------------------------------------------------------------------------------------------
 
 
-def test_the_same_question_has_the_same_address_and_each_other_one_another(address, schedule, world):
+def test_equal_requests_get_equal_addresses_and_others_do_not(address, schedule, world):
     questions = [(schedule, who, query) for who in ("alice", "bob") for query in ("", "?months=1")]
     questions += [(schedule, "bob", "?is_team_or_user=2"), (None, "alice", ""), (None, "bob", "?months=2")]
     questions += [(stored.schedule(world.team), "alice", "")]
@@ -444,7 +447,7 @@ def test_the_same_question_has_the_same_address_and_each_other_one_another(addre
     assert User.get_by_id(world.alice.id).calendar_key not in first[0]
 
 
-def test_a_new_key_ends_ones_addresses_and_nobody_elses(ask, address, schedule):
+def test_a_new_key_ends_only_the_addresses_of_its_user(ask, address, schedule):
     old = [address(), address(schedule)]
     bobs = address(schedule, who="bob")
 
@@ -457,7 +460,7 @@ def test_a_new_key_ends_ones_addresses_and_nobody_elses(ask, address, schedule):
     assert [ask("GET", path, who=None).status_code for path in new] == [200, 200]
 
 
-def test_an_admin_ends_somebodys_addresses_and_nobody_else_does(ask, address, schedule, world):
+def test_only_an_admin_ends_the_addresses_of_another_user(ask, address, schedule, world):
     old, other_addresses = address(schedule, who="bob"), address()
     path = f"/api/tocsin/users/{world.bob.username}/calendar/"
 
@@ -470,7 +473,7 @@ def test_an_admin_ends_somebodys_addresses_and_nobody_else_does(ask, address, sc
     assert ask("GET", again, who=None).status_code == 404
 
 
-def test_a_key_can_be_renewed_before_there_is_one(ask, address):
+def test_a_key_can_be_renewed_before_the_first_key_exists(ask, address):
     assert ask("DELETE", MINE).status_code == 204
     assert ask("GET", address(), who=None).status_code == 200
 
@@ -478,7 +481,7 @@ def test_a_key_can_be_renewed_before_there_is_one(ask, address):
 # Who may -----------------------------------------------------------------------------------------------
 
 
-def test_an_address_is_for_those_who_may_read_the_schedule(ask, schedule, world):
+def test_only_viewers_of_a_schedule_get_its_address(ask, schedule, world):
     team = f"/api/account/teams/{world.team.unique_id}"
     path = f"{team}/schedules/{schedule.unique_id}/get_schedule_ics/"
 
@@ -516,7 +519,7 @@ def remove_key(world, schedule):
     [leave_team, leave_account, delete_schedule, change_secret, remove_key],
     ids=lambda change_access: change_access.__name__,
 )
-def test_an_address_ends_with_what_it_was_given_for(ask, address, schedule, world, change_access):
+def test_an_address_stops_working_when_its_user_loses_access(ask, address, schedule, world, change_access):
     path = address(schedule, who="bob")
     unknown = ask("GET", "/calendars/WzEsMiwzLDRd.x.ics", who=None)
     assert ask("GET", path, who=None).status_code == 200
@@ -528,7 +531,7 @@ def test_an_address_ends_with_what_it_was_given_for(ask, address, schedule, worl
     assert ended.headers == unknown.headers
 
 
-def test_who_comes_back_to_the_team_has_the_same_address(ask, address, schedule, world, now):
+def test_a_user_who_returns_to_the_team_has_the_same_address(ask, address, schedule, world, now):
     path = address(schedule, who="bob")
     leave_team(world, schedule)
     ask("GET", path, who=None)
@@ -537,8 +540,8 @@ def test_who_comes_back_to_the_team_has_the_same_address(ask, address, schedule,
     assert ask("GET", path, who=None).status_code == 200
 
 
-def test_a_schedule_that_comes_after_one_that_was_deleted_is_another(ask, address, schedule, world):
-    """On SQLite it gets the same row number."""
+def test_an_address_of_a_deleted_schedule_does_not_show_a_new_schedule(ask, address, schedule, world):
+    """On SQLite the new schedule gets the row number of the deleted one."""
     path = address(schedule)
     delete_schedule(world, schedule)
     stored.schedule(world.team, weekly(world.bob))
@@ -547,13 +550,13 @@ def test_a_schedule_that_comes_after_one_that_was_deleted_is_another(ask, addres
 
 
 @pytest.mark.parametrize("token", ["x", "", ".", "a" * 2000, "%00", "🔥", "WzEsMiwzLDRd.x"])
-def test_what_was_not_signed_is_no_address(ask, address, token):
+def test_an_unsigned_address_is_not_found(ask, address, token):
     address()
 
     assert ask("GET", f"/calendars/{token}.ics", who=None).status_code == 404
 
 
-def test_a_link_of_another_purpose_is_no_address(ask, address, world, now):
+def test_a_signed_link_for_another_purpose_is_not_found(ask, address, world, now):
     token = address().removeprefix("/calendars/").removesuffix(".ics")
     signer = signed_links.get_signer()
     other_addresses = [
@@ -569,13 +572,13 @@ def test_a_link_of_another_purpose_is_no_address(ask, address, world, now):
     assert ask("GET", f"/join/{token}", who=None).status_code == 404
 
 
-def test_an_address_is_read_and_never_written_to(ask, address):
+def test_an_address_accepts_only_get_and_head(ask, address):
     path = address()
 
     assert [ask(method, path, {}, who=None).status_code for method in ("POST", "PUT", "DELETE")] == [405] * 3
 
 
-def test_no_address_stands_in_a_log(ask, address, schedule, monkeypatch, caplog):
+def test_no_log_contains_an_address(ask, address, schedule, monkeypatch, caplog):
     path = address(schedule)
     token = path.removeprefix("/calendars/").removesuffix(".ics")
     assert token not in hide_secrets(f"GET {path} 500")
@@ -596,7 +599,7 @@ def test_no_address_stands_in_a_log(ask, address, schedule, monkeypatch, caplog)
 # Asking again and again --------------------------------------------------------------------------------
 
 
-def test_who_has_it_already_is_told_so_until_something_changes(ask, address, set_now, schedule, world, now):
+def test_an_unchanged_calendar_is_answered_with_304(ask, address, set_now, schedule, world, now):
     path = address(schedule)
     first = ask("GET", path, who=None)
     tag = {"If-None-Match": first.headers["ETag"]}
@@ -614,7 +617,7 @@ def test_who_has_it_already_is_told_so_until_something_changes(ask, address, set
     assert len(read_events(changed)) == len(read_events(first)) + 2
 
 
-def test_a_new_name_is_a_change(ask, address, schedule, world):
+def test_a_new_name_changes_the_etag(ask, address, schedule, world):
     path = address(schedule)
     tags = [ask("GET", path, who=None).headers["ETag"]]
     User.update(first_name="Ada").where(User.id == world.alice.id).execute()
@@ -625,7 +628,7 @@ def test_a_new_name_is_a_change(ask, address, schedule, world):
     assert len(set(tags)) == 3
 
 
-def test_head_says_what_get_would(ask, address, schedule):
+def test_head_has_the_headers_of_get(ask, address, schedule):
     path = address(schedule)
     got, head = (ask(method, path, who=None) for method in ("GET", "HEAD"))
 
@@ -638,16 +641,14 @@ def test_head_says_what_get_would(ask, address, schedule):
     assert ask("HEAD", "/calendars/x.ics", who=None).status_code == 404
 
 
-def test_head_writes_no_text(ask, address, schedule, monkeypatch):
+def test_head_does_not_render_the_calendar(ask, address, schedule, monkeypatch):
     path = address(schedule)
     monkeypatch.setattr(ical, "render", None)
 
     assert ask("HEAD", path, who=None).status_code == 200
 
 
-def test_a_long_calendar_of_many_costs_as_many_queries_as_a_short_one(
-    ask, address, world, statements, now, schedule
-):
+def test_a_longer_calendar_needs_no_more_queries(ask, address, world, statements, now, schedule):
     paths = [address(schedule, who="bob"), address(who="bob")]
 
     def count_queries():

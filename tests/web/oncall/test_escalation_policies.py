@@ -1,4 +1,4 @@
-"""What the steps of a policy may name, and how clients write them."""
+"""The targets of the steps of a policy, and the forms in which clients send steps."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def path(world) -> str:
 
 @pytest.fixture
 def schedule_of(now):
-    """schedule_of(team): the id of a new schedule."""
+    """schedule_of(team): the ID of a new schedule of the team."""
     return lambda team: (
         Schedule.create(unique_id=new_uuid(), team=team, name="x", creation_date=now).unique_id
     )
@@ -27,7 +27,7 @@ def schedule_of(now):
 
 @pytest.fixture
 def get_status(ask, path):
-    """status((kind, id), ...): what a policy is answered with whose one step names these."""
+    """get_status((kind, id), ...): the HTTP status of a new policy with one step with these targets."""
 
     def post_policy(*target_ids):
         targets = [{"target_type": kind, "target_id": target} for kind, target in target_ids]
@@ -48,20 +48,18 @@ def test_steps_name_people_and_schedules(get_status, schedule_of, world):
     assert get_status((SCHEDULE, schedule.upper())) == 201
 
 
-def test_ids_of_the_one_kind_are_none_of_the_other(get_status, schedule_of, world):
+def test_a_user_id_is_not_accepted_as_a_schedule_and_vice_versa(get_status, schedule_of, world):
     assert get_status((USER, schedule_of(world.team))) == 400
     assert get_status((SCHEDULE, world.bob.username)) == 400
 
 
 @pytest.mark.parametrize("target", [NO_SUCH_ID, "x", "", None, "\x00"])
 @pytest.mark.parametrize("kind", [USER, SCHEDULE])
-def test_nobody_and_nothing_cannot_be_named(get_status, kind, target):
+def test_unknown_users_and_schedules_are_refused(get_status, kind, target):
     assert get_status((kind, target)) == 400
 
 
-def test_a_schedule_of_another_team_may_be_named_where_that_team_lets_others_attach(
-    get_status, schedule_of, world
-):
+def test_a_step_can_use_a_schedule_of_another_team_that_lets_others_attach(get_status, schedule_of, world):
     schedule = schedule_of(world.charlies_team)
 
     assert get_status((SCHEDULE, schedule)) == 400
@@ -69,14 +67,14 @@ def test_a_schedule_of_another_team_may_be_named_where_that_team_lets_others_att
     assert get_status((SCHEDULE, schedule)) == 201
 
 
-def test_that_never_crosses_accounts(get_status, schedule_of, world):
+def test_a_step_cannot_use_a_schedule_of_another_account(get_status, schedule_of, world):
     allow_attach(world.mallorys_team)
 
     assert get_status((SCHEDULE, schedule_of(world.mallorys_team))) == 400
 
 
-def test_what_a_policy_says_already_may_be_sent_back(ask, path, schedule_of, world):
-    """Though the schedule is gone meanwhile, or not to be attached any more; nothing else of that kind."""
+def test_present_targets_of_a_policy_can_be_sent_back(ask, path, schedule_of, world):
+    """This holds for a schedule that is deleted or may not be attached any more, not for other schedules."""
     allow_attach(world.charlies_team)
     schedule = schedule_of(world.charlies_team)
     rules = [{"delay": 0, "targets": [{"target_type": SCHEDULE, "target_id": schedule}]}]
@@ -89,8 +87,8 @@ def test_what_a_policy_says_already_may_be_sent_back(ask, path, schedule_of, wor
     assert ask("PUT", mine, {**policy, "rules": rules}).status_code == 400
 
 
-def test_a_step_as_the_published_builder_writes_it(ask, path, world):
-    """It calls its floats seconds and misspells the position: they are minutes, in the order of the list."""
+def test_a_step_in_the_form_of_the_published_builder_is_accepted(ask, path, world):
+    """The builder calls the delays seconds and misspells the position: they are minutes in list order."""
     rules = [
         {"delay": delay, "postition": 1, "targets": [{"target_type": USER, "target_id": world.bob.username}]}
         for delay in (0.0, 300.0)
@@ -107,7 +105,7 @@ def test_delays_are_whole_minutes(ask, path, delay):
     assert ask("POST", path, {"name": "Night", "rules": [{"delay": delay}]}).status_code == 400
 
 
-def test_naming_many_takes_as_many_queries_as_naming_one(ask, path, schedule_of, world, statements):
+def test_more_targets_need_no_more_queries(ask, path, schedule_of, world, statements):
     def count(number):
         targets = [{"target_type": SCHEDULE, "target_id": schedule_of(world.team)} for _ in range(number)]
         targets += [{"target_type": USER, "target_id": world.bob.username}] * number
@@ -120,9 +118,7 @@ def test_naming_many_takes_as_many_queries_as_naming_one(ask, path, schedule_of,
     assert count(20) == count(1)
 
 
-def test_a_chain_that_names_only_a_schedule_without_anybody_still_tells_somebody(
-    ask, path, schedule_of, world, now
-):
+def test_a_policy_with_only_an_empty_schedule_notifies_the_last_resort(ask, path, schedule_of, world, now):
     targets = [{"target_type": SCHEDULE, "target_id": schedule_of(world.team)}]
     mine = f"{path}{world.policy.unique_id}/"
     assert ask("PATCH", mine, {"rules": [{"delay": 0, "targets": targets}]}).status_code == 200
@@ -132,7 +128,7 @@ def test_a_chain_that_names_only_a_schedule_without_anybody_still_tells_somebody
     assert [notification.user for notification in Notification.select()] == [world.alice]
 
 
-def test_a_policy_says_whose_turn_it_is_and_begins_anew_when_it_changes(ask, path, world, now):
+def test_a_policy_shows_the_next_target_and_a_change_resets_the_round_robin(ask, path, world, now):
     people = [{"target_type": USER, "target_id": one.username} for one in (world.alice, world.bob)]
     settings = {"assignee_strategy": 2, "call_rr_assignee": True, "assignment_index": 7}
     body = {"name": "Night", "rules": [{"delay": 0, "targets": people}], "assignment_settings": settings}
@@ -153,12 +149,12 @@ def test_a_policy_says_whose_turn_it_is_and_begins_anew_when_it_changes(ask, pat
 
 @pytest.fixture
 def charlies_policy(ask, path, world):
-    """The id of a policy that names Charlie."""
+    """The ID of a policy with a step that notifies Charlie."""
     rules = [{"delay": 0, "targets": [{"target_type": USER, "target_id": world.charlie.username}]}]
     return ask("POST", path, {"name": "Night", "rules": rules}).json["unique_id"]
 
 
-def test_an_incident_is_assigned_by_its_new_policy(ask, charlies_policy, world, now):
+def test_a_new_policy_assigns_the_incident(ask, charlies_policy, world, now):
     address = f"/api/incidents/{open_incident(world, now).incident_number}/"
 
     moved = ask("PATCH", address, {"escalation_policy": charlies_policy}).json
@@ -166,14 +162,14 @@ def test_an_incident_is_assigned_by_its_new_policy(ask, charlies_policy, world, 
     assert moved["assigned_to"] == world.charlie.username
 
 
-def test_an_assignee_that_is_sent_back_stays_and_the_new_policys_people_are_told_however_often_it_is_sent(
+def test_an_assignee_sent_back_with_a_new_policy_stays_and_the_policy_notifies_once(
     ask, charlies_policy, world, now
 ):
     address = f"/api/incidents/{open_incident(world, now).incident_number}/"
     change = {"escalation_policy": charlies_policy, "assigned_to": world.alice.username}
 
-    answers = [ask("PATCH", address, change).json["assigned_to"] for _ in range(2)]
+    assignees = [ask("PATCH", address, change).json["assigned_to"] for _ in range(2)]
 
-    assert answers == [world.alice.username] * 2
+    assert assignees == [world.alice.username] * 2
     (notification,) = Notification.select().where(Notification.user == world.charlie)
     assert (notification.kind, notification.state) == ("escalation", 0)

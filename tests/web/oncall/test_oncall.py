@@ -1,4 +1,4 @@
-"""Who is on call, asked in four ways."""
+"""Who is on call, in the four operations of the interface."""
 
 from datetime import timedelta
 
@@ -23,13 +23,13 @@ def team(world) -> str:
 
 @pytest.fixture
 def schedule(world, now):
-    """One of the team, with overrides alone."""
+    """A schedule of the team that has only overrides."""
     return stored.schedule(world.team, name="Nights")
 
 
 @pytest.fixture
 def override(schedule):
-    """override(person, hours, hours): from so many hours from now until so many, by the store's clock."""
+    """override(person, start, end): an override; start and end are hours from now, by the store's clock."""
 
     def make(get_key, start, end, of=schedule):
         at = store().now()
@@ -43,7 +43,7 @@ def override(schedule):
 
 @pytest.fixture
 def steps(world):
-    """steps([(USER, "x"), ...], ...): the steps of the team's policy from now on."""
+    """steps([(USER, "x"), ...], ...): replace the steps of the team's policy."""
 
     def give(*targets, policy=world.policy):
         rules = [
@@ -70,7 +70,7 @@ def named(listed):
     return [user["first_name"] for user in listed]
 
 
-def test_the_first_version_lists_everybody_behind_a_policy_once(ask, team, world, steps):
+def test_version_1_lists_all_people_of_a_policy_once(ask, team, world, steps):
     bob, alice = (USER, world.bob.username), (USER, world.alice.username)
     steps([bob], [alice, bob], [])
 
@@ -87,7 +87,7 @@ def test_the_first_version_lists_everybody_behind_a_policy_once(ask, team, world
     }  # fmt: skip
 
 
-def test_the_second_version_lists_the_steps_and_nobody_is_an_empty_list(ask, team, world, steps, schedule):
+def test_version_2_lists_the_people_of_each_step(ask, team, world, steps, schedule):
     rules = steps([(USER, world.bob.username)], [(SCHEDULE, schedule.unique_id)], [])
 
     (answer,) = ask("GET", f"/api/v2/{team}/oncall/").json
@@ -101,7 +101,7 @@ def test_the_second_version_lists_the_steps_and_nobody_is_an_empty_list(ask, tea
     ]
 
 
-def test_a_policy_and_a_service_answer_as_one_of_the_team(ask, team, world):
+def test_a_policy_and_a_service_have_the_same_steps_as_the_team(ask, team, world):
     listed = ask("GET", f"/api/v2/{team}/oncall/").json
 
     policy = ask("GET", f"/api/v2/{team}/escalation_policies/{world.policy.unique_id}/oncall/")
@@ -116,7 +116,7 @@ def test_a_policy_and_a_service_answer_as_one_of_the_team(ask, team, world):
     [((-1, 1), ["Bob"]), ((0, 1), ["Bob"]), ((-2, -1), []), ((-1, 0), []), ((1, 2), [])],
     ids=str,
 )
-def test_an_override_holds_from_its_start_until_just_before_its_end(
+def test_an_override_holds_from_its_start_to_its_end_exclusive(
     ask, team, world, steps, schedule, override, hours, on_call
 ):
     steps([(SCHEDULE, schedule.unique_id)])
@@ -128,7 +128,7 @@ def test_an_override_holds_from_its_start_until_just_before_its_end(
     assert named(ask("GET", f"/api/{team}/oncall/").json[0]["users"]) == on_call
 
 
-def test_all_who_override_are_on_call_each_once(ask, team, world, steps, schedule, override):
+def test_all_people_with_overrides_are_on_call_once(ask, team, world, steps, schedule, override):
     steps([(SCHEDULE, schedule.unique_id), (USER, world.bob.username), (USER, world.alice.username)])
     for listed_user in (world.bob, world.charlie, world.bob):
         override(listed_user, -1, 1)
@@ -138,7 +138,7 @@ def test_all_who_override_are_on_call_each_once(ask, team, world, steps, schedul
     assert named(answer["oncalls"][0]["oncalls"]) == ["Bob", "Charlie", "Alice"]
 
 
-def test_a_layer_puts_the_person_on_call_whose_turn_it_is(ask, team, world, steps, override):
+def test_a_layer_puts_the_person_of_the_present_turn_on_call(ask, team, world, steps, override):
     always = stored.schedule(world.team, stored.layer(world.charlie), stored.layer(world.alice))
     over = stored.schedule(world.team, stored.layer(world.bob, rotation_end_time=stored.MONDAY.isoformat()))
     steps([(SCHEDULE, over.unique_id)], [(SCHEDULE, always.unique_id)])
@@ -150,7 +150,7 @@ def test_a_layer_puts_the_person_on_call_whose_turn_it_is(ask, team, world, step
     assert named(ask("GET", f"/api/{team}/oncall/").json[0]["users"]) == ["Bob"]
 
 
-def test_who_left_is_nobody(ask, team, world, steps, schedule, override, now):
+def test_a_removed_user_is_not_on_call(ask, team, world, steps, schedule, override, now):
     steps([(SCHEDULE, schedule.unique_id), (USER, world.bob.username)])
     override(world.bob, -1, 1)
     world.bob.removed_at = now
@@ -159,7 +159,7 @@ def test_who_left_is_nobody(ask, team, world, steps, schedule, override, now):
     assert ask("GET", f"/api/{team}/oncall/").json[0]["users"] == []
 
 
-def test_a_schedule_that_was_deleted_has_nobody(ask, team, world, steps, schedule, override):
+def test_a_deleted_schedule_has_nobody_on_call(ask, team, world, steps, schedule, override):
     steps([(SCHEDULE, schedule.unique_id)])
     override(world.bob, -1, 1)
     schedule.delete_instance()
@@ -167,7 +167,7 @@ def test_a_schedule_that_was_deleted_has_nobody(ask, team, world, steps, schedul
     assert ask("GET", f"/api/v2/{team}/oncall/").json[0]["oncalls"][0]["oncalls"] == []
 
 
-def test_nobody_of_another_account_is_ever_named(ask, team, world, steps, override, now):
+def test_people_of_another_account_are_never_listed(ask, team, world, steps, override, now):
     theirs = Schedule.create(unique_id=new_uuid(), team=world.mallorys_team, name="x", creation_date=now)
     override(world.mallory, -1, 1, of=theirs)
     steps([(SCHEDULE, theirs.unique_id), (USER, world.mallory.username)])
@@ -175,7 +175,7 @@ def test_nobody_of_another_account_is_ever_named(ask, team, world, steps, overri
     assert ask("GET", f"/api/{team}/oncall/").json[0]["users"] == []
 
 
-def test_a_schedule_of_another_team_of_the_account_counts(ask, team, world, steps, override, now):
+def test_a_schedule_of_another_team_of_the_account_is_used(ask, team, world, steps, override, now):
     shared = Schedule.create(unique_id=new_uuid(), team=world.charlies_team, name="x", creation_date=now)
     override(world.charlie, -1, 1, of=shared)
     steps([(SCHEDULE, shared.unique_id)])
@@ -183,7 +183,7 @@ def test_a_schedule_of_another_team_of_the_account_counts(ask, team, world, step
     assert named(ask("GET", f"/api/{team}/oncall/").json[0]["users"]) == ["Charlie"]
 
 
-def test_a_service_answers_for_the_policy_that_it_uses(ask, team, world):
+def test_the_answer_for_a_service_is_that_of_its_policy(ask, team, world):
     theirs = EscalationPolicy.get(EscalationPolicy.team == world.charlies_team)
     path = f"/api/v2/{team}/services/{world.service.unique_id}/oncall/"
 
@@ -194,7 +194,7 @@ def test_a_service_answers_for_the_policy_that_it_uses(ask, team, world):
     assert ask("GET", path).json == []
 
 
-def test_policies_and_services_are_of_the_team_in_the_path(ask, world):
+def test_policies_and_services_are_found_only_under_their_team(ask, world):
     other = f"/api/v2/account/teams/{world.charlies_team.unique_id}"
 
     for noun, row in (("escalation_policies", world.policy), ("services", world.service)):
@@ -202,7 +202,7 @@ def test_policies_and_services_are_of_the_team_in_the_path(ask, world):
 
 
 @pytest.mark.parametrize("version", ["", "v2/"])
-def test_a_team_with_many_policies_takes_as_many_queries_as_one(
+def test_more_policies_need_no_more_queries(
     ask, team, world, steps, schedule, override, statements, now, version
 ):
     def count():

@@ -1,4 +1,4 @@
-"""Overrides one at a time: as the schedule has them, and no other way."""
+"""Overrides as single objects: the same rules as for the list of the schedule."""
 
 from datetime import UTC, datetime
 
@@ -13,7 +13,7 @@ START, END = "2026-03-06T09:00:00Z", "2026-03-06T11:00:00Z"
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch):
-    """The limits have tests of their own."""
+    """Remove the request limits, which have their own tests."""
     monkeypatch.setattr(overrides.Overrides, "rate_limits", ((1000, 1.0),))
 
 
@@ -33,7 +33,7 @@ def body(world) -> dict:
     return {"name": "Dentist", "user": world.bob.username, "start_time": START, "end_time": END}
 
 
-def test_one_is_added_to_those_that_the_schedule_has(ask, path, body, world, schedule):
+def test_an_override_is_added_to_those_of_the_schedule(ask, path, body, world, schedule):
     first = ask("POST", path, body).json
     second = ask("POST", path, {**body, "name": ""}).json
 
@@ -53,7 +53,7 @@ def test_one_is_added_to_those_that_the_schedule_has(ask, path, body, world, sch
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_refused_leaves_nothing(ask, path, body, wrong):
+def test_a_refused_override_is_not_stored(ask, path, body, wrong):
     refused = ask("POST", path, {**body, **wrong}, scheme="Token")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, list(wrong))
@@ -61,13 +61,13 @@ def test_what_is_refused_leaves_nothing(ask, path, body, wrong):
 
 
 @pytest.mark.parametrize("missing", ["user", "start_time", "end_time"])
-def test_what_it_needs(ask, path, body, missing):
+def test_an_override_without_a_required_field_is_refused(ask, path, body, missing):
     del body[missing]
 
     assert ask("POST", path, body).status_code == 400
 
 
-def test_nobody_of_another_account_and_nobody_who_left(ask, path, body, world, now):
+def test_people_of_another_account_and_removed_users_are_refused(ask, path, body, world, now):
     assert ask("POST", path, {**body, "user": world.mallory.username}).status_code == 400
     assert ask("POST", path, {**body, "user": world.charlie.username}).status_code == 201
     world.charlie.removed_at = now
@@ -75,13 +75,13 @@ def test_nobody_of_another_account_and_nobody_who_left(ask, path, body, world, n
     assert ask("POST", path, {**body, "user": world.charlie.username}).status_code == 400
 
 
-def test_its_id_is_ours(ask, path, body):
+def test_an_id_from_the_client_is_ignored(ask, path, body):
     chosen = "0b6ae9a4-5c5e-4b9e-8a3a-3f6d1c2b4a59"
 
     assert ask("POST", path, {**body, "unique_id": chosen}).json["unique_id"] != chosen
 
 
-def test_the_schedule_is_of_the_team_in_the_path(ask, path, body, world, schedule):
+def test_a_schedule_is_found_only_under_its_team(ask, path, body, world, schedule):
     other_team_path = path.replace(world.team.unique_id, world.charlies_team.unique_id)
 
     assert ask("GET", other_team_path).status_code == 404
@@ -89,7 +89,7 @@ def test_the_schedule_is_of_the_team_in_the_path(ask, path, body, world, schedul
     assert ask("GET", path.replace(schedule, "x")).status_code == 404
 
 
-def test_there_is_an_end_to_them(ask, path, body, monkeypatch):
+def test_the_number_of_overrides_is_limited(ask, path, body, monkeypatch):
     monkeypatch.setattr(overrides, "MAX_OVERRIDES", 1)
     assert ask("POST", path, body).status_code == 201
 
@@ -97,14 +97,14 @@ def test_there_is_an_end_to_them(ask, path, body, monkeypatch):
 
 
 def list_spans(*hours):
-    """Spans of the day that the overrides are about, as answers tell them."""
+    """Return spans of the day of the overrides in the form of answers."""
     times = [int(datetime(2026, 3, 6, hour, tzinfo=UTC).timestamp()) for hour in hours]
     return [
         {"start_time": start, "end_time": end} for start, end in zip(times[::2], times[1::2], strict=True)
     ]
 
 
-def test_whom_an_override_displaces_is_told_and_when(ask, path, body, world, schedule):
+def test_an_override_lists_the_people_that_it_replaces_and_when(ask, path, body, world, schedule):
     start = datetime(2026, 3, 6, 10, tzinfo=UTC)
     rotation = [stored.layer(world.alice, world.bob, start=start, shift_length=3600), stored.layer(world.bob)]
     Schedule.update(layers=rotation).where(Schedule.unique_id == schedule).execute()
@@ -119,7 +119,7 @@ def test_whom_an_override_displaces_is_told_and_when(ask, path, body, world, sch
     assert second["overridden_details"] == {world.alice.username: list_spans(12, 13)}
 
 
-def test_an_override_of_many_years_is_told_by_its_beginning(ask, path, body, world, schedule):
+def test_a_very_long_override_lists_only_the_first_spans(ask, path, body, world, schedule):
     start = datetime(2026, 3, 6, 9, tzinfo=UTC)
     hourly = stored.layer(world.alice, world.charlie, start=start, shift_length=3600)
     Schedule.update(layers=[hourly]).where(Schedule.unique_id == schedule).execute()
@@ -131,7 +131,7 @@ def test_an_override_of_many_years_is_told_by_its_beginning(ask, path, body, wor
     }  # fmt: skip
 
 
-def test_a_longer_list_costs_no_more_queries(ask, path, body, world, schedule, statements):
+def test_a_longer_list_needs_no_more_queries(ask, path, body, world, schedule, statements):
     Schedule.update(layers=[stored.layer(world.alice)]).where(Schedule.unique_id == schedule).execute()
 
     def count():

@@ -1,4 +1,4 @@
-"""Whoever is on call, says the interface, is who an alert of that moment tells: after each change of it."""
+"""An alert notifies the person whom the interface shows as on call, after each kind of change."""
 
 from datetime import timedelta
 
@@ -20,7 +20,7 @@ def team(world) -> str:
 
 @pytest.fixture
 def on_call_schedule(ask, team, world):
-    """Charlie, all the time; the team's policy names whoever is on call by it."""
+    """A schedule with Charlie on call all the time; the policy of the team notifies the person on call."""
     layer = {
         "name": "Always",
         "shift_length": DAY,
@@ -36,7 +36,7 @@ def on_call_schedule(ask, team, world):
 
 @pytest.fixture
 def alert_and_list_notified(world):
-    """Who is told of an alert that comes now, and who its incident is assigned to."""
+    """Return who is notified of an alert at this time, and the assignee of its incident."""
 
     def alert():
         accept(
@@ -54,14 +54,14 @@ def alert_and_list_notified(world):
 
 @pytest.fixture
 def list_on_call(ask, team, world):
-    """Who is on call, asked in all four ways; they must agree."""
+    """Return who is on call, after a check that all four operations agree."""
 
     def ask_all():
         by_team = ask("GET", f"{team}/oncall/").json[0]["users"]
         v2 = team.replace("/api/", "/api/v2/")
         paths = ("", f"escalation_policies/{world.policy.unique_id}/", f"services/{world.service.unique_id}/")
-        answers = [ask("GET", f"{v2}/{path}oncall/").json[0]["oncalls"][0]["oncalls"] for path in paths]
-        assert answers == [by_team] * 3
+        others = [ask("GET", f"{v2}/{path}oncall/").json[0]["oncalls"][0]["oncalls"] for path in paths]
+        assert others == [by_team] * 3
         return [user["username"] for user in by_team]
 
     return ask_all
@@ -71,7 +71,7 @@ def hours(count):
     return (store().now() + timedelta(hours=count)).isoformat()
 
 
-def test_a_layer_an_override_and_its_end(
+def test_a_layer_and_an_override_select_the_notified_person(
     ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
 ):
     path = (
@@ -89,7 +89,7 @@ def test_a_layer_an_override_and_its_end(
     assert alert_and_list_notified() == (list_on_call(), world.charlie)
 
 
-def test_a_layer_that_is_turned_off_leaves_it_to_the_managers(
+def test_an_inactive_layer_leaves_the_alert_to_the_managers(
     ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
 ):
     layers = [{**on_call_schedule["layers"][0], "is_active": False}]
@@ -99,7 +99,7 @@ def test_a_layer_that_is_turned_off_leaves_it_to_the_managers(
     assert alert_and_list_notified() == ([world.alice.username], None)
 
 
-def test_a_schedule_that_is_deleted_names_nobody(
+def test_a_deleted_schedule_leaves_the_alert_to_the_managers(
     ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
 ):
     ask("DELETE", f"{team}/schedules/{on_call_schedule['unique_id']}/")
@@ -108,7 +108,7 @@ def test_a_schedule_that_is_deleted_names_nobody(
     assert alert_and_list_notified() == ([world.alice.username], None)
 
 
-def test_somebody_removed_is_on_call_no_more(
+def test_a_removed_user_is_not_on_call(
     ask, team, world, on_call_schedule, alert_and_list_notified, list_on_call
 ):
     layers = [
@@ -124,7 +124,7 @@ def test_somebody_removed_is_on_call_no_more(
     assert alert_and_list_notified() == ([world.bob.username], world.bob)
 
 
-def test_while_somebody_is_away_another_one_is_told_and_they_stay_on_call(
+def test_a_forwarding_rule_notifies_another_person_who_is_not_on_call(
     ask, world, on_call_schedule, alert_and_list_notified, list_on_call
 ):
     path = f"/api/account/users/{world.charlie.username}/forwarding_rules/"

@@ -1,4 +1,4 @@
-"""Schedules over a time and at a moment, as the interface tells them."""
+"""Shifts, gaps and conflicts of a schedule over a time and at one time."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -16,13 +16,13 @@ HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 @pytest.fixture(autouse=True)
 def _now(monkeypatch, now):
-    """It is noon of Wednesday, 2026-03-04."""
+    """Set the present time to noon of Wednesday, 2026-03-04."""
     monkeypatch.setattr(schedule_overview, "now", lambda: now)
 
 
 @pytest.fixture
 def schedule(world):
-    """schedule(layer, ...): one of the team's, whose turns begin on 2026-03-01 at 08:00 in UTC."""
+    """schedule(layer, ...): a schedule of the team with turns from 2026-03-01 08:00 UTC."""
 
     def make(*layers_given, team=world.team, **changes):
         return stored.schedule(team, *layers_given, **changes)
@@ -38,7 +38,7 @@ def turns(now):
 
 @pytest.fixture
 def override(now):
-    """override(schedule, person, hours, hours): from so many hours from now until so many."""
+    """override(schedule, person, start, end): an override; start and end are hours from now."""
 
     def make(schedule, get_key, start, end):
         return ScheduleOverride.create(
@@ -74,7 +74,7 @@ def get_key(user):
 
 
 def list_spans(listed):
-    """What is listed, in few letters: day and hour from, day and hour until, and who."""
+    """Return listed shifts in a short form: day and hour of start and end, and the person."""
     times = [
         f"{each['start_time'][8:13]} {(each['end_time'] or 'for ever')[8:13]}".strip() for each in listed
     ]
@@ -88,7 +88,7 @@ def use_schedule(policy, schedule):
     EscalationPolicy.update(rules=rules).where(EscalationPolicy.id == policy.id).execute()
 
 
-def test_a_timeline_tells_whole_shifts_and_whose_they_are(timeline, world, schedule, turns, override, now):
+def test_a_timeline_lists_complete_shifts_with_their_people(timeline, world, schedule, turns, override, now):
     layer = turns(world.alice, world.bob)
     of = schedule(layer, time_zone="Europe/Berlin")
     swap = override(of, world.charlie, 6, 10)
@@ -109,7 +109,7 @@ def test_a_timeline_tells_whole_shifts_and_whose_they_are(timeline, world, sched
     assert shown["gaps"] == []
 
 
-def test_it_is_from_now_on_for_thirty_days_unless_it_is_said(timeline, world, schedule, turns):
+def test_the_default_period_is_the_next_thirty_days(timeline, world, schedule, turns):
     of = schedule(turns(world.alice))
 
     shown = timeline(of).json
@@ -120,8 +120,8 @@ def test_it_is_from_now_on_for_thirty_days_unless_it_is_said(timeline, world, sc
     assert timeline(of, "?from=2026-01-01").json["to"] == "2026-01-31T00:00:00.000000Z"
 
 
-def test_shifts_of_the_past_are_as_overrides_left_them(timeline, world, schedule, turns, override):
-    """The first shift reaches back to an override that was over long before the time asked about."""
+def test_past_shifts_are_limited_by_their_overrides(timeline, world, schedule, turns, override):
+    """The first shift begins at an override that ended long before the requested time."""
     of = schedule(turns(world.alice, world.bob, shift_length=7 * 86_400))
     override(of, world.charlie, -48, -24)
 
@@ -137,14 +137,14 @@ def test_shifts_of_the_past_are_as_overrides_left_them(timeline, world, schedule
         ("from=2200-01-01", "from"), ("from=%00", "from"), ("to=2026-03-04", "to"),
     ],
 )  # fmt: skip
-def test_a_time_that_cannot_be_told_is_refused(timeline, world, schedule, query, field):
+def test_an_invalid_period_is_refused(timeline, world, schedule, query, field):
     refused = timeline(schedule(), f"?{query}")
 
     assert refused.status_code == 400
     assert list(refused.json["errors"]) == [field]
 
 
-def test_moments_may_be_said_in_any_zone(timeline, schedule):
+def test_times_can_have_any_offset(timeline, schedule):
     shown = [
         timeline(schedule(), f"?from={at_text}&to=2026-03-06").json["from"]
         for at_text in ("2026-03-04T13:30:00%2B01:00", "2026-03-04T13:30:00+01:00", "2026-03-04 12:30")
@@ -153,7 +153,7 @@ def test_moments_may_be_said_in_any_zone(timeline, schedule):
     assert shown == ["2026-03-04T12:30:00.000000Z"] * 3
 
 
-def test_too_much_is_refused_before_it_is_looked_at(timeline, world, schedule, turns):
+def test_a_schedule_that_is_too_large_is_refused(timeline, world, schedule, turns):
     hourly = [turns(world.alice, world.bob, shift_length=3600) for _ in range(50)]
     of = schedule(*hourly)
 
@@ -163,7 +163,7 @@ def test_too_much_is_refused_before_it_is_looked_at(timeline, world, schedule, t
     assert timeline(of, "?from=2026-03-04&to=2026-03-05").status_code == 200
 
 
-def test_nobodys_time_is_a_gap_and_it_says_where_no_policy_uses_it(timeline, world, schedule, turns):
+def test_a_time_without_anybody_is_a_gap_that_says_whether_a_policy_uses_it(timeline, world, schedule, turns):
     night_layer = turns(
         world.bob, restriction_type=1, restrictions=[stored.restriction("20:00:00", 12 * 3600)]
     )
@@ -177,7 +177,7 @@ def test_nobodys_time_is_a_gap_and_it_says_where_no_policy_uses_it(timeline, wor
     assert timeline(of).json["gaps"][0]["what"].endswith("20:00 UTC")
 
 
-def test_who_left_is_left_out_and_leaves_a_gap(timeline, oncall, world, schedule, turns, now):
+def test_the_turns_of_a_removed_user_are_a_gap(timeline, oncall, world, schedule, turns, now):
     of = schedule(turns(world.alice, world.bob))
     world.bob.removed_at = now
     world.bob.save()
@@ -192,7 +192,7 @@ def test_who_left_is_left_out_and_leaves_a_gap(timeline, oncall, world, schedule
     }  # fmt: skip
 
 
-def test_an_override_from_outside_the_team_is_a_conflict(timeline, world, schedule, turns, override):
+def test_an_override_of_a_person_outside_the_team_is_a_conflict(timeline, world, schedule, turns, override):
     of = schedule(turns(world.alice))
     override(of, world.bob, 1, 2)
     override(of, world.charlie, 3, 4)
@@ -202,9 +202,7 @@ def test_an_override_from_outside_the_team_is_a_conflict(timeline, world, schedu
     assert conflict["schedules"] == [{"unique_id": of.unique_id, "name": "Primary"}]
 
 
-def test_who_is_on_call_twice_is_a_conflict_by_layer_or_by_override(
-    timeline, oncall, world, schedule, turns, override
-):
+def test_a_person_who_is_on_call_twice_is_a_conflict(timeline, oncall, world, schedule, turns, override):
     of = schedule(turns(world.alice, world.bob))
     by_layer = schedule(turns(world.bob, world.alice), name="Secondary")
     by_override = schedule(name="Third")
@@ -219,7 +217,7 @@ def test_who_is_on_call_twice_is_a_conflict_by_layer_or_by_override(
     assert timeline(by_layer, "?to=2026-03-06").json["conflicts"] == []
 
 
-def test_a_conflict_is_told_with_what_the_viewer_may_read_alone(timeline, world, schedule, turns):
+def test_a_conflict_with_a_schedule_that_the_viewer_may_not_read_is_hidden(timeline, world, schedule, turns):
     ours = schedule(turns(world.bob))
     schedule(turns(world.bob), name="Closed", team=world.charlies_team)
     world.charlies_team.account_permissions = []
@@ -232,7 +230,9 @@ def test_a_conflict_is_told_with_what_the_viewer_may_read_alone(timeline, world,
     assert len(timeline(ours, who="bob").json["conflicts"]) == 1
 
 
-def test_who_is_on_call_at_a_moment_until_when_and_who_comes_next(oncall, world, schedule, turns, override):
+def test_an_answer_has_the_people_on_call_the_end_and_the_next_people(
+    oncall, world, schedule, turns, override
+):
     layer = turns(world.alice, world.bob)
     of = schedule(layer)
     override(of, world.charlie, 6, 10)
@@ -258,14 +258,14 @@ def test_who_is_on_call_at_a_moment_until_when_and_who_comes_next(oncall, world,
         ("2026-03-01T07:00:00Z", [], ["Alice"]), ("2025-01-01", [], None), ("2030-06-01", ["Alice"], ["Bob"]),
     ],
 )  # fmt: skip
-def test_any_moment_may_be_asked_about(oncall, world, schedule, turns, at, names, coming):
+def test_any_time_can_be_requested(oncall, world, schedule, turns, at, names, coming):
     shown = oncall(schedule(turns(world.alice, world.bob)), f"?at={at}").json
 
     assert [one["user"]["first_name"] for one in shown["oncalls"]] == names
     assert (shown["handoff"] and [one["first_name"] for one in shown["handoff"]["oncalls"]]) == coming
 
 
-def test_an_override_of_long_ago_held_then(oncall, world, schedule, turns, override):
+def test_an_old_override_is_effective_at_its_time(oncall, world, schedule, turns, override):
     of = schedule(turns(world.alice))
     override(of, world.bob, -24, -23)
 
@@ -274,7 +274,7 @@ def test_an_override_of_long_ago_held_then(oncall, world, schedule, turns, overr
     ]
 
 
-def test_an_end_that_is_far_away_is_null(oncall, world, schedule, turns):
+def test_an_end_that_is_far_in_the_future_is_null(oncall, world, schedule, turns):
     shown = oncall(schedule(turns(world.alice))).json
 
     assert (shown["oncalls"][0]["end_time"], shown["handoff"]) == (None, None)
@@ -282,7 +282,7 @@ def test_an_end_that_is_far_away_is_null(oncall, world, schedule, turns):
 
 
 @pytest.mark.parametrize(("at", "to"), [("2026-03-04T12:00:00Z", "Charlie"), ("2026-03-04T14:00:00Z", None)])
-def test_who_is_told_instead_is_said(oncall, world, schedule, turns, now, at, to):
+def test_the_person_who_is_notified_instead_is_shown(oncall, world, schedule, turns, now, at, to):
     ForwardingRule.create(
         unique_id=new_uuid(), user=world.bob, to_user=world.charlie, created_by=world.bob, from_date=now,
         to_date=now + HOUR, creation_date=now,
@@ -293,7 +293,7 @@ def test_who_is_told_instead_is_said(oncall, world, schedule, turns, now, at, to
     assert (shown["forwarded_to"] and shown["forwarded_to"]["first_name"]) == to
 
 
-def test_of_very_much_less_far_is_looked_ahead(oncall, world, schedule, turns):
+def test_a_very_large_schedule_is_searched_for_a_shorter_time(oncall, world, schedule, turns):
     often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
     shown = oncall(schedule(*(turns(world.alice, world.bob, **hourly) for _ in range(30)))).json
@@ -304,10 +304,8 @@ def test_of_very_much_less_far_is_looked_ahead(oncall, world, schedule, turns):
     assert shown["conflicts"] == sorted(shown["conflicts"], key=lambda one: one["start_time"])
 
 
-def test_a_shift_is_the_same_whatever_was_asked_about(
-    timeline, oncall, world, schedule, turns, override, now
-):
-    """Turns of the same person in a row, between two overrides that are far away."""
+def test_a_shift_is_the_same_for_any_requested_time(timeline, oncall, world, schedule, turns, override, now):
+    """The shift is consecutive turns of one person between two distant overrides."""
     of = schedule(turns(world.alice, start=now - 500 * DAY))
     assert oncall(of).json["oncalls"][0]["start_time"] == "2024-10-20T12:00:00.000000Z"
     for start in (-400 * 24, 400 * 24):
@@ -321,7 +319,7 @@ def test_a_shift_is_the_same_whatever_was_asked_about(
     assert {(shift["start_time"], shift["end_time"]) for shift in shown} == times
 
 
-def test_schedules_of_others_take_nothing_from_an_answer(timeline, oncall, world, schedule, turns):
+def test_large_schedules_of_others_do_not_shorten_an_answer(timeline, oncall, world, schedule, turns):
     ours = schedule(turns(world.bob))
     often = [stored.restriction(f"{n // 6:02}:{n % 6}0:00", 60) for n in range(100)]
     hourly = {"shift_length": 3600, "restriction_type": 1, "restrictions": often}
@@ -336,15 +334,15 @@ def test_schedules_of_others_take_nothing_from_an_answer(timeline, oncall, world
     assert oncall(ours).json["until"] == "2026-04-03T12:00:00.000000Z"
 
 
-def test_who_takes_turns_and_left_the_team_is_a_conflict(timeline, world, schedule, turns):
+def test_a_person_with_turns_who_left_the_team_is_a_conflict(timeline, world, schedule, turns):
     (conflict,) = timeline(schedule(turns(world.alice, world.charlie))).json["conflicts"]
 
     assert (conflict["kind"], conflict["user"]) == ("not_in_team", get_key(world.charlie))
     assert "Charlie takes turns in Primary (layer Layer-1)" in conflict["what"]
 
 
-def test_an_override_with_the_id_of_a_layer_is_told(timeline, world, schedule, turns, override):
-    """Both are chosen by clients."""
+def test_an_override_with_the_id_of_a_layer_is_shown(timeline, world, schedule, turns, override):
+    """Clients choose both IDs."""
     layer = turns(world.bob)
     of = schedule(layer)
     swap = override(of, world.bob, 6, 10)
@@ -357,14 +355,14 @@ def test_an_override_with_the_id_of_a_layer_is_told(timeline, world, schedule, t
 
 
 @pytest.mark.parametrize("at", ["x", "1969-12-31", "9999-12-31T23:59:59-12:00", "2200-01-01"])
-def test_a_moment_that_cannot_be_told_is_refused(oncall, schedule, at):
+def test_an_invalid_time_is_refused(oncall, schedule, at):
     refused = oncall(schedule(), f"?at={at}")
 
     assert (refused.status_code, list(refused.json["errors"])) == (400, ["at"])
 
 
 @pytest.mark.parametrize("view", ["timeline", "oncall"])
-def test_it_is_for_those_who_may_read_the_schedule(ask, world, schedule, view):
+def test_only_viewers_of_the_schedule_get_an_answer(ask, world, schedule, view):
     of = schedule()
     statuses = {who: ask("GET", path_of(of, view), who=who).status_code for who in world.tokens}
 
@@ -372,7 +370,7 @@ def test_it_is_for_those_who_may_read_the_schedule(ask, world, schedule, view):
 
 
 @pytest.mark.parametrize("view", ["timeline", "oncall"])
-def test_it_costs_as_many_queries_whatever_there_is(ask, world, schedule, turns, override, statements, view):
+def test_the_number_of_queries_is_constant(ask, world, schedule, turns, override, statements, view):
     of = schedule(turns(world.alice, world.bob))
     override(of, world.charlie, 1, 2)
 

@@ -1,4 +1,4 @@
-"""Schedules: what is kept of layers and overrides, and what is refused."""
+"""Schedules: how layers and overrides are stored, and what is refused."""
 
 from copy import deepcopy
 from datetime import timedelta
@@ -30,7 +30,7 @@ def override(world) -> dict:
 
 @pytest.fixture
 def make(ask, path):
-    """make(name="x", ...): a schedule, as it was answered."""
+    """make(name="x", ...): the answer to a new schedule."""
 
     def make(**values):
         made = ask("POST", path, {"name": "Nights", **values})
@@ -42,7 +42,7 @@ def make(ask, path):
 
 @pytest.fixture
 def change(ask, path):
-    """change(schedule, {...}): the answer."""
+    """change(schedule, {...}): the answer to a change."""
     return lambda schedule, values: ask("PATCH", f"{path}{schedule['unique_id']}/", values)
 
 
@@ -50,7 +50,7 @@ def build_turns(*people, **more):
     return [{"user": person.username, **more} for person in people]
 
 
-def test_a_name_is_enough(make, world):
+def test_a_schedule_needs_only_a_name(make, world):
     made = make()
 
     assert made == {
@@ -60,7 +60,7 @@ def test_a_name_is_enough(make, world):
     }  # fmt: skip
 
 
-def test_a_layer_is_answered_as_it_was_given_with_what_was_left_out(make, layer, world):
+def test_a_layer_is_answered_as_given_with_defaults(make, layer, world):
     made = make(layers=[layer])["layers"][0]
 
     assert made == {
@@ -95,13 +95,13 @@ def test_a_layer_is_answered_as_it_was_given_with_what_was_left_out(make, layer,
     ],
     ids=str,
 )  # fmt: skip
-def test_what_clients_write_otherwise_is_understood(make, layer, layers_before, answered):
+def test_other_forms_of_clients_are_accepted(make, layer, layers_before, answered):
     made = make(layers=[{**layer, **layers_before}])["layers"][0]
 
     assert {name: made[name] for name in answered} == answered
 
 
-def test_somebody_may_have_several_turns_in_the_order_of_positions(make, layer, world):
+def test_a_person_may_have_more_than_one_turn_in_the_order_of_positions(make, layer, world):
     alice, bob = world.alice.username, world.bob.username
     users = [{"user": alice, "position": 3}, {"user": bob, "position": "1"}, {"user": bob, "position": 2}]
 
@@ -117,7 +117,7 @@ def test_somebody_may_have_several_turns_in_the_order_of_positions(make, layer, 
     ("layers_before", "answered"),
     [("9:5", "09:05:00"), ("09:05:07", "09:05:07"), ("0:0:0", "00:00:00"), (" 23:59 ", "23:59:00")],
 )
-def test_a_time_of_day_is_answered_in_full(make, layer, layers_before, answered):
+def test_a_time_of_day_is_answered_with_zeros_and_seconds(make, layer, layers_before, answered):
     restriction = {"duration": 60, "start_time_of_day": layers_before}
 
     made = make(layers=[{**layer, "restriction_type": 1, "restrictions": [restriction]}])["layers"][0]
@@ -130,7 +130,7 @@ def test_a_time_of_day_is_answered_in_full(make, layer, layers_before, answered)
     (0, 0, 201), (1, 0, 201), (1, 7, 201), (1, None, 201), (2, 1, 201), (2, "7", 201),
     (2, 0, 400), (2, None, 400), (2, 8, 400), (1, 8, 400), (1, -1, 400), (3, 1, 400),
 ])  # fmt: skip
-def test_weekly_restrictions_name_a_day(ask, path, layer, kind, day, status):
+def test_a_weekly_restriction_needs_a_day(ask, path, layer, kind, day, status):
     restriction = {"duration": 60, "start_time_of_day": "09:00", "start_day_of_week": day}
     layers = [{**layer, "restriction_type": kind, "restrictions": [restriction]}]
 
@@ -156,7 +156,7 @@ def test_weekly_restrictions_name_a_day(ask, path, layer, kind, day, status):
     ],
     ids=str,
 )  # fmt: skip
-def test_layers_that_cannot_be(ask, path, make, change, layer, field, wrong):
+def test_an_invalid_layer_is_refused(ask, path, make, change, layer, field, wrong):
     schedule = make(layers=[layer])
 
     refused = change(schedule, {"name": "Changed", "layers": [layer, {**layer, field: wrong}]})
@@ -173,7 +173,7 @@ def test_layers_that_cannot_be(ask, path, make, change, layer, field, wrong):
     ],
     ids=str,
 )  # fmt: skip
-def test_overrides_that_cannot_be(ask, path, make, change, override, field, wrong):
+def test_an_invalid_override_is_refused(ask, path, make, change, override, field, wrong):
     schedule = make(overrides=[override])
 
     refused = change(schedule, {"overrides": [override, {**override, field: wrong}]})
@@ -183,17 +183,17 @@ def test_overrides_that_cannot_be(ask, path, make, change, override, field, wron
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "Asia/Calcutta", "", None])
-def test_its_time_zone_is_one(make, zone):
+def test_a_valid_time_zone_is_accepted(make, zone):
     assert make(time_zone=zone)["time_zone"] == (zone or "UTC")
 
 
 @pytest.mark.parametrize("zone", ["Europe/Atlantis", "../etc/passwd", "localtime", 7, "x" * 300])
-def test_what_is_no_time_zone_is_refused(ask, path, zone):
+def test_an_unknown_time_zone_is_refused(ask, path, zone):
     assert ask("POST", path, {"name": "x", "time_zone": zone}).status_code == 400
 
 
 @pytest.mark.parametrize("field", ["layers", "overrides"])
-def test_nobody_of_another_account_has_a_turn(ask, path, layer, override, world, field):
+def test_a_turn_of_a_person_of_another_account_is_refused(ask, path, layer, override, world, field):
     stranger = {**override, "user": world.mallory.username}
     one = {"layers": {**layer, "users": build_turns(world.bob, world.mallory)}, "overrides": stranger}[field]
 
@@ -204,7 +204,7 @@ def test_nobody_of_another_account_has_a_turn(ask, path, layer, override, world,
 
 
 @pytest.mark.parametrize("field", ["layers", "overrides"])
-def test_nobody_who_left_has_a_turn(ask, path, layer, override, world, now, field):
+def test_a_turn_of_a_removed_user_is_refused(ask, path, layer, override, world, now, field):
     world.bob.removed_at = now
     world.bob.save()
     one = {"layers": layer, "overrides": override}[field]
@@ -212,14 +212,14 @@ def test_nobody_who_left_has_a_turn(ask, path, layer, override, world, now, fiel
     assert ask("POST", path, {"name": "x", field: [one]}).status_code == 400
 
 
-def test_anybody_of_the_account_may_have_one(make, layer, world):
+def test_any_member_of_the_account_may_have_a_turn(make, layer, world):
     users = make(layers=[{**layer, "users": build_turns(world.charlie)}])["layers"][0]["users"]
 
     assert [turn["user"] for turn in users] == [world.charlie.username]
 
 
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
-def test_what_is_sent_back_as_it_was_received_stays(ask, path, make, layer, override, method):
+def test_an_answer_that_is_sent_back_changes_nothing(ask, path, make, layer, override, method):
     restriction = {"duration": 60, "start_time_of_day": "9:00", "start_day_of_week": 3}
     weekly = {**layer, "restriction_type": 2, "restrictions": [restriction]}
     schedule = make(layers=[layer, weekly], overrides=[override, {**override, "name": "Again"}])
@@ -229,7 +229,7 @@ def test_what_is_sent_back_as_it_was_received_stays(ask, path, make, layer, over
 
 
 def remove_nulls(value):
-    """As the published Python client sends everything."""
+    """Return the value without nulls, in the form in which the published Python client sends it."""
     if isinstance(value, list):
         return [remove_nulls(one) for one in value]
     if isinstance(value, dict):
@@ -237,7 +237,7 @@ def remove_nulls(value):
     return value
 
 
-def test_lists_that_are_left_out_stay_and_those_that_are_given_replace(make, change, layer, override):
+def test_a_missing_list_stays_and_a_given_list_replaces(make, change, layer, override):
     schedule = make(layers=[layer], overrides=[override])
 
     assert change(schedule, {"summary": "x"}).json == {**schedule, "summary": "x"}
@@ -247,7 +247,7 @@ def test_lists_that_are_left_out_stay_and_those_that_are_given_replace(make, cha
     assert ScheduleOverride.select().count() == 0
 
 
-def test_only_the_layer_that_changed_says_that_it_was_edited(make, change, layer, world):
+def test_only_the_changed_layer_has_a_new_edit_time(make, change, layer, world):
     schedule = make(layers=[layer, {**layer, "name": "Second"}])
     layers_before = deepcopy(schedule["layers"])
     layers_before[1]["users"].reverse()
@@ -264,7 +264,7 @@ def test_only_the_layer_that_changed_says_that_it_was_edited(make, change, layer
     assert again == [second, first]
 
 
-def test_a_layer_sent_without_the_ids_of_its_parts_is_the_same(make, change, layer):
+def test_a_layer_without_the_ids_of_its_items_is_unchanged(make, change, layer):
     schedule = make(layers=[layer])
 
     sent = {**layer, "unique_id": schedule["layers"][0]["unique_id"]}
@@ -272,7 +272,7 @@ def test_a_layer_sent_without_the_ids_of_its_parts_is_the_same(make, change, lay
     assert change(schedule, {"layers": [sent]}).json == schedule
 
 
-def test_ids_that_a_client_chose_are_kept_and_each_stands_once(make, layer, override):
+def test_ids_chosen_by_a_client_are_kept_without_duplicates(make, layer, override):
     chosen, users = new_uuid(), [{**turn, "unique_id": new_uuid()} for turn in layer["users"]]
     first = {**layer, "unique_id": chosen.upper(), "users": users}
 
@@ -287,13 +287,13 @@ def test_ids_that_a_client_chose_are_kept_and_each_stands_once(make, layer, over
 
 
 @pytest.mark.parametrize("odd", ["x", "", None, 7, [], {}, "00000000-0000-1000-8000-000000000000"])
-def test_odd_ids_are_none(make, layer, override, odd):
+def test_an_invalid_id_is_ignored(make, layer, override, odd):
     made = make(layers=[{**layer, "unique_id": odd}], overrides=[{**override, "unique_id": odd}])
 
     assert odd not in (made["layers"][0]["unique_id"], made["overrides"][0]["unique_id"])
 
 
-def test_the_id_of_anothers_override_is_not_taken_away(ask, make, override, world):
+def test_the_id_of_an_override_of_another_schedule_is_not_used(ask, make, override, world):
     theirs = ask(
         "POST",
         f"/api/account/teams/{world.mallorys_team.unique_id}/schedules/",
@@ -307,7 +307,7 @@ def test_the_id_of_anothers_override_is_not_taken_away(ask, make, override, worl
     assert ScheduleOverride.get(ScheduleOverride.unique_id == theirs["unique_id"]).user == world.mallory
 
 
-def test_known_overrides_keep_their_age(make, change, override, store):
+def test_known_overrides_keep_their_creation_date(make, change, override, store):
     schedule = make(overrides=[override])
     born = ScheduleOverride.get().creation_date
 
@@ -324,7 +324,7 @@ def test_known_overrides_keep_their_age(make, change, override, store):
 @pytest.mark.parametrize(
     ("field", "count"), [("layers", 51), ("overrides", 2001), ("users", 101), ("restrictions", 101)]
 )
-def test_no_list_is_endless(ask, path, layer, override, field, count):
+def test_the_length_of_each_list_is_limited(ask, path, layer, override, field, count):
     restriction = {"duration": 60, "start_time_of_day": "9:00"}
     lists = {
         "layers": {"layers": [layer] * count},
@@ -336,7 +336,7 @@ def test_no_list_is_endless(ask, path, layer, override, field, count):
     assert ask("POST", path, {"name": "x", **lists[field]}).status_code == 400
 
 
-def test_as_many_overrides_as_there_may_be(make, change, override, ask, path):
+def test_the_maximum_number_of_overrides_is_accepted(make, change, override, ask, path):
     schedule = make(overrides=[override] * 2000)
 
     assert len(schedule["overrides"]) == 2000
@@ -347,7 +347,7 @@ def list_names(schedule_id):
     return [{"delay": 0, "targets": [{"target_type": 1, "target_id": schedule_id}] * 2}]
 
 
-def test_connections_are_the_policies_that_name_it(ask, path, make, world):
+def test_connections_are_the_number_of_policies_that_name_the_schedule(ask, path, make, world):
     schedule, other = make(), make()
     policies = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
     for _ in range(2):
@@ -361,7 +361,7 @@ def test_connections_are_the_policies_that_name_it(ask, path, make, world):
     assert ask("GET", f"{path}{other['unique_id']}/").json["connections"] == 0
 
 
-def test_one_that_a_policy_names_may_be_deleted(ask, path, make, world):
+def test_a_schedule_that_a_policy_names_can_be_deleted(ask, path, make, world):
     schedule = make()
     policy = f"/api/account/teams/{world.team.unique_id}/escalation_policies/{world.policy.unique_id}/"
     ask("PATCH", policy, {"rules": list_names(schedule["unique_id"])})
@@ -370,13 +370,13 @@ def test_one_that_a_policy_names_may_be_deleted(ask, path, make, world):
 
     left = ask("GET", policy).json
     assert left["rules"][0]["targets"][0]["target_id"] == schedule["unique_id"]
-    # What it says already may be sent back with other things changed.
+    # An override that is sent back is accepted together with other changes.
     assert ask("PUT", policy, {**left, "name": "Changed"}).json["name"] == "Changed"
     new_policy_path = f"/api/account/teams/{world.team.unique_id}/escalation_policies/"
     assert ask("POST", new_policy_path, left).status_code == 400
 
 
-def test_the_other_path_is_the_same(ask, path, make):
+def test_both_paths_serve_the_same_schedules(ask, path, make):
     schedule = make()
     other = path.replace("/schedules/", "/schedule/")
 
@@ -386,7 +386,7 @@ def test_the_other_path_is_the_same(ask, path, make):
     assert [one["name"] for one in ask("GET", path).json] == ["Nights", "Second"]
 
 
-def test_a_list_takes_as_many_queries_as_one(ask, path, make, layer, override, statements):
+def test_a_longer_list_needs_no_more_queries(ask, path, make, layer, override, statements):
     def count():
         with statements() as seen:
             assert ask("GET", path).status_code == 200
@@ -401,7 +401,7 @@ def test_a_list_takes_as_many_queries_as_one(ask, path, make, layer, override, s
     assert count() == one
 
 
-def test_a_team_takes_its_schedules_along(ask, make, override, world):
+def test_a_deletion_of_a_team_deletes_its_schedules(ask, make, override, world):
     make(overrides=[override])
     ask("DELETE", f"/api/account/teams/{world.team.unique_id}/services/{world.service.unique_id}/")
 
