@@ -1,4 +1,4 @@
-"""Incidents handed on, put to sleep and merged through the interface."""
+"""Incidents are assigned, snoozed and merged through the interface."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ ACTIONS_URL = "/api/tocsin/incidents/"
 
 @pytest.fixture
 def create_incident(ask, world):
-    """made(title="Disk", ...) -> a new incident's number."""
+    """create_incident(title="Disk", ...): the number of a new incident."""
 
     def make(service=None, who="alice", **more):
         body = {"title": "Disk full", "service": (service or world.service).unique_id, **more}
@@ -38,7 +38,7 @@ def create_incident(ask, world):
 
 @pytest.fixture
 def act(ask):
-    """act(1, "snooze", minutes=5, who="bob"): one of our operations on an incident."""
+    """act(1, "snooze", minutes=5, who="bob"): the answer to an operation on an incident."""
 
     def act(number, what, *, who="alice", method="POST", **body):
         return ask(method, f"{ACTIONS_URL}{number}/{what}/", body, who=who)
@@ -48,13 +48,13 @@ def act(ask):
 
 @pytest.fixture
 def shown(ask):
-    """An incident as it is shown now."""
+    """The present answer about an incident."""
     return lambda number: ask("GET", f"/api/incidents/{number}/").json
 
 
 @pytest.fixture
 def other(world, now):
-    """Another service of Alice's team."""
+    """A second service of Alice's team."""
     return provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
 
 
@@ -83,10 +83,10 @@ def get_error(answer, field):
     return answer.json["errors"][field][0]
 
 
-# --- handing on -------------------------------------------------------------------------------------
+# --- assignment -------------------------------------------------------------------------------------
 
 
-def test_an_incident_is_handed_to_a_person_who_is_told(act, create_incident, world):
+def test_an_incident_is_assigned_to_a_person_who_is_notified(act, create_incident, world):
     number = create_incident()
 
     answer = act(number, "reassign", assigned_to=world.bob.username, reason="knows\ndisks")
@@ -96,7 +96,7 @@ def test_an_incident_is_handed_to_a_person_who_is_told(act, create_incident, wor
     assert list_log(number)[-1] == ("assigned", "assigned to Bob by Alice: knows disks")
 
 
-def test_an_incident_is_handed_to_another_policy_whose_chain_begins(ask, act, create_incident, world):
+def test_an_incident_is_assigned_to_a_policy_that_starts_an_escalation_run(ask, act, create_incident, world):
     number = create_incident()
     policy = {
         "name": "Night",
@@ -112,7 +112,7 @@ def test_an_incident_is_handed_to_another_policy_whose_chain_begins(ask, act, cr
     assert ("rerouted", "escalation policy changed to Night by Alice: it is late") in list_log(number)
 
 
-def test_it_is_handed_to_one_of_the_two_and_to_whom_there_is(act, create_incident, world):
+def test_an_assignment_needs_either_a_known_person_or_a_known_policy(act, create_incident, world):
     number = create_incident()
     bob, policy = world.bob.username, world.policy.unique_id
 
@@ -124,7 +124,7 @@ def test_it_is_handed_to_one_of_the_two_and_to_whom_there_is(act, create_inciden
     assert list_pending_notifications() == [("Alice", "escalation")]
 
 
-# --- sleep ------------------------------------------------------------------------------------------
+# --- snooze -----------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -137,7 +137,7 @@ def acknowledged(ask, create_incident):
     return make
 
 
-def test_an_acknowledged_incident_sleeps_until_its_time_and_is_then_triggered_again(act, shown, acknowledged):
+def test_a_snoozed_incident_is_triggered_again_at_the_end(act, shown, acknowledged):
     number = acknowledged()
 
     snoozed = act(number, "snooze", minutes=30).json
@@ -157,7 +157,7 @@ def test_an_acknowledged_incident_sleeps_until_its_time_and_is_then_triggered_ag
     assert ("triggered", "the snooze is over") in list_log(number)
 
 
-def test_a_sleep_may_be_given_by_its_end_and_anew(act, acknowledged):
+def test_a_snooze_can_be_given_by_its_end_and_changed(act, acknowledged):
     number = acknowledged()
     until = (store().now() + timedelta(days=2)).replace(microsecond=0)
 
@@ -188,7 +188,7 @@ def test_a_sleep_may_be_given_by_its_end_and_anew(act, acknowledged):
     ],
     ids=str,
 )
-def test_a_sleep_ends_within_thirty_days(act, acknowledged, body):
+def test_a_snooze_lasts_at_most_thirty_days(act, acknowledged, body):
     number = acknowledged()
 
     answer = act(number, "snooze", **body)
@@ -198,7 +198,7 @@ def test_a_sleep_ends_within_thirty_days(act, acknowledged, body):
     assert list_pending_timers(number) == []
 
 
-def test_only_what_is_acknowledged_sleeps(ask, act, create_incident):
+def test_only_an_acknowledged_incident_can_be_snoozed(ask, act, create_incident):
     number = create_incident()
     assert "acknowledged" in get_error(act(number, "snooze", minutes=5), "incident")
 
@@ -206,7 +206,7 @@ def test_only_what_is_acknowledged_sleeps(ask, act, create_incident):
     assert "acknowledged" in get_error(act(number, "snooze", minutes=5), "incident")
 
 
-def test_the_acknowledgement_time_out_waits_for_the_sleep(act, shown, acknowledged):
+def test_the_acknowledgement_timeout_starts_after_the_snooze(act, shown, acknowledged):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     number = acknowledged()
     snoozed = act(number, "snooze", minutes=60).json
@@ -220,7 +220,7 @@ def test_the_acknowledgement_time_out_waits_for_the_sleep(act, shown, acknowledg
     assert list_log(number)[-1] == ("unsnoozed", "snooze ended by Alice")
 
 
-def test_waking_what_is_awake_is_no_error_and_no_news(act, acknowledged):
+def test_unsnooze_without_a_snooze_changes_nothing(act, acknowledged):
     number = acknowledged()
     before = list_log(number)
 
@@ -233,9 +233,7 @@ def test_waking_what_is_awake_is_no_error_and_no_news(act, acknowledged):
     [("reassign", {"assigned_to": "bob"}), ("status", {"status": 3}), ("status", {"status": 1})],
     ids=["reassigned", "resolved", "triggered"],
 )
-def test_a_sleep_is_cancelled_by_what_happens_to_the_incident(
-    ask, act, shown, acknowledged, world, what, body
-):
+def test_a_change_of_the_incident_cancels_its_snooze(ask, act, shown, acknowledged, world, what, body):
     number = acknowledged()
     act(number, "snooze", minutes=5)
     if what == "status":
@@ -250,9 +248,7 @@ def test_a_sleep_is_cancelled_by_what_happens_to_the_incident(
 # --- merging ----------------------------------------------------------------------------------------
 
 
-def test_merged_incidents_are_silent_children_that_say_whose_they_are(
-    ask, act, shown, create_incident, other
-):
+def test_merged_incidents_notify_nobody_and_show_their_parent(ask, act, shown, create_incident, other):
     one, two, three = (
         create_incident(title="one"),
         create_incident(title="two"),
@@ -276,7 +272,7 @@ def test_merged_incidents_are_silent_children_that_say_whose_they_are(
     assert [each["is_child_incident"] for each in listed] == [False, True, True]
 
 
-def test_children_end_with_their_parent_and_stay_ended_when_it_is_reopened(
+def test_children_are_resolved_with_their_parent_and_not_reopened_with_it(
     ask, act, shown, create_incident, other
 ):
     one, two, three = create_incident(), create_incident(), create_incident(other)
@@ -290,7 +286,7 @@ def test_children_end_with_their_parent_and_stay_ended_when_it_is_reopened(
     assert shown(one)["is_parent_incident"] is True
 
 
-def test_a_child_resolved_alone_stays_one_and_one_that_is_reopened_does_not(ask, act, shown, create_incident):
+def test_a_resolved_child_stays_merged_and_a_reopened_child_does_not(ask, act, shown, create_incident):
     one, two = create_incident(), create_incident()
     act(one, "merge", incidents=[two])
 
@@ -302,7 +298,7 @@ def test_a_child_resolved_alone_stays_one_and_one_that_is_reopened_does_not(ask,
     assert list_pending_notifications() == [("Alice", "escalation"), ("Alice", "escalation")]
 
 
-def test_what_was_merged_into_a_child_becomes_the_parents(ask, act, shown, create_incident):
+def test_children_of_a_merged_incident_get_the_new_parent(ask, act, shown, create_incident):
     one, two, three, four = create_incident(), create_incident(), create_incident(), create_incident()
     act(two, "merge", incidents=[three, four])
     ask("PATCH", f"/api/incidents/{four}/", {"status": 3})
@@ -316,7 +312,7 @@ def test_what_was_merged_into_a_child_becomes_the_parents(ask, act, shown, creat
     assert list_log(three)[-1] == ("merged", "its parent is merged into #1 by Alice")
 
 
-def test_unmerged_it_stays_acknowledged_and_stands_alone(ask, act, shown, create_incident):
+def test_an_unmerged_incident_stays_acknowledged_without_a_parent(ask, act, shown, create_incident):
     Service.update(acknowledgement_timeout_enabled=True, acknowledgement_timeout=900).execute()
     one, two, three = create_incident(), create_incident(), create_incident()
     act(one, "merge", incidents=[two, three])
@@ -331,7 +327,7 @@ def test_unmerged_it_stays_acknowledged_and_stands_alone(ask, act, shown, create
     assert [shown(number)["status"] for number in (two, three)] == [2, 3]
 
 
-def test_a_sleeping_child_is_woken_by_no_timer(act, shown, create_incident, acknowledged):
+def test_no_timer_ends_the_snooze_of_a_child(act, shown, create_incident, acknowledged):
     one, two = create_incident(), acknowledged()
     act(two, "snooze", minutes=5)
 
@@ -341,7 +337,7 @@ def test_a_sleeping_child_is_woken_by_no_timer(act, shown, create_incident, ackn
     assert "silent" in get_error(act(two, "snooze", minutes=5), "incident")
 
 
-def test_nothing_is_merged_that_cannot_be(ask, act, create_incident, shown):
+def test_an_invalid_merge_changes_nothing(ask, act, create_incident, shown):
     one, two, three, over = create_incident(), create_incident(), create_incident(), create_incident()
     ask("PATCH", f"/api/incidents/{over}/", {"status": 3})
     act(two, "merge", incidents=[three])
@@ -374,15 +370,15 @@ def test_nothing_is_merged_that_cannot_be(ask, act, create_incident, shown):
     ],
     ids=lambda value: repr(value)[:20],
 )  # fmt: skip
-def test_a_list_of_incidents_that_is_none_is_refused(act, create_incident, what, incidents):
+def test_an_invalid_list_of_incidents_is_refused(act, create_incident, what, incidents):
     number = create_incident()
 
     assert act(number, what, incidents=incidents).status_code == 400
     assert act(number, what).status_code == 400
 
 
-def test_a_family_has_so_many_children_at_most(ask, act, create_incident, world, now, monkeypatch):
-    monkeypatch.setattr("web.incidents.actions.MAX_CHILDREN", 2)
+def test_the_number_of_children_is_limited(ask, act, create_incident, world, now, monkeypatch):
+    monkeypatch.setattr("web.incidents.incidents.actions.MAX_CHILDREN", 2)
     one, two, three, four = create_incident(), create_incident(), create_incident(), create_incident()
     act(one, "merge", incidents=[two])
     act(three, "merge", incidents=[four])
@@ -393,8 +389,8 @@ def test_a_family_has_so_many_children_at_most(ask, act, create_incident, world,
     )
 
 
-def test_who_may_not_move_an_incident_merges_it_nowhere(ask, act, create_incident, world, now):
-    """Of another account, and of a team that the viewer has no right in: it is as if it were not there."""
+def test_a_viewer_cannot_merge_an_incident_without_permission(ask, act, create_incident, world, now):
+    """An incident of another account, or of a team without permissions, is answered like an unknown one."""
     policy = world.policy
     far = provisioning.create_service(world.charlies_team, "Billing", policy, world.charlie, now)
     Team.update(account_permissions=["incident_read"]).where(Team.id == world.charlies_team.id).execute()
@@ -418,10 +414,10 @@ def test_who_may_not_move_an_incident_merges_it_nowhere(ask, act, create_inciden
     assert act(mine, "merge", incidents=[charlies]).status_code == 200
 
 
-def test_a_team_whose_incidents_have_children_of_others_stays_until_they_stand_alone(
+def test_a_team_with_children_of_other_teams_cannot_be_deleted_before_unmerge(
     ask, act, shown, create_incident, world, now
 ):
-    """Else they would be silent for ever, and their history would not say why."""
+    """Else the children would never notify, and their timelines would not show the reason."""
     far = provisioning.create_service(world.charlies_team, "Billing", world.policy, world.charlie, now)
     parent, child = create_incident(far), create_incident()
     act(parent, "merge", incidents=[child])
@@ -435,7 +431,7 @@ def test_a_team_whose_incidents_have_children_of_others_stays_until_they_stand_a
     assert (shown(child)["status"], shown(child)["merged_with"]) == (2, None)
 
 
-def test_merging_many_costs_as_many_statements_as_merging_one(act, create_incident, other):
+def test_merging_more_incidents_needs_no_more_statements(act, create_incident, other):
     def count_statements(count):
         parent, *children = [create_incident(service) for service in [None, *[None, other] * count]]
         with count_queries() as counted:
@@ -447,7 +443,7 @@ def test_merging_many_costs_as_many_statements_as_merging_one(act, create_incide
 
 
 @pytest.mark.parametrize("scheme", ["Bearer", "Token"])
-def test_each_move_answers_with_the_incident_as_it_is_retrieved(ask, create_incident, acknowledged, scheme):
+def test_each_operation_returns_the_incident_as_retrieved(ask, create_incident, acknowledged, scheme):
     one, two = acknowledged(), create_incident()
     requests = [
         ("snooze", {"minutes": 5}),
@@ -461,10 +457,10 @@ def test_each_move_answers_with_the_incident_as_it_is_retrieved(ask, create_inci
         assert answer.json == ask("GET", f"/api/incidents/{one}/", scheme=scheme).json
 
 
-# --- what the shape shows ---------------------------------------------------------------------------
+# --- fields of the schema ---------------------------------------------------------------------------
 
 
-def test_an_incident_names_its_postmortems(ask, shown, create_incident, world, now):
+def test_an_incident_shows_its_postmortems(ask, shown, create_incident, world, now):
     one, two = create_incident(), create_incident()
     for title in ("What broke", "What we learned"):
         postmortem = Postmortem.create(

@@ -1,4 +1,4 @@
-"""The alerts that came in by an integration, and the names behind its key."""
+"""The alerts of an integration, and the names that its key returns."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from workers.alerts import process_lane
 
 @pytest.fixture
 def alerts(world, now):
-    """The path, after twelve alerts of which the first two opened incidents."""
+    """The path of the alerts, after twelve alerts; the first two alerts opened incidents."""
     for number in range(12):
         level = "critical" if number < 2 else "info"
         accept(world, now, message=f"No. {number}", alert_type=level, entity_id=f"db{number}")
@@ -18,14 +18,14 @@ def alerts(world, now):
     return "/api/account/teams/{}/services/{}/integrations/{}/alerts/".format(*ids)
 
 
-def test_all_come_newest_first(ask, alerts):
+def test_all_alerts_are_listed_newest_first(ask, alerts):
     array = ask("GET", alerts).json
 
     assert [alert["message"] for alert in array] == [f"No. {number}" for number in reversed(range(12))]
     assert [alert["incident"] for alert in array[-3:]] == [None, 2, 1]
 
 
-def test_who_asks_for_a_page_gets_one_and_a_client_always(ask, alerts, world):
+def test_a_page_is_returned_on_request_and_always_to_published_clients(ask, alerts, world):
     array = ask("GET", alerts).json
 
     first, second = (ask("GET", f"{alerts}?page={page}").json for page in (1, 2))
@@ -36,7 +36,7 @@ def test_who_asks_for_a_page_gets_one_and_a_client_always(ask, alerts, world):
     assert ask("GET", f"{alerts}?page=3").status_code == 404
 
 
-def test_a_key_leads_to_its_names(ask, world):
+def test_a_key_returns_the_names_of_its_integration(ask, world):
     path = f"/api/account/integration-metadata/{world.integration.integration_key}/"
 
     assert ask("GET", path, who="bob").json == {
@@ -53,7 +53,7 @@ def test_a_key_leads_to_its_names(ask, world):
     assert ask("GET", f"/api/account/integration-metadata/{new_uuid()}/").status_code == 404
 
 
-def test_who_may_see_an_incident_is_not_thereby_shown_its_keys(ask, alerts, world):
+def test_a_viewer_of_an_incident_does_not_see_integration_keys(ask, alerts, world):
     path = f"/api/account/teams/{world.team.unique_id}/permissions/"
     ask("PUT", path, {"account_permissions": ["incident_read"]})
 

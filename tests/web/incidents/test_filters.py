@@ -1,4 +1,4 @@
-"""The filter of incidents, its pages, and the list of all."""
+"""The filter for incidents, its pages, and the list of all incidents."""
 
 from datetime import timedelta
 
@@ -16,7 +16,7 @@ FILTER = "/api/incidents/filter/"
 
 @pytest.fixture
 def incident(world, now):
-    """incident(status=2, ...): one more, a minute younger than the one before."""
+    """incident(status=2, ...): a new incident, one minute later than the previous one."""
 
     def make(**values) -> Incident:
         number = Incident.select().count() + 1
@@ -33,7 +33,7 @@ def incident(world, now):
 
 @pytest.fixture
 def list_numbers(ask):
-    """found({"status": 0}) -> the numbers of the incidents."""
+    """list_numbers({"status": 0}): the numbers of the matching incidents."""
 
     def find(body: dict, **more) -> list[int]:
         answer = ask("POST", FILTER, body, **more)
@@ -43,7 +43,7 @@ def list_numbers(ask):
     return find
 
 
-def test_the_status_limits_and_triggered_is_the_default(incident, list_numbers):
+def test_the_status_is_a_filter_with_the_default_triggered(incident, list_numbers):
     for status in (1, 2, 3):
         incident(status=status)
 
@@ -57,7 +57,7 @@ def test_the_status_limits_and_triggered_is_the_default(incident, list_numbers):
     ]
 
 
-def test_everything_that_can_limit_limits(incident, list_numbers, world, now):
+def test_every_filter_field_limits_the_list(incident, list_numbers, world, now):
     priority = Priority.create(unique_id=new_uuid(), team=world.team, name="Urgent", creation_date=now)
     incident(team_priority=priority, assigned_to=world.bob, escalation_policy=world.policy)
     incident(team=world.charlies_team, service=None)
@@ -86,7 +86,7 @@ def test_everything_that_can_limit_limits(incident, list_numbers, world, now):
     assert [body for body in no_limit if list_numbers(body) != [1, 2]] == []
 
 
-def test_dates_are_exclusive(incident, list_numbers, now):
+def test_date_limits_are_exclusive(incident, list_numbers, now):
     incident()
     at = (now + timedelta(minutes=1)).isoformat()
 
@@ -101,11 +101,11 @@ WRONG = [
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
-def test_filters_that_cannot_be(ask, wrong):
+def test_an_invalid_filter_is_refused(ask, wrong):
     assert ask("POST", FILTER, wrong).status_code == 400
 
 
-def test_pages_are_linked_and_end(ask, list_numbers, incident):
+def test_pages_have_links_and_the_last_page_has_no_next(ask, list_numbers, incident):
     for _ in range(12):
         incident()
 
@@ -118,7 +118,7 @@ def test_pages_are_linked_and_end(ask, list_numbers, incident):
     assert ask("POST", f"{FILTER}?page=3", {}).status_code == 404
 
 
-def test_the_query_wins_over_the_body(list_numbers, ask, incident):
+def test_the_query_overrides_the_body(list_numbers, ask, incident):
     for _ in range(3):
         incident()
 
@@ -128,11 +128,11 @@ def test_the_query_wins_over_the_body(list_numbers, ask, incident):
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "1.5", "9" * 30, "٢"])
-def test_pages_that_cannot_be_are_not_found(ask, page):
+def test_an_invalid_page_is_not_found(ask, page):
     assert ask("POST", f"{FILTER}?page={page}", {}).status_code == 404
 
 
-def test_no_page_is_longer_than_a_hundred(ask, incident):
+def test_a_page_has_at_most_a_hundred_incidents(ask, incident):
     for _ in range(101):
         incident()
 
@@ -140,14 +140,14 @@ def test_no_page_is_longer_than_a_hundred(ask, incident):
     assert len(ask("POST", FILTER, {"page_size": "x"}).json["results"]) == 10
 
 
-def test_a_member_sees_what_is_the_teams(incident, list_numbers):
+def test_a_member_sees_the_incidents_of_the_team(incident, list_numbers):
     incident()
 
     assert list_numbers({}, who="bob") == [1]
     assert list_numbers({}, who="charlie") == []
 
 
-def test_the_list_of_all_counts_and_takes_a_body_as_no_harm(ask, incident):
+def test_the_list_of_all_has_a_count_and_accepts_a_body(ask, incident):
     for status in (1, 2, 3):
         incident(status=status)
 
@@ -157,19 +157,19 @@ def test_the_list_of_all_counts_and_takes_a_body_as_no_harm(ask, incident):
     assert listed["next"] == "https://tocsin.example.org/api/incidents/?page=2&page_size=2"
 
 
-def test_who_lost_the_account_names_is_shown_by_address(ask, incident, world, now):
+def test_a_user_without_a_name_is_shown_by_the_local_part_of_the_address(ask, incident, world, now):
     dora = provisioning.create_user(world.account, "dora@example.org", AccountRole.USER, now)
     incident(assigned_to=dora)
 
     assert ask("GET", "/api/incidents/1/").json["assigned_to_name"] == "dora"
 
 
-def test_a_filter_names_no_more_than_a_thousand_of_a_kind(ask):
+def test_a_filter_list_has_at_most_a_thousand_values(ask):
     assert ask("POST", FILTER, {"team_ids": ["x"] * 1000}).status_code == 200
     assert ask("POST", FILTER, {"team_ids": ["x"] * 1001}).status_code == 400
 
 
-def test_a_postmortem_limits(incident, list_numbers, world, now):
+def test_incidents_are_filtered_by_postmortem(incident, list_numbers, world, now):
     first = incident()
     incident()
     postmortem = Postmortem.create(
@@ -184,16 +184,14 @@ def test_a_postmortem_limits(incident, list_numbers, world, now):
     ]
 
 
-def test_a_priority_of_another_account_by_the_same_name_finds_nothing_of_ours(
-    incident, list_numbers, world, now
-):
+def test_a_priority_of_another_account_matches_no_incident(incident, list_numbers, world, now):
     Priority.create(unique_id=new_uuid(), team=world.mallorys_team, name="P1", creation_date=now)
     incident()
 
     assert list_numbers({"priority_name": "P1"}) == []
 
 
-def test_the_list_of_all_is_limited_in_the_ways_of_older_clients(ask, incident, world):
+def test_the_list_of_all_accepts_the_filter_names_of_older_clients(ask, incident, world):
     incident(status=2)
     incident(team=world.charlies_team, service=None)
 
@@ -217,7 +215,7 @@ def test_the_list_of_all_is_limited_in_the_ways_of_older_clients(ask, incident, 
 
 
 @pytest.mark.parametrize("body", [b"{", b"[1]", b"7", b"null", b'"x"', b"<x/>", b"\xff"])
-def test_the_list_of_all_takes_any_body(ask, body):
+def test_the_list_of_all_accepts_any_body(ask, body):
     headers = {"Content-Type": "application/json"}
 
     assert ask("GET", "/api/incidents/", data=body, headers=headers).status_code == 200

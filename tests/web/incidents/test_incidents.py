@@ -1,4 +1,4 @@
-"""Incidents made, moved and read through the interface."""
+"""Incidents are created, changed and read through the interface."""
 
 from datetime import timedelta
 
@@ -21,7 +21,7 @@ INCIDENTS = "/api/incidents/"
 
 @pytest.fixture
 def create_incident(ask, world):
-    """make(title="Disk", ...) -> the body of the answer."""
+    """create_incident(title="Disk", ...): the body of the answer."""
 
     def make(**more):
         answer = ask("POST", INCIDENTS, {"title": "Disk full", "service": world.service.unique_id, **more})
@@ -48,7 +48,7 @@ def list_pending_notifications() -> list[tuple[str, str]]:
     ]
 
 
-def test_a_new_incident_takes_what_its_service_provides(create_incident, world):
+def test_a_new_incident_has_the_defaults_of_its_service(create_incident, world):
     incident = create_incident()
 
     assert incident["incident_number"] == 1
@@ -63,7 +63,7 @@ def test_a_new_incident_takes_what_its_service_provides(create_incident, world):
 
 @pytest.fixture
 def gold_sla(ask, world) -> str:
-    """The id of an SLA that tells Bob five minutes before its promise of an answer breaks."""
+    """The ID of an SLA that notifies Bob five minutes before a breach of its acknowledge target."""
     responders = [{"user": world.bob.username}]
     body = {"name": "Gold", "acknowledge_time": 900, "resolve_time": "", "is_active": True}
     escalations = [{"type": 1, "time": -300, "responders": responders}]
@@ -75,7 +75,7 @@ SLA_CLOCKS = {TimerKind.SLA_BREACH, TimerKind.SLA_ESCALATION}
 
 
 @pytest.mark.parametrize("by", ["the body", "the service"])
-def test_a_new_incident_is_promised_what_its_sla_says(create_incident, gold_sla, by):
+def test_a_new_incident_has_the_targets_of_its_sla(create_incident, gold_sla, by):
     if by == "the service":
         Service.update(sla=Sla.get(Sla.unique_id == gold_sla)).execute()
     incident = create_incident(**{"sla": gold_sla} if by == "the body" else {})
@@ -85,7 +85,7 @@ def test_a_new_incident_is_promised_what_its_sla_says(create_incident, gold_sla,
 
 
 @pytest.mark.parametrize("verb", ["PUT", "PATCH"])
-def test_another_sla_is_promised_from_then_on_and_none_promises_nothing(create_incident, ask, gold_sla, verb):
+def test_a_new_sla_starts_its_targets_and_no_sla_ends_them(create_incident, ask, gold_sla, verb):
     incident = create_incident()
     path = f"{INCIDENTS}{incident['incident_number']}/"
 
@@ -101,7 +101,7 @@ def get_sla_moments() -> list[Timer]:
     return list(Timer.select().where(Timer.kind.in_(SLA_CLOCKS)).order_by(Timer.id))
 
 
-def test_what_comes_back_unchanged_leaves_promises_as_they_are(create_incident, ask, gold_sla):
+def test_an_incident_that_is_sent_back_keeps_its_sla_targets(create_incident, ask, gold_sla):
     incident = create_incident(sla=gold_sla)
     before = [(row.id, row.due_at, row.done_at) for row in get_sla_moments()]
 
@@ -111,17 +111,17 @@ def test_what_comes_back_unchanged_leaves_promises_as_they_are(create_incident, 
     assert len(before) == 2
 
 
-def test_a_new_incident_tells_the_first_step(create_incident):
+def test_a_new_incident_notifies_the_first_step(create_incident):
     create_incident()
 
     assert list_pending_notifications() == [("Alice", NotificationKind.ESCALATION)]
 
 
-def test_numbers_count_up_within_an_account(create_incident):
+def test_incident_numbers_are_sequential_within_an_account(create_incident):
     assert [create_incident()["incident_number"] for _ in range(3)] == [1, 2, 3]
 
 
-def test_it_is_found_by_number_by_id_and_with_a_brace_too_many(ask, create_incident):
+def test_an_incident_is_found_by_number_by_id_and_with_an_extra_brace(ask, create_incident):
     incident = create_incident()
 
     for reference in ("1", incident["unique_id"], "1}", "1%7D", f"{incident['unique_id']}%7D"):
@@ -130,7 +130,7 @@ def test_it_is_found_by_number_by_id_and_with_a_brace_too_many(ask, create_incid
         assert ask("GET", f"{INCIDENTS}{reference}/").status_code == 404
 
 
-def test_who_is_named_is_assigned_and_told(create_incident, world):
+def test_a_given_assignee_is_assigned_and_notified(create_incident, world):
     incident = create_incident(assigned_to=world.bob.username)
 
     assert incident["assigned_to"] == world.bob.username
@@ -140,14 +140,14 @@ def test_who_is_named_is_assigned_and_told(create_incident, world):
     ]
 
 
-def test_who_is_told_by_the_chain_is_not_told_twice(create_incident, world):
+def test_an_assignee_in_the_policy_is_notified_once(create_incident, world):
     create_incident(assigned_to=world.alice.username)
 
     assert list_pending_notifications() == [("Alice", NotificationKind.ESCALATION)]
 
 
 @pytest.mark.parametrize(("status", "date"), [(2, "acknowledged_date"), (3, "resolved_date")])
-def test_made_as_acknowledged_or_resolved_it_tells_nobody(create_incident, status, date):
+def test_an_incident_created_as_acknowledged_or_resolved_notifies_nobody(create_incident, status, date):
     incident = create_incident(status=status)
 
     assert incident["status"] == status
@@ -155,19 +155,19 @@ def test_made_as_acknowledged_or_resolved_it_tells_nobody(create_incident, statu
     assert list_pending_notifications() == []
 
 
-def test_blank_references_are_the_services(create_incident, world):
+def test_blank_references_get_the_values_of_the_service(create_incident, world):
     incident = create_incident(escalation_policy="", sla="", team_priority="", assigned_to="")
 
     assert incident["escalation_policy"] == world.policy.unique_id
     assert incident["sla"] is None
 
 
-def test_a_title_is_cleaned_not_refused(ask, create_incident):
+def test_a_title_is_cleaned_and_not_refused(ask, create_incident):
     assert create_incident(title="Disk\x00\r\nfull \u202e!")["title"] == "Disk full !"
     assert ask("POST", INCIDENTS, {"title": "\x00", "service": "x"}).status_code == 400
 
 
-def test_acknowledging_stops_what_was_owed_and_resolving_ends_it(ask, create_incident):
+def test_acknowledge_and_resolve_cancel_pending_notifications(ask, create_incident):
     create_incident()
 
     acknowledged = ask("PATCH", f"{INCIDENTS}1/", {"status": 2}, who="bob").json
@@ -199,7 +199,7 @@ def test_a_service_in_an_update_is_ignored(ask, create_incident, world):
     assert changed["service"] == world.service.unique_id
 
 
-def test_assigning_stops_the_chain_and_tells_the_person(ask, create_incident, world):
+def test_an_assignment_stops_the_escalation_run_and_notifies_the_person(ask, create_incident, world):
     Service.update(auto_resolve_timeout=600).execute()
     two = [{"delay": d, "targets": [{"target_type": 2, "target_id": world.alice.username}]} for d in (0, 5)]
     EscalationPolicy.update(rules=two).where(EscalationPolicy.id == world.policy.id).execute()
@@ -213,7 +213,7 @@ def test_assigning_stops_the_chain_and_tells_the_person(ask, create_incident, wo
     assert list_pending_timers(incident) == [TimerKind.AUTO_RESOLVE]
 
 
-def test_another_policy_starts_its_chain_from_the_first_rule(ask, create_incident, world):
+def test_a_new_policy_starts_with_its_first_step(ask, create_incident, world):
     create_incident()
     team = f"/api/account/teams/{world.team.unique_id}"
     rules = [{"delay": 0, "targets": [{"target_type": 2, "target_id": world.bob.username}]}]
@@ -225,7 +225,7 @@ def test_another_policy_starts_its_chain_from_the_first_rule(ask, create_inciden
     assert list_pending_notifications() == [("Bob", NotificationKind.ESCALATION)]
 
 
-def test_several_changes_at_once_all_count_and_say_so(ask, create_incident, world):
+def test_all_changes_of_one_update_are_applied_and_logged(ask, create_incident, world):
     create_incident()
     body = {"title": "Disk", "urgency": 0, "assigned_to": world.bob.username, "status": 2}
 
@@ -242,14 +242,14 @@ def test_several_changes_at_once_all_count_and_say_so(ask, create_incident, worl
     [{"status": 4}, {"status": -1}, {"status": True}, {"urgency": 2}, {"title": ""}, {"assigned_to": "x"},
      {"escalation_policy": "x"}, {"sla": 7}, {"status": 2, "team_priority": "x"}],
 )  # fmt: skip
-def test_an_update_that_cannot_be_changes_nothing(ask, create_incident, body):
+def test_an_invalid_update_changes_nothing(ask, create_incident, body):
     incident = create_incident()
 
     assert ask("PATCH", f"{INCIDENTS}1/", body).status_code == 400
     assert ask("GET", f"{INCIDENTS}1/").json == incident
 
 
-def test_the_go_client_is_spared_the_priority_object(ask, create_incident, world):
+def test_the_go_client_gets_no_priority_object(ask, create_incident, world):
     team = f"/api/account/teams/{world.team.unique_id}"
     priority = ask("POST", f"{team}/priority/", {"name": "P1"}).json["unique_id"]
     incident = create_incident(team_priority=priority)
@@ -264,7 +264,7 @@ def test_the_go_client_is_spared_the_priority_object(ask, create_incident, world
     assert (shown["team_priority"], shown["team_priority_object"]) == (priority, None)
 
 
-def test_an_incident_outlives_its_service(ask, create_incident, world):
+def test_an_incident_stays_when_its_service_is_deleted(ask, create_incident, world):
     create_incident()
     team = f"/api/account/teams/{world.team.unique_id}"
     assert ask("DELETE", f"{team}/services/{world.service.unique_id}/").status_code == 204
@@ -274,7 +274,7 @@ def test_an_incident_outlives_its_service(ask, create_incident, world):
     assert (left["status"], left["service"], left["service_object"]) == (3, None, None)
 
 
-def test_nobody_is_assigned_who_leaves_in_that_moment(ask, world, monkeypatch):
+def test_a_user_who_is_removed_at_the_same_time_is_not_assigned(ask, world, monkeypatch):
     ask("POST", "/api/incidents/", {"title": "x", "service": world.service.unique_id})
     found = incidents.lock_incident
 
@@ -294,7 +294,7 @@ def test_nobody_is_assigned_who_leaves_in_that_moment(ask, world, monkeypatch):
 
 @pytest.fixture
 def rules(world):
-    """rules(bob, high=[0, 15], low=[]): after how many minutes somebody is told, by their one contact."""
+    """rules(bob, high=[0, 15], low=[]): set the delays in minutes of a person's notification rules."""
 
     def set_rules(user, **delays):
         contact = ContactMethod.get(ContactMethod.user == user)
@@ -313,14 +313,14 @@ def rules(world):
 def list_notified(
     incident: dict, state: NotificationStatus = NotificationStatus.PENDING
 ) -> list[tuple[str, int | None]]:
-    """Who is told in that state, by a rule of which delay; None by none."""
+    """Return the people with notifications in this state, each with the delay of the rule or None."""
     rows = Notification.select().join(Incident).where(Incident.unique_id == incident["unique_id"])
     rows = rows.where(Notification.state == state).order_by(Notification.id)
     return [(row.user.first_name, row.rule.start_delay if row.rule else None) for row in rows]
 
 
 def send_due() -> None:
-    """As a delivery does with what is not put off."""
+    """Mark the due notifications as sent, as a delivery does."""
     Notification.update(state=NotificationStatus.SENT).where(
         Notification.not_before <= store().now()
     ).execute()
@@ -330,7 +330,7 @@ def change(ask, **body) -> None:
     assert ask("PATCH", f"{INCIDENTS}1/", body).status_code == 200
 
 
-def test_lowered_whoever_was_still_to_be_told_is_told_by_the_rules_of_low_urgency(
+def test_lower_urgency_replaces_pending_notifications_by_the_rules_of_low_urgency(
     create_incident, ask, rules, world
 ):
     rules(world.alice, high=[15], low=[30])
@@ -347,7 +347,7 @@ def test_lowered_whoever_was_still_to_be_told_is_told_by_the_rules_of_low_urgenc
 
 
 @pytest.mark.parametrize("urgency", [0, 1])
-def test_what_a_rule_put_off_stays_put_off(create_incident, ask, rules, world, urgency):
+def test_a_notification_delayed_by_a_rule_stays_delayed(create_incident, ask, rules, world, urgency):
     rules(world.alice, high=[0, 5], low=[5])
     incident = create_incident(urgency=1 - urgency)
     later = store().now() + timedelta(hours=1)
@@ -362,7 +362,7 @@ def test_what_a_rule_put_off_stays_put_off(create_incident, ask, rules, world, u
     }
 
 
-def test_lowered_nobody_is_told_again_where_they_were_told_already(create_incident, ask, rules, world):
+def test_lower_urgency_does_not_notify_a_contact_again(create_incident, ask, rules, world):
     rules(world.alice, high=[0, 15], low=[0])
     incident = create_incident()
     send_due()
@@ -373,7 +373,7 @@ def test_lowered_nobody_is_told_again_where_they_were_told_already(create_incide
 
 
 @pytest.mark.parametrize(("high", "expected"), [([15], [("Alice", None)]), ([0, 15], [])])
-def test_lowered_who_has_no_rule_for_it_hears_at_the_accounts_address_unless_told(
+def test_lower_urgency_without_a_rule_uses_the_account_address_once(
     create_incident, ask, rules, world, high, expected
 ):
     rules(world.alice, high=high)
@@ -384,9 +384,7 @@ def test_lowered_who_has_no_rule_for_it_hears_at_the_accounts_address_unless_tol
     assert list_notified(incident) == expected
 
 
-def test_raised_whoever_was_told_last_is_told_by_the_rules_of_high_urgency(
-    create_incident, ask, rules, world
-):
+def test_higher_urgency_notifies_the_last_notified_people_by_its_rules(create_incident, ask, rules, world):
     rules(world.alice, high=[0, 5], low=[0])
     rules(world.bob, high=[0], low=[0])
     incident = create_incident(urgency=0)
@@ -407,7 +405,7 @@ def test_raised_whoever_was_told_last_is_told_by_the_rules_of_high_urgency(
     assert list_notified(incident, NotificationStatus.SENT)[-1] == ("Bob", 0)
 
 
-def test_lowered_and_raised_again_it_is_as_before(create_incident, ask, rules, world):
+def test_lower_and_higher_urgency_restore_the_notifications(create_incident, ask, rules, world):
     rules(world.alice, high=[0, 15], low=[0, 30])
     incident = create_incident()
     send_due()
@@ -418,7 +416,7 @@ def test_lowered_and_raised_again_it_is_as_before(create_incident, ask, rules, w
     assert list_notified(incident, NotificationStatus.SENT) == [("Alice", 0)]
 
 
-def test_raised_when_somebody_has_answered_it_tells_nobody_anew(create_incident, ask, rules, world):
+def test_higher_urgency_of_an_acknowledged_incident_notifies_nobody(create_incident, ask, rules, world):
     rules(world.alice, high=[0], low=[0])
     incident = create_incident(urgency=0)
     send_due()
@@ -428,9 +426,7 @@ def test_raised_when_somebody_has_answered_it_tells_nobody_anew(create_incident,
     assert list_notified(incident) == []
 
 
-def test_handed_on_with_another_urgency_only_who_has_it_now_is_told_by_its_rules(
-    create_incident, ask, rules, world
-):
+def test_an_assignment_with_a_new_urgency_notifies_only_the_new_assignee(create_incident, ask, rules, world):
     rules(world.bob, high=[5], low=[30])
     incident = create_incident(urgency=0)
 

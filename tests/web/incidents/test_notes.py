@@ -1,4 +1,4 @@
-"""Notes on an incident: who may write, change and delete which."""
+"""Notes on an incident, and who may write, change and delete them."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def write(ask):
     return write
 
 
-def test_a_note_says_who_wrote_it(write, ask, world, incident):
+def test_a_note_shows_its_author(write, ask, world, incident):
     note = write()
 
     assert (note["incident"], note["user"], note["user_name"]) == (1, world.bob.username, "Bob")
@@ -35,7 +35,7 @@ def test_a_note_says_who_wrote_it(write, ask, world, incident):
     assert ask("GET", f"/api/incidents/{incident.unique_id}/note/{note['unique_id']}").json == note
 
 
-def test_notes_are_listed_oldest_first_and_in_pages_for_clients(write, ask):
+def test_notes_are_listed_oldest_first_and_paged_for_published_clients(write, ask):
     texts = [f"note {number}" for number in range(12)]
     for text in texts:
         write(text)
@@ -48,7 +48,7 @@ def test_notes_are_listed_oldest_first_and_in_pages_for_clients(write, ask):
     assert page["previous"].endswith("/note/?page=1&page_size=10")
 
 
-def test_what_a_rule_noted_has_no_user(ask, incident, now):
+def test_a_note_of_a_rule_has_no_user(ask, incident, now):
     IncidentNote.create(
         unique_id=new_short_id(), incident=incident, user=None, note="Again", creation_date=now
     )
@@ -57,7 +57,7 @@ def test_what_a_rule_noted_has_no_user(ask, incident, now):
     assert (note["user"], note["user_name"]) == (None, "Alert rule")
 
 
-def test_text_is_cleaned_and_has_to_say_something(write, ask):
+def test_the_text_is_cleaned_and_must_not_be_blank(write, ask):
     assert write("  a\x07b\u202e\r\nc\x00 ")["note"] == "ab\nc"
     assert len(write("x" * 100_000)["note"]) == 16 * 1024
     for wrong in ("", "   ", "\x00\u200b", None, 7, ["x"]):
@@ -65,7 +65,7 @@ def test_text_is_cleaned_and_has_to_say_something(write, ask):
     assert ask("POST", NOTES, {}).status_code == 400
 
 
-def test_a_member_changes_only_what_is_their_own(write, ask, world, now):
+def test_a_member_changes_only_own_notes(write, ask, world, now):
     mine, alices = write(who="bob"), write(who="alice")
 
     def list_statuses(note):
@@ -79,7 +79,7 @@ def test_a_member_changes_only_what_is_their_own(write, ask, world, now):
     assert list_statuses(alices) == [200, 200, 204]
 
 
-def test_a_change_keeps_who_wrote_it_and_when(write, ask):
+def test_a_change_keeps_the_author_and_the_creation_date(write, ask):
     note = write()
 
     changed = ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"}, who="alice").json
@@ -95,7 +95,7 @@ def test_a_note_is_found_only_under_its_incident(write, ask, world):
         assert ask("GET", path).status_code == 404
 
 
-def test_each_write_is_in_the_history_and_no_configuration(write, ask, world):
+def test_each_write_is_in_the_timeline_and_does_not_change_the_configuration(write, ask, world):
     version = ConfigVersion.get(ConfigVersion.account == world.account).version
     note = write()
     ask("PUT", f"{NOTES}{note['unique_id']}/", {"note": "Found it"})
@@ -106,6 +106,6 @@ def test_each_write_is_in_the_history_and_no_configuration(write, ask, world):
     assert ConfigVersion.get(ConfigVersion.account == world.account).version == version
 
 
-def test_a_note_of_nobody_is_not_found(ask):
+def test_an_unknown_note_is_not_found(ask):
     assert ask("GET", f"{NOTES}{new_short_id()}/").status_code == 404
     assert ask("DELETE", f"{NOTES}{new_uuid()}/").status_code == 404

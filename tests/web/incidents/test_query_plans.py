@@ -1,4 +1,4 @@
-"""Whatever is asked of lists, it is found by an index in their order, however many incidents there are."""
+"""Every list is read from an index in the order of the list, for any number of incidents."""
 
 import pytest
 
@@ -27,20 +27,20 @@ FILTERS = (
 
 @pytest.fixture
 def incident_ids(ask, world):
-    """An incident, and the names of what it came by."""
+    """The IDs of an incident and of its service, team and integration."""
     ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
     ids = {name: getattr(world, name).unique_id for name in ("team", "service", "integration")}
     return {f"{name}_id": unique_id for name, unique_id in ids.items()}
 
 
 def list_page_statements(seen, table):
-    """The statements that choose the rows of a page."""
+    """Return the statements that select the rows of a page."""
     return [each for each in seen if f'FROM "{table}"' in each[0] and " OFFSET " in each[0]]
 
 
 @pytest.mark.parametrize("who", ["alice", "bob"])
 @pytest.mark.parametrize("limits", FILTERS, ids=str)
-def test_a_page_of_incidents_is_found_in_its_order(ask, incident_ids, statements, limits, who):
+def test_a_page_of_incidents_needs_no_sort(ask, incident_ids, statements, limits, who):
     with statements() as seen:
         assert ask("POST", "/api/incidents/filter/", limits, who=who).status_code == 200
 
@@ -51,8 +51,9 @@ def test_a_page_of_incidents_is_found_in_its_order(ask, incident_ids, statements
 
 
 def is_index_only(chosen):
-    """Whether a statement reads the index of lists, and no row of the table. PostgreSQL decides that by what
-    was vacuumed.
+    """Return whether a statement reads only the index of lists and no row of the table.
+
+    PostgreSQL can do so only for pages that were vacuumed.
     """
     if store().name == "postgresql":
         return True
@@ -60,7 +61,7 @@ def is_index_only(chosen):
     return "COVERING INDEX incident_listed" in plan[0]
 
 
-def test_a_page_of_alerts_is_found_in_its_order(ask, incident_ids, statements):
+def test_a_page_of_alerts_needs_no_sort(ask, incident_ids, statements):
     integration = "/api/account/teams/{team_id}/services/{service_id}/integrations/{integration_id}/alerts/"
     for path in ("/api/incidents/1/alerts/?page=1", integration.format(**incident_ids)):
         with statements() as seen:
@@ -72,7 +73,7 @@ def test_a_page_of_alerts_is_found_in_its_order(ask, incident_ids, statements):
 
 
 @pytest.mark.parametrize("name", ["note", "tags", "responders"])
-def test_what_stands_under_an_incident_is_found_by_it(ask, incident_ids, statements, name):
+def test_sub_resources_of_an_incident_are_found_by_an_index(ask, incident_ids, statements, name):
     with statements() as seen:
         assert ask("GET", f"/api/incidents/1/{name}/").status_code == 200
 

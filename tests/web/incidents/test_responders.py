@@ -1,4 +1,4 @@
-"""Asking for help with an incident, and who is told of it."""
+"""Responders of an incident, and their notifications."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def incident(ask, world):
 
 
 def list_notified(state=NotificationStatus.PENDING):
-    """Who is owed word because they were asked."""
+    """Return the people with pending notifications because they were asked to help."""
     asked = (
         Notification.select(Notification, User)
         .join(User)
@@ -32,7 +32,7 @@ def list_notified(state=NotificationStatus.PENDING):
     ]
 
 
-def test_a_person_is_asked_and_told(ask, world):
+def test_a_person_who_is_asked_is_notified(ask, world):
     made = ask("POST", V2, {"user": world.bob.username, "message": "Please\x07 look"})
 
     assert made.status_code == 201
@@ -52,7 +52,7 @@ def test_a_person_is_asked_and_told(ask, world):
     assert list_notified() == ["Bob"]
 
 
-def test_both_paths_serve_the_same(ask, world):
+def test_both_paths_serve_the_same_responders(ask, world):
     made = ask("POST", RESPONDERS, {"user": world.bob.username}).json
 
     for path in (RESPONDERS, V2):
@@ -60,7 +60,7 @@ def test_both_paths_serve_the_same(ask, world):
         assert ask("GET", f"{path}{made['unique_id']}/").json == made
 
 
-def test_a_policy_is_one_responder_and_tells_its_people(ask, world):
+def test_a_policy_is_one_responder_and_notifies_its_people(ask, world):
     made = ask("POST", V2, {"escalation_policy": world.policy.unique_id}).json
 
     assert (made["user"], made["user_name"]) == (None, None)
@@ -69,7 +69,7 @@ def test_a_policy_is_one_responder_and_tells_its_people(ask, world):
     assert list_notified() == ["Alice"]
 
 
-def test_who_helps_with_an_acknowledged_incident_is_told_and_of_a_resolved_one_nobody(ask, world):
+def test_a_responder_is_notified_of_an_acknowledged_incident_but_not_of_a_resolved_one(ask, world):
     ask("PATCH", "/api/incidents/1/", {"status": 2})
     ask("POST", V2, {"user": world.bob.username})
     assert list_notified() == ["Bob"]
@@ -79,7 +79,7 @@ def test_who_helps_with_an_acknowledged_incident_is_told_and_of_a_resolved_one_n
     assert list_notified() == []
 
 
-def test_acknowledging_ends_what_is_owed(ask, world):
+def test_acknowledge_cancels_pending_notifications_to_responders(ask, world):
     ask("POST", V2, {"user": world.bob.username})
     ask("PATCH", "/api/incidents/1/", {"status": 2})
 
@@ -87,16 +87,16 @@ def test_acknowledging_ends_what_is_owed(ask, world):
 
 
 @pytest.mark.parametrize("kind", ["user", "escalation_policy"])
-def test_the_same_twice_is_refused(ask, world, kind):
+def test_the_same_responder_twice_is_refused(ask, world, kind):
     body = {"user": world.bob.username} if kind == "user" else {"escalation_policy": world.policy.unique_id}
-    answers = [ask("POST", V2, body, scheme="Token") for _ in range(2)]
+    responses = [ask("POST", V2, body, scheme="Token") for _ in range(2)]
 
-    assert [answer.status_code for answer in answers] == [201, 400]
-    assert answers[1].json["errors"] == {kind: ["This responder was already asked to help."]}
+    assert [answer.status_code for answer in responses] == [201, 400]
+    assert responses[1].json["errors"] == {kind: ["This responder was already asked to help."]}
     assert IncidentResponder.select().count() == 1
 
 
-def test_of_two_at_once_one_is_refused_and_nobody_is_told_twice(app, world):
+def test_one_of_two_concurrent_requests_is_refused_and_one_notification_is_created(app, world):
     statuses = []
 
     def call_responder():
@@ -114,7 +114,7 @@ def test_of_two_at_once_one_is_refused_and_nobody_is_told_twice(app, world):
     assert list_notified() == ["Bob"]
 
 
-def test_one_of_the_two_is_named(ask, world, now):
+def test_a_responder_is_either_a_user_or_a_policy(ask, world, now):
     User.update(removed_at=now).where(User.id == world.charlie.id).execute()
     wrong = [
         {},
@@ -133,7 +133,7 @@ def test_one_of_the_two_is_named(ask, world, now):
     assert IncidentResponder.select().count() == 0
 
 
-def test_who_is_not_asked_any_more_is_told_no_more_and_may_be_asked_anew(ask, world):
+def test_a_removed_responder_is_not_notified_and_can_be_asked_again(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
 
     assert ask("DELETE", f"{V2}{made['unique_id']}/").status_code == 204
@@ -144,7 +144,7 @@ def test_who_is_not_asked_any_more_is_told_no_more_and_may_be_asked_anew(ask, wo
     assert list_notified() == ["Bob"]
 
 
-def test_removing_one_leaves_what_others_are_owed(ask, world):
+def test_removing_a_responder_keeps_the_notifications_of_others(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
     ask("POST", V2, {"user": world.charlie.username})
     ask("DELETE", f"{V2}{made['unique_id']}/")
@@ -154,7 +154,7 @@ def test_removing_one_leaves_what_others_are_owed(ask, world):
     assert {notification.state for notification in other_notifications} == {NotificationStatus.PENDING}
 
 
-def test_the_history_tells(ask, world):
+def test_the_timeline_has_each_change(ask, world):
     made = ask("POST", V2, {"user": world.bob.username}).json
     ask("DELETE", f"{V2}{made['unique_id']}/", who="bob")
 
@@ -163,7 +163,7 @@ def test_the_history_tells(ask, world):
 
 
 @pytest.mark.parametrize(("status", "word"), [(1, "accepted"), (2, "declined")])
-def test_who_has_answered_is_not_asked_again(ask, world, status, word):
+def test_a_responder_who_has_answered_is_not_notified_again(ask, world, status, word):
     made = ask("POST", V2, {"user": world.bob.username}).json
 
     answered = ask("PATCH", f"{V2}{made['unique_id']}/", {"response_status": status, "user": "x"}, who="bob")
@@ -175,7 +175,7 @@ def test_who_has_answered_is_not_asked_again(ask, world, status, word):
 
 
 @pytest.mark.parametrize("status", [0, 4, "x", None, [], 2**63])
-def test_an_answer_is_one_of_three(ask, world, status):
+def test_an_invalid_response_status_is_refused(ask, world, status):
     made = ask("POST", V2, {"user": world.bob.username}).json
 
     assert ask("PUT", f"{V2}{made['unique_id']}/", {"response_status": status}).status_code == 400

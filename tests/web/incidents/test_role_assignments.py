@@ -1,4 +1,4 @@
-"""Who has which role of the team's in an incident."""
+"""People and their roles in an incident."""
 
 import pytest
 
@@ -13,7 +13,7 @@ NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def roles(ask, world, now):
-    """Ids of two roles of the team, by title; there is an incident."""
+    """The IDs of two roles of the team, by title; an incident exists."""
     ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
     scribe = IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
     leader = IncidentRole.get(IncidentRole.team == world.team, IncidentRole.title != "Scribe")
@@ -22,7 +22,7 @@ def roles(ask, world, now):
 
 @pytest.fixture
 def read_role_log(ask):
-    """history(): what the incident's history says of its roles."""
+    """read_role_log(): the entries about roles in the timeline of the incident."""
 
     def read_log():
         entries = ask("GET", "/api/tocsin/incidents/1/timeline/?page_size=100").json["results"]
@@ -31,7 +31,7 @@ def read_role_log(ask):
     return read_log
 
 
-def test_somebody_has_a_role(ask, world, roles, read_role_log):
+def test_a_person_gets_a_role(ask, world, roles, read_role_log):
     made = ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
 
     assert made.status_code == 201
@@ -46,7 +46,7 @@ def test_somebody_has_a_role(ask, world, roles, read_role_log):
     assert read_role_log() == ["Scribe is Bob by Alice"]
 
 
-def test_a_second_person_takes_the_place_of_the_first(ask, world, roles, read_role_log):
+def test_a_second_person_replaces_the_first(ask, world, roles, read_role_log):
     for role, user in (("scribe", "bob"), ("leader", "bob"), ("scribe", "charlie"), ("scribe", "charlie")):
         body = {"role": roles[role], "user": getattr(world, user).username}
         assert ask("POST", ROLES, body).status_code == 201
@@ -60,7 +60,7 @@ def test_a_second_person_takes_the_place_of_the_first(ask, world, roles, read_ro
     ]
 
 
-def test_a_role_is_taken_away(ask, world, roles, read_role_log):
+def test_a_role_assignment_is_deleted(ask, world, roles, read_role_log):
     made = ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username}).json
     path = f"{ROLES}{made['unique_id']}/"
 
@@ -70,7 +70,7 @@ def test_a_role_is_taken_away(ask, world, roles, read_role_log):
     assert read_role_log()[-1] == "Scribe is no longer Bob by Bob"
 
 
-def test_a_deleted_role_is_nobodys(ask, world, roles):
+def test_a_deletion_of_a_role_deletes_its_assignments(ask, world, roles):
     ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
     IncidentRole.delete().where(IncidentRole.unique_id == roles["scribe"]).execute()
 
@@ -86,7 +86,7 @@ def test_a_deleted_role_is_nobodys(ask, world, roles):
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_is_refused(ask, world, roles, field, wrong):
+def test_an_invalid_role_assignment_is_refused(ask, world, roles, field, wrong):
     body = {"role": roles["scribe"], "user": world.bob.username, **wrong}
     refused = ask("POST", ROLES, body, scheme="Token")
 
@@ -94,14 +94,14 @@ def test_what_cannot_be_is_refused(ask, world, roles, field, wrong):
     assert not IncidentAssignment.select().exists()
 
 
-def test_who_was_removed_from_the_account_gets_no_role(ask, world, roles, now):
+def test_a_removed_user_gets_no_role(ask, world, roles, now):
     world.bob.removed_at = now
     world.bob.save()
 
     assert ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username}).status_code == 400
 
 
-def test_it_is_no_configuration(ask, world, roles):
+def test_a_role_assignment_does_not_change_the_configuration(ask, world, roles):
     before = ConfigVersion.get(ConfigVersion.account == world.account).version
     ask("POST", ROLES, {"role": roles["scribe"], "user": world.bob.username})
 

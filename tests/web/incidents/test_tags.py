@@ -1,4 +1,4 @@
-"""The tags that an incident has."""
+"""The tags of an incident."""
 
 import pytest
 
@@ -13,7 +13,7 @@ TAGS = "/api/incidents/1/tags/"
 
 @pytest.fixture
 def tag(ask, world, now):
-    """A tag of the team of incident 1."""
+    """A tag of the team; incident 1 exists."""
     ask("POST", "/api/incidents/", {"title": "Disk full", "service": world.service.unique_id})
     return Tag.create(unique_id=new_uuid(), team=world.team, name="database", color="red", creation_date=now)
 
@@ -27,7 +27,7 @@ def test_a_tag_is_added_and_shown_by_its_incident(ask, tag):
     assert ask("GET", TAGS).json == ask("GET", "/api/incidents/1/").json["tags"] == [made.json]
 
 
-def test_it_goes_by_its_own_id_or_by_that_of_the_teams_tag(ask, tag):
+def test_a_tag_is_found_by_its_own_id_or_by_that_of_the_teams_tag(ask, tag):
     made = ask("POST", TAGS, {"team_tag": tag.unique_id}).json
 
     assert ask("GET", f"{TAGS}{tag.unique_id.upper()}/").json == made
@@ -37,14 +37,14 @@ def test_it_goes_by_its_own_id_or_by_that_of_the_teams_tag(ask, tag):
     assert ask("POST", TAGS, {"team_tag": tag.unique_id}).status_code == 201
 
 
-def test_twice_is_refused(ask, tag):
-    answers = [ask("POST", TAGS, {"team_tag": tag.unique_id}, scheme="Token") for _ in range(2)]
+def test_the_same_tag_twice_is_refused(ask, tag):
+    responses = [ask("POST", TAGS, {"team_tag": tag.unique_id}, scheme="Token") for _ in range(2)]
 
-    assert [answer.status_code for answer in answers] == [201, 400]
-    assert answers[1].json["errors"] == {"team_tag": ["The incident already has this tag."]}
+    assert [answer.status_code for answer in responses] == [201, 400]
+    assert responses[1].json["errors"] == {"team_tag": ["The incident already has this tag."]}
 
 
-def test_of_two_at_once_one_is_refused(app, world, tag):
+def test_one_of_two_concurrent_requests_is_refused(app, world, tag):
     statuses = []
 
     def add_tag():
@@ -62,7 +62,7 @@ def test_of_two_at_once_one_is_refused(app, world, tag):
     assert IncidentTag.select().count() == 1
 
 
-def test_only_tags_of_the_incidents_team(ask, tag, world, now):
+def test_a_tag_of_another_team_is_refused(ask, tag, world, now):
     other = Tag.create(unique_id=new_uuid(), team=world.charlies_team, name="x", color="", creation_date=now)
 
     for wrong in (other.unique_id, new_uuid(), "", None, 7, "x"):
@@ -70,7 +70,7 @@ def test_only_tags_of_the_incidents_team(ask, tag, world, now):
     assert ask("POST", TAGS, {}).status_code == 400
 
 
-def test_the_history_tells(ask, tag):
+def test_the_timeline_has_each_change(ask, tag):
     ask("POST", TAGS, {"team_tag": tag.unique_id}, who="bob")
     ask("DELETE", f"{TAGS}{tag.unique_id}/")
 
@@ -78,7 +78,7 @@ def test_the_history_tells(ask, tag):
     assert reasons == ["tag database added by Bob", "tag database removed by Alice"]
 
 
-def test_one_tag_takes_the_place_of_another_once(ask, tag, world, now):
+def test_a_tag_is_replaced_by_another_only_once(ask, tag, world, now):
     other = Tag.create(unique_id=new_uuid(), team=world.team, name="disk", color="", creation_date=now)
     made = ask("POST", TAGS, {"team_tag": tag.unique_id}).json
 

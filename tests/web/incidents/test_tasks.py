@@ -1,4 +1,4 @@
-"""What is to be done about an incident."""
+"""The tasks of an incident."""
 
 from datetime import timedelta
 
@@ -18,7 +18,7 @@ NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
 
 @pytest.fixture
 def create_incident(ask, world):
-    """by_hand(): one more incident, made through the interface."""
+    """create_incident(): a new incident, created through the interface."""
 
     def made(**more):
         body = {"title": "Disk full", "service": world.service.unique_id, **more}
@@ -30,7 +30,7 @@ def create_incident(ask, world):
 
 @pytest.fixture
 def task(ask, create_incident):
-    """task({...}): the answer to a task of the incident."""
+    """task({...}): the answer to a new task of the incident."""
     create_incident()
 
     def made(body, **more):
@@ -41,7 +41,7 @@ def task(ask, create_incident):
 
 @pytest.fixture
 def read_task_log(ask):
-    """history(): what the incident's history says of its tasks."""
+    """read_task_log(): the entries about tasks in the timeline of the incident."""
 
     def read_log():
         entries = ask("GET", "/api/tocsin/incidents/1/timeline/?page_size=100").json["results"]
@@ -50,7 +50,7 @@ def read_task_log(ask):
     return read_log
 
 
-def test_a_task_has_sensible_parts_when_only_its_title_is_said(task):
+def test_a_task_with_only_a_title_has_defaults(task):
     made = task({})
 
     assert made.status_code == 201
@@ -64,7 +64,7 @@ def test_a_task_has_sensible_parts_when_only_its_title_is_said(task):
     }
 
 
-def test_a_task_is_done_and_its_history_is_told(ask, world, task, read_task_log):
+def test_a_task_is_done_and_the_timeline_shows_it(ask, world, task, read_task_log):
     role = IncidentRole.get(IncidentRole.team == world.team)
     made = task(
         {
@@ -105,21 +105,21 @@ def test_a_task_is_done_and_its_history_is_told(ask, world, task, read_task_log)
     ],
     ids=str,
 )  # fmt: skip
-def test_what_cannot_be_is_refused(task, field, wrong):
+def test_an_invalid_task_is_refused(task, field, wrong):
     refused = task(wrong, scheme="Token")
 
     assert (refused.status_code, set(refused.json["errors"])) == (400, {field})
     assert not IncidentTask.select().exists()
 
 
-def test_an_incident_has_no_more_tasks_than_it_may(task, monkeypatch):
+def test_the_number_of_tasks_of_an_incident_is_limited(task, monkeypatch):
     monkeypatch.setattr(incident_tasks.INCIDENT_TASKS, "max_rows", 1)
     assert task({}).status_code == 201
 
     assert task({}).status_code == 400
 
 
-def test_a_task_of_another_incident_is_not_found_here(ask, task, create_incident):
+def test_a_task_is_found_only_under_its_incident(ask, task, create_incident):
     made = task({}).json
     create_incident()
 
@@ -128,10 +128,10 @@ def test_a_task_of_another_incident_is_not_found_here(ask, task, create_incident
 
 @pytest.fixture
 def template(world, now):
-    """A template of three tasks, which the service has."""
+    """The task template of the service, with three tasks."""
     made = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name="Outage", creation_date=now)
     role = IncidentRole.get(IncidentRole.team == world.team)
-    template_tasks = (("Look", 15, role), ("Tell everybody", 0, None), ("Some day", -1, None))
+    template_tasks = (("Look", 15, role), ("Inform everybody", 0, None), ("Some day", -1, None))
     for position, (title, minutes, who) in enumerate(template_tasks, start=1):
         TemplateTask.create(
             unique_id=new_uuid(), task_template=made, title=title, description="d", due_in=minutes, role=who,
@@ -143,7 +143,7 @@ def template(world, now):
 
 @pytest.mark.parametrize("due_immediately", [0, 1])
 @pytest.mark.parametrize("status", [1, 3])
-def test_an_incident_has_the_tasks_of_its_service(
+def test_an_incident_has_the_tasks_of_the_template_of_its_service(
     ask, create_incident, template, read_task_log, due_immediately, status
 ):
     TaskTemplate.update(due_immediately=due_immediately).execute()
@@ -152,7 +152,7 @@ def test_an_incident_has_the_tasks_of_its_service(
 
     assert [(task["title"], task["description"], task["status"]) for task in tasks] == [
         ("Look", "d", 0),
-        ("Tell everybody", "d", 0),
+        ("Inform everybody", "d", 0),
         ("Some day", "d", 0),
     ]
     due_after = [task["due_at"] and parse_moment(task["due_at"]) - created for task in tasks]
@@ -161,7 +161,7 @@ def test_an_incident_has_the_tasks_of_its_service(
     assert read_task_log() == [("tasks_added", "the tasks of template Outage")]
 
 
-def test_each_incident_has_tasks_of_its_own(ask, create_incident, template):
+def test_each_incident_has_its_own_tasks(ask, create_incident, template):
     for _ in range(2):
         create_incident()
     first, second = (ask("GET", f"/api/tocsin/incidents/{number}/tasks/").json for number in (1, 2))
@@ -170,7 +170,7 @@ def test_each_incident_has_tasks_of_its_own(ask, create_incident, template):
     assert {each["unique_id"] for each in first}.isdisjoint(each["unique_id"] for each in second)
 
 
-def test_a_template_that_is_deleted_leaves_the_tasks_and_gives_no_more(ask, create_incident, template):
+def test_a_deleted_template_keeps_existing_tasks_and_adds_no_more(ask, create_incident, template):
     create_incident()
     template.delete_instance(recursive=False)
     create_incident()

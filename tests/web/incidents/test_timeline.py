@@ -1,4 +1,4 @@
-"""The history of an incident, from what its rows say."""
+"""The timeline of an incident, built from its rows."""
 
 from datetime import timedelta
 
@@ -25,11 +25,11 @@ SECOND = timedelta(seconds=1)
 
 @pytest.fixture
 def read_timeline(ask):
-    """told(): the whole history."""
+    """read_timeline(): all entries of the timeline."""
     return lambda: ask("GET", f"{TIMELINE}?page_size=100").json["results"]
 
 
-def test_all_that_happened_is_told_in_order(ask, world, now, deliver_to, read_timeline):
+def test_all_entries_are_listed_in_order(ask, world, now, deliver_to, read_timeline):
     add_rule(world, action(RuleAction.ADD_NOTE, "look at {{entity_id}}"))
     alert = process_alert(world, now)
     with relay() as box:
@@ -62,7 +62,7 @@ def test_all_that_happened_is_told_in_order(ask, world, now, deliver_to, read_ti
     ]
 
 
-def test_who_was_told_is_there_and_where_is_not(ask, world, now, deliver_to):
+def test_a_notification_shows_the_person_without_the_address(ask, world, now, deliver_to):
     process_alert(world, now)
     with relay({"RCPT": "550 <alice@example.org> is unknown"}) as box:
         deliver_to(box.port)
@@ -73,7 +73,9 @@ def test_who_was_told_is_there_and_where_is_not(ask, world, now, deliver_to):
     assert [each.value for each in ContactMethod.select() if each.value in text] == []
 
 
-def test_a_notice_is_history_once_it_was_tried_and_keeps_its_place(world, now, deliver_to, read_timeline):
+def test_a_notification_is_listed_from_its_first_attempt_and_keeps_its_position(
+    world, now, deliver_to, read_timeline
+):
     process_alert(world, now)
     assert [each for each in read_timeline() if each["kind"] == "notification"] == []
 
@@ -92,7 +94,7 @@ def test_a_notice_is_history_once_it_was_tried_and_keeps_its_place(world, now, d
     assert [each["outcome"] for each in sent["notification"]["attempts"]] == ["retry", "sent"]
 
 
-def test_a_notice_that_was_owed_no_more_says_why(world, now, read_timeline):
+def test_a_cancelled_notification_shows_its_reason(world, now, read_timeline):
     process_alert(world, now)
     process_alert(world, now + timedelta(minutes=1), level="resolved")
     cancelled = next(each for each in read_timeline() if each["kind"] == "notification")
@@ -102,7 +104,7 @@ def test_a_notice_that_was_owed_no_more_says_why(world, now, read_timeline):
     assert parse_moment(cancelled["at"]) == now + timedelta(minutes=1, milliseconds=1)
 
 
-def test_what_timers_do_is_told(world, now, read_timeline):
+def test_the_actions_of_timers_are_listed(world, now, read_timeline):
     world.service.auto_resolve_timeout = 600
     world.service.save()
     process_alert(world, now)
@@ -112,7 +114,7 @@ def test_what_timers_do_is_told(world, now, read_timeline):
     assert (resolved["actor"]["kind"], parse_moment(resolved["at"])) == ("timer", now + timedelta(minutes=10))
 
 
-def test_it_comes_page_by_page(ask, world, now):
+def test_the_timeline_is_listed_page_by_page(ask, world, now):
     process_alert(world, now)
     for number in range(4):
         ask("PATCH", "/api/incidents/1/", {"title": f"Title {number}"})
@@ -126,7 +128,7 @@ def test_it_comes_page_by_page(ask, world, now):
     assert ask("GET", f"{TIMELINE}?page_size=2&page=4").status_code == 404
 
 
-def test_the_recorder_tells_the_same_of_its_notices(world, now, read_timeline):
+def test_the_alert_trace_shows_the_same_notifications(world, now, read_timeline):
     alert = process_alert(world, now)
     process_alert(world, now + timedelta(minutes=1), level="resolved")
     (incident,) = alert_trace.build_trace(alert.receipt)["incidents"]
