@@ -241,7 +241,7 @@ def _report(progress: _Progress, verb: str, as_json: bool) -> None:
         )
     if progress.conflicts:
         click.echo(
-            f"{progress.conflicts:,} were replayed or dropped by somebody else in the meantime", err=True
+            f"{progress.conflicts:,} were replayed or dropped by another user in the meantime", err=True
         )
     sys.exit(1 if progress.ownerless or progress.conflicts else 0)
 

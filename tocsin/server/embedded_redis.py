@@ -53,7 +53,7 @@ def get_socket_path(home: Path) -> Path:
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     if folder.stat().st_uid != os.getuid():
-        raise NoServer(f"{folder} belongs to somebody else; remove {home / 'redis.folder'} and start again")
+        raise NoServer(f"{folder} belongs to another user: remove {home / 'redis.folder'} and start again")
     return folder / "redis.sock"
 
 

@@ -142,7 +142,7 @@ def _build_escalations(new: list[dict[str, Any]], before: list[dict[str, Any]]) 
     """Return the escalations as they are stored, with unique IDs: those of the client (contract 2.9) or new.
 
     An escalation without an ID gets the ID of the stored one with the same type and time. So it does not
-    notify again of an incident of which it has already notified (decision 0015).
+    notify again of the same incident (decision 0015).
     """
     used_ids = {each.get("unique_id") for each in new}
     unmatched = (each for each in before if each["unique_id"] not in used_ids)

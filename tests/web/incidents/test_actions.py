@@ -378,7 +378,7 @@ def test_an_invalid_list_of_incidents_is_refused(act, create_incident, what, inc
 
 
 def test_the_number_of_children_is_limited(ask, act, create_incident, world, now, monkeypatch):
-    monkeypatch.setattr("web.incidents.incidents.actions.MAX_CHILDREN", 2)
+    monkeypatch.setattr("web.incidents.actions.MAX_CHILDREN", 2)
     one, two, three, four = create_incident(), create_incident(), create_incident(), create_incident()
     act(one, "merge", incidents=[two])
     act(three, "merge", incidents=[four])
