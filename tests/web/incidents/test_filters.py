@@ -157,7 +157,7 @@ def test_the_list_of_all_has_a_count_and_accepts_a_body(ask, incident):
     assert listed["next"] == "https://tocsin.example.org/api/incidents/?page=2&page_size=2"
 
 
-def test_a_user_without_a_name_is_shown_by_the_local_part_of_the_address(ask, incident, world, now):
+def test_a_user_without_a_name_is_shown_by_the_start_of_the_address(ask, incident, world, now):
     dora = provisioning.create_user(world.account, "dora@example.org", AccountRole.USER, now)
     incident(assigned_to=dora)
 
