@@ -1,1 +1,1 @@
-"""Measure a running Tocsin: load, latency, cost, and whether every alert that was accepted was kept."""
+"""Measure a running Tocsin: load, latency, cost, and whether every accepted alert was stored."""

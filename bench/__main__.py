@@ -1,4 +1,4 @@
-"""`python -m bench`: measure a running instance, or with --own all of it, beside its peers."""
+"""`python -m bench`: measure a running instance or, with --own, own instances beside their peers."""
 
 import json
 import signal
@@ -16,26 +16,34 @@ from bench.tocsin import open_running
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--own", is_flag=True, help="Start instances and peers, measure all of them, and end them.")
-@click.option("--quick", is_flag=True, help="With --own: a tenth of everything, for a short look.")
-@click.option("--peers/--no-peers", default=True, show_default=True, help="With --own: others beside it.")
+@click.option("--own", is_flag=True, help="Start instances and peers, measure them, and stop them.")
+@click.option("--quick", is_flag=True, help="With --own: a tenth of all numbers, for a quick result.")
+@click.option(
+    "--peers/--no-peers", default=True, show_default=True, help="With --own: measure other systems too."
+)
 @click.option(
     "--server",
     envvar="TEST_DATABASE_URL",
     default="postgresql:///postgres",
     show_default=True,
-    help="With --own: where databases may be made.",
+    help="With --own: server on which databases may be created.",
 )
-@click.option("--home", envvar="TOCSIN_HOME", default="./var", show_default=True, help="Its data folder.")
-@click.option("--database-url", envvar="TOCSIN_DATABASE_URL", default="", help="Its PostgreSQL, if any.")
+@click.option(
+    "--home", envvar="TOCSIN_HOME", default="./var", show_default=True, help="Data folder of the instance."
+)
+@click.option(
+    "--database-url", envvar="TOCSIN_DATABASE_URL", default="", help="PostgreSQL of the instance, if any."
+)
 @click.option("--alerts", default=20_000, show_default=True, help="How many alerts to send.")
-@click.option("--entities", type=int, help="About how many entities; default: as many as alerts.")
-@click.option("--batch", default=1, show_default=True, help="Alerts in a request; above 1: Alertmanager's.")
-@click.option("--connections", default=64, show_default=True, help="Connections, each kept alive.")
-@click.option("--rate", type=float, help="Requests a second; default: as fast as answers come.")
-@click.option("--sink", "sink_port", type=int, help="Receive its mail on this port of 127.0.0.1.")
+@click.option("--entities", type=int, help="Number of entities; default: as many as alerts.")
+@click.option(
+    "--batch", default=1, show_default=True, help="Alerts per request; above 1: Alertmanager format."
+)
+@click.option("--connections", default=64, show_default=True, help="Number of keep-alive connections.")
+@click.option("--rate", type=float, help="Requests per second; default: as fast as answers arrive.")
+@click.option("--sink", "sink_port", type=int, help="Receive mail on this port of 127.0.0.1.")
 @click.option("--json", "as_machine", is_flag=True, help="For machines.")
-@click.option("--quiet", is_flag=True, help="No line of progress.")
+@click.option("--quiet", is_flag=True, help="Show no progress.")
 def main(
     own: bool,
     quick: bool,
@@ -52,10 +60,10 @@ def main(
     as_machine: bool,
     quiet: bool,
 ) -> None:
-    """Send alerts, wait until all is told, reconcile every 2xx, and report.
+    """Send alerts, wait until all are processed and notified, verify every 2xx, and report.
 
-    Exit code 1, and no figures, for a run in which an accepted alert was lost or not told of once.
-    Without --sink a notice counts as out when the instance says that its relay took it.
+    Exit code 1, and no figures, if an accepted alert was lost or not notified exactly once. Without
+    --sink, a notification counts as sent when the tables say that the relay accepted it.
     """
     for asked in (signal.SIGINT, signal.SIGTERM):
         signal.signal(asked, _stop)
@@ -87,7 +95,7 @@ def _of_running(spec: RunSpec, home: Path, database_url: str, sink_port: int | N
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    """Like Ctrl-C: everything that was started is ended on the way out."""
+    """Raise KeyboardInterrupt, so that all started processes are stopped."""
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""What Tocsin is to keep to, and whether it did: one line a promise."""
+"""The budgets of Tocsin (design, section 8), one line each, and whether a run met them."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ Measured = Callable[[Results], float | None]
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """`limit` is the most there may be, or the least where `at_least`; `floor` what is far too little."""
+    """`limit` is the maximum, or the minimum if `at_least`; `floor` is a value that is far too low."""
 
     what: str
     limit: float
@@ -38,7 +38,7 @@ def _get_figure(target: str, run: str, value: Callable[[Figures], float]) -> Mea
 
 
 def _get_ratio(run: str, other: str, ours: str = POSTGRES) -> Measured:
-    """Our full rate by that of another target, in the same run."""
+    """Return the ratio of our full rate to that of another target in the same run."""
 
     def measured(results: Results) -> float | None:
         mine, theirs = results.run(ours, run), results.run(other, run)

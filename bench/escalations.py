@@ -1,4 +1,4 @@
-"""Open incidents in the middle of their chains, written straight into the tables of an instance."""
+"""Write open incidents in the middle of their escalation runs directly into the tables of an instance."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
 
 SERVICES_EACH = 4
-# Minutes after the beginning of the chain; the first step has been taken.
+# Minutes after the start of the escalation run; the first step has been taken.
 STEPS = (0, 5, 10)
 STEP_TAKEN = timedelta(minutes=STEPS[1])
 BATCH_SIZE = 5_000
@@ -25,7 +25,7 @@ BATCH_SIZE = 5_000
 
 @dataclass(frozen=True, slots=True)
 class WrittenIncidents:
-    """What was written: the rows of the services, and how many incidents there are."""
+    """The written incidents: the rows of their services, and their number."""
 
     services: tuple[int, ...]
     incidents: int
@@ -34,7 +34,7 @@ class WrittenIncidents:
 def write_incidents(
     account_id: str, incidents: int, teams: int, due_at: Callable[[int], datetime], size: int = SERVICES_EACH
 ) -> WrittenIncidents:
-    """So many incidents over teams of `size` services; the second step of each is due when `due_at` says."""
+    """Write incidents over teams of `size` services. `due_at` gives the due time of each second step."""
     with connection():
         account = Account.get(Account.account_identifier == account_id)
         with store().write_transaction():
@@ -53,7 +53,7 @@ def write_incidents(
         for piece in _split_batches([_build_timer(rows[one["unique_id"]], one) for one in records]):
             with store().write_transaction():
                 bulk.insert(Timer, piece)
-        # What a server does by itself within minutes of such a load.
+        # The server does this by itself within minutes of such a load.
         db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
     return WrittenIncidents(tuple(service.id for service in services), incidents)
 

@@ -1,4 +1,4 @@
-"""What an instance costs and does when little happens, or when what happens is not one's own."""
+"""Measure an idle instance, and a quiet key while another key gets many alerts."""
 
 from dataclasses import dataclass
 from time import sleep
@@ -15,7 +15,7 @@ from bench.traffic import Traffic
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """`cpu_share` is in percent of one core, all processes together."""
+    """`cpu_share` is in percent of one core, for all processes together."""
 
     target: str
     seconds: float
@@ -32,9 +32,9 @@ def idle(target: Tocsin, seconds: float) -> Idle:
 
 @dataclass(frozen=True, slots=True)
 class QuietKey:
-    """Alerts of new entities on one key while many of another key waited, from the 2xx to the mail.
+    """Times from the 2xx to the mail for alerts on one key, while many alerts of another key are pending.
 
-    `waiting_first` and `waiting_last` are how many waited when the first was sent, and the last answered.
+    `waiting_first` and `waiting_last`: pending alerts when the first was sent and the last was answered.
     """
 
     target: str
@@ -48,7 +48,7 @@ class QuietKey:
 
 @dataclass(frozen=True, slots=True)
 class Flood:
-    """So many alerts in groups on one key, then so many alone on another, so many a second."""
+    """Many alerts in groups on one key, then single alerts on another key at a fixed rate per second."""
 
     flood: int
     entities: int = 2_000
@@ -59,7 +59,7 @@ class Flood:
 
 
 def measure_quiet_key(flood: Flood, target: Tocsin) -> QuietKey:
-    """Raises Lost when what was accepted on either key is not borne out."""
+    """Raise AlertsLost if an accepted alert on either key was lost or not notified once."""
     run = build_traffic(RunSpec("quiet key", 1, 1), target).run
     flood_traffic = Traffic(f"{run}-many", flood.flood, flood.entities, flood.batch)
     key_traffic = Traffic(f"{run}-few", flood.alerts, flood.alerts)
@@ -71,7 +71,7 @@ def measure_quiet_key(flood: Flood, target: Tocsin) -> QuietKey:
     key_sent = Loader(singles, 8, rate=flood.rate).run(key_traffic.requests(singles))
     pending_at_end = run_rows.count_pending_alerts()
     if not wait_until(lambda: target.is_done(flood_traffic), TIMEOUT_S, POLL_S):
-        raise AlertsLost([f"after {TIMEOUT_S:.0f} s not everything is dealt with"])
+        raise AlertsLost([f"after {TIMEOUT_S:.0f} s there are pending alerts or messages"])
     outcome = target.reconcile_run(run, flood_sent.accepted + key_sent.accepted, key_sent.accepted)
     latencies, accept_ms = sorted(outcome.latencies_ms), sorted(key_sent.latencies_ms)
     return QuietKey(

@@ -1,4 +1,4 @@
-"""An instance of one's own: `tocsin up` in a folder that is its alone, with a mail server to talk to."""
+"""Run an own instance: `tocsin up` in its own folder, with its own mail server."""
 
 import json
 import os
@@ -23,11 +23,11 @@ STOP_S = 20.0
 
 
 class NotReady(RuntimeError):
-    """The instance did not get ready; the text ends with what it said last."""
+    """The instance did not become ready; the text ends with its last output."""
 
 
 def wait_until(condition: Callable[[], Any], timeout: float, pause: float = 0.02) -> Any:
-    """The first true answer of a condition, or its last one after `timeout` seconds."""
+    """Return the first true result of a condition, or the last one after `timeout` seconds."""
     end, event = monotonic() + timeout, threading.Event()
     while not (answer := condition()) and monotonic() < end:
         event.wait(pause)
@@ -41,7 +41,7 @@ def find_free_port() -> int:
 
 
 class Instance:
-    """All processes of one data folder. May be killed and started again; keeps folder and port."""
+    """All processes of one data folder. They can be killed and restarted on the same folder and port."""
 
     def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
         self.home = folder / "home"
@@ -62,7 +62,7 @@ class Instance:
         }
 
     def start(self, timeout: float = START_S) -> "Instance":
-        """Returns when alerts are taken."""
+        """Start the processes and wait until alerts are accepted."""
         with self.log.open("ab") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-m", "tocsin", "up"],
@@ -84,7 +84,7 @@ class Instance:
         return self._process is None or self._process.poll() is not None
 
     def stop(self) -> None:
-        """Ask it to stop; kill what does not."""
+        """Ask the processes to stop, and kill those that do not."""
         if self._process is None:
             return
         started = self.processes()
@@ -94,7 +94,7 @@ class Instance:
         self._kill_all(started)
 
     def kill(self) -> None:
-        """SIGKILL every process, all in one moment."""
+        """Send SIGKILL to all processes at the same time."""
         self._kill_all(self.processes())
 
     def _kill_all(self, processes: list[Process]) -> None:
@@ -117,7 +117,7 @@ class Instance:
         return found
 
     def get_readiness(self) -> int:
-        """The status of /readyz; 0 when nobody answers."""
+        """Return the status of /readyz; 0 without an answer."""
         asked = HTTPConnection("127.0.0.1", self.port, timeout=3)
         try:
             asked.request("GET", "/readyz")
@@ -130,7 +130,7 @@ class Instance:
 
 @contextmanager
 def start_own_instance(**settings: str) -> Iterator[tuple[Instance, Sink]]:
-    """A fresh instance with its mail server; both end, and the folder is gone, with the context."""
+    """Start a new instance with its mail server. Both stop, and the folder is deleted, with the context."""
     sink = Sink().start()
     try:
         with TemporaryDirectory(prefix="tocsin-bench-") as folder:

@@ -1,4 +1,4 @@
-"""`python -m bench.lists`: how long lists of incidents take over HTTP, with 100,000 of them."""
+"""`python -m bench.lists`: measure lists of incidents over HTTP, with 100,000 incidents."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from bench.run import percentile
 from bench.sample_data import TEAMS, SampleData, write_sample_data
 from models.store.base import connection, db, open_store, store
 
-# What is promised (design, section 8): the 95th percentile of each question.
+# The budget: the 95th percentile of each question.
 BUDGET_MS = 150.0
 INCIDENTS = 100_000
 TIMES = 60
@@ -33,17 +33,17 @@ Limit = Callable[[SampleData, int], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`asks` gives the path and the body of the nth time; a body is posted."""
+    """`asks` returns path and body of request number n. A request with a body is a POST."""
 
     name: str
     build_request: Callable[[SampleData, int], tuple[str, Body]]
-    # Asked by somebody who is in five of the fifty teams, not by the account's owner.
+    # Sent by a member of five of the fifty teams, not by the owner of the account.
     as_member: bool = False
     client: bool = False
 
 
 def ask_filter(name: str, limit: Limit, depth: float = 0.0, size: int = 10, **more: Any) -> Question:
-    """By a filter: the page that lies so far within all incidents of the account."""
+    """Build a filter question. `depth` selects the page, as a fraction of all incidents of the account."""
     return Question(
         name, lambda data, n: (FILTER + _build_page_query(data, depth, size), limit(data, n)), **more
     )
@@ -154,7 +154,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """`found` is how many came in the last answer."""
+    """`found` is the number of rows in the last answer."""
 
     question: str
     found: int
@@ -163,7 +163,7 @@ class Timing:
 
 
 def _time_or_fail(instance: Instance, data: SampleData, question: Question) -> Timing:
-    """Raises NotUp, with what the instance said last, when it went away meanwhile."""
+    """Time a question. Raise NotReady with the last output if the instance stopped."""
     try:
         return time_question(instance, data, question)
     except (OSError, HTTPException) as error:
@@ -171,7 +171,7 @@ def _time_or_fail(instance: Instance, data: SampleData, question: Question) -> T
 
 
 def time_question(instance: Instance, data: SampleData, question: Question) -> Timing:
-    """One connection, kept alive, one question after the other."""
+    """Send the requests one after another over one keep-alive connection."""
     token = data.member_token if question.as_member else instance.credentials()["token"]
     scheme = "Token" if question.client else "Bearer"
     headers = {"Authorization": f"{scheme} {token}", "Content-Type": "application/json"}
@@ -197,7 +197,7 @@ def time_question(instance: Instance, data: SampleData, question: Question) -> T
 
 @contextmanager
 def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, SampleData]]:
-    """An instance of one's own with a past: on a fresh database of a server, or on SQLite where it is ""."""
+    """Start an instance with sample data on a new PostgreSQL database, or on SQLite if `server` is ""."""
     with ExitStack() as stack:
         url = stack.enter_context(create_own_database(server)).url if server else ""
         instance, _ = stack.enter_context(start_own_instance(**({"database_url": url} if url else {})))
@@ -205,7 +205,7 @@ def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, Sam
         stack.callback(db.close_all)
         data = write_sample_data(incidents, instance.credentials()["account_id"])
         with connection():
-            # What the server does by itself within minutes of such a load.
+            # The server does this by itself within minutes of such a load.
             db.execute_sql("VACUUM ANALYZE" if store().name == "postgresql" else "PRAGMA wal_checkpoint")
         yield instance, data
 
@@ -216,12 +216,12 @@ def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, Sam
     envvar="TEST_DATABASE_URL",
     default="postgresql:///postgres",
     show_default=True,
-    help='Where databases may be made; "" leaves PostgreSQL out.',
+    help='Server on which databases may be created; "": no PostgreSQL.',
 )
 @click.option("--incidents", default=INCIDENTS, show_default=True)
 @click.option("--json", "as_machine", is_flag=True, help="For machines.")
 def main(server: str, incidents: int, as_machine: bool) -> None:
-    """Ask the typical questions of instances with a long past. Exit code 1 when one is over its budget."""
+    """Measure typical list requests with much data. Exit code 1 if one is over the budget."""
     results: dict[str, list[Timing]] = {}
     for name, where in (("SQLite", ""), ("PostgreSQL", server)):
         if name == "PostgreSQL" and not server:
@@ -233,7 +233,7 @@ def main(server: str, incidents: int, as_machine: bool) -> None:
             click.echo(f"{name}: not measured: {error}", err=True)
     machine = describe_machine()
     if as_machine:
-        shown = {name: [asdict(one) for one in answers] for name, answers in results.items()}
+        shown = {name: [asdict(one) for one in timings] for name, timings in results.items()}
         click.echo(json.dumps({"incidents": incidents, "machine": machine, "lists": shown}, indent=2))
     else:
         click.echo(f"{_format_table(results)}\n\n{incidents:,} incidents; {format_machine(machine)}")
@@ -251,7 +251,7 @@ def main(server: str, incidents: int, as_machine: bool) -> None:
 def _format_table(results: dict[str, list[Timing]]) -> str:
     lines = [f"{'':32}" + "".join(f"{name + ' p50':>16}{'p95 ms':>8}" for name in results)]
     for place, question in enumerate(QUESTIONS):
-        cells = [answers[place] for answers in results.values()]
+        cells = [timings[place] for timings in results.values()]
         lines.append(f"{question.name:32}" + "".join(f"{one.p50_ms:16.1f}{one.p95_ms:8.1f}" for one in cells))
     return "\n".join(lines)
 

@@ -1,7 +1,7 @@
-"""The sender: hand-made HTTP/1.1 on raw sockets in one loop, so that sending costs little of the machine.
+"""Send alerts with plain HTTP/1.1 on raw sockets in one loop, so that sending uses little CPU.
 
-Closed loop (as fast as answers come) or open loop (at a rate, latency counted from the moment a request
-was due, so that a slow answer is not hidden by the pause it forces on the sender).
+Closed loop: as fast as answers arrive. Open loop: at a rate, with the latency counted from the time at which
+a request was due, so that a slow answer is not hidden by the pause that it causes in the sender.
 """
 
 import json
@@ -15,15 +15,15 @@ from urllib.parse import urlsplit
 
 from bench.traffic import Request
 
-# A request without an answer for this long is taken as unknown and sent again.
+# After this time without an answer, the outcome of a request is unknown, and it is sent again.
 TIMEOUT_S = 30.0
-# After so many tries without an answer there is nobody to measure.
+# After this number of attempts without an answer, the run fails.
 MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """A request that was answered 2xx. `at` is wall-clock time, to be compared with a mail's arrival."""
+    """A request that got 2xx. `at` is wall-clock time, comparable with the arrival of a mail."""
 
     trace_id: str
     entities: tuple[str, ...]
@@ -32,7 +32,7 @@ class Accepted:
 
 @dataclass(slots=True)
 class Sent:
-    """What became of the requests. `unknown` counts those that got no answer and were sent again."""
+    """The outcomes of the requests. `unknown` counts those that got no answer and were sent again."""
 
     accepted: list[Accepted] = field(default_factory=list)
     latencies_ms: list[float] = field(default_factory=list)
@@ -43,17 +43,17 @@ class Sent:
 
 
 def get_trace_id(answer: bytes) -> str:
-    """The name by which Tocsin knows what it accepted."""
+    """Return the trace_id in an answer of Tocsin."""
     name: str = json.loads(answer)["trace_id"]
     return name
 
 
 class NoAnswer(RuntimeError):
-    """The instance took no connection, or answered none of several tries of one request."""
+    """The instance accepted no connection, or answered none of several attempts of one request."""
 
 
 class Connection:
-    """One keep-alive connection with at most one request on its way."""
+    """A keep-alive connection with at most one request in flight."""
 
     __slots__ = ("attempts", "due", "received", "request", "sock", "started", "unsent")
 
@@ -68,7 +68,7 @@ class Connection:
         self.received = b""
 
     def write(self) -> None:
-        """Send what the socket takes. Raises OSError when the other side is gone."""
+        """Send as much as the socket accepts. Raise OSError if the peer has closed the connection."""
         try:
             while self.unsent:
                 self.unsent = self.unsent[self.sock.send(self.unsent) :]
@@ -76,7 +76,8 @@ class Connection:
             return
 
     def read(self) -> tuple[int, bytes, bool] | None:
-        """Status, body and whether the connection ends, once the answer is whole. OSError when cut off."""
+        """Return status, body and whether the connection ends; None if it is incomplete. Raise OSError
+        if the connection breaks."""
         chunk = self.sock.recv(65536)
         if not chunk:
             raise ConnectionResetError
@@ -93,7 +94,7 @@ class Connection:
 
 
 class Loader:
-    """Sends each request until it is answered, over so many connections."""
+    """Sends each request until it is answered, over a number of connections."""
 
     def __init__(
         self,
@@ -151,7 +152,7 @@ class Loader:
         try:
             conn = Connection(self._address)
         except OSError as error:
-            raise NoAnswer(f"nobody takes connections at {self._address}: {error}") from None
+            raise NoAnswer(f"no connection is accepted at {self._address}: {error}") from None
         self._selector.register(conn.sock, selectors.EVENT_READ, conn)
         return conn
 
@@ -205,7 +206,7 @@ class Loader:
         self._idle.append(conn)
 
     def _send_again(self, conn: Connection) -> None:
-        """The connection is gone: what was on its way may or may not have been taken."""
+        """Queue the request of a broken connection again. It may or may not have been accepted."""
         busy = conn in self._in_flight
         self._in_flight.discard(conn)
         if conn in self._idle:
@@ -218,7 +219,7 @@ class Loader:
         self._sent.unknown += 1
         if conn.attempts >= MAX_ATTEMPTS:
             fresh.sock.close()
-            raise NoAnswer(f"a request got no answer in {conn.attempts} tries")
+            raise NoAnswer(f"a request got no answer in {conn.attempts} attempts")
         self._start(fresh, conn.request, conn.due, conn.attempts + 1)
 
     def _retry_timed_out(self, now: float) -> None:

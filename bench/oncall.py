@@ -1,4 +1,4 @@
-"""`python -m bench.oncall`: how long it takes to know who is on call, over a year and for many policies."""
+"""`python -m bench.oncall`: measure who is on call, over a year and for many policies."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from schedules.oncall.oncall import list_shifts
 YEAR = 365 * DAY
 TIMES = 5
 
-# What is promised: of the best of five, as other work on the machine only adds.
+# The budget, for the best of five runs, because other work on the machine only adds time.
 YEAR_BUDGET_MS = 50.0
 POLICIES = 10_000
 POLICIES_BUDGET_MS = 2_000.0
@@ -27,7 +27,7 @@ POLICIES_BUDGET_MS = 2_000.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`found` are shifts, or people named."""
+    """`found` is the number of shifts, or of people."""
 
     subject: str
     found: int
@@ -40,7 +40,7 @@ class Measured:
 
 
 def measure_year(kind: Kind) -> Measured:
-    """All shifts of a year, of a schedule with ten layers and fifty users."""
+    """Measure all shifts of a year of a schedule with ten layers and fifty users."""
     facts, found, times_ms = build_schedule(kind), [], []
     for _ in range(TIMES):
         started_time = perf_counter()
@@ -50,7 +50,7 @@ def measure_year(kind: Kind) -> Measured:
 
 
 def measure_team(name: str, server: str, count: int) -> Measured:
-    """Who is on call by each step of each policy of a team, asked over HTTP."""
+    """Measure who is on call in each step of each policy of a team, over HTTP."""
     with ExitStack() as stack:
         url = stack.enter_context(create_own_database(server)).url if server else ""
         instance, _ = stack.enter_context(start_own_instance(**({"database_url": url} if url else {})))
@@ -85,12 +85,12 @@ def measure_team(name: str, server: str, count: int) -> Measured:
     envvar="TEST_DATABASE_URL",
     default="postgresql:///postgres",
     show_default=True,
-    help='Where databases may be made; "" leaves PostgreSQL out.',
+    help='Server on which databases may be created; "": no PostgreSQL.',
 )
 @click.option("--policies", "count", default=POLICIES, show_default=True)
 @click.option("--json", "as_machine", is_flag=True, help="For machines.")
 def main(server: str, count: int, as_machine: bool) -> None:
-    """Measure who is on call. Exit code 1 when one is over its budget, or could not be measured."""
+    """Measure who is on call. Exit code 1 if a figure is over its budget or could not be measured."""
     measured = [measure_year(kind) for kind in KINDS]
     missing = False
     for name, where in (("SQLite", ""), ("PostgreSQL", server)):

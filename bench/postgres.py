@@ -1,4 +1,4 @@
-"""A database of one's own on a PostgreSQL server, and what its backends cost."""
+"""Create an own database on a PostgreSQL server, and measure the CPU time of its backends."""
 
 import secrets
 from collections.abc import Iterator
@@ -10,14 +10,14 @@ import psycopg
 
 from bench.processes import Process, list_by_title
 
-# A server that does not answer at all is as good as none.
+# A server that does not answer counts as unavailable.
 CONNECT_S = 3
-# Settings without which an answer would not mean that an alert is on disk.
+# Without these settings, a 2xx does not mean that the alert is on disk.
 DURABLE = ("fsync", "synchronous_commit", "full_page_writes")
 
 
 class ServerUnavailable(RuntimeError):
-    """There is no PostgreSQL server to measure on, or none that keeps what it was given."""
+    """There is no PostgreSQL server, or its commits are not durable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,9 @@ class Database:
     name: str
 
     def backends(self, but: frozenset[int] = frozenset()) -> list[Process]:
-        """The server's processes that work for this database, told by their titles.
+        """Return the backends of this database, found by their process titles.
 
-        What the server does for all of its databases together (its checkpoints, its log) is nobody's.
+        Processes that serve all databases together (checkpointer, log writer) are not included.
         """
         return [
             one
@@ -39,12 +39,12 @@ class Database:
 
 @contextmanager
 def create_own_database(server: str) -> Iterator[Database]:
-    """A fresh database, dropped with the context whoever still uses it. Raises NoServer."""
+    """Create a database, and drop it with the context even if it is in use. Raise ServerUnavailable."""
     name = f"tocsin_bench_{secrets.token_hex(4)}"
     with _connected(server) as talk:
         lax = [setting for setting in DURABLE if talk.execute(f"show {setting}").fetchone() != ("on",)]
         if lax:
-            raise ServerUnavailable(f"the server does not keep what it is given: {', '.join(lax)} is not on")
+            raise ServerUnavailable(f"commits of the server are not durable: {', '.join(lax)} is not on")
         talk.execute(f'create database "{name}"')
     try:
         yield Database(_beside(server, name), name)
@@ -54,13 +54,13 @@ def create_own_database(server: str) -> Iterator[Database]:
 
 
 def _beside(server: str, name: str) -> str:
-    """The address of another database of the same server."""
+    """Return the URL of another database of the same server."""
     parts = urlsplit(server)
     return f"{parts.scheme}://{parts.netloc}/{name}" + (f"?{parts.query}" if parts.query else "")
 
 
 def version(server: str) -> str:
-    """Of the server, and how its commits are kept. Raises NoServer."""
+    """Return the version and the durability settings of the server. Raise ServerUnavailable."""
     with _connected(server) as talk:
         number = talk.info.parameter_status("server_version") or "?"
         return f"PostgreSQL {number.split()[0]}, fsync on"

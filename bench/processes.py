@@ -1,4 +1,4 @@
-"""The processes of an instance, what they cost and what they hold: read from /proc."""
+"""Read the CPU time and the memory of processes from /proc."""
 
 import os
 import threading
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-_CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
 
@@ -18,7 +18,7 @@ class Process:
 
     @property
     def kind(self) -> str:
-        """web, worker, clock, redis, up; or the program's name."""
+        """Return web, worker, clock, redis or up, or else the name of the program."""
         words = self.command.split("\0")
         if "tocsin" in words or any(word.endswith("/tocsin") for word in words):
             return next((word for word in words if word in ("web", "worker", "clock", "up")), "tocsin")
@@ -27,12 +27,12 @@ class Process:
 
 
 def list_pids() -> set[int]:
-    """Every process there is, but for those that only wait for their parent to look at them."""
+    """Return the IDs of all processes except zombies."""
     return {pid for pid, _ in _list_parents()}
 
 
 def list_tree(pid: int) -> list[Process]:
-    """A process and all that descend from it."""
+    """Return a process and all its descendants."""
     parents = dict(_list_parents())
     found = [pid] if pid in parents else []
     for one in found:
@@ -41,13 +41,13 @@ def list_tree(pid: int) -> list[Process]:
 
 
 def list_by_title(prefix_text: str) -> list[Process]:
-    """Every process whose command line, which some servers write anew, begins so."""
+    """Return the processes whose command line begins with a text. Some servers rewrite their command line."""
     found = (Process(pid, _read_command(pid)) for pid, _ in _list_parents())
     return [one for one in found if one.command.startswith(prefix_text)]
 
 
 def list_by_home(home: Path) -> list[Process]:
-    """Every process but this one that has a file of a data folder open."""
+    """Return the processes, except this one, that have a file of a data folder open."""
     prefix = f"{home.resolve()}/"
     return [
         Process(pid, _read_command(pid))
@@ -60,13 +60,13 @@ def _list_parents() -> Iterator[tuple[int, int]]:
     for entry in PROC.iterdir():
         if entry.name.isdecimal():
             fields = _read_stat(int(entry.name))
-            # A zombie has ended already, it only waits to be looked at.
+            # A zombie has already ended; only its parent has not read its exit status.
             if fields and fields[0] != "Z":
                 yield int(entry.name), int(fields[1])
 
 
 def _read_stat(pid: int) -> list[str]:
-    """The fields after the program's name, which may hold anything: state, parent ..."""
+    """Return the fields after the program's name (which may contain any character): state, parent ..."""
     try:
         return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -96,19 +96,19 @@ def _read_link(handle: Path) -> str:
 
 
 def get_cpu_seconds(pid: int) -> float:
-    """User and system time that a process has used; 0 when it is gone."""
+    """Return the user and system time of a process; 0 if it has ended."""
     fields = _read_stat(pid)
-    return (int(fields[11]) + int(fields[12])) / _CLOCK_TICKS if fields else 0.0
+    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S if fields else 0.0
 
 
 def get_busy_seconds() -> float:
-    """What all cores of this machine have worked so far, for whomever; what its host took counts too."""
+    """Return the busy time of all cores of this machine, including time that its host took."""
     user, nice, system, _idle, _iowait, *rest = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
-    return sum(map(int, (user, nice, system, *rest))) / _CLOCK_TICKS
+    return sum(map(int, (user, nice, system, *rest))) / _TICKS_PER_S
 
 
 class OtherLoad:
-    """Work on this machine since it was made that was done neither for us nor for these processes."""
+    """The CPU time that other processes of this machine have used since this object was created."""
 
     def __init__(self, processes: Callable[[], list[Process]]) -> None:
         self._processes = processes
@@ -116,7 +116,7 @@ class OtherLoad:
         self._busy, self._own = get_busy_seconds(), self._get_own_seconds()
 
     def get_percent(self) -> float:
-        """Of all cores. High: the figures of this time are worth little."""
+        """Return the share of all cores in percent. If it is high, the figures are not reliable."""
         other_seconds = get_busy_seconds() - self._busy - (self._get_own_seconds() - self._own)
         cores = os.cpu_count() or 1
         return max(100 * other_seconds / (monotonic() - self._started_at) / cores, 0.0)
@@ -127,7 +127,7 @@ class OtherLoad:
 
 
 def get_memory_mib(pid: int) -> float:
-    """The proportional share of memory (PSS): what is shared counts once over all who share it."""
+    """Return the proportional memory (PSS) in MiB: shared memory is divided among its processes."""
     try:
         lines = (PROC / str(pid) / "smaps_rollup").read_text().splitlines()
     except OSError:
@@ -138,7 +138,7 @@ def get_memory_mib(pid: int) -> float:
 class Meter:
     """CPU and peak memory of a set of processes between start() and stop().
 
-    A process that ends in between counts with what it had used when it was last looked at.
+    A process that ends in between counts with its last reading.
     """
 
     def __init__(self, processes: Callable[[], list[Process]]) -> None:

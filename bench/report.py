@@ -1,4 +1,4 @@
-"""Results as aligned tables, or as JSON, with the machine that they were measured on."""
+"""Format results as aligned tables or as JSON, with a description of the machine."""
 
 import os
 import platform
@@ -25,27 +25,27 @@ COLUMNS = (
     ("p99 ms", "p99_ms", "{:.1f}"),
     ("max ms", "max_ms", "{:.0f}"),
     ("full/s", "full_rate", "{:,.0f}"),
-    ("notices", "notices", "{:,}"),
+    ("notifications", "notifications", "{:,}"),
     ("messages", "messages", "{:,}"),
-    ("notice p50 ms", "notice_p50_ms", "{:,.0f}"),
-    ("notice p99 ms", "notice_p99_ms", "{:,.0f}"),
+    ("notify p50 ms", "notification_p50_ms", "{:,.0f}"),
+    ("notify p99 ms", "notification_p99_ms", "{:,.0f}"),
     ("CPU ms/alert", "cpu_ms", "{:.2f}"),
     ("peak MiB", "peak_mib", "{:.0f}"),
-    ("elsewhere %", "elsewhere", "{:.0f}"),
+    ("elsewhere %", "other_load", "{:.0f}"),
     ("refused", "refused", "{}"),
     ("unknown", "unknown", "{}"),
 )
-# Columns of words; the others are numbers and stand at the right.
+# Columns with text; the others have numbers and are aligned to the right.
 TEXT_COLUMNS = frozenset({"target", "run", "what", "verdict", "budget"})
 
 LEGEND = """\
-accept: 2xx answers a second while sending. full: alerts a second until each is stored, counted once under its
-entity, and told of in exactly one message that a sink received (Alerta tells nobody: until its answer).
+accept: 2xx answers per second while sending. full: alerts per second until each is stored, counted once under its
+entity, and in exactly one message that a sink received (Alerta sends nothing: until its answer).
 CPU: user and system time of all processes of the target per alert, its own database's backends and Redis
-included, read from /proc; not the sender, the sink, and what PostgreSQL does for all databases together.
-Processes are looked at once a second: a backend that lives for less is missed, which flatters Alerta.
-peak: memory (PSS) of the same processes. elsewhere: what others took of all cores meanwhile; a ratio counts
-only where that is low in both of its runs."""
+included, read from /proc; without the sender, the sink, and PostgreSQL's processes for all databases.
+Processes are read once a second: shorter-lived backends are missed, so that Alerta's CPU is too low.
+peak: memory (PSS) of the same processes. elsewhere: share of all cores that other processes used; a ratio is
+reliable only if it is low in both runs."""
 
 
 def format_runs(runs: Sequence[Figures]) -> str:
@@ -70,7 +70,7 @@ def _format_quiet_key(one: QuietKey) -> str:
     return (
         f"{one.target}, {one.alerts} alerts of a quiet key while {one.pending_at_start:,} to "
         f"{one.pending_at_end:,} of another waited: accept p99 {one.accept_p99_ms:.0f} ms, "
-        f"notice p50 {one.notification_p50_ms:.0f} ms, p99 {one.notification_p99_ms:.0f} ms"
+        f"notify p50 {one.notification_p50_ms:.0f} ms, p99 {one.notification_p99_ms:.0f} ms"
     )
 
 
@@ -110,7 +110,7 @@ def build_json(results: Results, machine: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def describe_machine() -> dict[str, Any]:
-    """What it is measured on; to be asked before the load begins."""
+    """Describe the machine. Call this before the load begins."""
     return {
         "cores": os.cpu_count(),
         "processor": _read_processor(),

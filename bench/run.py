@@ -1,4 +1,4 @@
-"""One measured run: send, wait until all is told, reconcile, and only then report."""
+"""Measure one run: send, wait until all is processed and notified, verify, and only then report."""
 
 import secrets
 import sys
@@ -12,13 +12,13 @@ from bench.load import Loader, Sent
 from bench.processes import Meter, OtherLoad, Process
 from bench.traffic import Traffic
 
-# How long after the last answer everything must be dealt with.
+# Time after the last answer in which all alerts must be processed.
 TIMEOUT_S = 120.0
 POLL_S = 0.05
 
 
 class AlertsLost(RuntimeError):
-    """The run is not reported: something that was accepted was not kept, or not told of once."""
+    """An accepted alert was lost or not notified exactly once. The run is not reported."""
 
     def __init__(self, faults: list[str]) -> None:
         super().__init__("\n".join(faults))
@@ -37,7 +37,7 @@ class RunSpec:
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """What came of a run: how many were told, in how many messages, after how long from each 2xx."""
+    """The outcome of a run: notifications, messages, and the times since the 2xx."""
 
     notifications: int = 0
     messages: int = 0
@@ -45,42 +45,42 @@ class RunOutcome:
 
 
 class Target(Protocol):
-    """Whatever takes alerts and tells of them."""
+    """A system that accepts alerts and sends notifications."""
 
     name: str
-    # Its body of a single alert, as bench.traffic.Traffic has it.
+    # The body of a single alert, for bench.traffic.Traffic.
     single_body: bytes
 
     def urls(self, batch: int) -> Sequence[str]:
-        """Where alerts go that come so many in a request."""
+        """Return the addresses for requests with this number of alerts."""
         ...
 
     def get_alert_id(self, answer: bytes) -> str:
-        """By what it calls an alert that it accepted; empty if it has no name."""
+        """Return the target's ID of an accepted alert; empty if it has none."""
         ...
 
     def processes(self) -> list[Process]:
-        """All that work for it, its database's included."""
+        """Return all processes of the target, including the backends of its database."""
         ...
 
     def start_run(self) -> None:
-        """A run begins: what comes from now on belongs to it."""
+        """Begin a run. All later alerts belong to it."""
         ...
 
     def is_done(self, traffic: Traffic) -> bool:
-        """Whether all that was accepted is dealt with and told."""
+        """Return whether all accepted alerts are processed and notified."""
         ...
 
     def reconcile(self, traffic: Traffic, sent: Sent) -> RunOutcome:
-        """Raises Lost when not every accepted alert was kept, counted once, and told of once."""
+        """Raise AlertsLost unless each accepted alert was stored, counted once and notified once."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """One run in numbers. Rates are alerts a second; a full rate counts until the last message is out.
+    """The figures of a run. Rates are alerts per second; a full rate counts until the last message is sent.
 
-    `elsewhere` is the share of the machine, in percent, that others took meanwhile.
+    `elsewhere` is the share of the machine, in percent, that other processes used.
     `unknown` requests got no answer and were sent again, `refused` alerts got another answer than 2xx.
     """
 
@@ -113,7 +113,7 @@ def build_traffic(spec: RunSpec, target: Target) -> Traffic:
 
 
 def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
-    """Run a plan. Raises Lost when what was accepted is not borne out by the target."""
+    """Measure a run. Raise AlertsLost if an accepted alert was lost or not notified once."""
     traffic = build_traffic(spec, target)
     requests = list(traffic.requests(*target.urls(spec.batch)))
     report = _build_progress(f"{target.name}, {spec.name}", spec.alerts, quiet)
@@ -136,7 +136,7 @@ def measure(spec: RunSpec, target: Target, quiet: bool = False) -> Figures:
         meter.stop()
         report(-1)
     if not is_done:
-        raise AlertsLost([f"after {TIMEOUT_S:.0f} s not everything is dealt with"])
+        raise AlertsLost([f"after {TIMEOUT_S:.0f} s there are pending alerts or messages"])
     figures = _build_figures(spec, target, sent, target.reconcile(traffic, sent), meter, done_at)
     return replace(figures, other_load=other_percent)
 
@@ -174,14 +174,15 @@ def _build_figures(
 
 
 def percentile(ordered: list[float], share: int) -> float:
-    """The value that `share` % of an ordered list do not exceed; 0 for an empty one."""
+    """Return the value that `share` % of an ordered list do not exceed; 0 for an empty list."""
     if not ordered:
         return 0.0
     return ordered[max(-(-len(ordered) * share // 100) - 1, 0)]
 
 
 def _build_progress(what: str, alerts: int, quiet: bool) -> Callable[[int], None]:
-    """Tells on a terminal how many alerts are answered; -1 clears the line. Elsewhere only what begins."""
+    """Build a function that shows the number of answered alerts on a terminal; -1 clears the line. Without a
+    terminal, print only the beginning of a run."""
     if quiet:
         return lambda answered: None
     if not sys.stderr.isatty():

@@ -1,4 +1,4 @@
-"""What the instance's own tables say of a run, and whether that is what was accepted."""
+"""Read the rows of a run from the instance's tables, and compare them with the accepted alerts."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,14 +14,14 @@ from models.tables.events import Entity, Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 
-# How many of each kind of fault are told.
+# Number of faults of each kind that are shown.
 MAX_EXAMPLES = 5
 CHUNK = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """The newest rows before a run: what is newer belongs to it."""
+    """The newest rows before a run. Newer rows belong to the run."""
 
     receipt: int
     incident: int
@@ -39,7 +39,7 @@ def _get_newest_id(table: type[Table]) -> int:
 
 
 def has_pending() -> bool:
-    """Whether a receipt, an event or a message is still to be dealt with; costs the store next to nothing."""
+    """Return whether a receipt, an event or a message is pending. The query is cheap."""
     with connection():
         return any(
             db.execute_sql(f'select 1 from "{table}" where state = 0 limit 1').fetchone()
@@ -48,7 +48,7 @@ def has_pending() -> bool:
 
 
 def count_pending_alerts() -> int:
-    """Alerts that are accepted and not yet worked on."""
+    """Return the number of pending alerts."""
     with connection():
         return int(
             Receipt.select(fn.SUM(Receipt.alerts)).where(Receipt.state == WorkState.PENDING).scalar() or 0
@@ -57,7 +57,7 @@ def count_pending_alerts() -> int:
 
 @dataclass(slots=True)
 class RunRows:
-    """Rows of one run. `arrivals` is when each message came to the sink, or None without a sink."""
+    """The rows of a run. `arrivals` has the arrival times of messages; None without a sink."""
 
     receipts: Mapping[str, tuple[int, int]]
     events: Mapping[int, list[tuple[str, int]]]
@@ -71,14 +71,14 @@ class RunRows:
     faults: list[str] = field(default_factory=list)
 
     def first_sent_at(self, incident: int) -> float | None:
-        """When the first word of an incident was out: in the sink, or handed to the relay."""
+        """Return when the first message of an incident arrived in the sink, or was accepted by the relay."""
         moments = (self._get_message_sent_at(message) for _, message in self.notifications.get(incident, ()))
         return min((moment for moment in moments if moment is not None), default=None)
 
     def list_latencies_ms(self, accepted: Iterable[Accepted]) -> Iterator[float]:
-        """From the 2xx of the alert that opened an incident to its mail in the sink.
+        """Yield the times from the 2xx of the alert that opened an incident to its mail.
 
-        A mail may overtake the answer on its way to the sender: that counts as no wait.
+        If the mail arrives before the answer, the time is 0.
         """
         answered = {self.receipts[request.trace_id][0]: request.at for request in accepted}
         for incident, receipt in self.opening_receipts.items():
@@ -92,11 +92,13 @@ class RunRows:
         return min(self.arrivals.get(message, ()), default=None)
 
     def find_faults(self, accepted: Sequence[Accepted]) -> list[str]:
-        """What is wrong, in words; nothing when every accepted alert was kept and told of once."""
+        """Return the faults as text; empty if every accepted alert was stored and notified once."""
         entities = {name for request in accepted for name in request.entities}
         self._add_fault("accepted alerts are not processed", self._list_unprocessed(accepted))
         self._add_fault("entities do not have exactly one open incident", self._list_wrong_entities(entities))
-        self._add_fault("incidents without exactly one notice in exactly one mail", self._list_unnotified())
+        self._add_fault(
+            "incidents without exactly one notification in exactly one mail", self._list_unnotified()
+        )
         return self.faults
 
     def _add_fault(self, text: str, examples: Iterable[str]) -> None:
@@ -130,7 +132,7 @@ class RunRows:
 
 
 def load_run(since: Baseline, run: str, arrivals: Mapping[str, list[float]] | None) -> RunRows:
-    """The rows of a run, in a handful of statements."""
+    """Load the rows of a run with few statements."""
     with connection():
         events, opened, opening_receipts = _load_events(since)
         receipts = Receipt.select(Receipt.trace_id, Receipt.id, Receipt.state).where(

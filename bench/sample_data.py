@@ -1,4 +1,4 @@
-"""Three years of an installation, written straight into its tables: incidents, and what hangs on them."""
+"""Write incidents of three years, with their details, directly into the tables of an instance."""
 
 import random
 from collections.abc import Iterator
@@ -23,9 +23,9 @@ SERVICES_EACH = 4
 YEARS = timedelta(days=3 * 365)
 PRIORITIES = ("P1", "P2", "P3", "P4", "P5")
 TAGS = ("database", "network", "deploy", "customer", "night")
-# Of a thousand incidents, so many are still triggered, and so many acknowledged.
+# Numbers of triggered and of acknowledged incidents per thousand.
 TRIGGERED, ACKNOWLEDGED = 5, 10
-# On one of the incidents.
+# Of one incident.
 NOTES = 500
 ALERTS = 2_000
 BATCH_SIZE = 5_000
@@ -33,7 +33,7 @@ BATCH_SIZE = 5_000
 
 @dataclass
 class SampleData:
-    """What questions can name; `member` is the token of somebody who is in five of the teams."""
+    """The rows that questions use; `member` is the token of a user in five of the teams."""
 
     started_at: datetime
     incidents: int
@@ -49,7 +49,7 @@ class SampleData:
 
 
 def write_sample_data(incidents: int, account_id: str) -> SampleData:
-    """Write so many incidents into an account that is new; the same ones every time, but for their ids."""
+    """Write incidents into a new account. Except for IDs, they are the same in each run."""
     now = datetime.now(UTC)
     rng = random.Random(7)
     with connection():
@@ -90,7 +90,7 @@ def _create_teams(data: SampleData, account: Account, now: datetime) -> None:
         membership = {"user": data.users[0], "role": TeamRole.USER, "joining_date": now}
         TeamMember.create(unique_id=new_uuid(), team=team, **membership)
     data.member_token = provisioning.issue_token(data.users[0], "bench", now)
-    # The other teams are closed to who is not in them.
+    # The other teams can be read only by their members.
     Team.update(account_permissions=[]).where(Team.account == account).execute()
 
 
@@ -126,7 +126,7 @@ def _build_incidents(data: SampleData, account: Account, rng: random.Random) -> 
 
 
 def _add_details(data: SampleData, account: Account, rng: random.Random) -> None:
-    """Tags on a third of the incidents, an alert for each, and one that has many alerts and notes."""
+    """Add tags to a third of the incidents, an alert to each, and many alerts and notes to one."""
     rows = list(
         Incident.select(Incident.id, Incident.team, Incident.service, Incident.creation_date)
         .where(Incident.account == account)

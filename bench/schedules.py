@@ -1,4 +1,4 @@
-"""Schedules and policies in numbers, as facts and as rows of an instance."""
+"""Build many schedules and policies, as facts and as rows of an instance."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,7 +23,7 @@ LAYERS, USERS, OVERRIDES = 10, 50, 52
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A schedule of ten layers and fifty users: how long turns are, and when its layers count."""
+    """A schedule with ten layers and fifty users: the length of turns and the restrictions of layers."""
 
     name: str
     shift_length: timedelta
@@ -46,7 +46,7 @@ KINDS = (
 
 
 def build_schedule(kind: Kind) -> ScheduleFacts:
-    """With an override of eight hours a week."""
+    """Build a schedule with an override of eight hours per week."""
     each = USERS // LAYERS
     layers = tuple(
         LayerFacts(
@@ -69,7 +69,7 @@ def build_schedule(kind: Kind) -> ScheduleFacts:
 
 
 def write_policies(account_id: str, count: int, schedules: int = 500, people: int = 200) -> Team:
-    """A team with so many policies of three steps, each of which names a schedule and a user."""
+    """Write a team with policies of three steps. Each step names a schedule and a user."""
     with connection(), store().write_transaction():
         now = store().now()
         account = Account.get(Account.account_identifier == account_id)
@@ -102,7 +102,7 @@ def _build_schedule_row(team: Team, place: int, names: list[str], now: datetime)
 
 
 def _build_layer(place: int, half: int, names: list[str]) -> dict[str, Any]:
-    """Days or nights, by week, of five people."""
+    """Build a weekly layer for days or nights, with five people."""
     first = (place * 10 + half * 5) % len(names)
     hours = {"duration": 43_200, "start_day_of_week": 7, "start_time_of_day": ("08:00:00", "20:00:00")[half]}
     return {

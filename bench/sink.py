@@ -1,4 +1,4 @@
-"""A mail server that keeps what it is sent, with the moment of arrival, and delivers nothing."""
+"""A mail server that stores mails with their time of arrival, and delivers nothing."""
 
 import asyncio
 import threading
@@ -17,7 +17,7 @@ MAX_BYTES = 32 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Mail:
-    """One mail as it arrived; it is taken apart only when somebody asks."""
+    """A mail as it arrived. It is parsed only on access."""
 
     raw: bytes
     at: float
@@ -30,7 +30,7 @@ class Mail:
 
     @cached_property
     def message_id(self) -> str:
-        """The part before the @: the name of the message in Tocsin's tables."""
+        """Return the part before the @: the ID of the message in Tocsin's tables."""
         return str(self.parsed["Message-ID"] or "").strip().strip("<>").partition("@")[0]
 
     @cached_property
@@ -40,7 +40,7 @@ class Mail:
 
 
 class Sink:
-    """Listens on 127.0.0.1 from start() to stop(), in a thread of its own."""
+    """Listens on 127.0.0.1 from start() to stop(), in its own thread."""
 
     def __init__(self, port: int = 0) -> None:
         self.port = port
@@ -62,13 +62,13 @@ class Sink:
         self._thread.join()
 
     def arrivals(self) -> dict[str, list[float]]:
-        """When each message came, by its id: more than one moment means that it came more than once."""
+        """Return the arrival times by message ID. Several times mean that the message arrived repeatedly."""
         found: dict[str, list[float]] = defaultdict(list)
         for mail in tuple(self.mails):
             found[mail.message_id].append(mail.at)
         return found
 
-    # The name is aiosmtpd's.
+    # aiosmtpd defines the name.
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
         self.mails.append(Mail(envelope.content, time()))
         return "250 kept"

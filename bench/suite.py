@@ -1,4 +1,4 @@
-"""The whole comparison: which plans run on which target, one target after the other."""
+"""Run the whole comparison: all runs of each target, one target after the other."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from bench.postgres import ServerUnavailable, version
 from bench.run import AlertsLost, Figures, RunSpec, Target, measure
 from bench.tocsin import Tocsin, start_on_postgres, start_on_sqlite
 
-# Names by which the budgets find their runs.
+# The budgets find their runs by these names.
 LIGHT, UNIQUE, STORM, STORM_16 = "light load", "unique", "storm", "storm, 16 connections"
 POSTGRES, SQLITE = "Tocsin, PostgreSQL", "Tocsin, SQLite"
 
@@ -29,14 +29,14 @@ OWN_RUNS: dict[str, Sequence[RunSpec]] = {
     ),
     SQLITE: (_LIGHT, RunSpec(UNIQUE, 10_000, 10_000), replace(_STORM, alerts=10_000)),
 }
-# As many as take about ten seconds.
+# Numbers of alerts that take about ten seconds.
 PEER_RUNS: dict[str, Sequence[RunSpec]] = {
     "Alerta": (RunSpec(UNIQUE, 1_500, 1_500), RunSpec(STORM, 1_500, 200)),
     "Alertmanager": (RunSpec(UNIQUE, 20_000, 20_000), RunSpec(STORM, 60_000, 200)),
 }
 FLOOD = Flood(80_000)
 IDLE_S = 20.0
-# What --quick leaves of all numbers.
+# The factor of --quick for all numbers.
 QUICK = 10
 
 
@@ -45,7 +45,7 @@ class Results:
     runs: list[Figures] = field(default_factory=list)
     quiet: list[QuietKey] = field(default_factory=list)
     idle: list[Idle] = field(default_factory=list)
-    # Target -> why it is not in the table.
+    # Target -> the reason why it is not in the table.
     unavailable: dict[str, str] = field(default_factory=dict)
     server: str = ""
 
@@ -55,7 +55,7 @@ class Results:
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """`server` is the address of a PostgreSQL server on which databases may be made."""
+    """`server` is the URL of a PostgreSQL server on which databases may be created."""
 
     server: str
     quick: bool = False
@@ -63,7 +63,7 @@ class Suite:
     silent: bool = False
 
     def run(self) -> Results:
-        """Peers and stores that are not there are told; what Tocsin lost is raised as Lost."""
+        """Run all targets. Report missing peers and databases. Raise AlertsLost if Tocsin lost an alert."""
         results = Results()
         try:
             results.server = version(self.server)
@@ -111,7 +111,7 @@ class Suite:
 
 
 def measure_named(spec: RunSpec, target: Target, silent: bool) -> Figures:
-    """Measured; a loss says in which run."""
+    """Measure a run. An AlertsLost error names the run."""
     try:
         return measure(spec, target, silent)
     except AlertsLost as error:

@@ -1,4 +1,4 @@
-"""`python -m bench.timers`: how long 100,000 incidents wait for a step that is due for all at once."""
+"""`python -m bench.timers`: measure 100,000 timers that are due at the same time."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from models.tables.incidents import IncidentLog
 from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer
 
-# What is promised: all that are due in one minute are done within the next.
+# The budget: all timers that are due in one minute are done within the next minute.
 BUDGET_S = 60.0
 TIMEOUT_S = 300.0
 INCIDENTS = 100_000
@@ -35,7 +35,7 @@ POLL_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """`done_s` is from the moment at which all were due to the end of the last; CPU is until then, too."""
+    """`done_s` and the CPU times count from the due time of all timers to the end of the last."""
 
     incidents: int
     services: int
@@ -54,7 +54,7 @@ class Measured:
 
 
 class TwoWorkers(Instance):
-    """`tocsin up`, and one more worker as on another host."""
+    """`tocsin up`, and a second worker as on another host."""
 
     _second: "subprocess.Popen[bytes] | None" = None
 
@@ -83,7 +83,7 @@ class TwoWorkers(Instance):
 
 
 def measure(server: str, incidents: int) -> Measured:
-    """One run. Raises NotUp when they are not all done in time, and a fault when one was not done once."""
+    """Measure one run. Raise NotReady if it takes too long, ClickException if a timer was not done once."""
     with ExitStack() as stack:
         database = stack.enter_context(create_own_database(server))
         sink = Sink().start()
@@ -108,7 +108,7 @@ def _measure_run(
     with connection():
         wait_until(lambda: due_at - store().now() < timedelta(seconds=1), 600.0)
         if store().now() >= due_at:
-            raise NotReady("it took too long to write them")
+            raise NotReady("writing the incidents took too long")
         ours = frozenset(one.pid for one in database.backends() if one.pid == _get_backend_pid())
         workers = Meter(instance.workers).start()
         backends = Meter(lambda: database.backends(ours)).start()
@@ -145,8 +145,8 @@ def _has_due_timers(due_at: datetime) -> bool:
 
 
 def _reconcile(written: escalations.WrittenIncidents, due_at: datetime) -> list[float]:
-    """How many seconds each was late, in order. Every step is taken once, told of once, and followed by
-    the next."""
+    """Return the lateness of all timers in seconds, sorted. Verify that every step was taken once and
+    notified once, and that the next timer is pending."""
     done = Timer.select(Timer.done_at).where(Timer.due_at == due_at, Timer.done_at.is_null(False))
     late = sorted((at - due_at).total_seconds() for (at,) in done.tuples())
     steps = Counter(row for (row,) in IncidentLog.select(IncidentLog.incident).tuples())
@@ -167,13 +167,13 @@ def _reconcile(written: escalations.WrittenIncidents, due_at: datetime) -> list[
     envvar="TEST_DATABASE_URL",
     default="postgresql:///postgres",
     show_default=True,
-    help="Where databases may be made.",
+    help="Server on which databases may be created.",
 )
 @click.option("--incidents", default=INCIDENTS, show_default=True)
 @click.option("--json", "as_machine", is_flag=True, help="For machines.")
 def main(server: str, incidents: int, as_machine: bool) -> None:
-    """Fire as many timers as are due in one moment, with two workers on PostgreSQL. Exit code 1 when that
-    takes more than a minute, or could not be measured."""
+    """Measure timers that are due at the same time, with two workers on PostgreSQL. Exit code 1 if that
+    takes more than a minute or could not be measured."""
     try:
         one = measure(server, incidents)
     except (ServerUnavailable, NotReady) as error:
@@ -194,7 +194,7 @@ def _format_result(one: Measured) -> str:
         f"done after {one.done_s:.1f} s (budget {BUDGET_S:.0f}), {one.incidents / one.done_s:,.0f} a second",
         f"late p50 {one.late_p50_s:.1f}, p99 {one.late_p99_s:.1f}, at most {one.late_max_s:.1f} s",
         f"CPU {cpu_ms:.2f} ms each: workers {one.workers_cpu_s:.1f} s, server {one.server_cpu_s:.1f} s",
-        f"told in {one.messages:,} messages; elsewhere {one.other_load:.0f} % of all cores",
+        f"notified in {one.messages:,} messages; elsewhere {one.other_load:.0f} % of all cores",
     )
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""Tocsin as a target: one that runs already, or one of one's own on a store of its own."""
+"""Tocsin as a target: a running instance, or an own instance with its own database."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,12 +21,12 @@ from models.lifecycle import provisioning
 from models.store.base import connection, db, open_store, store
 from models.tables.services import Integration
 
-# Alerts of one run are spread over so many.
+# The alerts of a run are spread over this number of services.
 SERVICES = 20
 
 
 class Tocsin:
-    """A running instance whose tables are open to this process."""
+    """A running instance. This process can read its tables."""
 
     single_body = GENERIC
 
@@ -66,7 +66,7 @@ class Tocsin:
         return self.reconcile_run(traffic.run, sent.accepted, sent.accepted)
 
     def reconcile_run(self, run: str, accepted: Sequence[Accepted], timed: Iterable[Accepted]) -> RunOutcome:
-        """All that was accepted must be borne out; only the notices of `timed` are timed."""
+        """Verify all accepted alerts. Measure the times of notifications only for `timed`."""
         run_rows = books.load_run(self._since, run, self.sink.arrivals() if self.sink else None)
         if faults := run_rows.find_faults(accepted):
             raise AlertsLost(faults)
@@ -77,7 +77,7 @@ class Tocsin:
 
 @contextmanager
 def open_running(home: Path, database_url: str, sink_port: int | None, processes: Any) -> Iterator[Tocsin]:
-    """The instance of a data folder, whoever started it."""
+    """Open the running instance of a data folder."""
     open_store(database_url, home)
     credentials = json.loads((home / "credentials.json").read_text())
     sink = Sink(sink_port).start() if sink_port else None
@@ -90,14 +90,14 @@ def open_running(home: Path, database_url: str, sink_port: int | None, processes
 
 @contextmanager
 def start_on_sqlite() -> Iterator[Tocsin]:
-    """An instance of one's own on the embedded default."""
+    """Start an own instance on SQLite."""
     with start_own_instance() as (instance, sink):
         yield _open_target("Tocsin, SQLite", instance, sink, "", instance.processes)
 
 
 @contextmanager
 def start_on_postgres(server: str) -> Iterator[Tocsin]:
-    """An instance of one's own on a fresh database of a server. Raises NoServer."""
+    """Start an own instance on a new PostgreSQL database. Raise ServerUnavailable."""
     with ExitStack() as stack:
         database = stack.enter_context(create_own_database(server))
         instance, sink = stack.enter_context(start_own_instance(database_url=database.url))
@@ -124,7 +124,7 @@ def _open_target(
 
 
 def _create_services(first: str) -> list[str]:
-    """Where more services take alerts, told like the first one; they are made here."""
+    """Create more services with the policy of the first one, and return their addresses for alerts."""
     url_parts = urlsplit(first)
     *path, key, _ = url_parts.path.split("/")
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""The alerts of a run, as requests: about 900 bytes each, alone or in Alertmanager's groups."""
+"""Build the requests of a run: alerts of about 900 bytes, single or in groups of Alertmanager."""
 
 import json
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 JSON = b"Content-Type: application/json\r\n"
-# Stand in the bodies where each alert's own words come; none of them occurs otherwise.
+# Placeholders in the bodies for the values of each alert; they occur nowhere else.
 ENTITY = b"@entity@"
 
 _GENERIC = {
@@ -52,7 +52,7 @@ _GROUPED = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Ready to be written to a socket; `entities` are those of its alerts, in their order."""
+    """The bytes of a request; `entities` are those of its alerts, in order."""
 
     raw: bytes
     entities: tuple[str, ...]
@@ -60,10 +60,10 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """So many alerts about so many entities, `batch` of them in a request.
+    """A number of alerts about a number of entities, `batch` of them per request.
 
-    `run` is in every entity's name, so that runs on one instance do not meet. `alone` is the body of an
-    alert that comes alone, with ENTITY where its own words come.
+    `run` is part of every entity's name, so that runs on one instance do not share entities. `alone` is the
+    body of a single alert, with placeholders.
     """
 
     run: str
@@ -73,9 +73,9 @@ class Traffic:
     single_body: bytes = GENERIC
 
     def requests(self, *urls: str) -> Iterator[Request]:
-        """To the generic webhook when alerts come alone, else to Alertmanager's.
+        """Yield requests to the generic webhook for single alerts, or else to Alertmanager's.
 
-        Of several addresses each entity keeps to one; groups go to the first.
+        With several addresses, each entity uses only one; groups use the first.
         """
         heads = [_build_head(url) for url in urls]
         for first in range(0, self.alerts, self.batch):

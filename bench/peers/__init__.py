@@ -1,4 +1,4 @@
-"""Others who take alerts, run beside Tocsin on the same machine in the same run."""
+"""Other systems that accept alerts, measured beside Tocsin on the same machine."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -7,7 +7,7 @@ from bench.peers import alerta, alertmanager
 from bench.peers.child import PeerUnavailable
 from bench.run import Target
 
-# Name -> starts it, with the address of a PostgreSQL server for those who need one.
+# Name -> function that starts the peer; it gets the URL of a PostgreSQL server.
 PEERS: dict[str, Callable[[str], AbstractContextManager[Target]]] = {
     "Alerta": alerta.start,
     "Alertmanager": alertmanager.start,

@@ -1,4 +1,4 @@
-"""`python -m bench.peers`: make ready what Tocsin is measured beside. What cannot be had is said."""
+"""`python -m bench.peers`: install the peers of Tocsin, and report those that cannot be installed."""
 
 from bench.peers.alerta import INSTALL_DIR, install
 from bench.peers.alertmanager import find_program

@@ -1,6 +1,6 @@
-"""Alerta behind gunicorn, on a PostgreSQL database of its own.
+"""Alerta with gunicorn, on its own PostgreSQL database.
 
-It tells nobody: the request does all of its work.
+It sends no notifications. A request does all the work.
 """
 
 import json
@@ -23,7 +23,7 @@ from bench.processes import Process
 from bench.run import AlertsLost, RunOutcome
 from bench.traffic import ENTITY, GENERIC, Traffic
 
-# In a folder that is not kept: an environment of its own, which our own knows nothing of.
+# A separate virtual environment, in a folder that is not under version control.
 INSTALL_DIR = Path(__file__).parents[2] / "build" / "peers" / "alerta"
 PACKAGES = ("alerta-server==9.1.0", "gunicorn==27.0.1", "psycopg2-binary==2.9.13")
 INSTALL_S = 240
@@ -61,7 +61,7 @@ def is_installed() -> bool:
 
 
 def install() -> None:
-    """Make its environment, unless it is there. Raises Absent."""
+    """Create the virtual environment unless it exists. Raise PeerUnavailable."""
     if is_installed():
         return
     venv.create(INSTALL_DIR, with_pip=True, clear=True)
@@ -100,7 +100,7 @@ class Alerta:
         return self._server.processes() + self._database.backends()
 
     def start_run(self) -> None:
-        """Its alerts are told apart by the name of the run."""
+        """Begin a run. Its alerts are identified by the name of the run."""
 
     def is_done(self, traffic: Traffic) -> bool:
         return True
@@ -111,7 +111,7 @@ class Alerta:
             stored: dict[str, int] = dict(
                 database_connection.execute(COUNT_QUERY, (f"{traffic.run}-%",)).fetchall()
             )
-        # What was answered with an error, or not at all, may have been kept all the same.
+        # Alerts with an error or without an answer may have been stored too.
         uncertain = sum(sent.refused.values()) + sent.unknown
         faulty = [
             name
@@ -127,7 +127,7 @@ class Alerta:
 
 @contextmanager
 def start(server: str) -> Iterator[Alerta]:
-    """Alerta, started. Raises Absent."""
+    """Start Alerta. Raise PeerUnavailable."""
     if not is_installed():
         raise PeerUnavailable(f"not installed: run {Path(sys.executable).name} -m bench.peers")
     try:
@@ -149,13 +149,15 @@ def start(server: str) -> Iterator[Alerta]:
 
 
 def _make_schema(environment: dict[str, str], folder: Path) -> None:
-    """Once, before its workers race for it."""
+    """Create the schema once, before the workers do it concurrently."""
     command = [str(INSTALL_DIR / "bin" / "python"), "-c", "import alerta; alerta.create_app()"]
     try:
         done = subprocess.run(
             command, env=environment, cwd=folder, capture_output=True, timeout=SCHEMA_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise PeerUnavailable(f"Alerta made no schema within {SCHEMA_S} s") from None
+        raise PeerUnavailable(f"Alerta created no schema within {SCHEMA_S} s") from None
     if done.returncode:
-        raise PeerUnavailable(f"Alerta made no schema: {done.stderr.decode(errors='replace').strip()[-200:]}")
+        raise PeerUnavailable(
+            f"Alerta created no schema: {done.stderr.decode(errors='replace').strip()[-200:]}"
+        )

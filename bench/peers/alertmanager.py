@@ -1,4 +1,4 @@
-"""Prometheus' Alertmanager, told by webhook: one group for each entity, so one webhook for each."""
+"""Prometheus Alertmanager with a webhook: one group per entity, and so one webhook per entity."""
 
 import json
 import shutil
@@ -17,7 +17,7 @@ from bench.processes import Process
 from bench.run import AlertsLost, RunOutcome
 from bench.traffic import ENTITY, GENERIC, Traffic
 
-# Debian's name, and its own.
+# The name in Debian, and the original name.
 PROGRAMS = ("prometheus-alertmanager", "alertmanager")
 
 CONFIGURATION = """
@@ -87,19 +87,19 @@ class Alertmanager:
         times = Counter(name for name, _ in webhooks)
         faulty = [name for name in first if times[name] != 1]
         if faulty:
-            raise AlertsLost([f"{len(faulty)} entities were not told of by one webhook, such as {faulty[0]}"])
+            raise AlertsLost([f"{len(faulty)} entities were not in exactly one webhook, such as {faulty[0]}"])
         with urlopen(f"{self._server.url}/api/v2/alerts") as answer:
             stored = Counter(alert["labels"]["disk"] for alert in json.load(answer))
         faulty = [name for name in first if stored[name] != 1]
         if faulty:
-            raise AlertsLost([f"{len(faulty)} entities are not kept as one alert, such as {faulty[0]}"])
+            raise AlertsLost([f"{len(faulty)} entities are not stored as one alert, such as {faulty[0]}"])
         latencies = [max(at - first[name], 0.0) * 1000 for name, at in webhooks]
         return RunOutcome(len(webhooks), len(webhooks), latencies)
 
 
 @contextmanager
 def start(server: str) -> Iterator[Alertmanager]:
-    """Alertmanager, started. Raises Absent."""
+    """Start Alertmanager. Raise PeerUnavailable."""
     found = find_program()
     if found is None:
         raise PeerUnavailable("not installed: Debian's package is prometheus-alertmanager")

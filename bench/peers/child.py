@@ -1,4 +1,4 @@
-"""Somebody else's program as a child of ours: on loopback, in a folder of its own, ended with us."""
+"""Run another program as a child process: on loopback, in its own folder, stopped with this process."""
 
 import ctypes
 import os
@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class PeerUnavailable(RuntimeError):
-    """A peer that cannot be measured here; the text says why."""
+    """A peer that cannot be measured; the text gives the reason."""
 
 
 class ChildProcess:
@@ -45,7 +45,7 @@ class ChildProcess:
         return self._process.poll() is not None
 
     def stop(self) -> None:
-        """Ask all of its processes to stop; kill what does not."""
+        """Ask all its processes to stop, and kill those that do not."""
         running = self.processes()
         self._process.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -60,7 +60,7 @@ class ChildProcess:
 def child(
     name: str, command: Sequence[str], port: int, folder: Path, environment: Mapping[str, str] | None = None
 ) -> Iterator[ChildProcess]:
-    """The running program, once it takes connections. Raises Absent."""
+    """Start a program and wait until it accepts connections. Raise PeerUnavailable."""
     log = folder / f"{name}.log"
     try:
         with log.open("wb") as output:
@@ -90,9 +90,9 @@ def child(
 
 def read_last_line(log: Path) -> str:
     lines = log.read_text(errors="replace").strip().splitlines()
-    return lines[-1][:200] if lines else "it said nothing"
+    return lines[-1][:200] if lines else "no output"
 
 
 def _end_with_parent() -> None:
-    """Runs in the child: also a killed parent leaves nothing running."""
+    """Let the child end with its parent, also after a kill of the parent. Runs in the child."""
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

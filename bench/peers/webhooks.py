@@ -1,4 +1,4 @@
-"""A receiver of Alertmanager's webhooks, in a process of its own so that it takes no time from the sender."""
+"""Receive Alertmanager's webhooks in a separate process, so that this takes no time from the sender."""
 
 import asyncio
 import multiprocessing
@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
-# What stands before and after the name of an entity in the group that a webhook is about.
+# The text before and after the name of an entity in the group of a webhook.
 PREFIX, SUFFIX = b'"groupLabels":{"alertname":"DiskAlmostFull","disk":"', b'"'
 
 Arrival = tuple[str, float]
@@ -45,14 +45,14 @@ class WebhookSink:
         return int(self._count.value)
 
     def arrivals(self) -> list[Arrival]:
-        """Entity and moment of every webhook so far."""
+        """Return entity and time of each webhook so far."""
         self._pipe.send("arrivals")
         found: list[Arrival] = self._pipe.recv()
         return found
 
 
 class _Session(asyncio.Protocol):
-    """One connection; requests come one after the other, each with its length."""
+    """A connection with consecutive requests that have a Content-Length."""
 
     def __init__(self, store: Callable[[bytes], None]) -> None:
         self._store = store
@@ -74,7 +74,7 @@ class _Session(asyncio.Protocol):
 
 
 def _serve(listening: socket.socket, pipe: "Connection[Any, Any]", count: Any) -> None:
-    # Ctrl-C is for the one who started this process, and ends it.
+    # The parent handles Ctrl-C, and ends this process.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     stored: list[tuple[bytes, float]] = []
 

@@ -1,4 +1,4 @@
-"""What was promised is held against what was measured."""
+"""The budgets are compared with measured figures."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from bench.suite import OWN_RUNS, PEER_RUNS, POSTGRES, STORM, Results
 
 
 def figures(target: str, run: str, full_rate: float) -> Figures:
-    """A run of which only its full rate matters."""
+    """Return figures with only a full rate."""
     numbers = dict.fromkeys(
         (name for name in Figures.__dataclass_fields__ if name not in ("target", "name")), 1
     )
@@ -21,22 +21,29 @@ def verdict(what: str, results: Results):
 
 
 @pytest.mark.parametrize(
-    ("ours", "said"),
+    ("ours", "expected"),
     [
         (4_500, "met"),
         (4_400, "missed, above the floor of 15"),
         (1_400, "missed, below the floor of 15"),
     ],
 )
-def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, said):
+def test_a_ratio_is_that_of_the_full_rates_of_one_run(ours, expected):
     results = Results([figures(POSTGRES, STORM, ours), figures("Alerta", STORM, 100)])
 
     found = verdict("full rate, storm, against Alerta", results)
 
-    assert (found.measured, found.verdict) == (ours / 100, said)
+    assert (found.measured, found.verdict) == (ours / 100, expected)
 
 
-def test_what_was_not_measured_is_neither_met_nor_missed():
+def test_a_report_shows_every_figure_of_a_run():
+    report = format_report(Results([figures(POSTGRES, STORM, 4_321)]), {})
+
+    assert "4,321" in report
+    assert "notify p99 ms" in report
+
+
+def test_a_budget_without_a_measurement_is_neither_met_nor_missed():
     results = Results(unavailable={"Alerta": "not installed"})
 
     assert {one.verdict for one in list_verdicts(results)} == {"not measured"}
@@ -44,7 +51,7 @@ def test_what_was_not_measured_is_neither_met_nor_missed():
     assert build_json(results, {})["not_measured"] == {"Alerta": "not installed"}
 
 
-def test_every_budget_that_names_a_run_names_one_that_is_run():
+def test_each_run_that_a_budget_names_exists():
     specs = {**OWN_RUNS, **PEER_RUNS}
     results = Results([figures(target, spec.name, 1) for target, runs in specs.items() for spec in runs])
 

@@ -1,4 +1,4 @@
-"""The questions of `make bench-lists` are questions that are answered."""
+"""The questions of `make bench-lists` get the expected answers."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def data(world):
     return write_sample_data(INCIDENTS, world.account.account_identifier)
 
 
-def test_each_is_answered_with_what_it_is_about(world, data, home):
+def test_each_question_finds_its_rows(world, data, home):
     client = create_app(load({"TOCSIN_HOME": str(home)})).test_client()
     found = {}
     for question in QUESTIONS:
@@ -36,7 +36,7 @@ def test_each_is_answered_with_what_it_is_about(world, data, home):
     }
 
 
-def test_the_past_is_as_long_as_was_asked_for(world, data):
+def test_the_sample_data_has_the_requested_size(world, data):
     assert Incident.select().count() == INCIDENTS
     assert Event.select().count() == INCIDENTS + ALERTS
     assert IncidentNote.select().count() == NOTES

@@ -1,4 +1,4 @@
-"""The sender counts as accepted only what was answered 2xx."""
+"""The sender counts only requests with 2xx as accepted."""
 
 import http.server
 import threading
@@ -15,18 +15,18 @@ TRAFFIC = Traffic("run", alerts=20, entities=5)
 
 @pytest.fixture
 def served() -> Iterator[Callable[..., str]]:
-    """Serves these answers in turn, the last one for ever; None hangs up without an answer."""
+    """Serve these responses in turn, and repeat the last one; None closes the connection."""
     servers: list[http.server.ThreadingHTTPServer] = []
 
-    def serve(*answers) -> str:
-        waiting = list(answers)
+    def serve(*responses) -> str:
+        pending = list(responses)
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
             def do_POST(self):
                 self.rfile.read(int(self.headers["Content-Length"]))
-                answer = waiting.pop(0) if len(waiting) > 1 else waiting[0]
+                answer = pending.pop(0) if len(pending) > 1 else pending[0]
                 if answer is None:
                     self.close_connection = True
                     return
@@ -38,7 +38,7 @@ def served() -> Iterator[Callable[..., str]]:
                 self.wfile.write(body)
 
             def log_message(self, *_):
-                """Say nothing."""
+                """Log nothing."""
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
@@ -55,7 +55,7 @@ def sent(url: str, **options):
     return Loader(url, 3, **options).run(TRAFFIC.requests(url))
 
 
-def test_every_answer_2xx_is_accepted_with_its_trace_id_and_entities(served):
+def test_each_2xx_is_counted_as_accepted_with_its_trace_id_and_entities(served):
     done = sent(served(KEPT))
 
     assert len(done.accepted) == len(done.latencies_ms) == 20
@@ -70,7 +70,7 @@ def test_a_refusal_is_counted_by_its_status_and_not_as_accepted(served):
     assert len(done.accepted) == 18
 
 
-def test_what_got_no_answer_is_unknown_and_sent_again(served):
+def test_a_request_without_an_answer_is_unknown_and_sent_again(served):
     done = sent(served(None, None, KEPT))
 
     assert (done.unknown, len(done.accepted)) == (2, 20)
@@ -82,7 +82,7 @@ def test_a_connection_that_its_server_closes_after_the_answer_loses_nothing(serv
     assert (done.unknown, len(done.accepted)) == (0, 20)
 
 
-def test_it_gives_up_when_nobody_ever_answers(served):
+def test_it_gives_up_without_any_response(served):
     with pytest.raises(NoAnswer):
         sent(served(None))
 

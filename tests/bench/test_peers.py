@@ -1,4 +1,4 @@
-"""Peers are measured by the same alerts, and by what truly reached their sink."""
+"""Peers get the same alerts, and are measured by the webhooks that reached their sink."""
 
 import json
 from http.client import HTTPConnection
@@ -20,14 +20,14 @@ def one(body: bytes) -> bytes:
 @pytest.mark.parametrize(
     "body", [GENERIC, alerta.SINGLE_BODY, alertmanager.SINGLE_BODY], ids=["ours", *PEERS]
 )
-def test_everybody_is_sent_alerts_of_about_the_same_size(body):
+def test_all_targets_get_alerts_of_about_the_same_size(body):
     sent = one(body)
 
     assert 860 <= len(sent) <= 960
     assert "bench1234abcd-0" in json.dumps(json.loads(sent))
 
 
-def test_an_entity_keeps_to_one_of_several_addresses():
+def test_an_entity_uses_only_one_address():
     urls = [f"http://127.0.0.1/{number}" for number in range(3)]
 
     paths = {(request.entities[0], request.raw.split()[1]) for request in Traffic("r", 70, 7).requests(*urls)}
@@ -36,7 +36,7 @@ def test_an_entity_keeps_to_one_of_several_addresses():
     assert {path for _, path in paths} == {b"/0", b"/1", b"/2"}
 
 
-def test_a_webhook_is_kept_with_the_entity_that_it_is_about():
+def test_a_webhook_is_stored_with_its_entity():
     group = {"receiver": "sink", "groupLabels": {"alertname": "DiskAlmostFull", "disk": "run-7"}}
     with WebhookSink() as sink:
         talk = HTTPConnection("127.0.0.1", sink.port)
@@ -49,7 +49,7 @@ def test_a_webhook_is_kept_with_the_entity_that_it_is_about():
         assert [name for name, _ in sink.arrivals()] == ["run-7", "run-7"]
 
 
-def test_a_program_that_ends_at_once_is_absent_with_its_last_words(tmp_path):
+def test_a_program_that_ends_at_once_is_unavailable_with_its_last_output(tmp_path):
     with (
         pytest.raises(PeerUnavailable, match="peer did not start: no luck"),
         child("peer", ["/bin/sh", "-c", "echo no luck"], 1, tmp_path),
@@ -57,7 +57,7 @@ def test_a_program_that_ends_at_once_is_absent_with_its_last_words(tmp_path):
         pass
 
 
-def test_a_program_that_is_not_there_is_absent(tmp_path):
+def test_a_missing_program_is_unavailable(tmp_path):
     with (
         pytest.raises(PeerUnavailable, match="cannot be started"),
         child("peer", ["/nowhere/at/all"], 1, tmp_path),

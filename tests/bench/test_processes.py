@@ -1,4 +1,4 @@
-"""What a run costs is told apart from what the machine did for others."""
+"""The CPU time of a run does not include the time of other processes."""
 
 import os
 import subprocess
@@ -7,11 +7,11 @@ import sys
 from bench.processes import Meter, OtherLoad, Process, get_cpu_seconds, list_tree
 from tests.support.polling import wait_until
 
-# Works until it is killed.
+# Uses CPU until it is killed.
 BUSY = [sys.executable, "-c", "while True: pass"]
 
 
-def test_what_a_process_used_counts_though_it_has_ended():
+def test_the_cpu_time_of_an_ended_process_counts():
     busy = subprocess.Popen(BUSY)
     try:
         meter = Meter(lambda: [one for one in list_tree(os.getpid()) if one.pid == busy.pid]).start()
@@ -25,7 +25,7 @@ def test_what_a_process_used_counts_though_it_has_ended():
     assert meter.cpu_s > 0.05
 
 
-def test_our_own_work_and_that_of_the_target_is_not_elsewhere():
+def test_the_work_of_the_sender_and_the_target_is_not_other_load():
     busy = subprocess.Popen(BUSY)
     try:
         elsewhere = OtherLoad(lambda: [Process(busy.pid, "busy")])

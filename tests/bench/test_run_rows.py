@@ -1,4 +1,4 @@
-"""A run in which something was lost is not reported."""
+"""A run with a lost alert is not reported."""
 
 import pytest
 
@@ -10,7 +10,7 @@ ACCEPTED = [Accepted("t1", ("a",), 0.0), Accepted("t2", ("a",), 0.0)]
 
 
 def kept(**changes) -> RunRows:
-    """Two alerts of one entity, one incident, one notice, one mail; and what is changed in that."""
+    """Build two alerts of one entity, one incident, one notification and one mail, with changes."""
     books = {
         "receipts": {"t1": (1, WorkState.DONE), "t2": (2, WorkState.DONE)},
         "events": {1: [("a", WorkState.DONE)], 2: [("a", WorkState.DONE)]},
@@ -25,7 +25,7 @@ def kept(**changes) -> RunRows:
     return RunRows(**{**books, **changes})
 
 
-def test_books_that_bear_out_what_was_accepted_have_no_fault():
+def test_rows_that_match_the_accepted_alerts_have_no_fault():
     assert kept().find_faults(ACCEPTED) == []
 
 
@@ -43,11 +43,13 @@ def test_books_that_bear_out_what_was_accepted_have_no_fault():
         pytest.param(
             {"opened": {"a": [7, 8]}, "open_incidents": frozenset({7, 8})}, "one open incident", id="two open"
         ),
-        pytest.param({"notifications": {}}, "one notice", id="no notice"),
-        pytest.param({"notifications": {7: [(NotificationStatus.FAILED, "m")]}}, "one notice", id="failed"),
+        pytest.param({"notifications": {}}, "one notification", id="no notification"),
+        pytest.param(
+            {"notifications": {7: [(NotificationStatus.FAILED, "m")]}}, "one notification", id="failed"
+        ),
         pytest.param({"arrivals": {}}, "one mail", id="no mail"),
         pytest.param({"arrivals": {"m": [1.0, 2.0]}}, "one mail", id="two mails"),
     ],
 )
-def test_it_finds(changes, fault):
+def test_it_finds_a_fault(changes, fault):
     assert fault in " ".join(kept(**changes).find_faults(ACCEPTED))
