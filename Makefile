@@ -1,8 +1,8 @@
-# One command for each habit. `make run` and `make test` do all the set-up they need, in .venv.
+# One command per habit. `make run` and `make test` install everything they need into .venv.
 VENV := .venv
 BIN  := $(VENV)/bin
 
-# The first of these that is new enough; or say make PYTHON=/path/to/python3.
+# The first of these that is new enough. To choose another: make PYTHON=/path/to/python3.
 PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$each -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$each && break; done)
 
@@ -11,36 +11,36 @@ PYTHON ?= $(shell for each in python3 python3.14 python3.13 python3.12 python3.1
 run: $(VENV)/run.stamp
 	@exec $(BIN)/tocsin up
 
-# Stores of tests are kept in memory where there is room for them: most of them live for milliseconds, and nothing
-# but the faults, which stay on the disk, depends on what a disk does.
+# Databases of tests are in memory if there is room: most exist for milliseconds. Only the fault tests depend on the
+# disk, and use it.
 IN_MEMORY = $(shell df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "TMPDIR=/dev/shm" }')
 
 test: $(VENV)/dev.stamp
 	@env -u TEST_DATABASE_URL $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2
 
-# A server on which databases may be made; those that the tests make are dropped by them.
+# A server on which tests may create databases. They drop them afterwards.
 POSTGRESQL ?= $(or $(TEST_DATABASE_URL),postgresql:///postgres)
-# What never comes near a store need not be run for another one.
+# Tests without a database need not run on PostgreSQL.
 STORELESS := tests/pipeline tests/test_architecture.py
 
 test-postgresql: $(VENV)/dev.stamp
 	@env TEST_DATABASE_URL=$(POSTGRESQL) $(IN_MEMORY) $(BIN)/python -m pytest -m "not faults and not wheel" -n 2 $(STORELESS:%=--ignore=%)
 
-# On PostgreSQL, with two workers, where TEST_DATABASE_URL is set.
+# On PostgreSQL, with two workers, if TEST_DATABASE_URL is set.
 FAULTS ?= tests/faults
 
 faults: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest $(FAULTS) -m faults -n 0
 
-# As long as it takes for the figures of docs/performance.md.
+# The longer runs for the figures of docs/performance.md.
 faults-full: $(VENV)/dev.stamp
 	@FAULTS_FULL=1 $(BIN)/python -m pytest $(FAULTS) -m faults -n 0
 
-# Builds the wheel, installs it into an empty environment, starts it there and sends an alert.
+# Build the wheel, install it into an empty environment, start it there and send an alert.
 wheel: $(VENV)/dev.stamp
 	@$(BIN)/python -m pytest tests/packaging -m wheel -n 0
 
-# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside others: about five minutes.
+# Light load, unique alerts, storms and floods, on PostgreSQL and SQLite, beside peers: about five minutes.
 bench: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.peers
 	@$(BIN)/python -m bench --own
@@ -49,11 +49,11 @@ bench: $(VENV)/dev.stamp
 bench-lists: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.lists
 
-# Who is on call, over a year and by 10,000 policies: about a minute.
+# Who is on call, over a year and in 10,000 policies: about a minute.
 bench-oncall: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.oncall
 
-# 100,000 steps that are due at once, two workers on PostgreSQL: about two minutes.
+# 100,000 timers that are due at the same time, two workers on PostgreSQL: about two minutes.
 bench-timers: $(VENV)/dev.stamp
 	@$(BIN)/python -m bench.timers
 
@@ -76,14 +76,14 @@ format: $(VENV)/dev.stamp
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-# Exact versions with hashes, for every platform; no registry's address is written.
+# Exact versions with hashes, for all platforms, without the address of a package index.
 lock: $(VENV)/dev.stamp
 	@$(BIN)/uv pip compile -q pyproject.toml -o requirements.lock $(LOCK)
 	@$(BIN)/uv pip compile -q pyproject.toml --extra dev -o requirements-dev.lock $(LOCK)
 
 LOCK := --generate-hashes --python-version 3.11 --universal --no-emit-index-url --no-emit-find-links --no-header --no-annotate
 
-# pip is asked for by name: a half-made environment, as after an interruption, is made again.
+# The test for pip finds an incomplete environment, as after an interruption, and creates it again.
 $(VENV)/run.stamp: requirements.lock pyproject.toml
 	@test -n "$(PYTHON)" || { echo "Tocsin needs Python 3.11 or later; say make PYTHON=/path/to/python3" >&2; exit 1; }
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
@@ -93,7 +93,7 @@ $(VENV)/run.stamp: requirements.lock pyproject.toml
 	@touch $@
 
 $(VENV)/dev.stamp: $(VENV)/run.stamp requirements-dev.lock
-	@echo "Installing what the tests need ..."
+	@echo "Installing the packages for the tests ..."
 	@$(PIP) --no-deps --require-hashes -r requirements-dev.lock
 	@touch $@
 

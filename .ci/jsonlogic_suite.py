@@ -1,8 +1,8 @@
 """Fetch the shared JSON Logic test suite into build/jsonlogic/, for
 tests/pipeline/rules/conditions/test_jsonlogic_suite.py.
 
-Nothing of the suite is kept in this repository. The source distribution of our engine carries it; pip
-downloads the very version that requirements.lock names, and checks it against the hash there.
+The suite is not part of this repository. The source distribution of the engine contains it. pip downloads the
+version in requirements.lock and checks its hash.
 """
 
 import os
@@ -17,8 +17,8 @@ SUITE = ROOT / "build" / "jsonlogic" / "compatible.json"
 PACKAGE = "datalogic-py"
 MEMBER = "tests/suites/compatible.json"
 
-# To download a source distribution pip wants its metadata, for which the package's build tool would
-# ask for a Rust compiler. This stands in for that tool: nothing is built here.
+# To download a source distribution, pip reads its metadata, and the package's build tool would need a Rust
+# compiler for it. This file replaces that tool: nothing is built here.
 STAND_IN = """
 from pathlib import Path
 
@@ -37,7 +37,7 @@ def prepare_metadata_for_build_wheel(metadata_directory, config_settings=None):
 
 
 def locked() -> str:
-    """The package's requirement with its hashes, as the lock file has it."""
+    """Return the requirement of the package with its hashes, from the lock file."""
     lines = iter((ROOT / "requirements.lock").read_text().splitlines())
     block = [next(line for line in lines if line.startswith(f"{PACKAGE}=="))]
     while block[-1].endswith("\\"):
@@ -65,7 +65,7 @@ def main() -> None:
         member = next(name for name in archive.getnames() if name.endswith(f"/{MEMBER}"))
         content = archive.extractfile(member)
         if content is None:
-            raise SystemExit(f"{member} is no file")
+            raise SystemExit(f"{member} is not a file")
         SUITE.parent.mkdir(parents=True, exist_ok=True)
         SUITE.write_bytes(content.read())
     print(f"{SUITE.relative_to(ROOT)}: {SUITE.stat().st_size} bytes")

@@ -1,6 +1,6 @@
-"""Run a command with TEST_DATABASE_URL leading to a PostgreSQL server that lives as long as the command.
+"""Run a command with TEST_DATABASE_URL, and with a PostgreSQL server that runs as long as the command.
 
-After `--not-durable` it waits for no disk: for tests that do not ask what is left when the machine stops.
+With `--not-durable`, the server does not wait for the disk: for tests that do not test durability.
 """
 
 import os
@@ -16,5 +16,5 @@ durable = sys.argv[1] != "--not-durable"
 command = sys.argv[1 if durable else 2 :]
 with running_server(durable=durable) as server:
     environment = {**os.environ, "TEST_DATABASE_URL": server.url}
-    ended = subprocess.run(command, env=environment)  # noqa: S603 - the command that was asked for
+    ended = subprocess.run(command, env=environment)  # noqa: S603 - the command line of the user
 sys.exit(ended.returncode)
