@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+_JIFFIES_PER_S = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
 
 
@@ -98,13 +98,13 @@ def _read_link(handle: Path) -> str:
 def get_cpu_seconds(pid: int) -> float:
     """Return the user and system time of a process; 0 if it has ended."""
     fields = _read_stat(pid)
-    return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S if fields else 0.0
+    return (int(fields[11]) + int(fields[12])) / _JIFFIES_PER_S if fields else 0.0
 
 
 def get_busy_seconds() -> float:
     """Return the busy time of all cores of this machine, including time that its host took."""
     user, nice, system, _idle, _iowait, *rest = (PROC / "stat").read_text().split("\n", 1)[0].split()[1:9]
-    return sum(map(int, (user, nice, system, *rest))) / _TICKS_PER_S
+    return sum(map(int, (user, nice, system, *rest))) / _JIFFIES_PER_S
 
 
 class OtherLoad:

@@ -39,11 +39,11 @@ COLUMNS = (
 TEXT_COLUMNS = frozenset({"target", "run", "what", "verdict", "budget"})
 
 LEGEND = """\
-accept: 2xx answers per second while sending. full: alerts per second until each is stored, counted once under its
-entity, and in exactly one message that a sink received (Alerta sends nothing: until its answer).
+accept: 2xx answers per second while sending. full: alerts per second until each is stored, counted once under
+its entity, and in exactly one message that a sink received (Alerta sends nothing: until its answer).
 CPU: user and system time of all processes of the target per alert, its own database's backends and Redis
 included, read from /proc; without the sender, the sink, and PostgreSQL's processes for all databases.
-Processes are read once a second: shorter-lived backends are missed, so that Alerta's CPU is too low.
+Processes are read once a second: shorter-lived backends are missed, and Alerta's CPU is too low.
 peak: memory (PSS) of the same processes. elsewhere: share of all cores that other processes used; a ratio is
 reliable only if it is low in both runs."""
 
