@@ -1,4 +1,4 @@
-"""What every test may ask for: a store of its own, people, and a moment."""
+"""Fixtures for all tests: a separate database, people, and a time."""
 
 import logging
 import random
@@ -19,7 +19,7 @@ from workers.alerts import config_cache, process_lane, process_router
 from workers.alerts.batch_size import BatchSize
 from workers.timers import fire
 
-# rich's drawing of a traceback, with the variables of every frame, takes seconds.
+# A traceback by rich, with the variables of each frame, takes seconds.
 structlog.configure(
     processors=[
         *structlog.get_config()["processors"][:-1],
@@ -32,34 +32,34 @@ NOON = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
 
 @pytest.fixture
 def now() -> datetime:
-    """A Wednesday noon, far from any change of clocks."""
+    """Return a Wednesday noon, far from a daylight-saving change."""
     return NOON
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _databases():
-    """No database outlives the tests that it was made for."""
+    """Drop all databases at the end of the run."""
     yield
     stores.drop_all_stores()
 
 
 @pytest.fixture
 def home(tmp_path: Path):
-    """The data folder of this test."""
+    """Return the data folder of this test."""
     yield tmp_path / "home"
     stores.drop_store(tmp_path / "home")
 
 
 @pytest.fixture
 def empty_store(home: Path):
-    """A store without a schema."""
+    """Open a database without a schema."""
     yield open_store(stores.get_url(home), home)
     db.close_all()
 
 
 @pytest.fixture
 def store(home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch):
-    """A store with the schema and a connection, no rows, and lanes that remember nothing earlier."""
+    """Open a database with the schema and no rows. Caches of lanes are empty."""
     monkeypatch.setattr(process_lane, "_batch_size", BatchSize())
     monkeypatch.setattr(process_router, "_batch_size", BatchSize())
     monkeypatch.setattr(fire, "_batch_size", BatchSize())
@@ -79,9 +79,9 @@ WORLD: stores.RowCache[World] = stores.RowCache()
 
 @pytest.fixture
 def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
-    """Alice's team with a service; Bob in it; Charlie outside; Mallory in another account.
+    """Create Alice's team with a service. Bob is in it, Charlie is not, Mallory is in another account.
 
-    Their ids are the same in every test, so that histories can be compared.
+    The IDs are the same in each test, so that rows can be compared.
     """
 
     def create() -> World:
@@ -95,7 +95,7 @@ def world(store, now: datetime, monkeypatch: pytest.MonkeyPatch) -> World:
 
 @pytest.fixture
 def statements():
-    """A context that collects every SQL statement run inside it, each with its values."""
+    """Return a context manager that collects all SQL statements with their values."""
 
     @contextmanager
     def collect() -> Iterator[list[tuple[str, Any]]]:

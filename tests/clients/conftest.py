@@ -1,4 +1,4 @@
-"""A running instance, and the published client as somebody who installed both would use them."""
+"""A running instance, and the published client as a user would use it."""
 
 import json
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.support.processes import Running, start_tocsin
 
 @pytest.fixture(scope="session")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """One `tocsin up` for all of these tests: nothing of theirs is shared but the account and its owner."""
+    """Run one `tocsin up` for all these tests. They share only the account and its owner."""
     home = tmp_path_factory.mktemp("clients") / "home"
     with start_tocsin(home, "up") as up:
         wait_until(lambda: up.is_ready() and set(up.list_children()) >= {"web", "worker", "clock"}, 30)
@@ -26,7 +26,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def client(instance: Running, monkeypatch: pytest.MonkeyPatch) -> ZendutyClient:
-    """With the token that the first start made; it wants an address with a dot in it, and no port."""
+    """Return a client with the token of the first start. Its address must have a dot and no port."""
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     credentials: dict[str, Any] = json.loads((instance.home / "credentials.json").read_text())
     made = ZendutyClient(ZendutyCredential(credentials["token"]), base_url="127.0.0.1", use_https=False)

@@ -1,4 +1,4 @@
-"""docs/api.md is true: its commands work, and its tables are those of the code."""
+"""The commands in docs/api.md work, and its tables match the code."""
 
 import os
 import re
@@ -35,12 +35,12 @@ def test_its_commands_work_one_after_another(instance, tmp_path):
 
 
 def list_rights(name: str) -> tuple[bool, bool, bool]:
-    """Whether members of a team have it, all of the account by the team's leave, and by a custom role."""
+    """Return whether team members have a permission, a team can give it, a custom role can give it."""
     member = Grants(AccountRole.USER, team=TeamRole.USER)
     return is_allowed(member, name), name in TEAM_PERMISSIONS, name in ACCOUNT_PERMISSIONS
 
 
-def test_its_table_of_permissions_is_the_codes():
+def test_its_table_of_permissions_matches_the_code():
     rows = re.findall(r"^\| `(\w+)` \| (yes)? ?\| (yes)? ?\| (yes)? ?\|$", TEXT, re.MULTILINE)
 
     documented = {name: tuple(bool(mark) for mark in marks) for name, *marks in rows}
@@ -48,9 +48,9 @@ def test_its_table_of_permissions_is_the_codes():
 
 
 @pytest.mark.parametrize("word", sorted(permissions.ROLE_NEEDS))
-def test_it_explains_what_else_an_operation_can_need(word):
+def test_it_explains_each_word_for_a_role(word):
     assert f"`{word}`" in TEXT
 
 
-def test_its_links_lead_somewhere():
+def test_its_links_exist():
     assert [link for link in re.findall(r"\]\((?!http)([^)#]+)", TEXT) if not (DOCS / link).exists()] == []

@@ -1,6 +1,6 @@
-"""The published Python client, each of its methods, against a running instance.
+"""Call each method of the published Python client against a running instance.
 
-Its models take exactly the keys that they know: an answer with one too many or one too few fails here.
+Its models accept exactly the keys that they know: an answer with an extra or missing key fails here.
 """
 
 from collections.abc import Callable
@@ -139,7 +139,7 @@ def schedules(client_team: ClientTeam) -> None:
 
 
 def rules(client_team: ClientTeam) -> list[dict]:
-    """Its builder gives a delay in seconds as a float, where all other clients mean minutes."""
+    """The builder sends a delay in seconds as a float; all other clients send minutes."""
     targets = TargetBuilder().add_target(2, client_team.owner).build()
     builder = RuleBuilder().add_rule(timedelta(0), 1, targets)
     return builder.add_rule(timedelta(seconds=5), 2, targets).build()
@@ -147,7 +147,7 @@ def rules(client_team: ClientTeam) -> list[dict]:
 
 def policies(client_team: ClientTeam) -> None:
     client = client_team.teams.get_escalation_policy_client(client_team.team)
-    made = client.create_esp("Nights", rules(client_team), "Who is told", "When nobody sits at a desk")
+    made = client.create_esp("Nights", rules(client_team), "Who is notified", "At night")
     assert (made.name, made.repeat_policy, made.move_to_next, made.global_ep) == ("Nights", 0, True, False)
     assert [(rule.delay, rule.position) for rule in (Rule(**rule) for rule in made.rules)] == [(0, 1), (5, 2)]
     assert made.rules[0]["targets"] == [{"target_type": 2, "target_id": client_team.owner, "position": 0}]
@@ -239,7 +239,7 @@ def tags(client_team: ClientTeam) -> None:
 
 
 def slas(client_team: ClientTeam) -> None:
-    """What its methods take as `escalations` they replace with an empty list."""
+    """The methods replace `escalations` with an empty list."""
     client = client_team.teams.get_sla_client(client_team.team)
     made = client.create_sla("Gold", [{"time": 1}], acknowledge_time=60, resolve_time=3600)
     assert (made.acknowledge_time, made.resolve_time, made.escalations) == (60, 3600, [])
@@ -286,7 +286,7 @@ def task_templates(client_team: ClientTeam) -> None:
 
 
 def maintenance(client_team: ClientTeam) -> None:
-    """A moment must be given as text: this client can write none."""
+    """Times must be texts: this client cannot serialize them."""
     client = client_team.teams.get_maintenance_client(client_team.team)
     times = MONDAY.isoformat(), (MONDAY + HOUR).isoformat()
     services = [client_team.service.unique_id]
@@ -415,7 +415,7 @@ def routers(client_team: ClientTeam) -> None:
 
 
 def requests(client_team: ClientTeam) -> None:
-    """It sends a body with a GET, too."""
+    """The client sends a body with a GET too."""
     get = ZendutyClientRequestMethod.GET
     assert client_team.client.execute(get, "/api/account/members/", {"page": 1})
     assert get_refusal(client_team.client.execute, get, "/api/nowhere/") == NOT_FOUND
@@ -461,7 +461,7 @@ def test_every_method_works(client_team, client_class, monkeypatch):
 
 
 def test_notes_are_read_page_by_page(client_team):
-    """The client has an iterator that none of its methods gives: it asks for the path of `next`."""
+    """The client has an iterator that no method returns. It requests the path of `next`."""
     client = client_team.incidents.get_note_client(client_team.incident)
     for number in range(25):
         client.create_incident_note(f"Note {number}")

@@ -1,4 +1,4 @@
-"""Real instances to be hurt: each in a folder of its own, with a mail server, none left running."""
+"""Start real instances for faults: each in its own folder with a mail server, stopped after the test."""
 
 import os
 import random
@@ -22,13 +22,13 @@ from tocsin.server.embedded_redis import get_socket_path
 
 @pytest.fixture(scope="session")
 def seed() -> int:
-    """Set FAULTS_SEED to run the same faults at the same moments again."""
+    """Return the seed. FAULTS_SEED repeats the same faults at the same times."""
     return int(os.environ.get("FAULTS_SEED") or random.SystemRandom().randrange(10**6))
 
 
 @pytest.fixture
 def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
-    """Says what a run was like, passed or not."""
+    """Print a summary of the run, passed or failed."""
 
     def print_line(text: str) -> None:
         with capsys.disabled():
@@ -39,14 +39,14 @@ def report(capsys: pytest.CaptureFixture[str]) -> Callable[[str], None]:
 
 @pytest.fixture
 def chance(seed: int, report: Callable[[str], None]) -> random.Random:
-    """Chance that can be repeated; tells how."""
+    """Return a random generator with the seed, and print the seed."""
     report(f"FAULTS_SEED={seed}")
     return random.Random(seed)
 
 
 @pytest.fixture
 def sink() -> Iterator[Sink]:
-    """The mail server."""
+    """Start the mail server."""
     sink = Sink().start()
     yield sink
     sink.stop()
@@ -54,7 +54,7 @@ def sink() -> Iterator[Sink]:
 
 @pytest.fixture
 def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Installation]]:
-    """Starts the instance of this test; its tables are open to the test, too."""
+    """Return a function that starts the instance of this test. The test can read its tables."""
     started: list[Installation] = []
 
     def launch_instance(**settings: Any) -> Installation:
@@ -73,7 +73,7 @@ def launch(tmp_path: Path, sink: Sink) -> Iterator[Callable[..., Installation]]:
 
 @pytest.fixture
 def host_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostClock:
-    """The clock that all processes see which are started from now on; they are killed at the end."""
+    """Return a clock for all processes that are started later. They are killed at the end."""
     preloaded = find_library()
     if preloaded is None:
         skip_or_fail("libfaketime is not installed")
@@ -85,7 +85,7 @@ def host_clock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> HostClock:
 
 @pytest.fixture
 def flushall() -> Callable[[Instance], None]:
-    """Redis loses everything it holds."""
+    """Delete all data in Redis."""
 
     def flush_redis(instance: Instance) -> None:
         with redis.Redis(unix_socket_path=str(get_socket_path(instance.home))) as client:

@@ -1,5 +1,5 @@
-"""How long the faults go on: as long as shows a mistake in `make faults`; in `make faults-full` as long as it
-takes for the figures of docs/performance.md.
+"""How long the faults last: long enough to find an error in `make faults`, and longer in `make faults-full`,
+for the figures of docs/performance.md.
 """
 
 import os
@@ -18,7 +18,7 @@ def length(short: T, full: T) -> T:
     return full if FULL else short
 
 
-# Kept for SQLite, where the host's clock is the one that counts, unless all is wanted.
+# Only on SQLite, where the clock of the host decides, unless FAULTS_FULL is set.
 FOR_THE_HOSTS_CLOCK = pytest.mark.skipif(
     bool(stores.SERVER) and not FULL, reason="the host's clock is SQLite's; make faults-full has it"
 )

@@ -1,4 +1,4 @@
-"""Clock and workers may be killed while incidents escalate: each step is taken once, and in its time."""
+"""The clock and workers are killed while incidents escalate: each step is taken once and on time."""
 
 import os
 import random
@@ -24,8 +24,8 @@ from tests.support.faults.escalations import (
     now,
     pause,
     summarize,
-    wait_for_mails,
-    wait_for_steps,
+    wait_until_mails_match,
+    wait_until_steps_taken,
     write_escalations,
 )
 from tests.support.faults.installation import Installation
@@ -34,16 +34,16 @@ from tests.support.polling import wait_until
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
 ESCALATIONS = 2_000
-# Over so long the steps fall due.
+# The time over which the steps become due.
 SPREAD = timedelta(seconds=length(10, 15))
 STRIKES = length(
     ("clock", "worker", "flushall", "clock"), ("clock", "worker", "clock", "flushall", "worker", "clock")
 )
-# Until the first does, all that is needed for it is to be written.
+# The time before the first step, in which all rows must be written.
 BEFORE = timedelta(seconds=8)
 
 
-def test_kills_of_clock_and_workers_and_a_flushall_take_each_step_once_and_in_time(
+def test_each_step_is_taken_once_and_on_time_despite_kills_and_a_flushall(
     launch: Callable[..., Installation],
     flushall: Callable[[Instance], None],
     chance: random.Random,
@@ -59,14 +59,14 @@ def test_kills_of_clock_and_workers_and_a_flushall_take_each_step_once_and_in_ti
                 flushall(instance)
             else:
                 wait_until(lambda kind=strike: instance.kill_one(kind, chance))
-    wait_for_steps(due_from + SPREAD)
+    wait_until_steps_taken(due_from + SPREAD)
 
     report(f"{summarize()}; {outages}")
     assert find_wrong_steps(ESCALATIONS) == []
     assert outages.list_late() == []
 
 
-def test_of_two_clocks_one_may_be_killed(
+def test_one_of_two_clocks_can_be_killed(
     launch: Callable[..., Installation], chance: random.Random, report: Callable[[str], None]
 ) -> None:
     instance = launch()
@@ -74,14 +74,14 @@ def test_of_two_clocks_one_may_be_killed(
         due_from = write_due_incidents(instance, chance)
         pause(chance.uniform(8, 8 + SPREAD.total_seconds() / 2))
         os.kill(second.pid, signal.SIGKILL)
-        wait_for_steps(due_from + SPREAD)
+        wait_until_steps_taken(due_from + SPREAD)
 
     report(summarize())
     assert find_wrong_steps(ESCALATIONS) == []
     assert Outages(instance).list_late() == []
 
 
-def test_after_a_stop_of_ten_minutes_all_that_is_overdue_is_taken_at_once(
+def test_overdue_steps_are_taken_at_once_after_ten_minutes_of_downtime(
     launch: Callable[..., Installation], sink: Sink, chance: random.Random, report: Callable[[str], None]
 ) -> None:
     instance = launch()
@@ -92,10 +92,10 @@ def test_after_a_stop_of_ten_minutes_all_that_is_overdue_is_taken_at_once(
         answered(instance, chance.sample(range(1, ESCALATIONS + 1), ESCALATIONS // 4))
     started = now()
     instance.start()
-    wait_until(lambda: not wait_for_steps(now()), seconds=60, every=0.2)
-    still = wait_for_mails(sink)
+    wait_until(lambda: not wait_until_steps_taken(now()), seconds=60, every=0.2)
+    still = wait_until_mails_match(sink)
 
-    # By then the third step is due as well: one of them tells, both are taken.
+    # The third step is due then too: both steps are taken, and one of them notifies.
     report(f"{summarize()}; all within {(get_last_done_at() - started).total_seconds():.1f} s of the start")
     assert find_wrong_steps(ESCALATIONS, steps=2, answered=ESCALATIONS // 4) == []
     assert now() == []
@@ -103,14 +103,14 @@ def test_after_a_stop_of_ten_minutes_all_that_is_overdue_is_taken_at_once(
 
 
 def write_due_incidents(instance: Installation, chance: random.Random) -> datetime:
-    """2,000 incidents whose next steps fall due from the returned moment on."""
+    """Write 2,000 incidents. Their next steps become due after the returned time."""
     due_from = now() + BEFORE
     write_escalations(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
     return due_from
 
 
 def shift_by_ten_minutes() -> None:
-    """All that was written happened ten minutes earlier."""
+    """Move all stored times ten minutes back."""
     by = timedelta(minutes=10)
     with connection(), store().write_transaction():
         for row in Timer.select():
@@ -123,7 +123,7 @@ def shift_by_ten_minutes() -> None:
 
 @contextmanager
 def start_only_web(instance: Installation) -> Iterator[None]:
-    """The web process of an instance that is stopped otherwise."""
+    """Run only the web process of an instance."""
     started = instance.run("web")
     try:
         wait_until(lambda: instance.get_readiness() == 200)
@@ -135,7 +135,7 @@ def start_only_web(instance: Installation) -> Iterator[None]:
 
 @contextmanager
 def start_second_clock(instance: Installation) -> Iterator["subprocess.Popen[bytes]"]:
-    """A clock beside the one of `tocsin up`, as on another host."""
+    """Start a second clock beside `tocsin up`, as on another host."""
     started = instance.run("clock")
     try:
         wait_until(lambda: instance.read_output().count('"clock started"') == 2)
@@ -146,7 +146,7 @@ def start_second_clock(instance: Installation) -> Iterator["subprocess.Popen[byt
 
 
 class Outages:
-    """When something was struck, and when it was back."""
+    """The times between a kill and the restart."""
 
     def __init__(self, instance: Installation) -> None:
         self._instance = instance
@@ -154,7 +154,7 @@ class Outages:
 
     @contextmanager
     def restart_measured(self, kind: str) -> Iterator[None]:
-        """Strike within; it has ended when as many processes of this kind have begun their work again."""
+        """Record an outage around a kill. It ends when as many processes of this kind have started again."""
         before, started_at = self._count_starts(kind), now()
         yield
         if kind != "flushall":
@@ -166,8 +166,8 @@ class Outages:
         return self._instance.read_output().count(log_event) if log_event else 0
 
     def list_late(self) -> list[str]:
-        """Timers that were done later than 2 s after they were due or, where something was away by then,
-        after it was back."""
+        """Return timers that were done more than 2 s after their due time or, during an outage, after its
+        end."""
         with connection():
             done = Timer.select(Timer.incident, Timer.due_at, Timer.done_at).where(
                 Timer.done_at.is_null(False)
@@ -180,7 +180,7 @@ class Outages:
         ]
 
     def _get_expected_at(self, due_at: datetime) -> datetime:
-        """Struck while it was on its way, it counts from there."""
+        """Return when a timer was expected: after an outage that began while it was fired."""
         for started_at, ended in self._spans:
             if started_at - IN_TIME <= due_at <= ended or started_at <= due_at + IN_TIME <= ended:
                 due_at = max(due_at, ended)

@@ -1,7 +1,7 @@
-"""The host's clock may be set while incidents escalate: each step is taken once, and pages go on going out.
+"""The host's clock is set while incidents escalate: each step is taken once, and pages continue.
 
-On SQLite that clock is the one that counts: what an hour ahead makes due is due then, and what an hour back
-puts off is put off. On PostgreSQL the server's counts, and nothing changes at all.
+On SQLite, this clock decides: an hour ahead makes timers due, and an hour back postpones them. On PostgreSQL,
+the server's clock decides, and nothing changes.
 """
 
 import random
@@ -28,7 +28,7 @@ from tests.support.faults.escalations import (
     count_steps,
     find_wrong_steps,
     pause,
-    wait_for_mails,
+    wait_until_mails_match,
 )
 from tests.support.faults.host_clock import HostClock
 from tests.support.faults.installation import Installation
@@ -39,18 +39,18 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
 HOUR = timedelta(hours=1)
 ESCALATIONS = 500
-# Until the first step is due, they are written, and some answered.
+# The time before the first step, in which incidents are written and some are acknowledged or resolved.
 BEFORE = timedelta(seconds=12)
-# Over so long they fall due; the clock is stepped in the middle.
+# The time over which steps become due. The clock is set in the middle.
 SPREAD = timedelta(seconds=length(10, 15))
-# Nobody who is told of a new alert waits for longer: workers look into the database every 5 s.
+# The longest time from a new alert to its page: workers look into the database every 5 s.
 SOON_S = 6.0
-# Those that an hour ahead makes due at once, with what else is due by then, are taken within this.
+# The limit for all steps that an hour ahead makes due at once.
 SOON_FOR_MANY = timedelta(seconds=10)
-# Seconds without a tick, and ticks within so many seconds.
+# The longest time without a due scan, and the highest number of scans within some seconds.
 LONGEST_SILENCE_S = 4.0
 MAX_IN_FIVE_SECONDS = 9
-# Whoever posts alerts while the clock is stepped.
+# Threads that send alerts while the clock is set.
 SENDERS = 4
 
 
@@ -69,20 +69,20 @@ def test_an_hour_ahead_and_back_takes_each_step_once(
         answered(instance, silent)
         sleep_until(due_from + SPREAD / 2)
         host_clock.step(HOUR)
-        ahead_s = wait_for_page(instance, sink, "ahead")
+        ahead_s = measure_page_time(instance, sink, "ahead")
         if on_host:
-            # By this clock it is late for the last step of each, too.
-            escalations.wait_for_steps(due_from + HOUR, seconds=20)
+            # By this clock, the last step of each is overdue too.
+            escalations.wait_until_steps_taken(due_from + HOUR, seconds=20)
         sleep_until(due_from + SPREAD)
         host_clock.step(-HOUR)
-        set_back_s = wait_for_page(instance, sink, "back")
-        escalations.wait_for_steps(due_from + SPREAD)
+        set_back_s = measure_page_time(instance, sink, "back")
+        escalations.wait_until_steps_taken(due_from + SPREAD)
         pause(3)
-    still = wait_for_mails(sink)
+    still = wait_until_mails_match(sink)
 
     late = list_lateness(host_clock if on_host else None)
-    report(f"{summarize(late, scans)}; new alerts told after {ahead_s:.1f} and {set_back_s:.1f} s")
-    # Those that were taken before have their last step now, and tell again.
+    report(f"{summarize(late, scans)}; new alerts notified after {ahead_s:.1f} and {set_back_s:.1f} s")
+    # Incidents with earlier steps take their last step now and notify again.
     steps, times = (2, (1, 2)) if on_host else (1, (1,))
     assert find_wrong_steps(ESCALATIONS, steps, times, len(silent)) == []
     assert still == []
@@ -111,20 +111,20 @@ def test_an_hour_back_and_ahead_takes_each_step_once(
         sleep_until(due_from + SPREAD / 2)
         host_clock.step(-HOUR)
         if on_host:
-            # Nothing more falls due until the clock is ahead again.
+            # No other step becomes due until the clock is set ahead again.
             answered(instance, silent)
-        set_back_s = wait_for_page(instance, sink, "back")
+        set_back_s = measure_page_time(instance, sink, "back")
         before = count_steps()
         sleep_until(due_from + SPREAD + IN_TIME)
         meanwhile = count_steps() - before
         host_clock.step(HOUR)
-        ahead_s = wait_for_page(instance, sink, "ahead")
-        escalations.wait_for_steps(due_from + SPREAD)
+        ahead_s = measure_page_time(instance, sink, "ahead")
+        escalations.wait_until_steps_taken(due_from + SPREAD)
         pause(3)
-    still = wait_for_mails(sink)
+    still = wait_until_mails_match(sink)
 
     late = list_lateness(host_clock if on_host else None)
-    report(f"{summarize(late, scans)}; new alerts told after {set_back_s:.1f} and {ahead_s:.1f} s")
+    report(f"{summarize(late, scans)}; new alerts notified after {set_back_s:.1f} and {ahead_s:.1f} s")
     assert find_wrong_steps(ESCALATIONS, answered=len(silent)) == []
     assert still == []
     assert (meanwhile == 0) == on_host
@@ -138,7 +138,7 @@ def test_an_hour_back_and_ahead_takes_each_step_once(
 @pytest.mark.parametrize(
     "step", [pytest.param(HOUR, id="ahead"), pytest.param(-HOUR, id="back", marks=FOR_THE_HOSTS_CLOCK)]
 )
-def test_alerts_in_the_moment_of_a_step_are_told_once_and_soon(
+def test_alerts_during_a_clock_step_notify_once_and_soon(
     launch: Callable[..., Installation],
     sink: Sink,
     host_clock: HostClock,
@@ -157,14 +157,14 @@ def test_alerts_in_the_moment_of_a_step_are_told_once_and_soon(
         accepted = sum(each.result() for each in sent)
     started_time = monotonic()
     wait_until(lambda: len(get_opened()) == accepted, seconds=30, every=0.2)
-    still = wait_for_mails(sink)
+    still = wait_until_mails_match(sink)
 
-    report(f"{accepted} alerts, all told {monotonic() - started_time:.1f} s after the last")
+    report(f"{accepted} alerts, all notified {monotonic() - started_time:.1f} s after the last")
     assert still == []
 
 
 def alerts_until(stopping: threading.Event, instance: Instance, number: int) -> int:
-    """Alerts of which each opens an incident; returns how many were taken."""
+    """Send alerts that each open an incident. Return the number of accepted ones."""
     connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
     accepted = 0
     while not stopping.wait(0.03):
@@ -183,27 +183,27 @@ def get_opened() -> set[int]:
 
 
 def write_due_incidents(instance: Installation, chance: random.Random) -> datetime:
-    """500 incidents whose next steps fall due from the returned moment on."""
+    """Write 500 incidents. Their next steps become due after the returned time."""
     due_from = escalations.now() + BEFORE
     escalations.write_escalations(instance, [due_from + SPREAD * chance.random() for _ in range(ESCALATIONS)])
     return due_from
 
 
 def sleep_until(moment: datetime) -> None:
-    """By this test's own clock, which nobody steps; PostgreSQL's is the same here."""
+    """Sleep until a time of the test's own clock, which is not set and equals PostgreSQL's."""
     pause(max((moment - escalations.now()).total_seconds(), 0.0))
 
 
 def list_due(since: datetime, until_then: datetime) -> list[int]:
-    """The numbers of every other incident that has a timer due in this time."""
+    """Return the numbers of every second incident with a timer due in this time."""
     with connection():
         timers_due = Timer.select(Incident.incident_number).join(Incident)
         within = timers_due.where(Timer.due_at.between(since, until_then))
         return sorted(number for (number,) in within.tuples())[::2]
 
 
-def wait_for_page(instance: Instance, sink: Sink, name: str) -> float:
-    """Seconds from a new alert to its page."""
+def measure_page_time(instance: Instance, sink: Sink, name: str) -> float:
+    """Return the seconds from a new alert to its page."""
     connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
     started_time = monotonic()
     connection_to.send(alert(f"the clock is {name}"))
@@ -213,9 +213,10 @@ def wait_for_page(instance: Instance, sink: Sink, name: str) -> float:
 
 
 def list_lateness(clock: HostClock | None) -> list[float]:
-    """Seconds, by the true clock, from when the timers of triggered incidents were due until they were done;
-    `clock` is the one that decided, None for the true one. What was overdue in the moment of a step, and may
-    be put off by it, counts from the step that let it be done."""
+    """Return the lateness of the timers of triggered incidents in seconds of the true clock.
+
+    `clock` is the clock that decided, None for the true one. A timer that was overdue at a clock step may be
+    postponed by it. It counts from the step that made it due again."""
     triggered = Incident.status == IncidentStatus.TRIGGERED
     with connection():
         query = Timer.select(Timer.due_at, Timer.done_at).join(Incident).where(triggered)
@@ -232,12 +233,12 @@ def list_lateness(clock: HostClock | None) -> list[float]:
 
 
 def is_in_time(late_s: float, limit: timedelta) -> bool:
-    # Who looked at the clock in the moment of a step may be a little too early.
+    # A process that read the clock during a step may be slightly early.
     return -0.1 <= late_s <= limit.total_seconds()
 
 
 def summarize(late: Iterable[float], scans: DueScans) -> str:
-    """The run in a line."""
+    """Summarize the run in a line."""
     late = list(late)
     return (
         f"{len(late)} timers, late p50 {late[len(late) // 2]:.2f} s, at most {late[-1]:.2f} s;"
@@ -246,6 +247,6 @@ def summarize(late: Iterable[float], scans: DueScans) -> str:
 
 
 def assert_steady(scans: DueScans) -> None:
-    """Neither silent for an hour nor in a burst."""
+    """Assert that due scans neither stop for an hour nor come in a burst."""
     assert scans.get_longest_silence() <= LONGEST_SILENCE_S
     assert scans.get_most_within(5) <= MAX_IN_FIVE_SECONDS

@@ -1,4 +1,4 @@
-"""Redis may lose everything: what is due comes in its time (law 2)."""
+"""Redis loses all its data: due timers fire on time (invariant 2, design, section 2)."""
 
 import random
 import threading
@@ -23,11 +23,11 @@ from tests.support.polling import wait_until
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
-# Of the minute that the timer waits, so much has passed when Redis is emptied first.
+# The part of the timer's minute that has passed at the first FLUSHALL.
 ALREADY = timedelta(seconds=length(40, 0))
 
 
-def test_a_timer_due_in_a_minute_fires_in_its_time_though_redis_was_emptied(
+def test_a_timer_due_in_a_minute_fires_on_time_after_a_flushall(
     launch: Callable[..., Instance],
     sink: Sink,
     flushall: Callable[[Instance], None],
@@ -56,7 +56,7 @@ def test_a_timer_due_in_a_minute_fires_in_its_time_though_redis_was_emptied(
 
 
 def time_passes(by: timedelta) -> None:
-    """All that was written happened so much earlier."""
+    """Move all stored times back."""
     with connection(), store().write_transaction():
         timer = Timer.get(Timer.done_at.is_null())
         Timer.update(due_at=timer.due_at - by).where(Timer.id == timer.id).execute()
@@ -65,7 +65,7 @@ def time_passes(by: timedelta) -> None:
 
 
 def add_second_step(minutes: int) -> None:
-    """A second step of the policy, for the person of the first."""
+    """Add a second step to the policy, with the person of the first."""
     with connection(), store().write_transaction():
         policy = EscalationPolicy.get()
         first: dict[str, Any] = policy.rules[0]

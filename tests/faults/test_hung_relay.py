@@ -1,4 +1,4 @@
-"""A mail relay that takes connections and never says a word delays nothing but its own mail."""
+"""A mail relay that accepts connections and never answers delays only its own mail."""
 
 import socket
 import time
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.timeout(90)]
 
 @pytest.fixture
 def silent_relay() -> Iterator[int]:
-    """The port of a server that never speaks."""
+    """Start a server that never answers, and return its port."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as listening:
         yield listening.getsockname()[1]
 

@@ -1,4 +1,6 @@
-"""Whatever is killed, whenever: what was accepted is kept, in order, and told of once (laws 1 to 3, 8)."""
+"""Processes are killed at random times: accepted alerts are kept, in order, and notified once.
+
+Invariants 1 to 3 and 8 (design, section 2)."""
 
 import random
 import threading
@@ -22,12 +24,12 @@ STRIKES = length(
     ["web"] * 6 + ["worker"] * 6 + ["clock"] * 3 + ["redis"] * 3 + ["flushall"] * 4,
 )
 SENDERS = 6
-# Of each of their alerts, a router makes one for each of two services.
+# A router makes an event for each of two services from each of their alerts.
 ROUTED_SENDERS = 2
 ALERTS = length(3_000, 6_000)
 
 
-def test_kills_and_flushalls_under_load_lose_nothing_and_double_little(
+def test_kills_and_flushalls_under_load_lose_nothing_and_repeat_few_mails(
     launch: Callable[..., Installation],
     sink: Sink,
     flushall: Callable[[Instance], None],
@@ -66,7 +68,7 @@ def test_kills_and_flushalls_under_load_lose_nothing_and_double_little(
 
 
 def _senders(instance: Installation, seed: int, stopping: threading.Event) -> list[Sender]:
-    """Whoever sends during the strikes; another kind of traffic is another line."""
+    """Build the senders for the run, one line per kind of traffic."""
     url = instance.credentials()["webhook_urls"]["generic"][1]
     routed = fan_out.create_fan_out(instance)
     return [
@@ -81,7 +83,7 @@ def _senders(instance: Installation, seed: int, stopping: threading.Event) -> li
 def _strike(
     instance: Installation, strike: str, chance: random.Random, flushall: Callable[[Instance], None]
 ) -> bool:
-    """False while what is to be struck is on its way up."""
+    """Kill a process or empty Redis. Return False if the target is still starting."""
     if strike != "flushall":
         return instance.kill_one(strike, chance)
     try:

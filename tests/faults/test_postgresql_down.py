@@ -1,4 +1,4 @@
-"""PostgreSQL may stop, crash, or end every connection: alerts are refused meanwhile, and none is lost."""
+"""PostgreSQL stops, crashes, or ends all connections: alerts are refused meanwhile, and none is lost."""
 
 import json
 import random
@@ -27,7 +27,7 @@ pytestmark = [
 
 LONGEST_REFUSAL_S = 3.0
 ROUNDS_OF_ENDED_CONNECTIONS = 8
-# Each worker's connections to the relay may be cut between its yes and our note of it.
+# For each worker, a mail may be accepted by the relay before this is recorded.
 MAILS_IN_FLIGHT = 2 * 4
 
 
@@ -45,7 +45,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def traffic(seed: int) -> Iterator[Callable[[Installation], "Traffic"]]:
-    """Senders that go on until they are asked what became of what they sent."""
+    """Start senders that continue until the test checks their alerts."""
     started: list[Traffic] = []
 
     def start(instance: Installation) -> Traffic:
@@ -69,8 +69,8 @@ class Traffic:
     def accepted(self) -> int:
         return sum(len(sender.accepted) for sender in self.senders)
 
-    def wait_for_progress(self) -> None:
-        """Returns when more is accepted than was."""
+    def wait_until_progress(self) -> None:
+        """Wait until more alerts are accepted."""
         before = self.accepted
         wait_until(lambda: self.accepted > before + 20, seconds=30)
 
@@ -80,7 +80,7 @@ class Traffic:
             sender.join()
 
     def check_nothing_lost(self, sink: Sink, interruptions: int) -> str:
-        """Every promise is kept; what the run was like."""
+        """Assert that no alert, notification or order was lost. Return a summary."""
         self.stop()
         wait_until(is_done, seconds=60, every=0.2)
         accepted, sequences = merge_senders(self.senders)
@@ -93,7 +93,7 @@ class Traffic:
         return f"{len(accepted)} accepted; {ledger.summarize()}"
 
 
-def test_a_server_that_is_stopped_and_started_again_costs_refusals_alone(
+def test_a_restarted_server_causes_only_refusals(
     launch: Callable[..., Installation],
     server: Server,
     sink: Sink,
@@ -105,14 +105,14 @@ def test_a_server_that_is_stopped_and_started_again_costs_refusals_alone(
     before = list_database_users(instance)
     sending = traffic(instance)
     for mode in ("fast", "immediate"):
-        sending.wait_for_progress()
+        sending.wait_until_progress()
         server.stop(mode)
         assert get_readiness(instance) == (503, "failed")
         assert seconds_until_refused(instance) < LONGEST_REFUSAL_S
         threading.Event().wait(chance.uniform(0.5, 6.0))
         server.start()
         started = time.monotonic()
-        sending.wait_for_progress()
+        sending.wait_until_progress()
         report(f"{mode}: taken again {time.monotonic() - started:.1f} s after the start")
         wait_until(lambda: get_readiness(instance) == (200, "ok"))
 
@@ -121,7 +121,7 @@ def test_a_server_that_is_stopped_and_started_again_costs_refusals_alone(
     wait_until(lambda: get_json(instance, "/readyz")[1]["clock"] == "ok")
 
 
-def test_connections_that_are_all_ended_under_load_lose_nothing(
+def test_nothing_is_lost_when_all_connections_end_under_load(
     launch: Callable[..., Installation],
     sink: Sink,
     traffic: Callable[[Installation], Traffic],
@@ -130,13 +130,13 @@ def test_connections_that_are_all_ended_under_load_lose_nothing(
 ) -> None:
     instance = launch()
     sending = traffic(instance)
-    sending.wait_for_progress()
+    sending.wait_until_progress()
     ended = 0
     with psycopg.connect(instance.database_url, autocommit=True) as server:
         for _ in range(ROUNDS_OF_ENDED_CONNECTIONS):
             threading.Event().wait(chance.uniform(0.1, 1.0))
             ended += len(server.execute(END_CONNECTIONS).fetchall())
-        sending.wait_for_progress()
+        sending.wait_until_progress()
 
     summary = sending.check_nothing_lost(sink, interruptions=ROUNDS_OF_ENDED_CONNECTIONS)
     report(f"{ended} connections ended; {summary}")
@@ -144,12 +144,12 @@ def test_connections_that_are_all_ended_under_load_lose_nothing(
 
 
 def list_database_users(instance: Installation) -> set[int]:
-    """The processes that use the database."""
+    """Return the processes that use the database."""
     return {one.pid for one in instance.processes() if one.kind in ("web", "worker", "clock")}
 
 
 def get_readiness(instance: Installation) -> tuple[int, str]:
-    """What /readyz says, and of the database; its answers are up to a second old."""
+    """Return the status of /readyz and its text about the database. Answers are up to a second old."""
     threading.Event().wait(1.1)
     status, answer_body = get_json(instance, "/readyz")
     return status, answer_body["database"]
@@ -166,7 +166,7 @@ def get_json(instance: Installation, path: str) -> tuple[int, dict[str, Any]]:
 
 
 def seconds_until_refused(instance: Installation) -> float:
-    """By the status 503, for an alert."""
+    """Return the seconds until an alert is refused with 503."""
     connection_to = Connection(instance.credentials()["webhook_urls"]["generic"][1])
     started_time = time.monotonic()
     with pytest.raises(Unknown, match="503"):

@@ -1,4 +1,4 @@
-"""All processes end in one moment; the next start goes on by itself (law 1)."""
+"""All processes are killed at the same time; the next start continues (invariant 1, design, section 2)."""
 
 import random
 import threading
@@ -16,13 +16,13 @@ from tests.support.polling import wait_until
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(120)]
 
 LONGEST_RECOVERY_S = 30
-# A message that was being sent at the cut is claimed for some seconds more.
+# A message that was in flight stays claimed for some seconds.
 LONGEST_DELIVERY_S = 60
-# Each connection to the relay may be cut between its yes and our note of it.
+# A mail may be accepted by the relay before this is recorded.
 RELAY_LINES = 4
 
 
-def test_after_kill_9_of_every_process_a_start_is_all_it_takes(
+def test_a_start_is_enough_after_kill_9_of_all_processes(
     launch: Callable[..., Instance],
     sink: Sink,
     chance: random.Random,

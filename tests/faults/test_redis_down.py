@@ -1,4 +1,4 @@
-"""Without Redis every alert is taken at once and every page still goes out (law 2)."""
+"""Without Redis, alerts are accepted at once and pages go out (invariant 2, design, section 2)."""
 
 import os
 import signal
@@ -23,13 +23,13 @@ REQUESTS = 300
 
 @contextmanager
 def without_redis(launch: Callable[..., Instance]) -> Iterator[Instance]:
-    """A Redis that is not there."""
+    """Start an instance without a Redis server."""
     yield launch(redis_url=f"redis://127.0.0.1:{find_free_port()}/0")
 
 
 @contextmanager
 def with_silent_redis(launch: Callable[..., Instance]) -> Iterator[Instance]:
-    """A Redis that takes connections and says nothing."""
+    """Start an instance with a Redis server that accepts connections and never answers."""
     instance = launch()
     pid = instance.get_pid("redis")
     assert pid is not None
@@ -41,7 +41,7 @@ def with_silent_redis(launch: Callable[..., Instance]) -> Iterator[Instance]:
 
 
 @pytest.mark.parametrize("with_fault", [without_redis, with_silent_redis])
-def test_alerts_are_taken_and_pages_go_out_within_ten_seconds(
+def test_alerts_are_accepted_and_pages_go_out_within_ten_seconds(
     with_fault: Callable[..., Iterator[Instance]],
     launch: Callable[..., Instance],
     sink: Sink,

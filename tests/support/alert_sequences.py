@@ -1,7 +1,7 @@
-"""Histories of alerts, rules and routers that can be lived through again and again, in any batches.
+"""Sequences of alerts, rules and routers that can be processed repeatedly, in batches of any size.
 
-What comes of one must not depend on how its alerts fell into batches, on where the road is cut, or on how
-many workers there are (law 6).
+The result must not depend on batches, on queue splits, or on the number of workers (invariant 6, design,
+section 2).
 """
 
 import json
@@ -55,11 +55,11 @@ A = RuleAction
 PROCESSED_AFTER = timedelta(minutes=20)
 LEVELS = ("critical", "critical", "critical", "error", "info", "acknowledged", "resolved", "resolved")
 ENTITIES = ("a", "b", "c", "d")
-# Seconds between alerts: at once, soon, and after the window of collation and of what rules call recent.
+# Seconds between alerts: none, some, and more than collation and rules about recent incidents use.
 GAPS = (0.0, 0.001, 20.0, 700.0)
 
 RECENT = {"<": [var("seconds_since_last"), 600]}
-# Rules by name: conditions, actions, and whether they stop. What they name is named as `founded` makes it.
+# Rules by name: conditions, actions, whether they stop. `create_scenario` creates the rows they name.
 RULES: dict[str, tuple[Any, Sequence[tuple[RuleAction, str]], bool]] = {
     "by host": ("", [(A.CHANGE_ENTITY_ID, "{{payload.host}}")], False),
     "fresh": (equals("entity_id", "c"), [(A.CHANGE_ENTITY_ID, "")], False),
@@ -97,7 +97,7 @@ RULES: dict[str, tuple[Any, Sequence[tuple[RuleAction, str]], bool]] = {
 
 @dataclass(frozen=True)
 class AlertStep:
-    """An alert, `gap` seconds after the one before it."""
+    """An alert, `gap` seconds after the previous one."""
 
     gap: float
     level: str
@@ -109,9 +109,12 @@ class AlertStep:
 
 @dataclass(frozen=True)
 class AlertSequence:
-    """`rules` are names of RULES; `routed`: the alerts come by a router's key, which leads to two
-    integrations of one service and to one of another; `grouped`: they come in groups of this many, by a
-    source that says when each began or ended (law 4)."""
+    """A sequence of alerts with its rules.
+
+    `rules` are names of RULES. `routed`: the alerts use the key of a router that leads to two integrations of
+    one service and one of another. `grouped`: the alerts are in groups of this size, from a source with its
+    own times (invariant 4).
+    """
 
     alerts: tuple[AlertStep, ...]
     rules: tuple[str, ...] = ()
@@ -122,7 +125,7 @@ class AlertSequence:
 
 @dataclass(frozen=True)
 class ProcessingMode:
-    """How a history is worked on."""
+    """How a sequence is processed."""
 
     size: int = 1000
     queue_splits: tuple[str, ...] = ()
@@ -157,7 +160,7 @@ SEQUENCES = st.builds(
 def build_sequence(
     seed: int, *, alerts: int = 50, is_routed: bool = False, grouped: int = 0
 ) -> AlertSequence:
-    """A long history of all rules in some order."""
+    """Build a long sequence with all rules in a random order."""
     choose = random.Random(seed)
     step_values = tuple(
         AlertStep(
@@ -179,7 +182,7 @@ def build_sequence(
 
 @dataclass
 class Scenario:
-    """A world with the rules of a history in it; `lanes` are the services that work on it."""
+    """A world with the rules of a sequence; `lanes` are the services that process it."""
 
     world: World
     lanes: list[Service]
@@ -196,7 +199,7 @@ TABLES = (
 def run_sequence(
     home: Path, now: datetime, sequence: AlertSequence, mode: ProcessingMode
 ) -> dict[str, list[str]]:
-    """The rows that a history leaves behind, lived through in a store of its own."""
+    """Process a sequence in a separate database, and return its rows."""
     assert stores.Migrated.cached is not None
     db.close_all()
     stores.Migrated.cached.open_copy(home)
@@ -207,7 +210,7 @@ def run_sequence(
         run_all(scenario, mode)
         assert not Receipt.select().where(Receipt.state != WorkState.DONE).exists()
         assert not Event.select().where(Event.state != WorkState.DONE).exists()
-        # Two services take the numbers of one account's incidents as they come.
+        # Two services take the incident numbers of an account in any order.
         return list_rows(*TABLES, without={"incident_number"} if sequence.is_routed else ())
 
 
@@ -218,7 +221,7 @@ def patch_processing(mode: ProcessingMode, now: datetime) -> Any:
         _batch_size=BatchSize(target_s=1e9, limit=mode.size),
     )
     router_batch = mock.patch.object(process_router, "_batch_size", BatchSize(target_s=1e9, limit=mode.size))
-    # What is late must not depend on when a test runs: some of a history is, some is not.
+    # Lateness must not depend on when a test runs: part of a sequence is late, part is not.
     at_a_moment = mock.patch.object(lane_state, "_get_work_time", return_value=now + PROCESSED_AFTER)
     return _AllOf(patches, router_batch, at_a_moment)
 
@@ -237,7 +240,7 @@ class _AllOf:
 
 
 def create_scenario(now: datetime, sequence: AlertSequence) -> Scenario:
-    """The same people, rules and tags under the same ids every time."""
+    """Create the same people, rules and tags with the same IDs each time."""
     numbers = random.Random(0)
     cached = lambda: uuid.UUID(int=numbers.getrandbits(128), version=4)  # noqa: E731
     with mock.patch.object(uuid, "uuid4", cached), store().write_transaction():
@@ -272,7 +275,7 @@ def _add_router(scenario: Scenario, now: datetime) -> None:
 
 
 def _add_roles_and_tasks(world: World, now: datetime) -> None:
-    """A role, and a list of tasks that the service's incidents have."""
+    """Add a role, and a task template for the incidents of the service."""
     IncidentRole.create(unique_id=new_uuid(), team=world.team, title="Scribe", creation_date=now)
     for name in ("Every time", "Outage"):
         template = TaskTemplate.create(unique_id=new_uuid(), team=world.team, name=name, creation_date=now)
@@ -286,9 +289,9 @@ def _add_roles_and_tasks(world: World, now: datetime) -> None:
 
 
 def _put_on_call(world: World, now: datetime, *, by_turns: bool) -> None:
-    """Whom the policy tells changes all the time: by turns of an hour, an override, and forwarding.
+    """Let the recipients change often: turns of an hour, an override, and forwarding.
 
-    Lanes of two services would take turns of a policy as they come.
+    The lanes of two services would take the turns of a policy in any order.
     """
     on_call_schedule = stored.schedule(
         world.team,
@@ -322,7 +325,7 @@ def _add_rule_row(world: World, integration_row: Integration, name: str) -> None
 
 
 def accept_all(scenario: Scenario, sequence: AlertSequence, now: datetime) -> None:
-    """Accept all alerts of a history, in their order."""
+    """Accept all alerts of a sequence in order."""
     at = now
     with store().write_transaction():
         if sequence.grouped:
@@ -350,7 +353,7 @@ def _accept(scenario: Scenario, at: datetime, **more: Any) -> None:
 
 
 def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
-    """As Alertmanager would send it: some changes of state come later than what they are about."""
+    """Build an Alertmanager group. Some alerts arrive later than their own times."""
     alerts = []
     for scenario, step_values in enumerate(group):
         then = (at - timedelta(seconds=(step_values.gap + scenario) % 30)).isoformat()
@@ -371,12 +374,12 @@ def _group(group: Sequence[AlertStep], at: datetime) -> bytes:
 
 
 def run_all(scenario: Scenario, mode: ProcessingMode) -> None:
-    """Until nothing waits; with several threads, all of them at the same lanes."""
+    """Process all pending alerts. Several threads process the same lanes."""
     if not mode.threads:
         while process_router.sweep() or process_lane.sweep():
             pass
         return
-    run_together([lambda: _run_until_done(scenario)] * mode.threads)
+    run_parallel([lambda: _run_until_done(scenario)] * mode.threads)
 
 
 def _run_until_done(scenario: Scenario) -> None:
@@ -393,8 +396,8 @@ def _has_pending() -> bool:
     return any(table.select().where(table.state == WorkState.PENDING).exists() for table in (Receipt, Event))
 
 
-def run_together(jobs: Sequence[Callable[[], None]]) -> None:
-    """Run jobs in threads that begin at the same moment; the first error of any is raised."""
+def run_parallel(jobs: Sequence[Callable[[], None]]) -> None:
+    """Run jobs in threads that start at the same time. Raise the first error."""
     errors: list[BaseException] = []
     ready = threading.Barrier(len(jobs))
 

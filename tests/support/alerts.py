@@ -1,4 +1,4 @@
-"""Accepted alerts, written as the web process writes them, and rows as comparable values."""
+"""Write accepted alerts as the web process does, and read rows as comparable values."""
 
 import json
 from collections.abc import Collection
@@ -25,9 +25,9 @@ def accept(
     exactly: bool = False,
     **alert: Any,
 ) -> Receipt:
-    """A receipt of one alert of the generic form, or of a whole body.
+    """Write a receipt of one generic alert or of a whole body.
 
-    Each is accepted a millisecond after the one before it, unless it is to be `exactly` at `now`.
+    It is accepted a millisecond after the previous one, or with `exactly` at `now`.
     """
     number = Receipt.select().count() if trace is None else trace
     raw = body if body is not None else json.dumps(alert).encode()
@@ -44,10 +44,10 @@ def accept(
 
 
 def list_rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, list[str]]:
-    """Every row of these tables without what may differ between equal histories, and without these columns.
+    """Return all rows of these tables, without the columns that may differ between equal sequences.
 
-    Row numbers follow from the order of inserts, and which notices share a message from how alerts
-    fell into batches; references to incidents are told by the incident's unique_id.
+    Row numbers depend on the order of inserts. Notifications share messages depending on batches. References
+    to incidents are replaced by the incident's unique_id.
     """
     ids = _UniqueIds()
     return {
@@ -57,7 +57,7 @@ def list_rows(*tables: type[Table], without: Collection[str] = ()) -> dict[str, 
 
 
 class _UniqueIds(dict[Any, dict[int, str]]):
-    """The unique_id of each row by its number, of every table that is asked for: read at once."""
+    """The unique_id of each row by its number, for each table. A table is read on first access."""
 
     def __missing__(self, table: Any) -> dict[int, str]:
         self[table] = dict(table.select(table.id, table.unique_id).tuples())

@@ -1,7 +1,7 @@
-"""Trees as the query builder sends them, and a second, plain reading of what they mean.
+"""Trees as the query builder sends them, and a second, simple evaluation of them.
 
-`means` knows nothing of JSON Logic and imports nothing from pipeline/: it is what the translation is
-tested against.
+`matches_tree` does not use JSON Logic and imports nothing from pipeline/. The tests compare the translation
+with it.
 """
 
 import json
@@ -19,7 +19,7 @@ MOMENT = datetime(2026, 3, 4, 23, 30, 15, tzinfo=UTC)
 
 
 def alert(**changes: Any) -> Alert:
-    """A critical alert about a disk, with these changes of what its source said."""
+    """Build a critical alert about a disk, with changes."""
     fields: dict[str, Any] = {
         "message": "Disk full on db1",
         "summary": "97% of /var",
@@ -36,7 +36,7 @@ def subject(seconds: float | None = None, urgency: Urgency = Urgency.HIGH, **cha
 
 
 def rule(field: Any, operator: Any, *values: Any, **options: Any) -> dict[str, Any]:
-    """A rule of the tree; `options` are its operatorOptions."""
+    """Build a rule of a tree; `options` are its operatorOptions."""
     properties = {
         "field": field,
         "operator": operator,
@@ -70,7 +70,7 @@ NAMES: dict[str, list[str]] = {
 
 
 def matches_tree(tree: dict[str, Any], alert: dict[str, Any]) -> bool:
-    """What a tree of known fields and operators says of an alert, in plain Python."""
+    """Evaluate a tree of known fields and operators for an alert in plain Python."""
     if tree["type"] == "group":
         return _matches_group(tree, alert)
     properties = tree["properties"]

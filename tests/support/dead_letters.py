@@ -1,4 +1,4 @@
-"""What the road has set aside, written as the road writes it."""
+"""Write dead letters as the pipeline writes them."""
 
 import json
 from datetime import datetime
@@ -14,7 +14,7 @@ ERROR = "ZeroDivisionError at normalize"
 
 
 def add_dead_letter_body(world: World, now: datetime, *, message: str = "poison", **more: Any) -> Receipt:
-    """A whole body that could not be worked on."""
+    """Add a dead letter for a whole body."""
     receipt = accept(world, now, message=message, alert_type="critical", entity_id=message, **more)
     Receipt.update(state=WorkState.DEAD_LETTER, error=ERROR).where(Receipt.id == receipt.id).execute()
     return Receipt.get_by_id(receipt.id)
@@ -23,7 +23,7 @@ def add_dead_letter_body(world: World, now: datetime, *, message: str = "poison"
 def add_dead_letter_alert(
     world: World, now: datetime, *, message: str = "poison", stage: str = "normalize"
 ) -> Event:
-    """A single alert that could not be worked on, of a body that was."""
+    """Add a dead letter for a single alert of a body."""
     receipt = accept(world, now, message=message, alert_type="critical", entity_id=message)
     Receipt.update(state=WorkState.DONE).where(Receipt.id == receipt.id).execute()
     return Event.create(

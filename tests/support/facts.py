@@ -1,4 +1,4 @@
-"""Facts and alerts for tests of pure functions: named parts with plain defaults."""
+"""Build facts and alerts for tests of pure functions, with simple defaults."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -26,7 +26,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def person(row, name, *delays, urgency=Urgency.HIGH):
-    """Somebody with a rule of one urgency for each delay, all to the same contact."""
+    """Build a person with a notification rule per delay, all with one urgency and one contact."""
     rules = tuple(
         NotificationRuleFacts(row * 10 + n, row * 100, ContactType.EMAIL, urgency, delay)
         for n, delay in enumerate(delays)
@@ -40,7 +40,7 @@ CHARLIE = person(3, "Charlie")
 
 
 def policy(*steps, repeat=0, move_to_next=True, **options):
-    """Steps as (minutes, username or schedule, ...)."""
+    """Build a policy. Steps are (minutes, username or schedule, ...)."""
     found = tuple(StepFacts(delay, tuple(map(_build_target, targets))) for delay, *targets in steps)
     return PolicyFacts(1, "policy-1", "Default", found, repeat, move_to_next, **options)
 
@@ -66,7 +66,7 @@ def build_config(*steps, people=(ALICE, BOB, CHARLIE), managers=(), owner=None, 
 
 
 def sla(*escalations, acknowledge=None, resolve=None, row=1, name="Gold"):
-    """Times in minutes; escalations as (type, minutes after the breach, username, ...)."""
+    """Build an SLA with times in minutes. Escalations are (type, minutes after the breach, username, ...)."""
     return SlaFacts(
         row,
         f"{row:08x}-0000-4000-8000-000000000000",

@@ -1,4 +1,4 @@
-"""A real SMTP server on loopback that keeps what it gets."""
+"""A real SMTP server on loopback that stores its messages."""
 
 import contextlib
 import email
@@ -16,7 +16,7 @@ from tests.support.processes import find_free_port
 
 @dataclass
 class Mailbox:
-    """Messages in the order of their arrival, with the address each was sent to."""
+    """Messages in the order of arrival, with their recipients."""
 
     port: int
     mails: list[tuple[str, EmailMessage]] = field(default_factory=list)

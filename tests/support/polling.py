@@ -1,4 +1,4 @@
-"""Waiting for what other threads and processes do: on a condition, up to a deadline, never for a time."""
+"""Wait for other threads and processes: for a condition, until a deadline, never for a fixed time."""
 
 import threading
 import time
@@ -11,7 +11,7 @@ _never_set = threading.Event()
 
 
 def wait_until(condition: Callable[[], T], seconds: float = 15.0, every: float = 0.02) -> T:
-    """What `condition` returns once it is true; fails when it is not within `seconds`."""
+    """Return the result of `condition` when it is true; fail after `seconds`."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:

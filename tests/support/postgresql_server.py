@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, to be stopped and started again."""
+"""An own PostgreSQL server that tests can stop and restart."""
 
 import getpass
 import os
@@ -15,7 +15,7 @@ from tests.support.requirements import skip_or_fail
 
 
 def find_programs() -> Path:
-    """The folder of the server's programs, which is not on the PATH everywhere."""
+    """Return the folder of the server's programs. On some systems it is not on the PATH."""
     pg_config = shutil.which("pg_config")
     if pg_config is not None:
         folder = Path(subprocess.run([pg_config, "--bindir"], capture_output=True, text=True).stdout.strip())
@@ -28,7 +28,7 @@ def find_programs() -> Path:
 
 
 def find_user() -> str:
-    """Who runs the server: it refuses to be run by root."""
+    """Return the user that runs the server. The server refuses to run as root."""
     if os.getuid() != 0:
         return getpass.getuser()
     names = {user.pw_name for user in pwd.getpwall()}
@@ -36,7 +36,7 @@ def find_user() -> str:
 
 
 class Server:
-    """Listens on a port of the loopback; `url` leads to a database without tables."""
+    """A server on a loopback port; `url` names a database without tables."""
 
     def __init__(self, folder: Path, user: str, *, durable: bool = True) -> None:
         self._folder, self._user, self._programs = folder, user, find_programs()
@@ -59,18 +59,19 @@ class Server:
         )
 
     def start(self) -> None:
-        """Returns when it takes connections."""
+        """Start the server and wait until it accepts connections."""
         options = f"-p {self._port} -k {self._folder} -c listen_addresses=127.0.0.1{self._options}"
         self._run("pg_ctl", "start", "-w", "-s", "-l", str(self._folder / "log"), "-o", options)
 
     def stop(self, mode: str) -> None:
-        """`fast` ends every connection first, `immediate` is a crash."""
+        """Stop the server. Mode `fast` ends all connections first, `immediate` is a crash."""
         self._run("pg_ctl", "stop", "-w", "-s", "-m", mode)
 
 
 @contextmanager
 def running_server(*, durable: bool = True) -> Iterator[Server]:
-    """Not in pytest's folders, which only their owner may enter. `durable` ones wait for the disk."""
+    """Run a server. Its folder is outside pytest's, which only their owner may enter. With `durable`, it
+    waits for the disk."""
     user = find_user()
     folder = Path(tempfile.mkdtemp(prefix="tocsin-postgresql-"))
     try:

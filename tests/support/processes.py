@@ -1,4 +1,4 @@
-"""Real processes of Tocsin for tests: each with a data folder and a port of its own, none left running."""
+"""Run real processes of Tocsin for tests, each with its own data folder and port."""
 
 import contextlib
 import http.client
@@ -25,13 +25,13 @@ def find_free_port() -> int:
 
 
 def build_environment(home: Path, port: int = 0, **settings: str) -> dict[str, str]:
-    """This environment without the settings of whoever runs the tests, and with the store of this folder."""
+    """Return the environment without the user's TOCSIN settings, with the database of this folder."""
     others_kept = {name: value for name, value in os.environ.items() if not name.startswith("TOCSIN_")}
     return {**others_kept, **get_settings(home), **({"TOCSIN_PORT": str(port)} if port else {}), **settings}
 
 
 def tocsin(home: Path, *words: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """A command that ends by itself."""
+    """Run a command until it ends."""
     command = [sys.executable, "-m", "tocsin", *words]
     return subprocess.run(
         command, env=build_environment(home, **settings), capture_output=True, text=True, timeout=30
@@ -40,7 +40,7 @@ def tocsin(home: Path, *words: str, **settings: str) -> subprocess.CompletedProc
 
 @dataclass
 class Running:
-    """A process that goes on until it is stopped, with what it said in files of the data folder."""
+    """A process that runs until it is stopped. Its output is in files of the data folder."""
 
     process: subprocess.Popen[bytes]
     home: Path
@@ -69,7 +69,7 @@ class Running:
         return self.get("/readyz")[0] == 200
 
     def list_children(self) -> dict[str, int]:
-        """The processes under it by kind; the server's kind is "redis"."""
+        """Return the child processes by kind; the kind of the Redis server is "redis"."""
         return {get_kind(pid): pid for pid in list_descendants(self.process.pid)}
 
     def signal(self, number: signal.Signals) -> int:
@@ -79,7 +79,7 @@ class Running:
 
 @contextlib.contextmanager
 def start_tocsin(home: Path, *words: str, port: int = 0, **settings: str) -> Iterator[Running]:
-    """`tocsin WORDS`, stopped at the end of the test if it still runs."""
+    """Start `tocsin WORDS`. It is stopped at the end of the test."""
     port = port or find_free_port()
     with home.with_suffix(".out").open("ab") as out, home.with_suffix(".err").open("ab") as err:
         process = subprocess.Popen(
@@ -100,7 +100,7 @@ def start_tocsin(home: Path, *words: str, port: int = 0, **settings: str) -> Ite
 
 @contextlib.contextmanager
 def start_redis(home: Path) -> Iterator[RedisKeeper]:
-    """A server of our own for this test, as the product starts it."""
+    """Start an embedded Redis server for this test."""
     home.mkdir(parents=True, exist_ok=True)
     keeper = RedisKeeper(home)
     keeper.start()
@@ -111,7 +111,7 @@ def start_redis(home: Path) -> Iterator[RedisKeeper]:
 
 
 def list_descendants(pid: int) -> list[int]:
-    """The processes that this one and its children have started, Linux's view of it."""
+    """Return all descendants of a process, from /proc."""
     try:
         lists = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/children")]
     except OSError:
@@ -126,7 +126,7 @@ def get_kind(pid: int) -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process still runs; one that only waits to be reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except OSError:

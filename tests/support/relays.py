@@ -1,4 +1,4 @@
-"""Mail relays that misbehave, on loopback: they say nothing, drip, refuse, or want TLS and a password."""
+"""Mail relays on loopback that do not answer, answer slowly, refuse, or require TLS and a password."""
 
 import contextlib
 import shutil
@@ -22,9 +22,9 @@ from tests.support.requirements import skip_or_fail
 
 @dataclass
 class AnsweringRelay(Mailbox):
-    """Answers commands with what it is told to; everything else is kept."""
+    """A relay with given answers to commands. It stores all messages that it accepts."""
 
-    answers: dict[str, str] = field(default_factory=dict)
+    responses: dict[str, str] = field(default_factory=dict)
     sessions: int = 0
 
     async def handle_EHLO(  # noqa: N802
@@ -39,24 +39,24 @@ class AnsweringRelay(Mailbox):
     ) -> str:
         envelope.mail_from = address
         envelope.mail_options.extend(options)
-        return self.answers.get("MAIL", "250 OK")
+        return self.responses.get("MAIL", "250 OK")
 
     async def handle_RCPT(  # noqa: N802
         self, server: Any, session: Any, envelope: Any, address: str, options: list[str]
     ) -> str:
-        answer = self.answers.get(f"RCPT {address}", self.answers.get("RCPT", "250 OK"))
+        answer = self.responses.get(f"RCPT {address}", self.responses.get("RCPT", "250 OK"))
         if answer.startswith("250"):
             envelope.rcpt_tos.append(address)
         return answer
 
     async def handle_DATA(self, server: Any, session: Any, envelope: Any) -> str:  # noqa: N802
-        if "DATA" in self.answers:
-            return self.answers["DATA"]
+        if "DATA" in self.responses:
+            return self.responses["DATA"]
         return await super().handle_DATA(server, session, envelope)
 
 
 class _OptionsController(Controller):
-    """The controller with options of the protocol that it does not pass on itself."""
+    """A controller that passes more options to the protocol."""
 
     def __init__(self, handler: Any, options: dict[str, Any], **where: Any) -> None:
         super().__init__(handler, **where)
@@ -68,11 +68,11 @@ class _OptionsController(Controller):
 
 @contextlib.contextmanager
 def relay(
-    answers: dict[str, str] | None = None, *, ssl_context: ssl.SSLContext | None = None, **options: Any
+    responses: dict[str, str] | None = None, *, ssl_context: ssl.SSLContext | None = None, **options: Any
 ) -> Iterator[AnsweringRelay]:
-    """A relay with these answers; `ssl_context` speaks TLS from the first byte, `tls_context` offers it."""
+    """Start a relay with these responses; `ssl_context` uses TLS at once, `tls_context` offers it."""
     options["enable_SMTPUTF8"] = options.pop("utf8", True)
-    box = AnsweringRelay(find_free_port(), answers=answers or {})
+    box = AnsweringRelay(find_free_port(), responses=responses or {})
     server = _OptionsController(box, options, hostname="127.0.0.1", port=box.port, ssl_context=ssl_context)
     server.start()
     try:
@@ -82,10 +82,10 @@ def relay(
 
 
 def accept_login(user: str, password: str) -> Callable[..., AuthResult]:
-    """Lets in this user alone."""
+    """Return an authenticator that accepts only this user."""
 
     def check(server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
-        # Not handled: the server is to answer for it.
+        # Not handled: the server itself responses.
         return AuthResult(
             handled=False, success=(given.login, given.password) == (user.encode(), password.encode())
         )
@@ -95,7 +95,7 @@ def accept_login(user: str, password: str) -> Callable[..., AuthResult]:
 
 @dataclass
 class SilentServer:
-    """Takes connections and does with each what it is made for, until it is closed."""
+    """Accepts connections and passes each to a handler, until it is closed."""
 
     port: int
     taken: int = 0
@@ -139,7 +139,7 @@ def hang(taken: socket.socket, stop_event: threading.Event) -> None:
 
 
 def drip(taken: socket.socket, stop_event: threading.Event) -> None:
-    """A byte now and then: each read succeeds, the greeting never ends."""
+    """Send single bytes with pauses: each read succeeds, but the greeting never ends."""
     for _ in range(1000):
         taken.sendall(b"2")
         if stop_event.wait(0.02):
@@ -147,7 +147,7 @@ def drip(taken: socket.socket, stop_event: threading.Event) -> None:
 
 
 def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
-    """A relay that goes silent with the letter in its hands."""
+    """Stop answering after the message was received."""
     taken.sendall(b"220 ready\r\n")
     lines = taken.makefile("rb")
     for line in lines:
@@ -160,7 +160,7 @@ def hang_after_data(taken: socket.socket, stop_event: threading.Event) -> None:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for localhost that signs itself, with its key in the same file."""
+    """Create a self-signed certificate for localhost, with its key in the same file."""
     if shutil.which("openssl") is None:
         skip_or_fail("openssl is not installed")
     path = tmp_path_factory.mktemp("certificate") / "both.pem"

@@ -1,4 +1,4 @@
-"""Parts that a test talks to and that may not be installed: skipped then, or a failure where they must be."""
+"""Programs that a test needs. If one is missing, the test is skipped, or fails in CI."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 
 
 def skip_or_fail(reason: str) -> None:
-    """Skip this test for the lack of a part; fail it where REQUIRE_PARTS is set, as in CI."""
+    """Skip this test because a program is missing. Fail it if REQUIRE_PARTS is set, as in CI."""
     if os.environ.get("REQUIRE_PARTS"):
         pytest.fail(reason)
     pytest.skip(reason)

@@ -1,4 +1,4 @@
-"""Alert rules and routers, as facts for pure functions and as rows: named parts with plain defaults."""
+"""Build alert rules and routers, as facts for pure functions and as rows, with simple defaults."""
 
 import json
 from collections.abc import Mapping
@@ -17,14 +17,14 @@ from tests.support.world import World
 
 Logic = Mapping[str, Any] | str
 
-# What a stored action holds besides its type.
+# The fields of a stored action besides its type.
 FIELDS = (
     "key", "value", "escalation_policy", "assign_to", "schedule", "sla", "team_priority", "task_template",
 )  # fmt: skip
 
 
 def action(kind: RuleAction, value: str = "", **fields: str) -> dict[str, Any]:
-    """An action as it is stored."""
+    """Build an action as it is stored."""
     fields_given = {"value": value, **fields}
     return {
         "unique_id": "",
@@ -56,7 +56,7 @@ def add_rule(
     integration: Integration | None = None,
     **columns: Any,
 ) -> AlertRule:
-    """One more rule at the end of an integration's; the version of the configuration is raised."""
+    """Add a rule at the end of an integration's rules, and raise the version of the configuration."""
     owner = integration or world.integration
     position = AlertRule.select().where(AlertRule.integration == owner).count() + 1
     fields_given = {
@@ -97,7 +97,7 @@ def router_rule(*actions: Mapping[str, Any], when: Logic = "", name: str = "rule
 
 
 def router_facts(*rules: RouterRuleFacts, **targets: RouteTarget) -> RouterFacts:
-    """A router whose rules name their targets by the names given here."""
+    """Build a router. Its rules refer to targets by these names."""
     return RouterFacts(1, "Front door", rules, targets)
 
 
@@ -113,7 +113,7 @@ def add_router(world: World, **columns: Any) -> GlobalRouter:
 def add_router_rule(
     router: GlobalRouter, *to: Integration, when: Logic = "", suppress: bool = False, **columns: Any
 ) -> RouterRule:
-    """One more rule at the end of a router's, that leads to these integrations."""
+    """Add a rule at the end of a router's rules, with these integrations as targets."""
     actions = [*route_to(*(each.unique_id for each in to)), *([SUPPRESS] if suppress else [])]
     position = RouterRule.select().where(RouterRule.router == router).count() + 1
     fields_given = {"unique_id": new_uuid(), "name": f"rule {position}", "position": position, **columns}
@@ -137,7 +137,7 @@ def accept_from_router(
     exactly: bool = False,
     **alert: Any,
 ) -> Receipt:
-    """A receipt of what came by a router's key, a millisecond after the one before it or `exactly` now."""
+    """Write a receipt with a router's key, a millisecond after the previous one or `exactly` now."""
     number = Receipt.select().count()
     raw = alert if body is None else body
     return Receipt.create(

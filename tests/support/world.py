@@ -1,4 +1,4 @@
-"""The people of the tests and what they own, made by the same functions that the product uses."""
+"""The people of the tests and their rows, created with the functions of the product."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +14,11 @@ from models.tables.teams import EscalationPolicy, Team, TeamMember
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Alice owns the account and the team, which lets nobody else in; Bob is a plain member of the team;
-    Charlie has a team of his own in the same account; Mallory owns another account. `tokens` are by first
-    name, lower case.
+    """The people of a test.
+
+    Alice owns the account and the team; only members may read it. Bob is a plain member. Charlie
+    has another team in the same account. Mallory owns another account. `tokens` are by first name, in lower
+    case.
     """
 
     account: Account

@@ -1,4 +1,4 @@
-"""Which methods a published client has, and which of them were called and gave an answer."""
+"""List the methods of a published client, and record which were called and returned."""
 
 import functools
 import importlib
@@ -14,7 +14,7 @@ SUFFIXES = ("Client", "Builder")
 
 
 def list_classes(package: ModuleType) -> list[type]:
-    """Whatever in this package asks for something, or helps to ask for it."""
+    """Return the classes of a package that send requests or build them."""
     return sorted(
         {
             client_class
@@ -33,7 +33,7 @@ def _list_modules(package: ModuleType) -> Iterator[ModuleType]:
 
 
 def list_methods(client_class: type) -> set[str]:
-    """Those that are the class's own: all builders inherit one that shows them."""
+    """Return the methods that the class itself defines."""
     return {
         name
         for name, _ in inspect.getmembers(client_class, inspect.isfunction)
@@ -46,7 +46,7 @@ def _is_own(client_class: type, name: str) -> bool:
 
 
 def record_calls(client_class: type, monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of the methods of this class that from now on were called, and returned."""
+    """Return a set that collects the methods of a class that are called and return."""
     returned: set[str] = set()
     for name in list_methods(client_class):
         monkeypatch.setattr(client_class, name, _wrap_method(getattr(client_class, name), name, returned))

@@ -1,4 +1,4 @@
-"""A team with what a test needs in it, all of it made through the published client."""
+"""A team with its rows, created through the published client."""
 
 from functools import cached_property
 from typing import Any
@@ -22,7 +22,7 @@ from tests.support.polling import wait_until
 
 
 class ClientTeam:
-    """Each thing is made when it is first asked for; the team has the name of the test."""
+    """Rows are created on first access. The team has the name of the test."""
 
     def __init__(self, client: ZendutyClient, name: str) -> None:
         self.client = client
@@ -40,7 +40,7 @@ class ClientTeam:
 
     @cached_property
     def policy(self) -> EscalationPolicy:
-        """The one that each new team has: it tells the owner at once."""
+        """Return the policy of a new team, which notifies the owner at once."""
         return self.teams.get_escalation_policy_client(self.team).get_all_policies()[0]
 
     @cached_property
@@ -67,13 +67,13 @@ class ClientTeam:
         return self.incidents.create_incident("Disk full", self.service.unique_id)
 
     def colleague(self, name: str) -> AccountMember:
-        """Somebody else of the account, and of the team."""
+        """Create another member of the account and the team."""
         members = AccountMemberClient(self.client)
         address = f"{name}@{self.team.unique_id}.example.org"
         return members.invite(self.team.unique_id, address, name.title(), "Doe", 3)
 
     def open_by_alert(self, message: str) -> dict[str, Any]:
-        """The incident that a critical alert opened, as the list of incidents shows it."""
+        """Open an incident with a critical alert, and return it as in the list of incidents."""
         EventClient(self.client).create_event("", message, "critical", self.integration.integration_key)
         mine = {"service_ids": [str(self.service.unique_id)], "status": 0, "page_size": 100}
         (client_class,) = wait_until(
@@ -83,7 +83,7 @@ class ClientTeam:
 
 
 def get_refusal(attempt: Any, *arguments: Any) -> tuple[int, str]:
-    """How the client tells that it was refused something."""
+    """Return the status and the text of a refused call."""
     try:
         attempt(*arguments)
     except APIException as error:

@@ -1,4 +1,4 @@
-"""When the clock process ticked, as its Redis saw it."""
+"""Record when the clock ran due scans, as seen in Redis."""
 
 import threading
 from itertools import pairwise
@@ -12,12 +12,12 @@ from schedules.clock import PeriodicScheduler
 from tests.support.polling import wait_until
 from tocsin.server.embedded_redis import get_socket_path
 
-# What a clock moves to its next slot when it runs it, and only one of several clocks can.
+# A clock moves a job to its next slot when it runs the job. Only one of several clocks can do this.
 DUE_SCAN = "tocsin-due-scan"
 
 
 class DueScans:
-    """Notes, within its context, when the slot of each second's tick was moved to the next."""
+    """Records, within its context, when each slot of the due scan was moved to the next one."""
 
     def __init__(self, instance: Instance) -> None:
         self._client = redis.Redis(unix_socket_path=str(get_socket_path(instance.home)))
@@ -47,9 +47,9 @@ class DueScans:
                     self._at += [monotonic()] * (words[-1] == DUE_SCAN)
 
     def get_longest_silence(self) -> float:
-        """In seconds."""
+        """Return the longest time without a due scan, in seconds."""
         return max(later - before for before, later in pairwise(self._at))
 
     def get_most_within(self, seconds: float) -> int:
-        """As many ticks came within so long."""
+        """Return the highest number of due scans within a time."""
         return max(sum(0 <= other - at < seconds for other in self._at) for at in self._at)

@@ -1,4 +1,4 @@
-"""Incidents in the middle of their chains, at an instance that is to be hurt, and what came of them."""
+"""Write incidents in the middle of their escalation runs, and verify their steps and mails after faults."""
 
 import threading
 from collections import Counter
@@ -23,12 +23,12 @@ from tests.support.polling import wait_until
 
 TEAMS = 5
 IN_TIME = timedelta(seconds=2)
-# After the last step all pages are out within this.
+# The time after the last step in which all pages must be sent.
 MAIL_TIMEOUT_S = 10.0
 
 
 def write_escalations(instance: Instance, moments: Sequence[datetime]) -> None:
-    """The next step of each is due at its moment. Numbered from 1: to be the first of an instance."""
+    """Write incidents whose next steps are due at these times. They must be the first of an instance."""
     account = instance.credentials()["account_id"]
     escalations.write_incidents(account, len(moments), TEAMS, moments.__getitem__)
 
@@ -39,7 +39,7 @@ def now() -> datetime:
 
 
 def answered(instance: Instance, numbers: Iterable[int]) -> None:
-    """Somebody acknowledges or resolves these incidents, in turn, through the interface."""
+    """Acknowledge or resolve these incidents, in turn, through the interface."""
     call = Interface(instance)
     statuses = cycle((IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED))
     for number, to in zip(numbers, statuses, strict=False):
@@ -50,8 +50,8 @@ def pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def wait_for_steps(due_until: datetime, seconds: float = 60) -> None:
-    """Returns when all steps are taken that were due by then."""
+def wait_until_steps_taken(due_until: datetime, seconds: float = 60) -> None:
+    """Wait until all steps due before this time are taken."""
     wait_until(lambda: not has_due_timers(due_until), seconds=seconds, every=0.2)
 
 
@@ -62,7 +62,7 @@ def has_due_timers(due_until: datetime) -> bool:
 
 
 def count_steps() -> int:
-    """How many steps have been taken."""
+    """Return the number of steps that were taken."""
     with connection():
         return int(IncidentLog.select().where(IncidentLog.what == "escalated").count())
 
@@ -70,9 +70,10 @@ def count_steps() -> int:
 def find_wrong_steps(
     incidents: int, steps: int = 1, times: Collection[int] = (1,), answered: int = 0
 ) -> list[str]:
-    """Of the incidents that were written and are still triggered: those whose steps were not taken exactly
-    once each, and those of which people were not told, or not as many `times`. Of those that were `answered`:
-    all that was done about them."""
+    """Return the faults of the written incidents.
+
+    For triggered incidents: steps that were not taken exactly once, and numbers of notifications that are not
+    in `times`. For acknowledged or resolved incidents: all later steps and notifications."""
     with connection():
         triggered = (Incident.incident_number <= incidents) & (Incident.status == IncidentStatus.TRIGGERED)
         expected = {row for (row,) in Incident.select(Incident.id).where(triggered).tuples()}
@@ -90,14 +91,18 @@ def find_wrong_steps(
         *(f"step taken {count} times: {step}" for step, count in steps_taken.items() if count != 1),
         *(f"{by_incident[row]} steps of {row}" for row in expected if by_incident[row] != steps),
         *(f"step of {row}" for row in by_incident.keys() - expected),
-        *(f"told {count} times: {whom}" for whom, count in notification_counts.items() if count not in times),
+        *(
+            f"notified {count} times: {whom}"
+            for whom, count in notification_counts.items()
+            if count not in times
+        ),
         *(f"untold: {row}" for row in expected - notified),
-        *(f"told of {row}" for row in notified - expected),
+        *(f"notified of {row}" for row in notified - expected),
     ]
 
 
 def find_unordered() -> list[int]:
-    """Incidents whose steps were not taken one after the other."""
+    """Return incidents whose steps were not taken in order."""
     with connection():
         logs = IncidentLog.select(IncidentLog.incident, IncidentLog.reason).order_by(IncidentLog.id)
         by_incident: dict[int, list[str]] = {}
@@ -107,7 +112,7 @@ def find_unordered() -> list[int]:
 
 
 def find_wrong_mails(sink: Sink) -> list[str]:
-    """Notices that did not come to the mail server in exactly one mail, and mails about what is over."""
+    """Return notifications that are not in exactly one mail, and mails with cancelled notifications."""
     arrived = {name: len(moments) for name, moments in sink.arrivals().items()}
     listed = {mail.message_id: set(map(int, NUMBER.findall(mail.text))) for mail in tuple(sink.mails)}
     with connection():
@@ -118,7 +123,7 @@ def find_wrong_mails(sink: Sink) -> list[str]:
     return [
         *(f"mail {name} came {count} times" for name, count in arrived.items() if count != 1),
         *(
-            f"notice of #{number}: {NotificationStatus(state).name.lower()}"
+            f"notification of #{number}: {NotificationStatus(state).name.lower()}"
             for state, number, name in notifications
             if state != NotificationStatus.SENT or number not in listed.get(name, ())
         ),
@@ -126,8 +131,8 @@ def find_wrong_mails(sink: Sink) -> list[str]:
     ]
 
 
-def wait_for_mails(sink: Sink) -> list[str]:
-    """What is not as it should be with the pages: nothing as soon as that is so, else after some seconds."""
+def wait_until_mails_match(sink: Sink) -> list[str]:
+    """Wait until all mails are right, and return the faults that are left after some seconds."""
     end = monotonic() + MAIL_TIMEOUT_S
     while (found := find_wrong_mails(sink)) and monotonic() < end:
         pause(0.2)
@@ -135,7 +140,7 @@ def wait_for_mails(sink: Sink) -> list[str]:
 
 
 def summarize() -> str:
-    """The run in a line."""
+    """Summarize the run in a line."""
     with connection():
         done = Timer.select(Timer.due_at, Timer.done_at).where(Timer.done_at.is_null(False))
         late = sorted((done_at - due_at).total_seconds() for due_at, done_at in done.tuples())

@@ -1,4 +1,4 @@
-"""A global router that sends each alert to two services, made through the interface."""
+"""Create a global router that sends each alert to two services, through the interface."""
 
 import json
 from http.client import HTTPConnection
@@ -12,7 +12,7 @@ TARGETS = 2
 
 
 def create_fan_out(instance: Instance) -> str:
-    """Where alerts go that reach an integration of the first service and one of a second."""
+    """Create the router, and return the address for alerts."""
     call = Interface(instance)
     team = call("GET", "/api/account/teams/")[0]["unique_id"]
     services = f"/api/account/teams/{team}/services/"

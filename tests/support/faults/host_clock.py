@@ -1,11 +1,11 @@
-"""The clock of the host as one installation sees it: set forward or back while its processes run.
+"""The clock of the host for one installation, set forward or back while its processes run.
 
-By libfaketime, which stands between the processes (the embedded Redis is one of them) and the C library, and
-reads at every look at the clock how far off it is. Only wall clocks are: what counts seconds goes on, as when
-a real clock is set. PostgreSQL's server is none of these processes, and keeps its own.
+libfaketime stands between the processes (including the embedded Redis server) and the C library. It reads the
+offset at each access to the clock. Only wall clocks change; monotonic clocks continue, as with a real clock.
+PostgreSQL's server is not one of these processes, and uses its own clock.
 
-libfaketime 0.9 fails where Python sleeps until a moment (`time.sleep`, EINVAL). Nothing of Tocsin sleeps so
-but the end of `tocsin up`: an installation with such a clock is to be killed, not stopped.
+libfaketime 0.9 fails where Python sleeps until a moment (`time.sleep`, EINVAL). Tocsin does this
+only at the end of `tocsin up`: an installation with such a clock must be killed, not stopped.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,18 +20,18 @@ STEADY = timedelta(0)
 
 
 def find_library() -> Path | None:
-    """libfaketime, where it is installed."""
+    """Return the path of libfaketime, None if it is not installed."""
     found = (Path("/usr", folder).glob("**/faketime/libfaketimeMT.so.1") for folder in LIBRARIES)
     return next((path for each in found for path in each), None)
 
 
 def is_seen_by(environment: Mapping[str, str]) -> bool:
-    """Whether processes with these variables have such a clock."""
+    """Return whether processes with these variables use such a clock."""
     return "FAKETIME_TIMESTAMP_FILE" in environment
 
 
 def remove_shared(pids: Iterable[int]) -> None:
-    """Take away what processes with such a clock leave behind when they are killed."""
+    """Remove the shared memory of killed processes with such a clock."""
     for pid in pids:
         for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
             (SHARED / name).unlink(missing_ok=True)
@@ -39,19 +39,19 @@ def remove_shared(pids: Iterable[int]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From one step to the next, by the true clock; then the host's is `off` by so much."""
+    """The true time between two clock steps, in which the clock is `off` by an offset."""
 
     begins: datetime
     ends: datetime
     off: timedelta
 
     def get_gap(self, shown: datetime) -> timedelta:
-        """By how much this was not shown within it."""
+        """Return how far a shown time is outside this span."""
         return max(self.begins + self.off - shown, shown - self.ends - self.off, STEADY)
 
 
 class HostClock:
-    """Right, until it is stepped."""
+    """A clock that is right until it is set."""
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / "host-clock"
@@ -59,13 +59,13 @@ class HostClock:
         self._write_offset()
 
     def environment(self, preloaded: Path) -> dict[str, str]:
-        """With these variables a process sees this clock."""
+        """Return variables for processes that use this clock."""
         return {
             "LD_PRELOAD": str(preloaded),
             "FAKETIME_TIMESTAMP_FILE": str(self._file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            # Else it moves by the offset what waits by the monotonic clock: Python's threads for each other.
+            # Otherwise the offset also changes waits on the monotonic clock, such as those between threads.
             "FAKETIME_FORCE_MONOTONIC_FIX": "0",
             "NO_FAKE_STAT": "1",
         }
@@ -79,27 +79,27 @@ class HostClock:
         self._write_offset()
 
     def _write_offset(self) -> None:
-        """Whole in every moment, since it may be read in any."""
+        """Write the offset atomically, because it may be read at any time."""
         draft = self._file.with_suffix(".new")
         draft.write_text(f"{self.off.total_seconds():+.0f}")
         draft.replace(self._file)
 
     def get_first_moment(self, shown: datetime) -> datetime:
-        """The true moment in which this clock showed so much for the first time."""
+        """Return the true time at which this clock first showed a time."""
         return next(
             max(span.begins, shown - span.off) for span in self._list_spans() if shown < span.ends + span.off
         )
 
     def get_moment(self, shown: datetime) -> datetime:
-        """The true moment in which this clock showed this, as somebody wrote down."""
+        """Return the true time at which this clock showed a recorded time."""
         return shown - self._find_span(shown).off
 
     def get_last_step_before(self, shown: datetime) -> datetime:
-        """The true moment of the last step before it showed this."""
+        """Return the true time of the last step before it showed a time."""
         return self._find_span(shown).begins
 
     def _find_span(self, shown: datetime) -> Span:
-        # Who looked in the moment of a step may miss both spans by a little.
+        # A time that was read during a step may be slightly outside both spans.
         return min(self._list_spans(), key=lambda each: each.get_gap(shown))
 
     def _list_spans(self) -> Iterator[Span]:

@@ -1,4 +1,4 @@
-"""The instance that is hurt; on PostgreSQL with a second worker beside it, as on another host."""
+"""The instance for faults; on PostgreSQL with a second worker, as on another host."""
 
 import os
 import random
@@ -15,7 +15,7 @@ from tests.support.stores import get_url
 
 
 class Installation(Instance):
-    """`tocsin up` and, where the store serves several hosts, one more worker, which is started again, too."""
+    """`tocsin up` and, on PostgreSQL, a second worker that is restarted too."""
 
     def __init__(self, folder: Path, relay_port: int, **settings: str) -> None:
         self.database_url = settings.pop("database_url", "") or get_url(folder / "home")
@@ -33,7 +33,7 @@ class Installation(Instance):
         return self
 
     def stop(self) -> None:
-        """Killed where its clock is not the machine's."""
+        """Stop the processes. Kill them if their clock is not the machine's."""
         if not host_clock.is_seen_by(self._environment):
             super().stop()
             return
@@ -51,7 +51,7 @@ class Installation(Instance):
         self._second = self.run("worker")
 
     def run(self, kind: str) -> "subprocess.Popen[bytes]":
-        """One more process of a kind, which nobody starts again; it ends with the test at the latest."""
+        """Start one more process of a kind. It is not restarted, and ends with the test at the latest."""
         with self._get_log_path().open("ab") as output:
             return subprocess.Popen(
                 [sys.executable, "-P", "-m", "tocsin", kind, "--parent", str(os.getpid())],
@@ -63,7 +63,7 @@ class Installation(Instance):
             )
 
     def read_output(self) -> str:
-        """What all processes said so far."""
+        """Return the output of all processes."""
         beside = self._get_log_path().read_text() if self._get_log_path().exists() else ""
         return self.log.read_text() + beside
 
@@ -77,7 +77,7 @@ class Installation(Instance):
         return super().processes() + (list_tree(self._second.pid) if self._second is not None else [])
 
     def kill_one(self, kind: str, chance: random.Random) -> bool:
-        """SIGKILL one process of a kind; False when there is none at the moment."""
+        """Kill one process of a kind with SIGKILL. Return False if there is none."""
         living = [one.pid for one in self.processes() if one.kind == kind]
         if not living:
             return False

@@ -1,4 +1,4 @@
-"""Compares what senders were promised with what the tables and the mail server hold."""
+"""Compare the accepted alerts with the tables and the mail server."""
 
 import re
 from collections import Counter
@@ -14,20 +14,20 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from tests.support.faults.senders import EntityAlerts, Sender
 
-# How a mail names an incident.
+# The reference to an incident in a mail.
 NUMBER = re.compile(r"#(\d+)\b")
 START = run_rows.Baseline(0, 0, 0)
-# The address of whoever is told; must stand in no log.
+# The address of the recipient; it must not appear in a log.
 OWNER = "nobody.in.particular@example.org"
 
 
 def is_done() -> bool:
-    """Nothing waits to be worked on or to be sent."""
+    """Return whether no alert and no message is pending."""
     return run_rows.has_pending() == 0
 
 
 class Ledger:
-    """The tables and the mail of one run, all read at once."""
+    """The tables and the mails of a run, loaded together."""
 
     def __init__(self, sink: Sink) -> None:
         self.run_rows = run_rows.load_run(START, "", sink.arrivals())
@@ -41,7 +41,7 @@ class Ledger:
     def list_unprocessed(
         self, accepted: Mapping[str, str], sequences: Mapping[str, EntityAlerts]
     ) -> list[str]:
-        """Accepted alerts that did not come to the end of their road, as exactly one event a target."""
+        """Return accepted alerts that are not processed, or not as exactly one event per target."""
         return [
             trace_id
             for trace_id, entity in accepted.items()
@@ -55,11 +55,11 @@ class Ledger:
         )
 
     def list_unordered(self, sequences: Mapping[str, EntityAlerts]) -> list[str]:
-        """Entities whose incidents are not what their sender's order of words makes of them."""
+        """Return entities whose incidents do not match the order of their alerts."""
         return [entity for entity, sequence in sequences.items() if not self._is_in_order(entity, sequence)]
 
     def _is_in_order(self, entity: str, sequence: EntityAlerts) -> bool:
-        """At each of the services that it was told to."""
+        """Return whether the incidents of an entity match its alerts at each service."""
         by_service: dict[int, list[int]] = {}
         for incident in self.run_rows.opened.get(entity, []):
             by_service.setdefault(self.services[incident], []).append(incident)
@@ -75,11 +75,11 @@ class Ledger:
         return sequence.unknown is not None or len(still_open) == sequence.is_open
 
     def list_unnotified(self) -> list[str]:
-        """Incidents without exactly one notice; notices neither in a mail nor void for a reason."""
+        """Return incidents without exactly one notification, and pending notifications without a mail."""
         opened = {incident for incidents in self.run_rows.opened.values() for incident in incidents}
         strange = [f"incident {row}" for row in opened if len(self.run_rows.notifications.get(row, ())) != 1]
         return strange + [
-            f"notice {notification.key}"
+            f"notification {notification.key}"
             for notification, message in self.notifications
             if not self._is_sent(notification, message)
         ]
@@ -93,7 +93,7 @@ class Ledger:
         )
 
     def count_duplicates(self) -> int:
-        """Mails beyond the first of each message, and mails about what the tables call void."""
+        """Return the number of repeated mails, and of mails with cancelled notifications."""
         arrivals = self.run_rows.arrivals or {}
         sent = {
             message
@@ -104,13 +104,13 @@ class Ledger:
         return again + len(set(arrivals) - sent)
 
     def summarize(self) -> str:
-        """The run in a line."""
+        """Summarize the run in a line."""
         states = Counter(
             NotificationStatus(notification.state).name.lower() for notification, _ in self.notifications
         )
         return (
             f"{len(self.run_rows.receipts)} receipts, {len(self.run_rows.opening_receipts)} incidents,"
-            f" notices {dict(states)}, {len(self.listed)} messages, {self.count_duplicates()} told twice"
+            f" notified {dict(states)}, {len(self.listed)} messages, {self.count_duplicates()} sent twice"
         )
 
 
@@ -120,7 +120,7 @@ def _list_numbers() -> Iterable[tuple[int, int]]:
 
 
 def merge_senders(senders: Iterable[Sender]) -> tuple[dict[str, str], dict[str, EntityAlerts]]:
-    """All that was accepted, and every entity's story."""
+    """Merge the accepted alerts and the entities of all senders."""
     accepted: dict[str, str] = {}
     sequences: dict[str, EntityAlerts] = {}
     for sender in senders:
@@ -130,7 +130,7 @@ def merge_senders(senders: Iterable[Sender]) -> tuple[dict[str, str], dict[str, 
 
 
 def find_secrets_in_logs(instance: Instance) -> list[str]:
-    """Secrets and addresses that stand in what the processes said, as `file: kind of secret`."""
+    """Return secrets and addresses in the output of the processes, as `file: kind of secret`."""
     found = instance.credentials()
     words = {"token": found["token"], "integration_key": found["integration_key"]}
     words["other key"] = found["webhook_urls"]["prometheus"][0].rstrip("/").rpartition("/")[2]

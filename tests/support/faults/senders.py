@@ -1,4 +1,4 @@
-"""Senders that keep their own log: what was answered 2xx, and what got no answer."""
+"""Senders that record which alerts got 2xx, and which got no answer."""
 
 import json
 import random
@@ -10,18 +10,18 @@ from urllib.parse import urlsplit
 CRITICAL, RESOLVED = "critical", "resolved"
 LIVE_ENTITIES = 40
 MAX_IN_A_ROW = 8
-# A request without an answer for this long is unknown.
+# After this time without an answer, the outcome of a request is unknown.
 TIMEOUT_S = 30.0
 
 
 class Unknown(Exception):
-    """No answer: the alert may or may not have been taken."""
+    """There was no answer: the alert may or may not be accepted."""
 
 
 @dataclass
 class EntityAlerts:
-    """What was said about one entity, in order, and taken. `unknown` is what may have been said last;
-    `targets` is to how many services it was said."""
+    """The accepted alerts of an entity, in order. `unknown` is a last alert without an answer, `targets` the
+    number of services that get the alerts."""
 
     targets: int = 1
     levels: list[str] = field(default_factory=list)
@@ -29,12 +29,12 @@ class EntityAlerts:
 
     @property
     def is_open(self) -> bool:
-        """Whether the entity has an open incident, as far as its sender knows."""
+        """Return whether the entity must have an open incident."""
         return bool(self.levels) and self.levels[-1] == CRITICAL
 
     @property
     def incidents(self) -> set[int]:
-        """How many incidents it must have had: exactly one for each run of criticals."""
+        """Return the possible numbers of incidents: one per sequence of critical alerts."""
         runs = sum(
             level == CRITICAL and before != CRITICAL
             for before, level in zip([None, *self.levels], self.levels, strict=False)
@@ -44,7 +44,7 @@ class EntityAlerts:
 
 
 class Connection:
-    """One keep-alive connection."""
+    """A keep-alive connection."""
 
     def __init__(self, url: str) -> None:
         url_parts = urlsplit(url)
@@ -52,12 +52,12 @@ class Connection:
         self._connection = HTTPConnection(url_parts.hostname or "", url_parts.port, timeout=TIMEOUT_S)
 
     def send(self, alert: dict[str, object]) -> str | None:
-        """The trace_id of an accepted alert, None when nobody was there to take it. Unknown otherwise."""
+        """Return the trace_id of an accepted alert, None without a connection. Raise Unknown otherwise."""
         if self._connection.sock is None:
             try:
                 self._connection.connect()
             except OSError:
-                # Refused, or reset by a listener that was killed: nothing was said yet.
+                # Refused, or reset because the listener was killed: nothing was sent yet.
                 self._connection.close()
                 return None
         try:
@@ -78,9 +78,9 @@ class Connection:
 
 
 class Sender(threading.Thread):
-    """Tells of entities that nobody else tells of, waits for each answer, and goes on until stopped.
+    """Sends alerts of its own entities, waits for each answer, and continues until it is stopped.
 
-    What was accepted is never sent again; an entity with an unknown outcome is never spoken of again.
+    Accepted alerts are never sent again. After an unknown outcome, an entity gets no more alerts.
     """
 
     def __init__(
@@ -114,13 +114,13 @@ class Sender(threading.Thread):
             while not self._stopping.is_set():
                 self._send_in_a_row(self._chance.randrange(LIVE_ENTITIES))
                 self._stopping.wait(self._chance.uniform(0, 2 * self._pause_s))
-        except Exception as error:  # told by whoever started this thread
+        except Exception as error:  # reported by the thread's owner
             self.failure = error
         finally:
             self._alert_connection.close()
 
     def _send_in_a_row(self, place: int) -> None:
-        """Several alerts of one entity, each as soon as the one before is answered: their order shows."""
+        """Send several alerts of one entity, each after the answer to the previous one, to test the order."""
         for _ in range(self._chance.randint(1, MAX_IN_A_ROW)):
             if not self._stopping.is_set():
                 self._send(place)
@@ -141,7 +141,7 @@ class Sender(threading.Thread):
             sequence.levels.append(level)
 
     def _send_until_taken(self, entity: str, level: str) -> str | None:
-        """Tried until somebody takes connections; None only when stopped before that."""
+        """Send an alert until it is accepted. Return None if the sender was stopped before."""
         alert = {"message": f"{entity} is {level}", "alert_type": level, "entity_id": entity}
         while not self._stopping.is_set():
             trace_id = self._alert_connection.send(alert)

@@ -8,7 +8,7 @@ from models.store.ids import new_uuid
 from models.tables.accounts import User
 from models.tables.incidents import IncidentLog, IncidentResponder
 from models.tables.notifications import Notification
-from tests.support.alert_sequences import run_together
+from tests.support.alert_sequences import run_parallel
 
 RESPONDERS = "/api/incidents/1/responders/"
 V2 = "/api/v2/incidents/1/responders/"
@@ -108,7 +108,7 @@ def test_one_of_two_concurrent_requests_is_refused_and_one_notification_is_creat
             )
         statuses.append(answer.status_code)
 
-    run_together([call_responder] * 4)
+    run_parallel([call_responder] * 4)
 
     assert sorted(statuses) == [201, 400, 400, 400]
     assert list_notified() == ["Bob"]

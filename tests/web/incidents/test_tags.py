@@ -6,7 +6,7 @@ from models.store.base import connection
 from models.store.ids import new_uuid
 from models.tables.incidents import IncidentLog, IncidentTag
 from models.tables.teams import Tag
-from tests.support.alert_sequences import run_together
+from tests.support.alert_sequences import run_parallel
 
 TAGS = "/api/incidents/1/tags/"
 
@@ -56,7 +56,7 @@ def test_one_of_two_concurrent_requests_is_refused(app, world, tag):
             )
         statuses.append(answer.status_code)
 
-    run_together([add_tag] * 4)
+    run_parallel([add_tag] * 4)
 
     assert sorted(statuses) == [201, 400, 400, 400]
     assert IncidentTag.select().count() == 1

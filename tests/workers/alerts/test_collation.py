@@ -17,8 +17,8 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import incidents
-from tests.support.alert_sequences import run_together
+from pipeline import incidents as moves
+from tests.support.alert_sequences import run_parallel
 from tests.support.alerts import accept
 from workers.alerts import process_lane
 
@@ -209,7 +209,7 @@ def test_concurrent_integrations_open_one_collecting_incident(collating_service,
 
         return job
 
-    run_together([build_sender(place, integration_of) for place, integration_of in enumerate(integrations)])
+    run_parallel([build_sender(place, integration_of) for place, integration_of in enumerate(integrations)])
     process_lane.run(collating_service.service.id)
 
     assert not Receipt.select().where(Receipt.state == 0).exists()
