@@ -7,8 +7,7 @@ import peewee
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from models.reports import backlog as kept
-from models.reports import save_metrics
+from models.reports import backlog, save_metrics
 from models.reports.save_metrics import MetricsKeeper, save
 from models.store.base import STORE_ERRORS, db
 from models.tables.accounts import Liveness
@@ -33,13 +32,13 @@ def count_accepted(counts, number):
 def test_an_error_of_the_store_loses_no_counts(store, counts, monkeypatch):
     count_accepted(counts, 2)
     with monkeypatch.context() as patched:
-        patched.setattr(kept, "add", fail)
+        patched.setattr(backlog, "add", fail)
         with pytest.raises(STORE_ERRORS):
             save(counts)
     count_accepted(counts, 3)
     save(counts)
 
-    assert kept.load_totals()[ACCEPTED] == 5
+    assert backlog.load_totals()[ACCEPTED] == 5
 
 
 def fail(_):
@@ -67,24 +66,26 @@ def test_all_changed_counters_are_one_statement(store, counts, statements):
 
 
 def test_a_process_records_its_liveness_and_its_counters_survive_its_end(store, counts, monkeypatch):
-    monkeypatch.setattr(metrics, "FLUSH_EVERY_S", 60.0)
+    monkeypatch.setattr(save_metrics, "FLUSH_EVERY_S", 60.0)
     keeper = MetricsKeeper("worker", counts)
     keeper.start()
-    wait_until(lambda: [life.kind for life in kept.list_live(store.now())] == ["worker"])
+    wait_until(lambda: [life.kind for life in backlog.list_live(store.now())] == ["worker"])
     count_accepted(counts, 4)
     keeper.stop()
 
-    assert kept.load_totals()[ACCEPTED] == 4
-    assert kept.load_totals()["tocsin_process_starts_total", '{"kind": "worker"}'] == 1
-    assert kept.list_live(store.now()) == []
+    assert backlog.load_totals()[ACCEPTED] == 4
+    assert backlog.load_totals()["tocsin_process_starts_total", '{"kind": "worker"}'] == 1
+    assert backlog.list_live(store.now()) == []
 
 
 def test_the_liveness_of_a_process_killed_long_ago_is_deleted(store):
     now = store.now()
     with store.write_transaction():
-        Liveness.create(process="clock", at=now - 2 * kept.FORGET_AFTER)
-        kept.record_liveness(kept.ProcessLiveness("worker", "worker:a", now), now - 2 * kept.FORGET_AFTER)
-        kept.record_liveness(kept.ProcessLiveness("worker", "worker:b", now), now)
+        Liveness.create(process="clock", at=now - 2 * backlog.FORGET_AFTER)
+        backlog.record_liveness(
+            backlog.ProcessLiveness("worker", "worker:a", now), now - 2 * backlog.FORGET_AFTER
+        )
+        backlog.record_liveness(backlog.ProcessLiveness("worker", "worker:b", now), now)
 
     assert {row.process for row in Liveness.select()} == {"clock", "worker:b"}
 

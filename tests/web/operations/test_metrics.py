@@ -13,13 +13,11 @@ from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from models.tables.timers import Timer
-from runtime import metrics as counting
+from runtime import metrics as tocsin_metrics
 from runtime.metrics import METRICS, Counters
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
 from tests.workers.timers.test_fire import open_incident, set_policy
-from tocsin import metrics as tocsin_metrics
-from tocsin.metrics import METRICS, Counters
 from web.operations import metrics
 
 

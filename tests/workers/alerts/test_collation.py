@@ -17,7 +17,7 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Notification
 from models.tables.services import Service
 from models.write.apply import apply
-from pipeline import incidents as moves
+from pipeline import incidents
 from tests.support.alert_sequences import run_parallel
 from tests.support.alerts import accept
 from workers.alerts import process_lane

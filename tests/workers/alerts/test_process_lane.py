@@ -256,7 +256,7 @@ def test_alerts_of_a_deleted_integration_are_reported(world, now, queue_splits, 
         pass
 
     titles = sorted(incident.title for incident in Incident.select())
-    assert titles == ["Tocsin set aside alerts of a deleted integration", "good"]
+    assert titles == ["Tocsin could not process alerts of a deleted integration", "good"]
     assert Notification.select().count() == 2, "there is one notification for each incident"
     errors = [row.error for table in (Receipt, Event) for row in table.select() if row.error]
     assert errors == ["its integration was deleted"]

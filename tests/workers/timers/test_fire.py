@@ -258,15 +258,15 @@ def test_workers_that_fire_at_the_same_time_fire_each_timer_once(world, other_se
     set_policy(world, (0, world.alice), (5, world.bob))
     open_incidents(world, now, *(f"a{number}" for number in range(20)))
     open_incidents(other_service, now, *(f"b{number}" for number in range(20)))
-    counts = run_parallel(*[lambda: fire.fire_due(now + 5 * MINUTE)] * 3)
+    counts = run_in_threads(*[lambda: fire.fire_due(now + 5 * MINUTE)] * 3)
 
     assert sum(counts) == 40
     assert IncidentLog.select().where(IncidentLog.what == "escalated").count() == 80
     assert [name for name, _ in list_notified()].count("Bob") == 40
 
 
-def run_parallel(*works):
-    """What each of these comes back with, done by threads of their own."""
+def run_in_threads(*works):
+    """Run each function in a thread of its own and return the results."""
     with ThreadPoolExecutor(len(works)) as pool:
         return [each.result() for each in [pool.submit(work) for work in works]]
 
