@@ -43,7 +43,7 @@ def build_settings_page() -> str:
     return SETTINGS_HEAD + "\n".join(rows) + "\n"
 
 
-class FileRecorder:
+class FileTracer:
     """Records the files of the product whose functions run, in the order of their first call."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def list_executed_files() -> dict[str, list[str]]:
     from workers.delivery import deliver
     from workers.timers import fire
 
-    recorder, found = FileRecorder(), {}
+    tracer, found = FileTracer(), {}
     with tempfile.TemporaryDirectory() as folder, start_mailbox() as box:
         home = Path(folder)
         settings = load(
@@ -112,19 +112,19 @@ def list_executed_files() -> dict[str, list[str]]:
             # What runs only once in a process is not part of an alert's path.
             send("first")
             process()
-            found["alert: accept"] = recorder.record(lambda: send("second"))
-            found["alert: process and deliver"] = recorder.record(process)
+            found["alert: accept"] = tracer.record(lambda: send("second"))
+            found["alert: process and deliver"] = tracer.record(process)
             later = store().now() + timedelta(days=1)
             Timer.update(due_at=later).where(Timer.done_at.is_null()).execute()
             fire.fire_due(later)
             send("third")
             process()
             Timer.update(due_at=later).where(Timer.done_at.is_null()).execute()
-            found["timer"] = recorder.record(lambda: fire.fire_due(later))
+            found["timer"] = tracer.record(lambda: fire.fire_due(later))
             token = {"Authorization": f"Bearer {world.tokens['alice']}"}
             path = f"/api/account/teams/{world.team.unique_id}/services/"
             client.get(path, headers=token)
-            found["request"] = recorder.record(lambda: client.get(path, headers=token))
+            found["request"] = tracer.record(lambda: client.get(path, headers=token))
     assert len(box.mails) >= 2
     return found
 

@@ -59,7 +59,7 @@ METRICS = (
     Metric(
         "tocsin_notifications_total",
         ("channel", "outcome"),
-        "Notices whose message was sent or failed, or that were void by then.",
+        "Notifications by the outcome of their message: sent, failed or cancelled.",
     ),
     Metric("tocsin_dead_mans_switch_pings_total", ("outcome",), "Pings to the heartbeat URL."),
     Metric("tocsin_process_starts_total", ("kind",), "Processes started."),

@@ -10,7 +10,7 @@ from redis.retry import Retry
 
 log = structlog.get_logger()
 
-# Short enough to notice a dead server soon, long enough for a server that has to wait for a processor.
+# Short enough to find a dead server soon, long enough for a server that has to wait for a processor.
 TIMEOUT_S = 1.0
 
 

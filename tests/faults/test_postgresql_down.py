@@ -69,7 +69,7 @@ class Traffic:
     def accepted(self) -> int:
         return sum(len(sender.accepted) for sender in self.senders)
 
-    def wait_until_progress(self) -> None:
+    def until_progress(self) -> None:
         """Wait until more alerts are accepted."""
         before = self.accepted
         wait_until(lambda: self.accepted > before + 20, seconds=30)
@@ -105,14 +105,14 @@ def test_a_restarted_server_causes_only_refusals(
     before = list_database_users(instance)
     sending = traffic(instance)
     for mode in ("fast", "immediate"):
-        sending.wait_until_progress()
+        sending.until_progress()
         server.stop(mode)
         assert get_readiness(instance) == (503, "failed")
         assert seconds_until_refused(instance) < LONGEST_REFUSAL_S
         threading.Event().wait(chance.uniform(0.5, 6.0))
         server.start()
         started = time.monotonic()
-        sending.wait_until_progress()
+        sending.until_progress()
         report(f"{mode}: taken again {time.monotonic() - started:.1f} s after the start")
         wait_until(lambda: get_readiness(instance) == (200, "ok"))
 
@@ -130,13 +130,13 @@ def test_nothing_is_lost_when_all_connections_end_under_load(
 ) -> None:
     instance = launch()
     sending = traffic(instance)
-    sending.wait_until_progress()
+    sending.until_progress()
     ended = 0
     with psycopg.connect(instance.database_url, autocommit=True) as server:
         for _ in range(ROUNDS_OF_ENDED_CONNECTIONS):
             threading.Event().wait(chance.uniform(0.1, 1.0))
             ended += len(server.execute(END_CONNECTIONS).fetchall())
-        sending.wait_until_progress()
+        sending.until_progress()
 
     summary = sending.check_nothing_lost(sink, interruptions=ROUNDS_OF_ENDED_CONNECTIONS)
     report(f"{ended} connections ended; {summary}")

@@ -70,7 +70,7 @@ def test_a_slot_that_has_come_runs_once_and_missed_ones_are_skipped(client, tick
     assert get_slot(client, tick) % 60 == 0
 
 
-def test_of_several_clocks_one_runs_a_slot(client, tick, runs):
+def test_one_of_two_clocks_runs_a_slot(client, tick, runs):
     clock_count, rounds = 4, 25
     start = threading.Barrier(clock_count + 1, timeout=20)
     end = threading.Barrier(clock_count + 1, timeout=20)
@@ -148,7 +148,7 @@ def test_a_job_that_fails_stops_nobody(client, tick, runs):
     assert runs == [1]
 
 
-def test_a_slow_job_keeps_no_tick_waiting_and_runs_once_at_a_time(client, tick, runs):
+def test_a_slow_job_delays_no_other_job_and_runs_once_at_a_time(client, tick, runs):
     leave, entered = threading.Event(), []
 
     def work():

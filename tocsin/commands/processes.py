@@ -54,7 +54,7 @@ def worker(parent: int | None, queues: tuple[str, ...]) -> None:
         from workers.main import run
 
         if not settings.smtp_host:
-            log.warning("nobody can be told by e-mail: set TOCSIN_SMTP_HOST")
+            log.warning("Tocsin cannot send e-mail: set TOCSIN_SMTP_HOST")
         run(settings, redis_url, queues)
 
 

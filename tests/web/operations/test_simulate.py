@@ -322,7 +322,7 @@ def test_an_unknown_source_gets_the_list_of_sources(ask, world):
     assert error == f"Must be one of: {', '.join(SOURCES)}."
 
 
-def test_settings_by_which_nobody_can_be_told_are_warned_of(simulate, app):
+def test_settings_without_a_mail_relay_give_a_warning(simulate, app):
     assert simulate()["warnings"] == ["Tocsin cannot send e-mail: TOCSIN_SMTP_HOST is not set"]
 
     app.config["SETTINGS"] = replace(app.config["SETTINGS"], smtp_host="relay.example.org")

@@ -1,0 +1,80 @@
+"""Documents name what the code has: cited sections, settings, metrics, commands, decision records."""
+
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from runtime.metrics import METRICS
+from tocsin.cli import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+CITATION = re.compile(r"\b(contract|design)(?:,? section)? (X?\d+(?:\.\d+)?)\b")
+HEADING = re.compile(r"^#+ (\d+(?:\.\d+)?)[. ]", re.MULTILINE)
+EXTRA_OPERATION = re.compile(r"^\| (X\d+) \|", re.MULTILINE)
+GAUGE = re.compile(r'"(tocsin_[a-z_]+)"')
+
+
+@cache
+def list_sections(document: str) -> frozenset[str]:
+    text = (DOCS / f"{document}.md").read_text()
+    return frozenset(HEADING.findall(text)) | frozenset(EXTRA_OPERATION.findall(text))
+
+
+def list_citations() -> dict[tuple[str, str], str]:
+    """Return each cited section, as (document, number), with a file that cites it."""
+    names = subprocess.run(["git", "ls-files", "*.py"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {
+        citation: name
+        for name in names.stdout.splitlines()
+        if (ROOT / name).exists()
+        for citation in CITATION.findall(re.sub(r"\s*\n\s*#?\s*", " ", (ROOT / name).read_text()))
+    }
+
+
+def test_every_section_that_the_code_cites_exists():
+    missing = {
+        f"{name}: {document} {number}"
+        for (document, number), name in list_citations().items()
+        if number not in list_sections(document)
+    }
+
+    assert missing == set()
+
+
+def test_the_page_of_settings_is_made_from_their_table():
+    command = [sys.executable, str(ROOT / ".ci" / "write_docs.py"), "--check"]
+
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=50)
+
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_every_metric_is_documented():
+    gauges = GAUGE.findall((ROOT / "web" / "operations" / "metrics.py").read_text())
+    names = {metric.name for metric in METRICS} | set(gauges)
+
+    assert {name for name in names if f"`{name}" not in (DOCS / "operating.md").read_text()} == set()
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_documented(command):
+    texts = [ROOT / "README.md", *DOCS.glob("*.md")]
+
+    assert any(f"tocsin {command}" in path.read_text() for path in texts)
+
+
+def test_every_link_between_documents_leads_to_a_file():
+    texts = [*ROOT.glob("*.md"), *DOCS.glob("*.md"), *DOCS.glob("decisions/*.md")]
+    links = {
+        (path, link.partition("#")[0])
+        for path in texts
+        for link in re.findall(r"\]\(([^)\s]+)\)", path.read_text())
+        if "://" not in link and not link.startswith(("#", "mailto:"))
+    }
+
+    assert {f"{path.name}: {link}" for path, link in links if not (path.parent / link).exists()} == set()
