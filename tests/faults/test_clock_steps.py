@@ -25,7 +25,7 @@ from tests.support.faults.due_scans import DueScans
 from tests.support.faults.escalations import (
     IN_TIME,
     answered,
-    check_mails_in_time,
+    await_mails,
     count_steps,
     find_wrong_steps,
     pause,
@@ -72,13 +72,13 @@ def test_an_hour_ahead_and_back_takes_each_step_once(
         ahead_s = measure_page_time(instance, sink, "ahead")
         if on_host:
             # By this clock, the last step of each is overdue too.
-            escalations.check_steps_in_time(due_from + HOUR, seconds=20)
+            escalations.await_steps(due_from + HOUR, seconds=20)
         sleep_until(due_from + SPREAD)
         host_clock.step(-HOUR)
         set_back_s = measure_page_time(instance, sink, "back")
-        escalations.check_steps_in_time(due_from + SPREAD)
+        escalations.await_steps(due_from + SPREAD)
         pause(3)
-    still = check_mails_in_time(sink)
+    still = await_mails(sink)
 
     late = list_lateness(host_clock if on_host else None)
     report(f"{summarize(late, scans)}; new alerts notified after {ahead_s:.1f} and {set_back_s:.1f} s")
@@ -119,9 +119,9 @@ def test_an_hour_back_and_ahead_takes_each_step_once(
         meanwhile = count_steps() - before
         host_clock.step(HOUR)
         ahead_s = measure_page_time(instance, sink, "ahead")
-        escalations.check_steps_in_time(due_from + SPREAD)
+        escalations.await_steps(due_from + SPREAD)
         pause(3)
-    still = check_mails_in_time(sink)
+    still = await_mails(sink)
 
     late = list_lateness(host_clock if on_host else None)
     report(f"{summarize(late, scans)}; new alerts notified after {set_back_s:.1f} and {ahead_s:.1f} s")
@@ -157,7 +157,7 @@ def test_alerts_during_a_clock_step_notify_once_and_soon(
         accepted = sum(each.result() for each in sent)
     started_time = monotonic()
     wait_until(lambda: len(get_opened()) == accepted, seconds=30, every=0.2)
-    still = check_mails_in_time(sink)
+    still = await_mails(sink)
 
     report(f"{accepted} alerts, all notified {monotonic() - started_time:.1f} s after the last")
     assert still == []

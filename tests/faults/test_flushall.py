@@ -60,8 +60,8 @@ def time_passes(by: timedelta) -> None:
     with connection(), store().write_transaction():
         timer = Timer.get(Timer.done_at.is_null())
         Timer.update(due_at=timer.due_at - by).where(Timer.id == timer.id).execute()
-        begun = timer.incident.chain_started_at - by
-        Incident.update(chain_started_at=begun, creation_date=begun).execute()
+        begun = timer.incident.run_started_at - by
+        Incident.update(run_started_at=begun, creation_date=begun).execute()
 
 
 def add_second_step(minutes: int) -> None:

@@ -50,7 +50,7 @@ def pause(seconds: float) -> None:
     threading.Event().wait(seconds)
 
 
-def check_steps_in_time(due_until: datetime, seconds: float = 60) -> None:
+def await_steps(due_until: datetime, seconds: float = 60) -> None:
     """Wait until all steps due before this time are taken."""
     wait_until(lambda: not has_due_timers(due_until), seconds=seconds, every=0.2)
 
@@ -131,7 +131,7 @@ def find_wrong_mails(sink: Sink) -> list[str]:
     ]
 
 
-def check_mails_in_time(sink: Sink) -> list[str]:
+def await_mails(sink: Sink) -> list[str]:
     """Wait until all mails are right, and return the faults that are left after some seconds."""
     end = monotonic() + MAIL_TIMEOUT_S
     while (found := find_wrong_mails(sink)) and monotonic() < end:

@@ -44,7 +44,7 @@ def block_writes(store, home) -> Callable[[], AbstractContextManager[None]]:
     @contextmanager
     def postgresql():
         with psycopg.connect(get_url(home)) as other:
-            other.execute("lock table heartbeat in exclusive mode")
+            other.execute("lock table liveness in exclusive mode")
             yield
 
     return {"sqlite": sqlite, "postgresql": postgresql}[store.name]
