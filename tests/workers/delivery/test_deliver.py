@@ -241,7 +241,7 @@ def test_a_message_is_retried_after_a_temporary_error(world, now, deliver_to):
         deliver.send_due(MAIL, now + 4 * SECOND)
         assert (Message.get().state, Message.get().attempts) == (MessageStatus.PENDING, 1)
         assert Notification.get().state == NotificationStatus.PENDING
-        box.answers.clear()
+        box.responses.clear()
         deliver.send_due(MAIL, now + 5 * SECOND)
 
     assert len(box.mails) == 1
