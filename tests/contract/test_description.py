@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.contract.test_operations import get_path, with_alert
 from tests.support.contract.operations import OPERATIONS
+from tests.support.contract.requests import get_path, with_alert
 
 __all__ = ["with_alert"]
 

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from models.store.base import db
-from models.tables.all import TABLES
 from tests.support.contract.matrix import name, tried
-from tests.support.contract.operations import OPERATIONS
+from tests.support.contract.requests import BODIES, dump_all_rows
 from tests.support.contract.samples import build_step
 from web.routes import ROUTES
 
@@ -42,23 +40,10 @@ GUARDED = [route for route in ROUTES if route.path not in OPEN]
 WITH_IDS = [route for route in GUARDED if "<" in route.path]
 WITHOUT_IDS = [route for route in GUARDED if "<" not in route.path]
 
-BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
-
-# Tables that every request changes, or that change without a request.
-UNCHECKED = {"token", "heartbeat", "rate_limit"}
-
 
 def build_request(route: Any, samples: Any) -> tuple[str, str, Any]:
     path = re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], route.path)
     return route.method, path, samples.bodies.get(BODIES.get((route.method, route.path)) or "")
-
-
-def dump_all_rows() -> dict[str, list[Any]]:
-    """Return all rows of all tables, except the tables in UNCHECKED."""
-    tables = [table for table in TABLES if table._meta.table_name not in UNCHECKED]
-    return {
-        table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
-    }
 
 
 def test_only_these_operations_need_no_token():

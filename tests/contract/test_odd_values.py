@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.test_isolation import dump_all_rows
-from tests.contract.test_operations import build_body, get_path
 from tests.support import stores
 from tests.support.contract.operations import OPERATIONS, Row
+from tests.support.contract.requests import build_body, dump_all_rows, get_path
 from web.http.errors import BadRequest
 from web.routes import ROUTES
 

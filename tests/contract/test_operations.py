@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from models.domain.shortid import ALPHABET
-from models.store.ids import new_short_id
-from models.tables.events import Event, Receipt
-from models.tables.incidents import Incident
-from models.tables.services import Integration
 from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import ALERT, INCIDENT, INTEGRATION_OBJECT, NESTED, OPERATIONS, Row
+from tests.support.contract.requests import build_body, free_policy, get_path, with_alert
 from web.routes import ROUTES
+
+__all__ = ["with_alert"]
+
 
 WORDS = ("Bearer", "Token")
 
@@ -23,40 +23,6 @@ def test_each_served_operation_has_a_row():
     of_the_contract = {each for each in served if not each[1].startswith("/api/tocsin/")}
 
     assert of_the_contract <= {(row.method, row.path) for row in OPERATIONS} <= served
-
-
-def get_path(row: Row, samples: Any) -> str:
-    return re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], row.path)
-
-
-def free_policy(row: Row, ask: Any, samples: Any) -> None:
-    """A policy can only be deleted while no service uses it."""
-    if row.method == "DELETE" and row.path.endswith("<escalation_policy_id>/"):
-        ask("DELETE", f"/api/account/teams/{samples.ids['team_id']}/services/{samples.ids['service_id']}/")
-
-
-def build_body(row: Row, samples: Any) -> Any:
-    body = samples.bodies.get(row.body or "")
-    if row.method in ("PUT", "PATCH") and row.body == "member":
-        return {**body, "user": samples.ids["username"]}
-    return body
-
-
-@pytest.fixture
-def with_alert(samples):
-    """Create an alert of the incident, as the pipeline stores it."""
-    receipt = Receipt.get(Receipt.trace_id == samples.ids["trace_id"])
-    Event.create(
-        unique_id=new_short_id(),
-        receipt=receipt,
-        position=0,
-        integration=Integration.get(Integration.unique_id == samples.ids["integration_id"]),
-        incident=Incident.get(),
-        message="Disk full",
-        alert_type=3,
-        entity_id="disk",
-        creation_date=receipt.received_at,
-    )
 
 
 @pytest.mark.usefixtures("with_alert")

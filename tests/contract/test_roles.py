@@ -10,9 +10,9 @@ from models.lifecycle import provisioning
 from models.store.ids import new_uuid
 from models.tables.accounts import CustomRole, User
 from models.tables.teams import Team, TeamMember
-from tests.contract.test_isolation import BODIES
 from tests.support import stores
 from tests.support.contract.matrix import name, tried
+from tests.support.contract.requests import BODIES
 from web.http import permissions
 from web.http.permissions import Grants, is_allowed
 from web.routes import ROUTES

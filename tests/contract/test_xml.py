@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 import pytest
 
 from models.tables.rate_limits import RateLimit
-from tests.contract.test_operations import build_body, free_policy, get_path, with_alert
 from tests.support.contract.matrix import group_by_table, name, tried
 from tests.support.contract.operations import OPERATIONS
+from tests.support.contract.requests import build_body, free_policy, get_path, with_alert
 from web.http import xml
 
 __all__ = ["with_alert"]

@@ -16,7 +16,8 @@ from models.write.apply import apply
 from pipeline import incidents
 from pipeline.sources import heartbeat
 from pipeline.topology import build_segments
-from tests.scenarios.test_maintenance import (
+from tests.support.alerts import accept
+from tests.support.scenarios.maintenance import (
     DISK,
     HOUR,
     MINUTE,
@@ -26,7 +27,6 @@ from tests.scenarios.test_maintenance import (
     set_service,
     use_segments,
 )
-from tests.support.alerts import accept
 from workers.periodic import release_maintenance, retention
 
 ALICE = Actor(ActorKind.USER, "Alice")

@@ -17,8 +17,8 @@ from models.tables.teams import EscalationPolicy
 from models.tables.users import ForwardingRule, NotificationRule
 from tests.support.alerts import accept
 from tests.support.rules import action, add_rule
+from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
-from tests.workers.timers.test_fire import set_policy
 from workers.alerts import process_lane
 from workers.alerts.batch_size import BatchSize
 from workers.timers import audit

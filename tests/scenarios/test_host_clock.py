@@ -13,8 +13,8 @@ from models.tables.events import Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message, Notification
 from models.tables.timers import Timer
+from tests.support.scenarios.timers import set_policy
 from tests.web.conftest import app, ask
-from tests.workers.timers.test_fire import set_policy
 from workers.alerts import process_lane
 from workers.delivery.outbox import is_due
 from workers.timers import fire

@@ -1,6 +1,6 @@
 """Scenarios with maintenance: alerts notify nobody until its end, and then if they are still firing."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -8,57 +8,35 @@ import pytest
 from models.domain.applications import GENERIC
 from models.domain.enums import RuleAction
 from models.lifecycle import provisioning
-from models.reports import alert_trace
 from models.tables.accounts import bump_version
-from models.tables.events import Entity, Event, Receipt
+from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentNote
 from models.tables.maintenance import Maintenance, MaintenanceService
-from models.tables.services import Service
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.maintenance import (
+    DISK,
+    HOUR,
+    MINUTE,
+    NEW,
+    deferred_alert,
+    get_stage_reasons,
+    set_service,
+    use_segments,
+)
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane, process_router
 from workers.periodic import release_maintenance
 
 A = RuleAction
-HOUR, MINUTE = timedelta(hours=1), timedelta(minutes=1)
 BERLIN = ZoneInfo("Europe/Berlin")
-DISK = "[Checkout] #1 Disk full on db1 (critical)"
 UNTIL_ONE = "under maintenance by Deploy until 2026-03-04 13:00:00 UTC"
-NEW = "its entity has no open incident"
 
 
 def change(row, **columns):
     Maintenance.update(columns).where(Maintenance.id == row.id).execute()
     bump_version(row.team.account_id)
-
-
-def set_service(world, **columns):
-    Service.update(columns).where(Service.id == world.service.id).execute()
-    bump_version(world.account.id)
-
-
-def get_stage_reasons(trace_id):
-    """Return stage and reason from the trace of a receipt's only alert, from dedupe on."""
-    (alert,) = alert_trace.build_trace(alert_trace.find_receipt(trace_id))["alerts"]
-    steps = [(step["stage"], step["reason"]) for step in alert["stages"]]
-    return steps[[stage for stage, _ in steps].index("dedupe") :]
-
-
-def use_segments(timeline, monkeypatch, parts):
-    """Process the lane with a pipeline of these parts."""
-    service = timeline.world.service.id
-    monkeypatch.setattr(process_lane, "_segments", parts)
-    monkeypatch.setattr(
-        timeline,
-        "_run_lanes",
-        lambda: [process_lane.run(service, part.name, now=timeline.now) for part in parts],
-    )
-
-
-def deferred_alert():
-    return [entity.deferred_alert for entity in Entity.select().order_by(Entity.id) if entity.deferred_alert]
 
 
 def test_an_alert_that_is_still_firing_notifies_at_the_end_of_maintenance(timeline, window, now):

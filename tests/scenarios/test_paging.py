@@ -8,7 +8,7 @@ import pytest
 from models.tables.services import Service
 from models.tables.users import NotificationRule
 from runtime.settings import load
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.timers import set_policy
 from web.app import create_app
 
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -16,7 +16,7 @@ from models.write.apply import apply
 from pipeline import incidents
 from schedules.escalation.responders import ResponderRequest, request_responders
 from tests.scenarios.conftest import ALICE
-from tests.workers.timers.test_fire import MINUTE, set_policy
+from tests.support.scenarios.timers import MINUTE, set_policy
 from workers.timers import audit
 from workers.timers.on_config_change import reconcile_after_change
 

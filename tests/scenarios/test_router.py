@@ -9,7 +9,7 @@ from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
 from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane, process_router
 
 A = RuleAction

@@ -25,9 +25,9 @@ from tests.conftest import NOON
 from tests.scenarios.conftest import Timeline
 from tests.support import stores
 from tests.support.rules import action, add_rule, equals
+from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import create_world
-from tests.workers.timers.test_fire import set_policy
 from web.operations.run_simulation import SimulationRequest, run_simulation
 from workers.alerts import config_cache
 

@@ -21,7 +21,8 @@ from models.write.apply import apply
 from pipeline import incidents
 from tests.scenarios.conftest import ALICE
 from tests.support.alerts import accept
-from tests.workers.timers.test_fire import MINUTE, set_policy
+from tests.support.scenarios.sla import sla
+from tests.support.scenarios.timers import MINUTE, set_policy
 from workers.timers import audit, fire
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
@@ -31,30 +32,6 @@ BROKEN = "SLA Gold: not acknowledged in time"
 LATE = "SLA Gold: not acknowledged, overdue by 5 min"
 END_SOON = "resolution of SLA Gold due in 10 min"
 LEFT_OPEN = "SLA Gold: not resolved in time"
-
-
-def sla(world, *escalations, name="Gold", acknowledge=None, resolve=None):
-    """Create an SLA with times in minutes; escalations are (type, minutes after the breach, person, ...)."""
-    steps_stored = [
-        {
-            "unique_id": new_uuid(),
-            "type": kind,
-            "time": int(minutes * 60),
-            "responders": [{"user": user.username, "unique_id": new_uuid()} for user in people],
-        }
-        for kind, minutes, *people in escalations
-    ]
-    made = Sla.create(
-        unique_id=new_uuid(),
-        team=world.team,
-        name=name,
-        acknowledge_time=acknowledge and acknowledge * 60,
-        resolve_time=resolve and resolve * 60,
-        escalations=steps_stored,
-        creation_date=world.team.creation_date,
-    )
-    bump_version(world.account.id)
-    return made
 
 
 def edit_sla(one, **columns):

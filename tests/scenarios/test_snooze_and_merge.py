@@ -10,7 +10,7 @@ from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.write.apply import apply
 from pipeline import incidents
-from tests.workers.timers.test_fire import MINUTE, set_policy
+from tests.support.scenarios.timers import MINUTE, set_policy
 
 ALICE = Actor(ActorKind.USER, "Alice")
 

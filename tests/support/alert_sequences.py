@@ -45,9 +45,9 @@ from pipeline.topology import build_segments
 from tests.support import stores
 from tests.support.alerts import accept, list_rows
 from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
+from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import World, create_world
-from tests.workers.timers.test_fire import set_policy
 from workers.alerts import config_cache, lane_state, process_lane, process_router
 from workers.alerts.batch_size import BatchSize
 

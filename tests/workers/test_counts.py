@@ -15,9 +15,9 @@ from runtime import metrics
 from runtime.metrics import Counters
 from tests.support.alerts import accept
 from tests.support.relays import relay
-from tests.workers.alerts.test_process_lane import build_segments_with
-from tests.workers.delivery.test_deliver import alert, deliver_to
-from tests.workers.timers.test_fire import MINUTE, open_incident, set_policy
+from tests.support.scenarios.delivery import alert, deliver_to
+from tests.support.scenarios.segments import build_segments_with
+from tests.support.scenarios.timers import MINUTE, open_incident, set_policy
 from workers.alerts import process_lane
 from workers.delivery import deliver
 from workers.timers import fire

@@ -16,7 +16,7 @@ from models.tables.notifications import Notification
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod, NotificationRule
 from tests.support.alerts import accept
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane
 
 

@@ -4,65 +4,19 @@ import pytest
 
 from models.reports import backlog
 from models.reports.backlog import ProcessLiveness
-from models.store.base import db, store
+from models.store.base import store
 from models.tables.services import Integration, Service
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body
+from tests.support.query_plans import (
+    list_scans,
+    list_sorts,
+)
 from tests.support.rules import accept_from_router, add_router, add_router_rule
-from tests.workers.timers.test_fire import open_incident, set_policy
+from tests.support.scenarios.timers import open_incident, set_policy
 from workers.alerts import process_lane, process_router
 from workers.periodic import due_scan, missing_heartbeats, release_maintenance
 from workers.timers import fire, on_config_change
-
-# Partial indexes that contain only pending rows: a full scan of one reads only pending rows.
-PARTIAL_INDEXES = {
-    "receipt_pending", "receipt_to_route", "receipt_dead_letter", "event_pending", "event_dead_letter",
-    "message_due", "timer_due", "entity_deferred",
-}  # fmt: skip
-
-# Plan lines for values of the statement itself, not for a table.
-INDEXED_VALUES = {"SCAN CONSTANT ROW", "SCAN json_each VIRTUAL TABLE INDEX 1:"}
-
-
-def list_scans(seen):
-    """Return the lines of the query plans that scan a whole table, or an index of all its rows."""
-    found = []
-    for statement, values in seen:
-        if statement.lstrip().upper().startswith(("SELECT", "UPDATE", "DELETE")):
-            found += [f"{line}: {statement}" for line in PLANS[store().name](statement, values)]
-    return found
-
-
-def list_sqlite_scans(statement, values):
-    values = [0] * statement.count("?") if isinstance(values, int) else values
-    plan_lines = [row[3] for row in db.execute_sql(f"EXPLAIN QUERY PLAN {statement}", values).fetchall()]
-    return [
-        line
-        for line in plan_lines
-        if line.startswith("SCAN") and line not in INDEXED_VALUES and line.split()[-1] not in PARTIAL_INDEXES
-    ]
-
-
-def list_postgresql_scans(statement, values):
-    """Return the sequential scans. With enable_seqscan off they remain only where no index fits."""
-    db.execute_sql("set enable_seqscan = off")
-    plan_lines = [row[0] for row in db.execute_sql(f"EXPLAIN {statement}", values).fetchall()]
-    return [line for line in plan_lines if "Seq Scan" in line]
-
-
-PLANS = {"sqlite": list_sqlite_scans, "postgresql": list_postgresql_scans}
-
-
-def list_sorts(seen):
-    """Return the lines of the query plans that sort rows."""
-    if store().name == "sqlite":
-        explained = [db.execute_sql(f"EXPLAIN QUERY PLAN {each}", values) for each, values in seen]
-        return [row[3] for cursor in explained for row in cursor.fetchall() if "B-TREE" in row[3]]
-    # With these methods off, a sort remains only where no index gives the order.
-    for method in ("seqscan", "sort", "incremental_sort", "bitmapscan"):
-        db.execute_sql(f"set enable_{method} = off")
-    explained = [db.execute_sql(f"EXPLAIN {each}", values) for each, values in seen]
-    return [row[0] for cursor in explained for row in cursor.fetchall() if "Sort" in row[0]]
 
 
 @pytest.fixture

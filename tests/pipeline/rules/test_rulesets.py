@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from models.domain.enums import AlertType, RuleAction, RuleType, Urgency
 from pipeline.rules import rulesets
 from pipeline.rules.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
-from tests.pipeline.rules.conditions.test_index import LOGIC
+from tests.support.condition_strategies import LOGIC
 from tests.support.facts import NOON, alert, lane
 from tests.support.rules import action, equals, rule_facts, var
 

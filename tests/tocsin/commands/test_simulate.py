@@ -16,8 +16,8 @@ from models.tables.services import Integration
 from models.tables.teams import EscalationPolicy
 from tests.support.processes import tocsin
 from tests.support.rules import action, add_rule
+from tests.support.scenarios.timers import set_policy
 from tests.support.stores import get_settings
-from tests.workers.timers.test_fire import set_policy
 from tocsin.cli import COMMANDS
 from tocsin.commands import read_only
 from tocsin.commands.simulate import simulate

@@ -15,8 +15,8 @@ from models.tables.postmortems import Postmortem, PostmortemIncident
 from models.tables.services import Service
 from models.tables.teams import Team
 from models.tables.timers import Timer
-from tests.contract.test_isolation import dump_all_rows
 from tests.support.contract.operations import INCIDENT
+from tests.support.contract.requests import dump_all_rows
 from web.http.fields import parse_moment
 from workers.timers import fire
 

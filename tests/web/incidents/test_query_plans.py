@@ -3,7 +3,7 @@
 import pytest
 
 from models.store.base import db, store
-from tests.models.store.test_indexes import list_scans, list_sorts
+from tests.support.query_plans import list_scans, list_sorts
 
 ID = "00000000-0000-4000-8000-000000000000"
 

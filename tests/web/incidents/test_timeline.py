@@ -11,8 +11,8 @@ from models.tables.notifications import Notification
 from models.tables.users import ContactMethod
 from tests.support.relays import relay
 from tests.support.rules import action, add_rule
-from tests.workers.alerts.test_rules import process_alert
-from tests.workers.delivery.test_deliver import deliver_to
+from tests.support.scenarios.delivery import deliver_to
+from tests.support.scenarios.processed_alerts import process_alert
 from web.http.fields import parse_moment
 from workers.delivery import deliver
 from workers.timers import fire

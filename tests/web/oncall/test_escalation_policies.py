@@ -6,8 +6,8 @@ from models.store.ids import new_uuid
 from models.tables.notifications import Notification
 from models.tables.schedules import Schedule
 from models.tables.teams import Team
-from tests.web.services.test_services import NO_SUCH_ID
-from tests.workers.timers.test_fire import open_incident
+from tests.support.scenarios.timers import open_incident
+from tests.support.web.unknown_ids import NO_SUCH_ID
 
 USER, SCHEDULE = 2, 1
 

@@ -17,7 +17,7 @@ from runtime import metrics as tocsin_metrics
 from runtime.metrics import METRICS, Counters
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
-from tests.workers.timers.test_fire import open_incident, set_policy
+from tests.support.scenarios.timers import open_incident, set_policy
 from web.operations import metrics
 
 

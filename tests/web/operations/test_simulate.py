@@ -22,34 +22,19 @@ from pipeline.sources import SOURCES
 from tests.support.alerts import accept
 from tests.support.contract.described import described
 from tests.support.rules import add_rule, equals
+from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
-from tests.web.services.test_services import NO_SUCH_ID
-from tests.workers.timers.test_fire import set_policy
+from tests.support.web.simulate_requests import DISK, NOON, SIMULATE, simulate
+from tests.support.web.unknown_ids import NO_SUCH_ID
 from web.operations import run_simulation
 from web.operations import simulate as simulate_module
 from workers import queue
 from workers.alerts import process_lane
 from workers.timers import fire
 
-__all__ = ["described"]
+__all__ = ["described", "simulate"]
 
-SIMULATE = "/api/tocsin/simulate/"
-NOON = "2026-03-04T12:00:00Z"
-DISK = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
 MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
-
-
-@pytest.fixture
-def simulate(ask, world):
-    """simulate(at=..., ...): the simulation of an alert of the team's integration."""
-
-    def simulate_alert(*, who="alice", **more):
-        body = {"integration": world.integration.unique_id, "at": NOON, "alert": DISK, **more}
-        answer = ask("POST", SIMULATE, body, who=who)
-        assert answer.status_code == 200, answer.json
-        return answer.json
-
-    return simulate_alert
 
 
 def list_notified(answer):

@@ -6,8 +6,8 @@ from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
 from models.tables.accounts import Account, bump_version
 from tests.support.rules import action, add_rule
-from tests.web.operations.test_simulate import DISK, SIMULATE, simulate
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.timers import set_policy
+from tests.support.web.simulate_requests import DISK, SIMULATE, simulate
 from web.operations import simulate as simulate_module
 
 __all__ = ["simulate"]

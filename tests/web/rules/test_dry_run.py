@@ -17,7 +17,7 @@ from models.tables.schedules import Schedule
 from models.tables.services import Integration
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
-from tests.pipeline.rules.conditions.test_fuzz import JSON, TREE_LIKE
+from tests.support.condition_strategies import JSON, TREE_LIKE
 from tests.support.contract.described import described
 
 __all__ = ["described"]

@@ -7,8 +7,7 @@ import pytest
 from models.domain.applications import GENERIC
 from models.tables.services import Integration, Service
 from models.tables.teams import EscalationPolicy
-
-NO_SUCH_ID = "00000000-0000-4000-8000-000000000000"
+from tests.support.web.unknown_ids import NO_SUCH_ID
 
 
 @pytest.fixture

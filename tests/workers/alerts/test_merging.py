@@ -23,9 +23,9 @@ from tests.support import stores
 from tests.support.alert_sequences import ProcessingMode, patch_processing
 from tests.support.alerts import accept, list_rows
 from tests.support.polling import wait_until
+from tests.support.scenarios.timers import MINUTE
 from tests.support.stores import get_url
 from tests.support.world import World
-from tests.workers.timers.test_fire import MINUTE
 from workers.alerts import process_lane
 from workers.timers import fire
 

@@ -21,6 +21,7 @@ from models.tables.users import NotificationRule
 from pipeline.stages import dead_letter, dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept, list_rows
+from tests.support.scenarios.segments import build_segments_with
 from workers.alerts import process_lane
 from workers.alerts.batch_size import BatchSize
 
@@ -147,12 +148,6 @@ def test_a_dead_letter_is_reported_and_does_not_stop_others(world, now, monkeypa
     event = Event.get(Event.state == WorkState.DEAD_LETTER)
     assert (event.message, event.error) == ("poison", "ZeroDivisionError at normalize")
     assert Notification.select().count() == 3
-
-
-def build_segments_with(decide):
-    (segment_of_all,) = build_segments()
-    stages = tuple(replace(s, decide=decide) if s.name == "dedupe" else s for s in segment_of_all.stages)
-    return (replace(segment_of_all, stages=stages),)
 
 
 @pytest.mark.parametrize("broken", ["report_dead_letter", "build_segment_event"])

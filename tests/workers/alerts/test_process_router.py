@@ -13,7 +13,7 @@ from models.tables.notifications import Notification
 from models.tables.routers import RouterRule
 from models.tables.services import Integration
 from pipeline.router import CompiledRouter
-from tests.models.store.test_indexes import list_scans
+from tests.support.query_plans import list_scans
 from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals
 from workers.alerts import process_lane, process_router
 from workers.alerts.batch_size import BatchSize

@@ -16,7 +16,7 @@ from pipeline.stages import dedupe
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane
 
 

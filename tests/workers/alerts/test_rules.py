@@ -28,10 +28,11 @@ from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
 from models.tables.timers import Timer
 from pipeline.topology import build_segments
-from tests.models.store.test_indexes import list_scans
 from tests.support.alerts import accept
+from tests.support.query_plans import list_scans
 from tests.support.rules import action, add_rule, equals, var
-from tests.workers.timers.test_fire import set_policy
+from tests.support.scenarios.processed_alerts import process_alert
+from tests.support.scenarios.timers import set_policy
 from workers.alerts import lane_state, process_lane
 from workers.timers import fire
 
@@ -54,13 +55,6 @@ def create_role(world, title="Scribe"):
     return IncidentRole.create(
         unique_id=new_uuid(), team=world.team, title=title, creation_date=world.team.creation_date
     )
-
-
-def process_alert(world, at, entity="db1", level="critical", **more):
-    """Accept and process one alert."""
-    accept(world, at, message=more.pop("message", "Disk full"), alert_type=level, entity_id=entity, **more)
-    process_lane.run(world.service.id)
-    return Event.select().order_by(Event.id.desc()).get()
 
 
 def update_row(world, row, **columns):

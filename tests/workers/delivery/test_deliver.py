@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.effects import Actor, ChangeSet
-from models.domain.enums import ActorKind, ContactType, IncidentStatus, MessageStatus, NotificationStatus
+from models.domain.enums import ActorKind, IncidentStatus, MessageStatus, NotificationStatus
 from models.load.lane import lock_incident
 from models.load.oncall_config import load_people
 from models.store.base import connection
@@ -20,49 +20,17 @@ from pipeline import incidents
 from runtime.settings import load
 from tests.support.alerts import accept
 from tests.support.relays import hang, relay, start_silent_server
+from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to
 from workers.alerts import process_lane
 from workers.delivery import deliver
-from workers.delivery.channels.email import Email
 from workers.delivery.channels.relay import PAUSE_S, Relay
 from workers.delivery.outbox import CLAIM, handle_clock_set_back
 
+__all__ = ["deliver_to"]
+
+
 SECOND = timedelta(seconds=1)
 HOUR = timedelta(hours=1)
-MAIL = ContactType.EMAIL
-
-
-def settings(port):
-    return load(
-        {
-            "TOCSIN_SMTP_HOST": "127.0.0.1",
-            "TOCSIN_SMTP_PORT": str(port),
-            "TOCSIN_SMTP_FROM": "tocsin@example.org",
-            "TOCSIN_PUBLIC_URL": "https://tocsin.example.org",
-        }
-    )
-
-
-def channel(port, deadline_s=5.0):
-    return Email(settings(port), deadline_s)
-
-
-@pytest.fixture
-def deliver_to():
-    """deliver_to(port): send messages to this relay from now on, with a new breaker."""
-
-    def deliver_to(port: int, deadline_s: float = 5.0) -> deliver.ChannelRuntime:
-        deliver.configure(settings(port))
-        deliver._runtimes[MAIL].channel = channel(port, deadline_s)
-        return deliver._runtimes[MAIL]
-
-    yield deliver_to
-    deliver._runtimes.clear()
-
-
-def alert(world, now, entity="db1", message="Disk full on db1"):
-    accept(world, now, message=message, alert_type="critical", entity_id=entity)
-    process_lane.run(world.service.id)
-    return Incident.select().order_by(Incident.id.desc()).get()
 
 
 def move(incident, to, user, now):

@@ -18,10 +18,10 @@ from models.tables.services import Service
 from models.tables.timers import Timer
 from runtime import metrics
 from runtime.metrics import Counters
-from tests.scenarios.test_sla import sla
 from tests.support import stores
 from tests.support.alerts import accept
-from tests.workers.timers.test_fire import (
+from tests.support.scenarios.sla import sla
+from tests.support.scenarios.timers import (
     MINUTE,
     list_notified,
     open_incident,

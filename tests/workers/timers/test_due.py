@@ -13,7 +13,7 @@ from models.tables.notifications import Notification
 from models.tables.timers import Timer
 from tests.support import stores
 from tests.support.polling import wait_until
-from tests.workers.timers.test_fire import MINUTE, open_incidents, other_service, set_policy
+from tests.support.scenarios.timers import MINUTE, open_incidents, other_service, set_policy
 from workers.alerts.batch_size import BatchSize
 from workers.timers import due, fire
 

@@ -14,10 +14,9 @@ from models.tables.incidents import Incident
 from models.tables.services import Service
 from models.tables.timers import Timer
 from pipeline.incidents import timers
-from tests.scenarios.test_sla import sla
 from tests.support import stores
-from tests.support.stores import get_url
-from tests.workers.timers.test_fire import (
+from tests.support.scenarios.sla import sla
+from tests.support.scenarios.timers import (
     MINUTE,
     failing_for,
     list_notified,
@@ -25,6 +24,7 @@ from tests.workers.timers.test_fire import (
     other_service,
     set_policy,
 )
+from tests.support.stores import get_url
 from workers.timers import backoff, fire
 
 __all__ = ["other_service"]

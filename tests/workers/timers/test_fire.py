@@ -1,65 +1,36 @@
 """Workers fire due timers, with a real database."""
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
-from models.domain.applications import GENERIC
 from models.domain.enums import WorkState
-from models.lifecycle import provisioning
 from models.load.lane import lock_services
 from models.store.base import store
-from models.store.ids import new_uuid
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident, IncidentLog
 from models.tables.notifications import Notification
-from models.tables.schedules import Schedule
 from models.tables.services import Service
-from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
-from pipeline.incidents import timers
 from tests.support import stores
 from tests.support.alerts import accept
 from tests.support.polling import wait_until
+from tests.support.scenarios.timers import (
+    MINUTE,
+    failing_for,
+    list_notified,
+    open_incident,
+    open_incidents,
+    other_service,
+    set_policy,
+)
 from workers.alerts import process_lane
 from workers.alerts.batch_size import BatchSize
 from workers.periodic import retention
 from workers.timers import due, fire
 
-MINUTE = timedelta(minutes=1)
-
-
-def set_policy(world, *steps, **columns):
-    """Set the steps of the policy; each step is (minutes, user or schedule, ...)."""
-    rules = [
-        {
-            "unique_id": new_uuid(),
-            "delay": delay,
-            "position": position,
-            "targets": [build_target(target, place) for place, target in enumerate(targets)],
-        }
-        for position, (delay, *targets) in enumerate(steps, start=1)
-    ]
-    EscalationPolicy.update(rules=rules, **columns).where(EscalationPolicy.id == world.policy.id).execute()
-    provisioning.bump_version(world.account.id)
-
-
-def build_target(target, place):
-    if isinstance(target, Schedule):
-        return {"target_type": 1, "target_id": target.unique_id, "position": place}
-    return {"target_type": 2, "target_id": target.username, "position": place}
-
-
-def open_incident(world, now, entity="db1"):
-    accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, trace=0)
-    process_lane.run(world.service.id)
-    return Incident.get()
-
-
-def list_notified():
-    return [(n.user.first_name, n.not_before) for n in Notification.select().order_by(Notification.id)]
+__all__ = ["other_service"]
 
 
 def test_the_next_step_runs_when_it_is_due(world, now):
@@ -175,23 +146,8 @@ def test_a_timer_whose_decision_fails_does_not_stop_others(world, now, monkeypat
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob"]
 
 
-def open_incidents(world, now, *entities):
-    for entity in entities:
-        accept(world, now, message="Disk full", alert_type="critical", entity_id=entity, exactly=True)
-    process_lane.run(world.service.id)
-
-
 def outcomes():
     return [row.outcome for row in Timer.select().where(Timer.done_at.is_null(False)).order_by(Timer.id)]
-
-
-@pytest.fixture
-def other_service(world, now):
-    """The world with another service of the team."""
-    with store().write_transaction():
-        service = provisioning.create_service(world.team, "Search", world.policy, world.alice, now)
-        integration = provisioning.create_integration(service, "Probe", GENERIC, world.alice, now)
-    return replace(world, service=service, integration=integration)
 
 
 def test_statements_do_not_grow_with_the_batch(world, now, statements, monkeypatch):
@@ -295,15 +251,6 @@ def test_a_timer_that_cannot_be_decided_stays_due(world, now, monkeypatch):
 
     assert fire.fire_due(now + 7 * MINUTE) == 1
     assert [name for name, _ in list_notified()] == ["Alice", "Alice", "Bob", "Bob"]
-
-
-def failing_for(incident, real=timers.decide):
-    def decide(kind, found, at, key):
-        if found.incident.row == incident:
-            raise ZeroDivisionError
-        return real(kind, found, at, key)
-
-    return decide
 
 
 def test_receipts_are_deleted_after_30_days_except_for_open_incidents(world, now):

@@ -13,9 +13,9 @@ from models.tables.incidents import Incident, IncidentLog
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
 from models.tables.timers import Timer
-from tests.scenarios.test_sla import sla
+from tests.support.scenarios.sla import sla
+from tests.support.scenarios.timers import MINUTE, open_incidents, set_policy
 from tests.web.conftest import app, ask
-from tests.workers.timers.test_fire import MINUTE, open_incidents, set_policy
 from workers import queue
 from workers.timers import on_config_change
 

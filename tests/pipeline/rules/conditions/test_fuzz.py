@@ -7,50 +7,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.rules.conditions import BadRule, Index, compile_rule, evaluate, trace
-from pipeline.rules.conditions.engine import ITERATORS
+from tests.support.condition_strategies import (
+    JSON,
+    TREE_LIKE,
+)
 from tests.support.condition_trees import subject
 
 # Much longer than any example takes, and much shorter than a delay that would block a worker.
 TIME_LIMIT_S = timedelta(seconds=2)
 
 ALERT = subject(payload={"list": [{"x": n, "text": "ab" * n} for n in range(200)], "a": {"b": "c"}})
-
-SCALARS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(allow_nan=False, allow_infinity=False),
-    st.text(max_size=20),
-    st.sampled_from(["payload.list", "message", "accumulator", "current", "", "x", "alert", "($|a)*"]),
-)
-KNOWN = """
-and or ! !! if == === < <= in cat substr merge + - * / % max var val missing missing_some exists ??
-matches lower length switch type try throw now log sort
-"""
-OPERATORS = st.sampled_from([*KNOWN.split(), *sorted(ITERATORS)])
-JSON = st.recursive(
-    SCALARS,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=4),
-        st.dictionaries(OPERATORS, inner, min_size=1, max_size=1),
-        st.builds(lambda name, inside: {name: inside}, OPERATORS, st.lists(inner, max_size=3)),
-    ),
-    max_leaves=20,
-)
-TREE_NODES = (
-    "type children1 properties id conjunction not field operator value valueSrc operatorOptions ploperator"
-)
-KEYS = st.sampled_from(TREE_NODES.split())
-FIELD_VALUES = """
-group rule rule_group AND OR value alert.message alert.payload alert.alert_time alert.alert_type
-equal payloadsearch key regex between select_any_in $.a[*]
-"""
-WORDS = st.sampled_from(FIELD_VALUES.split())
-TREE_LIKE = st.recursive(
-    st.one_of(SCALARS, WORDS),
-    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(KEYS, inner, max_size=6)),
-    max_leaves=25,
-)
 
 
 def evaluate_or_refuse(rule_json):

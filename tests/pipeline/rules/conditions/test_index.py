@@ -7,7 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.rules.conditions import Index, compile_rule, evaluate, find_required_equalities
-from tests.pipeline.rules.conditions.test_tree import PAYLOADS, SUBJECTS, TREES, VALUES
+from tests.support.condition_strategies import (
+    LOGIC,
+    PAYLOADS,
+    SUBJECTS,
+    TREES,
+)
 from tests.support.condition_trees import group, rule, search, subject
 
 
@@ -19,45 +24,6 @@ def list_by_index(rules, alert):
     return [each for each in Index(rules).find_candidates(alert) if evaluate(rules[each], alert).matches]
 
 
-VARIABLES = st.sampled_from(
-    [
-        {"var": "message"},
-        {"var": ["alert.entity_id"]},
-        {"var": "alert_type"},
-        {"val": ["payload", "a"]},
-        {"var": "payload.list.0.x"},
-        {"var": ["payload.a.b", "a"]},
-        {"var": "payload.none"},
-    ]
-)
-LITERALS = st.one_of(VALUES, st.sampled_from(["3", "info", "24h", "1d", "05", "2026-03-04"]))
-
-
-def build_comparison(operator, left, right):
-    return {operator: [left, right]}
-
-
-COMPARISONS = st.one_of(
-    st.builds(build_comparison, st.sampled_from(["==", "===", "!=", "!=="]), VARIABLES, LITERALS),
-    st.builds(build_comparison, st.sampled_from(["==", "==="]), LITERALS, VARIABLES),
-    st.builds(build_comparison, st.just("in"), VARIABLES, st.lists(LITERALS, max_size=3)),
-    st.builds(
-        build_comparison,
-        st.just("some"),
-        st.just({"var": "payload.list"}),
-        st.just({"==": [{"var": "x"}, "a"]}),
-    ),
-)
-LOGIC = st.recursive(
-    COMPARISONS,
-    lambda inner: st.one_of(
-        st.builds(lambda every: {"and": every}, st.lists(inner, min_size=1, max_size=3)),
-        st.builds(lambda every: {"or": every}, st.lists(inner, min_size=1, max_size=3)),
-        st.builds(lambda one: {"!": [one]}, inner),
-        st.builds(lambda one: {"!!": [one]}, inner),
-    ),
-    max_leaves=5,
-)
 RULES = st.lists(st.one_of(TREES, LOGIC, st.just({})), max_size=12)
 
 

@@ -1,0 +1,62 @@
+"""Bodies, paths and rows of the operations, for the matrices."""
+
+import re
+from typing import Any
+
+import pytest
+
+from models.store.base import db
+from models.store.ids import new_short_id
+from models.tables.all import TABLES
+from models.tables.events import Event, Receipt
+from models.tables.incidents import Incident
+from models.tables.services import Integration
+from tests.support.contract.operations import OPERATIONS, Row
+
+BODIES = {(row.method, row.path): row.body for row in OPERATIONS}
+
+
+# Tables that every request changes, or that change without a request.
+UNCHECKED = {"token", "heartbeat", "rate_limit"}
+
+
+def dump_all_rows() -> dict[str, list[Any]]:
+    """Return all rows of all tables, except the tables in UNCHECKED."""
+    tables = [table for table in TABLES if table._meta.table_name not in UNCHECKED]
+    return {
+        table._meta.table_name: sorted(map(repr, table.select().tuples().execute(db))) for table in tables
+    }
+
+
+def get_path(row: Row, samples: Any) -> str:
+    return re.sub("<([a-z_]+)>", lambda found: samples.ids[found[1]], row.path)
+
+
+def free_policy(row: Row, ask: Any, samples: Any) -> None:
+    """A policy can only be deleted while no service uses it."""
+    if row.method == "DELETE" and row.path.endswith("<escalation_policy_id>/"):
+        ask("DELETE", f"/api/account/teams/{samples.ids['team_id']}/services/{samples.ids['service_id']}/")
+
+
+def build_body(row: Row, samples: Any) -> Any:
+    body = samples.bodies.get(row.body or "")
+    if row.method in ("PUT", "PATCH") and row.body == "member":
+        return {**body, "user": samples.ids["username"]}
+    return body
+
+
+@pytest.fixture
+def with_alert(samples):
+    """Create an alert of the incident, as the pipeline stores it."""
+    receipt = Receipt.get(Receipt.trace_id == samples.ids["trace_id"])
+    Event.create(
+        unique_id=new_short_id(),
+        receipt=receipt,
+        position=0,
+        integration=Integration.get(Integration.unique_id == samples.ids["integration_id"]),
+        incident=Incident.get(),
+        message="Disk full",
+        alert_type=3,
+        entity_id="disk",
+        creation_date=receipt.received_at,
+    )
