@@ -26,7 +26,7 @@ log = structlog.get_logger()
 
 # How often to try while Redis is down.
 RETRY_S = 0.5
-# An empty schedule is found after this time at the latest.
+# If the schedule in Redis is lost, the clock finds that out within this time.
 MAX_SLEEP_S = 1.0
 
 # The time of the clock that all schedulers share, and the whole schedule, in one read.
@@ -48,7 +48,7 @@ return 1
 class PeriodicJob:
     """A job that runs at every whole multiple of `every_s` seconds.
 
-    A `slow` job runs in a thread of its own, and is skipped while its last run goes on.
+    A `slow` job runs in a thread of its own, and is not started while its previous run is still running.
     """
 
     name: str

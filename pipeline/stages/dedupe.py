@@ -13,7 +13,8 @@ from pipeline.stages.severity import opens_incident
 from schedules.escalation.notifications import get_routing_time
 from schedules.maintenance import find_in_force
 
-# How long an accepted resolve mutes triggers that are older than it: invariant 4 (design, section 2).
+# For this time after a resolve, triggers with an older source time are ignored: invariant 4 (design,
+# section 2).
 RESOLVE_MEMORY = timedelta(hours=1)
 
 
@@ -142,7 +143,9 @@ def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> 
 
 
 def _collate(alert: Alert, entity: EntityState, state: LaneState, now: datetime) -> Decision | None:
-    """Join the incident that still collects (time-based collation). Its minutes count from its creation."""
+    """Join the incident that still collects (time-based collation). The minutes count from the
+    creation of that incident.
+    """
     service = state.facts.service
     if service.collation is not Collation.TIME_BASED:
         return None

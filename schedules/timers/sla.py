@@ -45,7 +45,7 @@ class SlaTarget:
 
     @property
     def key(self) -> str:
-        """Identify the target among all of its incident; a target with another due time is another target.
+        """The unique key of the target in its incident. It contains the due time.
 
         The key has only the beginning of the SLA's ID, since its column is short. A row number would not do:
         a new SLA can get the row number of a deleted one.

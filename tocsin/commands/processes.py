@@ -1,4 +1,7 @@
-"""The commands that run processes. Each imports what it runs only then, so that none carries the others."""
+"""The commands that run processes.
+
+Each command imports its code only when it runs, so that a clock process does not load the web code.
+"""
 
 import json
 import sys

@@ -231,7 +231,7 @@ def _run_transaction(
     extra_locks: frozenset[int] = frozenset(),
 ) -> int:
     with store().write_transaction():
-        # Not before the transaction begins: waiting for other writers must not make our batches small.
+        # Measure inside the transaction: waiting for other writers must not reduce the batch size.
         started = thread_time()
         locked = lock_services({service_row, *extra_locks})
         service = locked.get(service_row)

@@ -10,7 +10,7 @@ from workers.delivery import outbox
 
 log = structlog.get_logger()
 
-# Between two signs of life. A later one may be further ahead only if the clock was set back.
+# Seconds between two signs of life. One that is further in the future shows that the clock was set back.
 LIVENESS_PERIOD_S = 5
 
 

@@ -44,7 +44,10 @@ def _should_save(saved: Observation | None, current: Observation) -> bool:
 
 
 def stop_watching() -> None:
-    """Delete the saved observation while no ping is expected, or this time would look like an outage."""
+    """Delete the saved observation when no ping is expected.
+
+    Otherwise the time without observation would later count as an outage.
+    """
     saved = Liveness.process == PROCESS
     if Liveness.select().where(saved).exists():
         with store().write_transaction():

@@ -30,7 +30,7 @@ log = structlog.get_logger()
 
 # Alerts that are released in one transaction.
 BATCH_SIZE = 100
-# Alerts that are pending in a lane for longer than this are processed first: they may resolve an entity.
+# If alerts are pending for longer than this, nothing is released yet: one may resolve a deferred alert.
 MAX_BACKLOG_AGE = timedelta(seconds=1)
 
 
@@ -92,7 +92,7 @@ def _release_service(service_row: int, now: datetime | None) -> int:
         while count := _release_batch(service_row, now):
             released += count
     finally:
-        # Not before all alerts are pending: alerts in one batch share their messages.
+        # Enqueue only after all alerts are pending: then they are in one batch and share messages.
         if released:
             queue.enqueue_lane(service_row, AFTER_MAINTENANCE)
     return released

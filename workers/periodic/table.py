@@ -1,4 +1,7 @@
-"""Every job that the clock runs periodically: name, period in seconds, function."""
+"""The jobs of the clock: name, period in seconds, function.
+
+The command adds the request to the dead-man's switch, if its URL is set (tocsin/commands/processes.py).
+"""
 
 from schedules.clock import PeriodicJob
 from workers.periodic import due_scan, liveness, missing_heartbeats, release_maintenance, retention

@@ -55,7 +55,7 @@ def clear_failures() -> None:
     _failed_lanes = Failures[TimerLane](timedelta(seconds=1), timedelta(minutes=1))
 
 
-# By row number.
+# Failed timers, by row number of the timer.
 _failed_timers: Failures[int]
 _failed_lanes: Failures[TimerLane]
 clear_failures()
@@ -257,7 +257,7 @@ def _fire(
         if not taken:
             return 0
         decisions = _decide_timers(taken, found, at)
-        # Before the effects: so the effects on the other timers of the incident do not change these.
+        # Mark the fired timers as done first. Then the effects cannot change them.
         _mark_done(decisions, at)
         channels = apply(ChangeSet(effects=decisions.get_effects(at)), decisions.rows()).channels
     _batch_size.adjust(len(incidents), thread_time() - started)

@@ -57,8 +57,8 @@ PageLoader = Callable[[int, int], list[IncidentState]]
 class Difference:
     """An incident with a wrong stored state, and the keys of the timers that differ.
 
-    `is_unnotified`: nobody was notified and nobody will be. `is_exhausted`: the correct value for the
-    incident.
+    `is_unnotified`: nobody was notified and nobody will be. `is_exhausted`: the value that
+    the column `exhausted` of the incident should have.
     """
 
     incident: IncidentState

@@ -78,7 +78,7 @@ def _connect(host: str, port: int, watchdog: Watchdog) -> socket.socket:
         try:
             raw.settimeout(watchdog.remaining() / (len(addresses) - tried))
             raw.connect(address)
-            # The watchdog must end a read before the socket's time-out does, whose error says less.
+            # The socket's time-out is 1 s later: the error of the watchdog says more.
             raw.settimeout(watchdog.remaining() + 1)
             return raw
         except OSError as error:
