@@ -8,9 +8,9 @@ from types import FrameType
 
 import click
 
-from bench import processes
 from bench.report import build_json, describe_machine, format_machine, format_report, format_runs
 from bench.run import RunSpec
+from bench.servers import processes
 from bench.suite import FAILURES, Results, Suite, measure_named
 from bench.tocsin import open_running
 
@@ -42,7 +42,7 @@ from bench.tocsin import open_running
 @click.option("--connections", default=64, show_default=True, help="Number of keep-alive connections.")
 @click.option("--rate", type=float, help="Requests per second; default: as fast as answers arrive.")
 @click.option("--sink", "sink_port", type=int, help="Receive mail on this port of 127.0.0.1.")
-@click.option("--json", "as_machine", is_flag=True, help="For machines.")
+@click.option("--json", "as_machine", is_flag=True, help="Print JSON.")
 @click.option("--quiet", is_flag=True, help="Show no progress.")
 def main(
     own: bool,

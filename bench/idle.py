@@ -4,11 +4,10 @@ from dataclasses import dataclass
 from time import sleep
 
 from bench import run_rows
-from bench.instance import wait_until
 from bench.load import Loader
-from bench.processes import Meter
-from bench.run import POLL_S, TIMEOUT_S, AlertsLost, build_traffic, percentile
-from bench.run import RunSpec as RunSpec
+from bench.run import POLL_S, TIMEOUT_S, AlertsLost, RunSpec, build_traffic, percentile
+from bench.servers.instance import wait_until
+from bench.servers.processes import Meter
 from bench.tocsin import Tocsin
 from bench.traffic import Traffic
 

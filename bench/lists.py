@@ -12,11 +12,11 @@ from typing import Any
 
 import click
 
-from bench.instance import Instance, NotReady, start_own_instance
-from bench.postgres import ServerUnavailable, create_own_database
+from bench.data.sample_data import TEAMS, SampleData, write_sample_data
 from bench.report import describe_machine, format_machine
 from bench.run import percentile
-from bench.sample_data import TEAMS, SampleData, write_sample_data
+from bench.servers.instance import Instance, NotReady, start_own_instance
+from bench.servers.postgres import ServerUnavailable, create_own_database
 from models.store.base import connection, db, open_store, store
 
 # The budget: the 95th percentile of each question.
@@ -219,7 +219,7 @@ def start_with_data(server: str, incidents: int) -> Iterator[tuple[Instance, Sam
     help='Server on which databases may be created; "": no PostgreSQL.',
 )
 @click.option("--incidents", default=INCIDENTS, show_default=True)
-@click.option("--json", "as_machine", is_flag=True, help="For machines.")
+@click.option("--json", "as_machine", is_flag=True, help="Print JSON.")
 def main(server: str, incidents: int, as_machine: bool) -> None:
     """Measure typical list requests with much data. Exit code 1 if one is over the budget."""
     results: dict[str, list[Timing]] = {}

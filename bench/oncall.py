@@ -9,10 +9,10 @@ from time import perf_counter
 
 import click
 
-from bench.instance import NotReady, start_own_instance
-from bench.postgres import ServerUnavailable, create_own_database
+from bench.data.schedules import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
 from bench.report import describe_machine, format_machine
-from bench.schedules import DAY, KINDS, STARTED_AT, Kind, build_schedule, write_policies
+from bench.servers.instance import NotReady, start_own_instance
+from bench.servers.postgres import ServerUnavailable, create_own_database
 from models.store.base import connection, db, open_store, store
 from schedules.oncall.oncall import list_shifts
 
@@ -88,7 +88,7 @@ def measure_team(name: str, server: str, count: int) -> Measured:
     help='Server on which databases may be created; "": no PostgreSQL.',
 )
 @click.option("--policies", "count", default=POLICIES, show_default=True)
-@click.option("--json", "as_machine", is_flag=True, help="For machines.")
+@click.option("--json", "as_machine", is_flag=True, help="Print JSON.")
 def main(server: str, count: int, as_machine: bool) -> None:
     """Measure who is on call. Exit code 1 if a figure is over its budget or could not be measured."""
     measured = [measure_year(kind) for kind in KINDS]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from time import time
 from typing import Protocol
 
-from bench.instance import wait_until
 from bench.load import Loader, Sent
-from bench.processes import Meter, OtherLoad, Process
+from bench.servers.instance import wait_until
+from bench.servers.processes import Meter, OtherLoad, Process
 from bench.traffic import Traffic
 
 # Time after the last answer in which all alerts must be processed.

@@ -6,11 +6,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from bench.idle import Flood, Idle, QuietKey, idle, measure_quiet_key
-from bench.instance import NotReady
 from bench.load import NoAnswer
 from bench.peers import PEERS, PeerUnavailable
-from bench.postgres import ServerUnavailable, version
 from bench.run import AlertsLost, Figures, RunSpec, Target, measure
+from bench.servers.instance import NotReady
+from bench.servers.postgres import ServerUnavailable, version
 from bench.tocsin import Tocsin, start_on_postgres, start_on_sqlite
 
 # The budgets find their runs by these names.

@@ -13,13 +13,13 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from bench import escalations
-from bench.instance import Instance, NotReady, wait_until
-from bench.postgres import Database, ServerUnavailable, create_own_database
-from bench.processes import Meter, OtherLoad, Process, list_tree
+from bench.data import escalations
 from bench.report import describe_machine, format_machine
 from bench.run import percentile
-from bench.sink import Sink
+from bench.servers.instance import Instance, NotReady, wait_until
+from bench.servers.postgres import Database, ServerUnavailable, create_own_database
+from bench.servers.processes import Meter, OtherLoad, Process, list_tree
+from bench.servers.sink import Sink
 from models.store.base import connection, db, open_store, store
 from models.tables.incidents import IncidentLog
 from models.tables.notifications import Message, Notification
@@ -170,7 +170,7 @@ def _reconcile(written: escalations.WrittenIncidents, due_at: datetime) -> list[
     help="Server on which databases may be created.",
 )
 @click.option("--incidents", default=INCIDENTS, show_default=True)
-@click.option("--json", "as_machine", is_flag=True, help="For machines.")
+@click.option("--json", "as_machine", is_flag=True, help="Print JSON.")
 def main(server: str, incidents: int, as_machine: bool) -> None:
     """Measure timers that are due at the same time, with two workers on PostgreSQL. Exit code 1 if that
     takes more than a minute or could not be measured."""

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from bench import run_rows as books
-from bench.instance import Instance, start_own_instance
+from bench import run_rows
 from bench.load import Accepted, Sent, get_trace_id
-from bench.postgres import create_own_database
-from bench.processes import Process
 from bench.run import AlertsLost, RunOutcome
-from bench.sink import Sink
+from bench.servers.instance import Instance, start_own_instance
+from bench.servers.postgres import create_own_database
+from bench.servers.processes import Process
+from bench.servers.sink import Sink
 from bench.traffic import GENERIC, Traffic
 from models.domain.applications import GENERIC as GENERIC_APPLICATION
 from models.lifecycle import provisioning
@@ -43,7 +43,7 @@ class Tocsin:
         self._processes = processes
         self._generic = [credentials["webhook_urls"]["generic"][1], *more_urls]
         self._groups = [credentials["webhook_urls"]["prometheus"][1]]
-        self._since = books.Baseline(0, 0, 0)
+        self._since = run_rows.Baseline(0, 0, 0)
         self._mails_before = 0
 
     def urls(self, batch: int) -> Sequence[str]:
@@ -56,23 +56,23 @@ class Tocsin:
         return self._processes()
 
     def start_run(self) -> None:
-        self._since = books.take_baseline()
+        self._since = run_rows.take_baseline()
         self._mails_before = len(self.sink.mails) if self.sink else 0
 
     def is_done(self, traffic: Traffic) -> bool:
-        return not books.has_pending()
+        return not run_rows.has_pending()
 
     def reconcile(self, traffic: Traffic, sent: Sent) -> RunOutcome:
         return self.reconcile_run(traffic.run, sent.accepted, sent.accepted)
 
     def reconcile_run(self, run: str, accepted: Sequence[Accepted], timed: Iterable[Accepted]) -> RunOutcome:
         """Verify all accepted alerts. Measure the times of notifications only for `timed`."""
-        run_rows = books.load_run(self._since, run, self.sink.arrivals() if self.sink else None)
-        if faults := run_rows.find_faults(accepted):
+        rows = run_rows.load_run(self._since, run, self.sink.arrivals() if self.sink else None)
+        if faults := rows.find_faults(accepted):
             raise AlertsLost(faults)
-        messages = len(self.sink.mails) - self._mails_before if self.sink else len(run_rows.sent_at)
-        notifications = sum(map(len, run_rows.notifications.values()))
-        return RunOutcome(notifications, messages, list(run_rows.list_latencies_ms(timed)))
+        messages = len(self.sink.mails) - self._mails_before if self.sink else len(rows.sent_at)
+        notifications = sum(map(len, rows.notifications.values()))
+        return RunOutcome(notifications, messages, list(rows.list_latencies_ms(timed)))
 
 
 @contextmanager

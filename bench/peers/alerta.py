@@ -15,12 +15,12 @@ from tempfile import TemporaryDirectory
 
 import psycopg
 
-from bench.instance import find_free_port
 from bench.load import Sent
 from bench.peers.child import ChildProcess, PeerUnavailable, child
-from bench.postgres import Database, ServerUnavailable, create_own_database
-from bench.processes import Process
 from bench.run import AlertsLost, RunOutcome
+from bench.servers.instance import find_free_port
+from bench.servers.postgres import Database, ServerUnavailable, create_own_database
+from bench.servers.processes import Process
 from bench.traffic import ENTITY, GENERIC, Traffic
 
 # A separate virtual environment, in a folder that is not under version control.

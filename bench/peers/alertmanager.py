@@ -9,12 +9,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.request import urlopen
 
-from bench.instance import find_free_port
 from bench.load import Sent
 from bench.peers.child import ChildProcess, PeerUnavailable, child
 from bench.peers.webhooks import WebhookSink
-from bench.processes import Process
 from bench.run import AlertsLost, RunOutcome
+from bench.servers.instance import find_free_port
+from bench.servers.processes import Process
 from bench.traffic import ENTITY, GENERIC, Traffic
 
 # The name in Debian, and the original name.

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from bench.instance import wait_until
-from bench.processes import Process, list_tree
+from bench.servers.instance import wait_until
+from bench.servers.processes import Process, list_tree
 
 START_S = 20.0
 STOP_S = 5.0

@@ -36,7 +36,7 @@ def test_rows_that_match_the_accepted_alerts_have_no_fault():
         pytest.param(
             {"receipts": {"t1": (1, WorkState.DONE), "t2": (2, WorkState.DEAD_LETTER)}},
             "not processed",
-            id="aside",
+            id="dead letter",
         ),
         pytest.param({"events": {1: [("a", WorkState.DONE)]}}, "not processed", id="event lost"),
         pytest.param({"open_incidents": frozenset()}, "one open incident", id="incident closed"),

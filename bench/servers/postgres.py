@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 
-from bench.processes import Process, list_by_title
+from bench.servers.processes import Process, list_by_title
 
 # A server that does not answer counts as unavailable.
 CONNECT_S = 3

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 
-from bench.processes import Meter, OtherLoad, Process, get_cpu_seconds, list_tree
+from bench.servers.processes import Meter, OtherLoad, Process, get_cpu_seconds, list_tree
 from tests.support.polling import wait_until
 
 # Uses CPU until it is killed.

@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import Any
 
-from bench.processes import Process, list_pids, list_tree
-from bench.sink import Sink
+from bench.servers.processes import Process, list_pids, list_tree
+from bench.servers.sink import Sink
 
 START_S = 30.0
 STOP_S = 20.0

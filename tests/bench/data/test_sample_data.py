@@ -2,8 +2,8 @@
 
 import pytest
 
+from bench.data.sample_data import ALERTS, NOTES, write_sample_data
 from bench.lists import QUESTIONS
-from bench.sample_data import ALERTS, NOTES, write_sample_data
 from models.tables.events import Event
 from models.tables.incidents import Incident, IncidentNote
 from runtime.settings import load

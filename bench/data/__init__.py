@@ -1,0 +1,1 @@
+"""The rows that a measurement inserts before it starts."""
