@@ -1,20 +1,25 @@
 """What a process counts, in one table of metrics.
 
-Counting costs a few microseconds and is done once per batch, never per alert. models/reports/save_metrics.py
-adds the counts to the store; /metrics (web/operations/metrics.py) shows the sum over all processes of all
-hosts.
+Counting costs a few microseconds and is done once per batch, never per alert. The processes of a host count
+in files (runtime/metrics_folder.py), and /metrics shows the sums over them (models/reports/metrics_page.py).
 """
 
-import json
-import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics
+from prometheus_client.metrics_core import Metric as MetricFamily
 
-# A series by its name and its labels, as JSON with sorted keys.
-Series = tuple[str, str]
+from runtime import metrics_folder
+
+# The age of a counter would be a gauge of each process.
+disable_created_metrics()
+
+Series = TypeVar("Series", Counter, Histogram)
 
 KINDS = ("web", "worker", "clock")
 
@@ -44,81 +49,83 @@ METRICS = (
     Metric(
         "tocsin_accept_to_done_seconds",
         (),
-        "From the acceptance of a batch's first alert to the commit that ended its road.",
+        "From the acceptance of a batch's first alert to the commit after its last stage.",
         SECOND_BUCKETS,
     ),
     Metric(
-        "tocsin_timer_lateness_seconds", ("kind",), "From a timer's moment to its commit.", SECOND_BUCKETS
+        "tocsin_timer_lateness_seconds",
+        ("kind",),
+        "From the due time of a timer to its commit.",
+        SECOND_BUCKETS,
     ),
     Metric(
         "tocsin_audit_repaired_total",
         ("difference",),
-        "Timers that the audit found missing, needless or moved.",
+        "Timers that the audit found missing, not needed, or with another due time.",
     ),
-    Metric("tocsin_delivery_attempts_total", ("channel", "outcome"), "Tries to send a message."),
+    Metric("tocsin_delivery_attempts_total", ("channel", "outcome"), "Attempts to send a message."),
     Metric(
         "tocsin_notifications_total",
         ("channel", "outcome"),
         "Notifications by the outcome of their message: sent, failed or cancelled.",
     ),
-    Metric("tocsin_dead_mans_switch_pings_total", ("outcome",), "Pings to the heartbeat URL."),
+    Metric("tocsin_dead_mans_switch_pings_total", ("outcome",), "Requests to the dead-man's switch."),
     Metric("tocsin_process_starts_total", ("kind",), "Processes started."),
 )
 
 
 class Counters:
-    """The counters of one process. `flush` adds to the store what was counted since the last time."""
+    """The counters and histograms of this process."""
 
     def __init__(self) -> None:
-        self._registry = CollectorRegistry()
+        self.create()
+
+    def create(self) -> None:
+        """Create all series, with the count 0 in this process."""
+        self.registry = CollectorRegistry()
         self._counters = {
-            metric.name: self._create_counter(metric) for metric in METRICS if not metric.buckets
+            metric.name: Counter(metric.name, metric.meaning, metric.labels, registry=self.registry)
+            for metric in METRICS
+            if not metric.buckets
         }
         self._histograms = {
-            metric.name: self._create_histogram(metric) for metric in METRICS if metric.buckets
+            metric.name: Histogram(
+                metric.name, metric.meaning, metric.labels, buckets=metric.buckets, registry=self.registry
+            )
+            for metric in METRICS
+            if metric.buckets
         }
-        self._flushed: dict[Series, float] = {}
-        self._flushing = threading.Lock()
-
-    def _create_counter(self, metric: Metric) -> Counter:
-        return Counter(metric.name, metric.meaning, metric.labels, registry=self._registry)
-
-    def _create_histogram(self, metric: Metric) -> Histogram:
-        return Histogram(
-            metric.name, metric.meaning, metric.labels, buckets=metric.buckets, registry=self._registry
-        )
+        # Found once: to look up a series by its labels takes longer than to count.
+        self._get_counter = cache(lambda name, **labels: _get_series(self._counters[name], labels))
+        self._get_histogram = cache(lambda name, **labels: _get_series(self._histograms[name], labels))
 
     def add(self, name: str, amount: float = 1, **labels: str) -> None:
-        counter = self._counters[name]
-        (counter.labels(**labels) if labels else counter).inc(amount)
+        self._get_counter(name, **labels).inc(amount)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
-        histogram = self._histograms[name]
-        (histogram.labels(**labels) if labels else histogram).observe(value)
+        self._get_histogram(name, **labels).observe(value)
 
-    def flush(self, add: Callable[[dict[Series, float]], None]) -> None:
-        """Pass what was counted since the last flush to `add`. If `add` raises, the next flush passes it."""
-        with self._flushing:
-            values = self._collect_values()
-            increments = {
-                series: value - before
-                for series, value in values.items()
-                if value != (before := self._flushed.get(series, 0.0))
-            }
-            if increments:
-                add(increments)
-            self._flushed = values
 
-    def _collect_values(self) -> dict[Series, float]:
-        return {
-            (sample.name, json.dumps(sample.labels, sort_keys=True)): sample.value
-            for family in self._registry.collect()
-            for sample in family.samples
-            if not sample.name.endswith("_created")
-        }
+def _get_series(metric: Series, labels: Mapping[str, str]) -> Series:
+    return metric.labels(**labels) if labels else metric
 
 
 counters = Counters()
+
+
+def join(home: Path) -> None:
+    """Count in the files of this host from now on, in a process that has imported this module already."""
+    metrics_folder.join(home)
+    counters.create()
+
+
+def collect() -> Iterator[MetricFamily]:
+    """Yield each metric of the table with the counts of all processes of this host."""
+    found = {each.name: each for each in metrics_folder.collect() or counters.registry.collect()}
+    for metric in METRICS:
+        name = metric.name.removesuffix("_total")
+        kind = "histogram" if metric.buckets else "counter"
+        yield found.get(name) or MetricFamily(name, metric.meaning, kind)
 
 
 class StoreClock:
@@ -135,7 +142,7 @@ store_clock = StoreClock()
 
 
 def count_accepted(alerts: Mapping[str, int]) -> None:
-    """After a group commit: how many alerts it kept, by source."""
+    """Count the alerts of a group commit, by source."""
     for source, count in alerts.items():
         counters.add("tocsin_alerts_accepted_total", count, source=source)
 
@@ -145,7 +152,7 @@ def count_refused(status: int) -> None:
 
 
 def count_outcome(stage: str, outcome: str, count: int = 1) -> None:
-    """What a stage decided on `count` alerts; `outcome` is one of few words, no reason with names in it."""
+    """Count alerts that a stage has decided on. `outcome` is one of a few words, without names of users."""
     counters.add("tocsin_alerts_processed_total", count, stage=stage, outcome=outcome)
 
 
@@ -154,7 +161,7 @@ def count_timer(kind: str, lateness_s: float) -> None:
 
 
 def count_repaired(difference: str, count: int) -> None:
-    """Timers that the audit mended: missing, needless or moved ones."""
+    """Count timers that the audit repaired, by the kind of difference."""
     counters.add("tocsin_audit_repaired_total", count, difference=difference)
 
 
@@ -168,5 +175,9 @@ def count_notifications(channel: str, outcome: str, count: int) -> None:
 
 
 def count_dead_mans_switch(outcome: str) -> None:
-    """A ping to the heartbeat URL: sent, failed, or withheld since something is wrong here."""
+    """Count a request to the dead-man's switch: sent, failed, or withheld because of a problem here."""
     counters.add("tocsin_dead_mans_switch_pings_total", outcome=outcome)
+
+
+def count_start(kind: str) -> None:
+    counters.add("tocsin_process_starts_total", kind=kind)

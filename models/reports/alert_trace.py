@@ -5,13 +5,13 @@ The trace contains the names of contacts, never their addresses.
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import peewee
 
+from models.domain.channels import get_channel_name
 from models.domain.enums import (
     AlertType,
-    ContactType,
     IncidentStatus,
     MessageStatus,
     NotificationStatus,
@@ -48,7 +48,7 @@ def find_receipt(trace_id: str) -> Receipt | None:
     return found
 
 
-def list_events(receipt: Receipt, services: Any = None) -> list[Event]:
+def list_events(receipt: Receipt, services: peewee.ModelSelect | None = None) -> list[Event]:
     """Return the alerts of a receipt in order, each with its incident, integration and service.
 
     `services` is a query of service rows; alerts that a router sent to other services are left out. None:
@@ -57,13 +57,13 @@ def list_events(receipt: Receipt, services: Any = None) -> list[Event]:
     return list(_select_events(receipt, services))
 
 
-def find_first_event(receipt: Receipt, services: Any = None) -> Event | None:
+def find_first_event(receipt: Receipt, services: peewee.ModelSelect | None = None) -> Event | None:
     """Return the first alert of a receipt, which the alert status operation reports; None: there is none."""
     found: Event | None = _select_events(receipt, services).first()
     return found
 
 
-def _select_events(receipt: Receipt, services: Any) -> Any:
+def _select_events(receipt: Receipt, services: peewee.ModelSelect | None) -> "peewee.ModelSelect[Event]":
     query = (
         Event.select(Event, Incident, Integration, Service)
         .join(Incident, peewee.JOIN.LEFT_OUTER)
@@ -98,7 +98,7 @@ def _get_state(row: Receipt | Event) -> WorkState:
     return WorkState.DEAD_LETTER if state is WorkState.DONE and row.error else state
 
 
-def build_trace(receipt: Receipt, services: Any = None) -> JsonDict:
+def build_trace(receipt: Receipt, services: peewee.ModelSelect | None = None) -> JsonDict:
     """Return the alert trace of a receipt: its alerts stage by stage, and their incidents with deliveries.
 
     `services` is a query of service rows; alerts that a router sent to other services are left out. None:
@@ -121,7 +121,7 @@ def build_trace(receipt: Receipt, services: Any = None) -> JsonDict:
     }
 
 
-def _build_reference(row: Any) -> JsonDict | None:
+def _build_reference(row: Integration | Service | GlobalRouter | None) -> JsonDict | None:
     return {"unique_id": row.unique_id, "name": row.name} if row else None
 
 
@@ -172,8 +172,11 @@ def _build_incidents(incidents: list[Incident]) -> list[JsonDict]:
     ]
 
 
-def _group_by_incident(query: Iterable[Any]) -> dict[int, list[Any]]:
-    groups: dict[int, list[Any]] = {}
+Row = TypeVar("Row", IncidentLog, Timer)
+
+
+def _group_by_incident(query: Iterable[Row]) -> dict[int, list[Row]]:
+    groups: dict[int, list[Row]] = {}
     for row in query:
         groups.setdefault(row.incident_id, []).append(row)
     return groups
@@ -187,7 +190,7 @@ def _build_timer(row: Timer) -> JsonDict:
     return {"kind": row.kind, "due_at": row.due_at, "done_at": row.done_at, "outcome": row.outcome}
 
 
-def load_notification_entries(where: Any) -> list[tuple[Notification, JsonDict]]:
+def load_notification_entries(where: peewee.Expression) -> list[tuple[Notification, JsonDict]]:
     """Load notifications in order, with their attempts, in a constant number of statements."""
     query = (
         Notification.select(Notification, User, ContactMethod, Message)
@@ -230,7 +233,7 @@ def _build_notification(notification: Notification, attempts: dict[int, list[Jso
     return {
         "person": get_display_name(notification.user),
         "username": notification.user.username,
-        "channel": ContactType(message.channel).name.lower(),
+        "channel": get_channel_name(message.channel),
         "contact": notification.contact.name if notification.contact else "the account's address",
         "kind": notification.kind,
         "reason": notification.reason,

@@ -1,37 +1,21 @@
-"""Store the counters and the liveness of all processes on all hosts, and measure the backlog."""
+"""Measure the backlog, and store the liveness of all processes on all hosts."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import peewee
 
-from models.domain.enums import DELIVERABLE, AttemptOutcome, WorkState
+from models.domain.channels import CHANNELS
+from models.domain.enums import AttemptOutcome, WorkState
 from models.reports import dead_letters
 from models.store import bulk
+from models.store.base import Table
 from models.tables.accounts import Liveness
 from models.tables.events import Event, Receipt
 from models.tables.notifications import Attempt, Message
-from models.tables.samples import Sample
 from models.tables.timers import Timer
-
-# A series by its name and its labels, as JSON with sorted keys.
-Series = tuple[str, str]
-
-
-def add(amounts: Mapping[Series, float]) -> None:
-    """Add amounts to the stored series in one statement. Sorted, so that two processes cannot deadlock."""
-    records = [
-        {"name": name, "labels": labels, "value": value} for (name, labels), value in sorted(amounts.items())
-    ]
-    bulk.insert(Sample, records, conflict=["name", "labels"], adding=["value"])
-
-
-def load_totals() -> dict[Series, float]:
-    """Load the totals of all series."""
-    query = Sample.select(Sample.name, Sample.labels, Sample.value).tuples()
-    return {(name, labels): value for name, labels, value in query}
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +78,7 @@ def measure_backlog(now: datetime) -> Backlog:
         oldest=min(since, default=None),
         dead_letters=dead_letters.count(),
         timers=_count_overdue_timers(now),
-        messages={int(channel): _count_unsent(channel, now) for channel in sorted(DELIVERABLE)},
+        messages={int(channel): _count_unsent(channel, now) for channel in CHANNELS},
     )
 
 
@@ -109,7 +93,7 @@ class _Lane(NamedTuple):
     first: int
 
 
-def _count_lanes(table: Any, owner: peewee.Field, receipt: peewee.Field) -> list[_Lane]:
+def _count_lanes(table: type[Table], owner: peewee.Field, receipt: peewee.Field) -> list[_Lane]:
     query = table.select(owner, peewee.fn.COUNT(receipt), peewee.fn.MIN(receipt))
     pending = table.state == _PENDING
     if owner is Receipt.router:
@@ -198,7 +182,7 @@ def _count_failed(channel: int, moment: datetime) -> int:
     return count
 
 
-def _read_moment(column: peewee.Field, query: Any) -> datetime | None:
+def _read_moment(column: peewee.Field, query: peewee.BaseQuery) -> datetime | None:
     ((value,),) = query.tuples()
     found: datetime | None = column.python_value(value)
     return found
@@ -208,33 +192,53 @@ def _read_moment(column: peewee.Field, query: Any) -> datetime | None:
 DEAD_AFTER = timedelta(seconds=45)
 # A killed process leaves its row behind; by this time its silence was reported.
 FORGET_AFTER = timedelta(hours=1)
+# Liveness is written every 15 s, or a little later. After a longer time without, the database was away or the
+# clock was set: the process may have taken no pings.
+LATE_AFTER = timedelta(seconds=25)
+# A row that is further in the future is from before the clock was set back.
+MAX_SKEW = timedelta(seconds=15)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessLiveness:
-    """The liveness of one process. `row` is its unique name, `seen_at` its last sign of life (None: none)."""
+    """The liveness of one process. `row` is its unique name.
+
+    `seen_at` is its last sign of life; since `unbroken_since`, none was late.
+    """
 
     kind: str
     row: str
     started_at: datetime
-    seen_at: datetime | None = None
+    seen_at: datetime = EPOCH
+    unbroken_since: datetime = EPOCH
 
 
 def record_liveness(liveness: ProcessLiveness, now: datetime) -> None:
     """Record a sign of life, and delete rows older than FORGET_AFTER. Needs a write transaction."""
+    last = Liveness.get_or_none(Liveness.process == liveness.row)
+    is_unbroken = last is not None and abs(now - last.at) <= LATE_AFTER
     bulk.insert(
         Liveness,
         [
             {
                 "process": liveness.row,
                 "at": now,
-                "detail": {"kind": liveness.kind, "since": liveness.started_at},
+                "detail": {
+                    "kind": liveness.kind,
+                    "since": liveness.started_at,
+                    "unbroken_since": last.detail["unbroken_since"] if is_unbroken else now,
+                },
             }
         ],
         conflict=["process"],
         replacing=["at", "detail"],
     )
     Liveness.delete().where(_is_process(), Liveness.at < now - FORGET_AFTER).execute()
+
+
+def remove_future(now: datetime) -> None:
+    """Delete the rows from before the clock was set back. Needs a write transaction."""
+    Liveness.delete().where(_is_process(), Liveness.at > now + MAX_SKEW).execute()
 
 
 def remove_process(liveness: ProcessLiveness) -> None:
@@ -247,20 +251,27 @@ def list_live(now: datetime) -> list[ProcessLiveness]:
     return _load_processes(_is_process(), Liveness.at >= now - DEAD_AFTER)
 
 
-def list_recent(kind: str) -> list[ProcessLiveness]:
+def list_recent(kind: str, now: datetime) -> list[ProcessLiveness]:
     """Return the processes of a kind that did not stop normally, if seen within FORGET_AFTER."""
-    return _load_processes(Liveness.process.startswith(f"{kind}:"))
+    return _load_processes(Liveness.process.startswith(f"{kind}:"), Liveness.at <= now + MAX_SKEW)
 
 
-def _load_processes(*conditions: Any) -> list[ProcessLiveness]:
-    query = Liveness.select().where(*conditions)
+def _load_processes(*conditions: peewee.Expression) -> list[ProcessLiveness]:
     return [
-        ProcessLiveness(row.detail["kind"], row.process, datetime.fromisoformat(row.detail["since"]), row.at)
-        for row in query
+        ProcessLiveness(
+            row.detail["kind"],
+            row.process,
+            datetime.fromisoformat(row.detail["since"]),
+            row.at,
+            datetime.fromisoformat(row.detail["unbroken_since"])
+            if "unbroken_since" in row.detail
+            else row.at,
+        )
+        for row in Liveness.select().where(*conditions)
     ]
 
 
-def _is_process() -> Any:
+def _is_process() -> peewee.Expression:
     """Return the condition for rows of processes.
 
     The table also has rows by kind, of the clock and the probe; their names have no colon.

@@ -1,26 +1,22 @@
-"""List, replay and drop dead letters (invariant 9, design, section 2).
+"""List dead letters (invariant 9, design, section 2). The module models/write/change_dead_letters.py replays
+and drops them.
 
 A dead letter is a Receipt (a whole body that Tocsin could not process) or an Event (one alert of a body).
-Users see one `id`: the trace_id of a body, the unique_id of an alert. A replayed dead letter is pending in
-its lane; the caller of `replay` enqueues the lane afterwards.
+Users see one `id`: the trace_id of a body, the unique_id of an alert.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import peewee
 
 from models.domain.enums import WorkState
-from models.store import bulk
-from models.store.base import store
+from models.store.base import Table
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.services import Integration, Service
-
-# Dead letters that one transaction changes, so that it holds the locks of lanes for less than a second.
-CHANGE_BATCH = 500
 
 # A literal and not a parameter: otherwise SQLite does not use the partial indexes of dead letters.
 _DEAD_LETTER = peewee.SQL(str(int(WorkState.DEAD_LETTER)))
@@ -60,7 +56,7 @@ class Scope:
     """
 
     account: int | None = None
-    teams: Any = None
+    teams: peewee.ModelSelect | None = None
     service: str | None = None
     integration: str | None = None
 
@@ -94,23 +90,6 @@ class DeadLetter:
     stages: tuple[Step, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeResult:
-    """What one transaction changed.
-
-    - `ids`: the changed dead letters.
-    - `ownerless`: the number of dead letters that were not replayed, because their service, integration or
-      router was deleted.
-    - `lanes`: services with replayed dead letters, and the next stage (None: before the first stage).
-    - `routers`: routers with replayed dead letters.
-    """
-
-    ids: tuple[str, ...] = ()
-    ownerless: int = 0
-    lanes: frozenset[tuple[int, str | None]] = frozenset()
-    routers: frozenset[int] = frozenset()
-
-
 def count() -> int:
     """Return the number of dead letters in the whole installation."""
     bodies, alerts = (_select(table, EVERYTHING).count() for table in (Receipt, Event))
@@ -122,7 +101,7 @@ def list_keys(scope: Scope = EVERYTHING) -> list[Key]:
     return [Key(*row) for row in select_keys(scope)]
 
 
-def select_keys(scope: Scope = EVERYTHING, *, newest_first: bool = False) -> Any:
+def select_keys(scope: Scope = EVERYTHING, *, newest_first: bool = False) -> peewee.ModelCompoundSelectQuery:
     """Return a query in the order of acceptance; each of its tuples is the content of a Key."""
     bodies = _select(Receipt, scope).select(peewee.SQL("0"), Receipt.id, Receipt.id, peewee.SQL("-1"))
     alerts = _select(Event, scope).select(peewee.SQL("1"), Event.id, Event.receipt, Event.position)
@@ -165,8 +144,8 @@ def find(identity: str) -> DeadLetter | None:
 def load_all(keys: Sequence[Key]) -> list[DeadLetter]:
     """Load the dead letters of these keys in their order, in a constant number of statements."""
     rows: dict[tuple[bool, int], DeadLetter] = {}
-    rows.update({(False, row.id): _build_body(row) for row in _load_bodies(_filter_rows(keys, False))})
-    rows.update({(True, row.id): _build_alert(row) for row in _load_alerts(_filter_rows(keys, True))})
+    rows.update({(False, row.id): _build_body(row) for row in _load_bodies(filter_rows(keys, False))})
+    rows.update({(True, row.id): _build_alert(row) for row in _load_alerts(filter_rows(keys, True))})
     return [rows[key.is_alert, key.row] for key in keys if (key.is_alert, key.row) in rows]
 
 
@@ -176,105 +155,15 @@ def load_body(trace_id: str) -> bytes:
     return bytes(body)
 
 
-def split_keys(keys: Sequence[Key]) -> Iterator[Sequence[Key]]:
-    """Split keys into batches of at most CHANGE_BATCH, one for each transaction."""
-    for start in range(0, len(keys), CHANGE_BATCH):
-        yield keys[start : start + CHANGE_BATCH]
-
-
-def replay(keys: Sequence[Key], actor: str) -> ChangeResult:
-    """Make those that are still dead letters pending again, as if accepted now, in one transaction."""
-    with store().write_transaction():
-        bodies, alerts = _lock_rows(keys)
-        at = store().now()
-        replayed_bodies = [row for row in bodies if row.router_id or (row.service_id and row.integration_id)]
-        replayed_alerts = [row for row in alerts if row.service_id and row.integration_id]
-        pending = {"state": WorkState.PENDING, "error": None}
-        bulk.update(Receipt, [{"id": row.id, **pending, "replayed_at": at} for row in replayed_bodies])
-        bulk.update(
-            Event,
-            [
-                {
-                    "id": row.id,
-                    **pending,
-                    "creation_date": at,
-                    "reasons": [*row.reasons, _build_step(row, actor)],
-                }
-                for row in replayed_alerts
-            ],
-        )
-    return ChangeResult(
-        ids=_list_ids(replayed_bodies, replayed_alerts),
-        ownerless=len(bodies) + len(alerts) - len(replayed_bodies) - len(replayed_alerts),
-        lanes=frozenset(
-            [(row.service_id, None) for row in replayed_bodies if row.service_id]
-            + [(row.service_id, row.stage) for row in replayed_alerts]
-        ),
-        routers=frozenset(row.router_id for row in replayed_bodies if row.router_id),
-    )
-
-
-def _build_step(row: Event, actor: str) -> list[str]:
-    return ["replay", f"replayed by {actor}; it was a dead letter: {row.error}"]
-
-
-def drop(keys: Sequence[Key], actor: str) -> ChangeResult:
-    """Drop those that are still dead letters, in one transaction. The alert trace still shows them."""
-    with store().write_transaction():
-        bodies, alerts = _lock_rows(keys)
-        done = {"state": WorkState.DONE}
-        bulk.update(
-            Receipt, [{"id": row.id, **done, "error": f"{DROPPED}{row.error}, by {actor}"} for row in bodies]
-        )
-        bulk.update(
-            Event,
-            [
-                {
-                    "id": row.id,
-                    **done,
-                    "stage": "",
-                    "reasons": [*row.reasons, ["aside", f"dropped by {actor}"]],
-                }
-                for row in alerts
-            ],
-        )
-    return ChangeResult(ids=_list_ids(bodies, alerts))
-
-
-def _list_ids(bodies: list[Receipt], alerts: list[Event]) -> tuple[str, ...]:
-    return (*(row.trace_id for row in bodies), *(row.unique_id for row in alerts))
-
-
-def _lock_rows(keys: Sequence[Key]) -> tuple[list[Receipt], list[Event]]:
-    """Lock the lanes, then return the rows that are still dead letters. Of two callers only one gets a row.
-
-    Routers are locked before services, each in ascending order, as everywhere.
-    """
-    bodies = Receipt.select(
-        Receipt.id, Receipt.trace_id, Receipt.service, Receipt.integration, Receipt.router, Receipt.error
-    ).where(Receipt.id.in_(_filter_rows(keys, False)), Receipt.state == WorkState.DEAD_LETTER)
-    alerts = Event.select(
-        Event.id, Event.unique_id, Event.service, Event.integration, Event.stage, Event.error, Event.reasons
-    ).where(Event.id.in_(_filter_rows(keys, True)), Event.state == WorkState.DEAD_LETTER)
-    affected = [*bodies.clone(), *alerts.clone()]
-    _lock(GlobalRouter, {row.router_id for row in affected if isinstance(row, Receipt)})
-    _lock(Service, {row.service_id for row in affected})
-    return (
-        list(store().for_update(bodies.order_by(Receipt.id))),
-        list(store().for_update(alerts.order_by(Event.id))),
-    )
-
-
-def _lock(table: Any, rows: set[int | None]) -> None:
-    query = table.select(table.id).where(table.id.in_([row for row in rows if row is not None]))
-    list(store().for_update(query.order_by(table.id)))
-
-
-def _filter_rows(keys: Sequence[Key], is_alert: bool) -> list[int]:
+def filter_rows(keys: Sequence[Key], is_alert: bool) -> list[int]:
+    """Return the row numbers of the alerts among these keys, or of the whole bodies."""
     return [key.row for key in keys if bool(key.is_alert) == is_alert]
 
 
-def _select(table: Any, scope: Scope) -> Any:
+Row = TypeVar("Row", bound=Table)
+
+
+def _select(table: type[Row], scope: Scope) -> "peewee.ModelSelect[Row]":
     """Return a query for the dead letters in this table, within a scope."""
     query = table.select().where(table.state == _DEAD_LETTER)
     if scope.account is not None:
@@ -310,14 +199,14 @@ _OWNER_COLUMNS = (
 _ROUTER_COLUMNS = (GlobalRouter.id, GlobalRouter.unique_id, GlobalRouter.name)
 
 
-def _load_bodies(rows: list[int]) -> Any:
+def _load_bodies(rows: list[int]) -> "peewee.ModelSelect[Receipt]":
     query = Receipt.select(*_BODY_COLUMNS, *_OWNER_COLUMNS, *_ROUTER_COLUMNS)
     for owner in (Service, Integration, GlobalRouter):
         query = query.switch(Receipt).join(owner, peewee.JOIN.LEFT_OUTER)
     return query.where(Receipt.id.in_(rows))
 
 
-def _load_alerts(rows: list[int]) -> Any:
+def _load_alerts(rows: list[int]) -> "peewee.ModelSelect[Event]":
     query = Event.select(*_ALERT_COLUMNS, *_BODY_COLUMNS, *_OWNER_COLUMNS, *_ROUTER_COLUMNS).join(Receipt)
     query = query.join(GlobalRouter, peewee.JOIN.LEFT_OUTER)
     for owner in (Service, Integration):
@@ -348,7 +237,7 @@ def _build_alert(row: Event) -> DeadLetter:
     )
 
 
-def _build_common(row: Any, receipt: Any) -> dict[str, Any]:
+def _build_common(row: Receipt | Event, receipt: Receipt) -> dict[str, Any]:
     """Return the fields that a body and an alert have in common."""
     return {
         "trace_id": receipt.trace_id,
@@ -363,5 +252,5 @@ def _build_common(row: Any, receipt: Any) -> dict[str, Any]:
     }
 
 
-def _build_ref(row: Any) -> ObjectRef | None:
+def _build_ref(row: Service | Integration | GlobalRouter | None) -> ObjectRef | None:
     return ObjectRef(row.unique_id, row.name) if row else None

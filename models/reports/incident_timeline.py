@@ -4,7 +4,6 @@ The alert trace (models/reports/alert_trace.py) builds the log entries and notif
 """
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
 
 import peewee
 
@@ -19,7 +18,7 @@ Key = tuple[int, int]
 LOG, NOTE, NOTIFICATION = range(3)
 
 
-def select_entries(incident: Incident) -> Any:
+def select_entries(incident: Incident) -> peewee.ModelCompoundSelectQuery:
     """Return a query for the timeline, oldest first; the first two columns of its tuples are a Key."""
     logs = IncidentLog.select(peewee.SQL(str(LOG)), IncidentLog.id, IncidentLog.at)
     notes = IncidentNote.select(peewee.SQL(str(NOTE)), IncidentNote.id, IncidentNote.creation_date)

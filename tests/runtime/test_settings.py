@@ -42,6 +42,8 @@ def test_an_unknown_setting_is_an_error():
         ("TOCSIN_DEAD_MANS_SWITCH_URL", "https://me:secret@watch.example.org/"),
         ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "9"),
         ("TOCSIN_DEAD_MANS_SWITCH_EVERY", "often"),
+        ("TOCSIN_METRICS_PORT", "off"),
+        pytest.param("TOCSIN_METRICS_PORT", "8080", id="the port of web"),
     ],
 )
 def test_the_error_for_an_invalid_value_names_the_setting(variable, value):

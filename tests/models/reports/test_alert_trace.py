@@ -1,6 +1,7 @@
 """The alert trace shows why people were or were not notified (invariant 5, design, section 2)."""
 
 from models.reports import alert_trace, dead_letters
+from models.write import change_dead_letters
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_alert, add_dead_letter_body
 from workers.alerts import process_lane
@@ -46,7 +47,7 @@ def build_trace_of(receipt):
 def test_a_dead_letter_has_the_status_failed_until_it_is_replayed(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
     before = [build_trace_of(receipt) for receipt in (body, alert.receipt)]
-    dead_letters.replay(dead_letters.list_keys(), "Bob")
+    change_dead_letters.replay(dead_letters.list_keys(), "Bob")
     after = [build_trace_of(receipt) for receipt in (body, alert.receipt)]
 
     assert [trace["status"] for trace in (*before, *after)] == ["failed", "failed", "queued", "queued"]
@@ -61,7 +62,7 @@ def test_a_dead_letter_has_the_status_failed_until_it_is_replayed(world, now):
 
 def test_a_dropped_dead_letter_has_the_status_failed_and_names_the_actor(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
-    dead_letters.drop(dead_letters.list_keys(), "Bob")
+    change_dead_letters.drop(dead_letters.list_keys(), "Bob")
     trace, trace_alert = (build_trace_of(receipt) for receipt in (body, alert.receipt))
 
     assert (trace["status"], trace_alert["status"]) == ("failed", "failed")

@@ -11,6 +11,7 @@ from models.lifecycle import provisioning
 from models.reports import dead_letters
 from models.store.base import connection
 from models.tables.events import Event, Receipt
+from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
 
 
@@ -66,7 +67,7 @@ def test_a_scope_leaves_out_dead_letters_of_others(world, now):
 def test_a_replayed_body_is_pending_in_its_lane(world, now, store):
     body = add_dead_letter_body(world, now)
     before = store.now()
-    changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
+    changed = change_dead_letters.replay(dead_letters.list_keys(), "Bob")
 
     row = Receipt.get_by_id(body.id)
     assert (row.state, row.error) == (WorkState.PENDING, None)
@@ -79,7 +80,7 @@ def test_a_replayed_body_is_pending_in_its_lane(world, now, store):
 def test_a_replayed_alert_is_pending_at_the_stage_that_failed(world, now, store):
     add_dead_letter_alert(world, now, stage="rules")
     before = store.now()
-    changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
+    changed = change_dead_letters.replay(dead_letters.list_keys(), "Bob")
 
     row = Event.get()
     assert (row.state, row.error, row.stage) == (WorkState.PENDING, None, "rules")
@@ -93,13 +94,13 @@ def test_a_replayed_alert_is_pending_at_the_stage_that_failed(world, now, store)
 
 def test_a_dropped_dead_letter_is_done_and_keeps_its_error(world, now):
     body, alert = add_dead_letter_body(world, now), add_dead_letter_alert(world, now)
-    changed = dead_letters.drop(dead_letters.list_keys(), "Bob")
+    changed = change_dead_letters.drop(dead_letters.list_keys(), "Bob")
 
     row = Receipt.get_by_id(body.id)
     assert (row.state, row.error) == (WorkState.DONE, f"dropped: {ERROR}, by Bob")
     row = Event.get()
     assert (row.state, row.stage, row.error) == (WorkState.DONE, "", ERROR)
-    assert row.reasons[-1] == ["aside", "dropped by Bob"]
+    assert row.reasons[-1] == ["drop", "dropped by Bob"]
     assert changed.ids == (body.trace_id, alert.unique_id)
 
 
@@ -108,11 +109,11 @@ def test_a_dead_letter_with_a_deleted_owner_can_be_dropped_but_not_replayed(worl
     add_dead_letter_body(world, now)
     add_dead_letter_alert(world, now)
     getattr(world, owner).delete_instance()
-    changed = dead_letters.replay(dead_letters.list_keys(), "Bob")
+    changed = change_dead_letters.replay(dead_letters.list_keys(), "Bob")
 
-    assert (changed.ids, changed.ownerless) == ((), 2)
+    assert (changed.ids, changed.owner_deleted) == ((), 2)
     assert dead_letters.count() == 2
-    assert len(dead_letters.drop(dead_letters.list_keys(), "Bob").ids) == 2
+    assert len(change_dead_letters.drop(dead_letters.list_keys(), "Bob").ids) == 2
 
 
 def test_a_dead_letter_is_replayed_once_by_simultaneous_requests(world, now):
@@ -123,7 +124,7 @@ def test_a_dead_letter_is_replayed_once_by_simultaneous_requests(world, now):
     def replay():
         with connection():
             barrier.wait()
-            counts.append(len(dead_letters.replay(selection, "Bob").ids))
+            counts.append(len(change_dead_letters.replay(selection, "Bob").ids))
 
     threads = [threading.Thread(target=replay) for _ in range(4)]
     for thread in threads:
@@ -135,7 +136,7 @@ def test_a_dead_letter_is_replayed_once_by_simultaneous_requests(world, now):
     assert [reason[0] for reason in Event.get().reasons] == ["replay"]
 
 
-@pytest.mark.parametrize("change", [dead_letters.replay, dead_letters.drop])
+@pytest.mark.parametrize("change", [change_dead_letters.replay, change_dead_letters.drop])
 def test_the_number_of_statements_does_not_grow_with_the_dead_letters(world, now, statements, change):
     def count_statements(bodies):
         for number in range(bodies):
@@ -154,8 +155,8 @@ def test_the_number_of_statements_does_not_grow_with_the_dead_letters(world, now
 
 
 def test_many_dead_letters_are_changed_in_batches(world, now, monkeypatch):
-    monkeypatch.setattr(dead_letters, "CHANGE_BATCH", 2)
+    monkeypatch.setattr(change_dead_letters, "CHANGE_BATCH", 2)
     for _ in range(5):
         add_dead_letter_body(world, now)
 
-    assert [len(batch) for batch in dead_letters.split_keys(dead_letters.list_keys())] == [2, 2, 1]
+    assert [len(batch) for batch in change_dead_letters.split_keys(dead_letters.list_keys())] == [2, 2, 1]

@@ -1,4 +1,4 @@
-"""/metrics: the counters of all processes and the pending work, as Prometheus reads them."""
+"""/metrics: the counters and the pending work, as Prometheus reads them."""
 
 from datetime import timedelta
 
@@ -6,9 +6,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from models.domain.enums import WorkState
-from models.reports import backlog
+from models.reports import backlog, metrics_page
 from models.reports.backlog import ProcessLiveness
-from models.reports.save_metrics import save
 from models.tables.events import Event, Receipt
 from models.tables.incidents import Incident
 from models.tables.notifications import Message
@@ -23,12 +22,13 @@ from web.operations import metrics
 
 @pytest.fixture
 def page(monkeypatch):
-    monkeypatch.setattr(metrics, "CACHE_S", 0.0)
+    monkeypatch.setattr(metrics_page, "CACHE_S", 0.0)
 
 
 @pytest.fixture
-def scraped(ask, page):
-    """scraped(): the samples of one scrape by name and labels."""
+def scraped(ask, page, monkeypatch):
+    """scraped(): the samples of one scrape by name and labels. Nothing was counted before the test."""
+    monkeypatch.setattr(tocsin_metrics, "counters", Counters())
 
     def scrape():
         answer = ask("GET", "/metrics", who=None)
@@ -43,37 +43,6 @@ def scraped(ask, page):
         }
 
     return scrape
-
-
-@pytest.fixture
-def counters():
-    return Counters()
-
-
-def test_counters_of_two_processes_are_added(scraped):
-    for _ in range(2):
-        counters = Counters()
-        counters.add("tocsin_alerts_accepted_total", 3, source="generic")
-        save(counters)
-        counters.add("tocsin_alerts_accepted_total", 2, source="generic")
-        save(counters)
-
-    assert scraped()["tocsin_alerts_accepted_total", ("source", "generic")] == 10
-
-
-def test_histograms_are_added_bucket_by_bucket(scraped):
-    for seconds in (0.03, 7.0):
-        counters = Counters()
-        counters.observe("tocsin_timer_lateness_seconds", seconds, kind="escalate")
-        save(counters)
-    found = scraped()
-
-    def bucket(bound):
-        return found["tocsin_timer_lateness_seconds_bucket", ("kind", "escalate"), ("le", bound)]
-
-    assert [bucket(bound) for bound in ("0.025", "0.05", "5.0", "10.0", "+Inf")] == [0, 1, 1, 2, 2]
-    assert found["tocsin_timer_lateness_seconds_count", ("kind", "escalate")] == 2
-    assert found["tocsin_timer_lateness_seconds_sum", ("kind", "escalate")] == 7.03
 
 
 def test_every_metric_of_the_table_is_described(ask, page):
@@ -127,6 +96,15 @@ def test_gauges_are_zero_without_pending_work(scraped):
     assert found["tocsin_incidents_opened_total",] == 0
 
 
+def test_gauges_say_that_they_are_the_same_on_every_host(ask, page):
+    text = ask("GET", "/metrics", who=None).text
+    gauges = [line.split()[2] for line in text.splitlines() if line.endswith(" gauge")]
+    helps = {line.split()[2]: line for line in text.splitlines() if line.startswith("# HELP")}
+
+    assert len(gauges) == 11
+    assert [name for name in gauges if not helps[name].endswith("The same on every host: use max.")] == []
+
+
 def test_processes_count_while_their_liveness_is_recent(scraped, store):
     now = store.now()
     with store.write_transaction():
@@ -163,9 +141,9 @@ def test_metrics_name_no_account(ask, page, world, now):
 
 
 def test_a_page_is_cached_for_a_second(ask, monkeypatch):
-    monkeypatch.setattr(metrics, "page", metrics.MetricsPage())
+    monkeypatch.setattr(metrics_page, "page", metrics_page.MetricsPage())
     made = []
-    monkeypatch.setattr(metrics, "render", lambda: made.append(1) or b"")
+    monkeypatch.setattr(metrics_page, "render", lambda: made.append(1) or b"")
     for _ in range(3):
         ask("GET", "/metrics", who=None)
 
@@ -178,16 +156,14 @@ def test_the_number_of_statements_is_constant(ask, page, world, now, statements)
             accept(world, now, message="m", alert_type="critical")
             add_dead_letter_body(world, now)
         with statements() as seen:
-            metrics.render()
+            metrics_page.render()
         return len(seen)
 
     assert cost(1) == cost(20)
     assert Incident.select().count() == 0
 
 
-def test_alerts_are_counted_by_source_after_their_commit(ask, world, scraped, monkeypatch):
-    counters = Counters()
-    monkeypatch.setattr(tocsin_metrics, "counters", counters)
+def test_alerts_are_counted_by_source_after_their_commit(ask, world, scraped):
     key = world.integration.integration_key
     group = {"version": "4", "alerts": [{"status": "firing", "fingerprint": str(n)} for n in range(3)]}
     for path, body in (
@@ -197,7 +173,6 @@ def test_alerts_are_counted_by_source_after_their_commit(ask, world, scraped, mo
         (f"/api/events/{world.team.unique_id}/", {"message": "m"}),
     ):
         ask("POST", path, body, who=None)
-    save(counters)
     found = scraped()
 
     assert found["tocsin_alerts_accepted_total", ("source", "generic")] == 2

@@ -1,6 +1,6 @@
 """End a process together with its parent process, even if the parent is killed.
 
-Also a program: `python liveness.py PARENT COMMAND...` becomes COMMAND, which ends together with PARENT.
+Also a program: `python parent_process.py PARENT COMMAND...` becomes COMMAND, which ends together with PARENT.
 Imports only the standard library, so that the program starts within some milliseconds.
 """
 

@@ -1,0 +1,78 @@
+"""Write the sign of life of this process to the store, in a thread of its own."""
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import structlog
+
+from models.reports import backlog
+from models.reports.backlog import ProcessLiveness
+from models.store.base import STORE_ERRORS, connection, store
+from runtime.metrics import store_clock
+
+log = structlog.get_logger()
+
+# A third of what counts as silence (models/reports/backlog.py).
+LIVENESS_EVERY_S = 15.0
+# The pause after an error of the store.
+RETRY_S = 5.0
+# How long the end of a process waits until its row is deleted.
+STOP_TIMEOUT_S = 2.0
+
+
+class LivenessKeeper:
+    """Writes the sign of life of one process until it is stopped."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+        self._row = f"{kind}:{uuid.uuid4().hex[:16]}"
+        self._liveness: ProcessLiveness | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="liveness", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Delete the row. Do not wait for a store that does not answer."""
+        self._stopping.set()
+        self._thread.join(STOP_TIMEOUT_S)
+
+    def _run(self) -> None:
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            pause = LIVENESS_EVERY_S if self._write_safely(self._record) else RETRY_S
+        if (liveness := self._liveness) is not None:
+            self._write_safely(lambda: backlog.remove_process(liveness))
+
+    def _write_safely(self, write: Callable[[], None]) -> bool:
+        """Write in a transaction and log errors. Return whether it was committed."""
+        try:
+            with connection(), store().write_transaction():
+                write()
+        except STORE_ERRORS as error:
+            log.debug("the liveness is written when the database is up again", error=type(error).__name__)
+            return False
+        except Exception:
+            log.exception("the liveness could not be written")
+            return False
+        return True
+
+    def _record(self) -> None:
+        now = store().now()
+        store_clock.update(now)
+        self._liveness = self._liveness or ProcessLiveness(self._kind, self._row, now)
+        backlog.record_liveness(self._liveness, now)
+
+
+@contextmanager
+def keep_liveness(kind: str) -> Iterator[None]:
+    """Show that this process lives, until the block ends."""
+    keeper = LivenessKeeper(kind)
+    keeper.start()
+    try:
+        yield
+    finally:
+        keeper.stop()
