@@ -2,7 +2,6 @@
 
 import importlib
 import sys
-from typing import Any
 
 import click
 
@@ -97,7 +96,7 @@ KNOWN_ERRORS = (
     ("peewee", "OperationalError"),
     ("models.store.migrate", "SchemaOutdated"),
     ("models.store.migrate", "SchemaUnknown"),
-    ("tocsin.server.embedded_redis", "NoServer"),
+    ("runtime.redis_socket", "NoServer"),
     ("tocsin.server.supervisor", "AlreadyUp"),
 )
 
@@ -106,7 +105,7 @@ def _load_errors(errors: tuple[tuple[str, str], ...]) -> tuple[type[Exception], 
     return tuple(getattr(sys.modules[name], error) for name, error in errors if name in sys.modules)
 
 
-def _exit_with_error(error: Any, code: int) -> None:
+def _exit_with_error(error: Exception | str, code: int) -> None:
     first = str(error).strip().splitlines() or [type(error).__name__]
     click.echo(f"tocsin: {first[0]}", err=True)
     sys.exit(code)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
-from typing import Any
 
 import click
 
@@ -15,12 +14,12 @@ from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, Schedule
 from models.load import schedule_overview
 from models.load.oncall_config import build_oncall_config, build_policy
 from models.load.schedules import list_usernames
+from models.reports.delivery_problems import list_delivery_problems
 from models.store.base import store
 from models.store.prepared import in_list
 from models.tables.accounts import Account, get_display_name
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy, Team
-from runtime.settings import get_delivery_problem
 from schedules.oncall import checks
 from schedules.oncall.checks import CoveredTime, Problem
 from schedules.oncall.oncall import Shift, Span, merge_spans, subtract_spans
@@ -41,7 +40,6 @@ TRUNCATED = "truncated"
 # Shown instead of a team for a finding about the whole installation.
 EVERYBODY = "everybody"
 
-JsonDict = dict[str, Any]
 # A schedule, its joined shifts, and the end of the checked time.
 CheckedSchedule = tuple[ScheduleFacts, Sequence[Shift], datetime]
 
@@ -52,8 +50,8 @@ class CheckScope:
 
     `checked_schedules` is by unique_id of the schedule, `names` (of people) by username. `policies` is by row
     number, with the name of the team; `covers` is the time in which a policy names anybody, by the same
-    number. `used` are the policies of services that are not disabled. `delivery_problem` is why Tocsin cannot
-    send messages; None if it can.
+    number. `used` are the policies of services that are not disabled. `delivery_problems` are the reasons why
+    Tocsin cannot send messages.
     """
 
     start: datetime
@@ -66,7 +64,7 @@ class CheckScope:
     services: Sequence[Service]
     config: OnCallConfig
     covers: Mapping[int, CoveredTime]
-    delivery_problem: str | None
+    delivery_problems: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +103,7 @@ def check(days: int, account_id: str | None, as_json: bool) -> None:
         found = [
             (account, finding)
             for account in find_accounts(account_id)
-            for finding in run_checks(account, start, end, get_delivery_problem(settings))
+            for finding in run_checks(account, start, end, list_delivery_problems(settings, account))
         ]
     minor = sum(finding.minor for _, finding in found)
     count = len(found) - minor
@@ -137,13 +135,13 @@ def _format_lines(found: Sequence[tuple[Account, Finding]]) -> Iterator[str]:
 
 
 def run_checks(
-    account: Account, start: datetime, end: datetime, delivery_problem: str | None = None
+    account: Account, start: datetime, end: datetime, delivery_problems: Sequence[str] = ()
 ) -> list[Finding]:
     """Return the findings of an account: minor ones last, then by team, subject and time.
 
-    `delivery_problem` is why Tocsin cannot send messages; None if it can.
+    `delivery_problems` are the reasons why Tocsin cannot send messages.
     """
-    scope = _load_scope(account, start, end, delivery_problem)
+    scope = _load_scope(account, start, end, delivery_problems)
     found = [finding for find in CHECKS for finding in find(scope)] if scope else []
     found.sort(
         key=lambda finding: (
@@ -171,7 +169,7 @@ def _truncate(found: Sequence[Finding]) -> Iterator[Finding]:
 
 
 def _load_scope(
-    account: Account, start: datetime, end: datetime, delivery_problem: str | None
+    account: Account, start: datetime, end: datetime, delivery_problems: Sequence[str]
 ) -> CheckScope | None:
     teams = {team.id: team for team in Team.select().where(Team.account == account).order_by(Team.id)}
     if not teams:
@@ -205,7 +203,7 @@ def _load_scope(
             row: checks.find_covered_time(policy, config, checked_schedules, start, end)
             for row, (_, policy) in policies.items()
         },
-        delivery_problem,
+        delivery_problems,
     )
 
 
@@ -376,8 +374,8 @@ def find_missing_policies(scope: CheckScope) -> Iterator[Finding]:
 
 def find_missing_channel(scope: CheckScope) -> Iterator[Finding]:
     """Find settings with which Tocsin cannot send messages."""
-    if scope.delivery_problem:
-        yield Finding("no_channel", "", "settings", scope.delivery_problem)
+    for problem in scope.delivery_problems:
+        yield Finding("no_channel", "", "settings", problem)
 
 
 CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
@@ -393,7 +391,7 @@ CHECKS: tuple[Callable[[CheckScope], Iterator[Finding]], ...] = (
 )
 
 
-def _to_json(account: Account, finding: Finding) -> JsonDict:
+def _to_json(account: Account, finding: Finding) -> dict[str, object]:
     return {
         "account_id": account.account_identifier,
         "kind": finding.kind,

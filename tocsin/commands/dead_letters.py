@@ -8,21 +8,22 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import click
 import structlog
 
 from models.reports import dead_letters
-from models.reports.dead_letters import ChangeResult, DeadLetter, Key, Scope
+from models.reports.dead_letters import DeadLetter, Key, Scope
 from models.store.base import connection, open_store
 from models.store.migrate import create_schema
+from models.write import change_dead_letters
+from models.write.change_dead_letters import ChangeResult
 from pipeline.topology import build_segments, find_segment
 from runtime import logs
+from runtime.redis_socket import get_url
 from runtime.settings import Settings, load
 from tocsin.commands.accounts import as_json_option
 from tocsin.commands.output import format_table, to_printable
-from tocsin.server.embedded_redis import get_url
 from workers import queue
 
 log = structlog.get_logger()
@@ -115,7 +116,7 @@ def replay(
     with _open_database() as settings:
         keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
         queue.connect(settings.redis_url or get_url(settings.home))
-        progress = _apply_change(keys, dead_letters.replay, "replayed", settings)
+        progress = _apply_change(keys, change_dead_letters.replay, "replayed", settings)
     _report(progress, "replayed", as_json)
 
 
@@ -142,7 +143,7 @@ def drop(
         keys = _select_keys(reference, select_all, Scope(service=service, integration=integration))
         if keys and not yes and not _confirm(len(keys)):
             raise click.ClickException("no dead letter was dropped")
-        progress = _apply_change(keys, dead_letters.drop, "dropped", settings)
+        progress = _apply_change(keys, change_dead_letters.drop, "dropped", settings)
     _report(progress, "dropped", as_json)
 
 
@@ -185,18 +186,18 @@ def _confirm(count: int) -> bool:
 class _Progress:
     """The progress of a change of `total` dead letters: `seen` are handled and `done` of them are changed.
 
-    `ownerless` ones cannot be replayed because their service, integration or router is deleted.
+    `owner_deleted` ones cannot be replayed because their service, integration or router is deleted.
     """
 
     total: int
     done: int = 0
-    ownerless: int = 0
+    owner_deleted: int = 0
     seen: int = 0
 
     @property
     def conflicts(self) -> int:
         """The number of dead letters that another process or user replayed or dropped first."""
-        return self.seen - self.done - self.ownerless
+        return self.seen - self.done - self.owner_deleted
 
 
 def _apply_change(
@@ -205,12 +206,12 @@ def _apply_change(
     """Change dead letters in chunks, each in its own transaction, so that workers can go on in between."""
     progress = _Progress(len(keys))
     report_at = time.monotonic() + PROGRESS_EVERY_S
-    for chunk in dead_letters.split_keys(keys):
+    for chunk in change_dead_letters.split_keys(keys):
         changed = change(chunk, ACTOR)
         _enqueue(changed, settings.pipeline_queues)
         progress.seen += len(chunk)
         progress.done += len(changed.ids)
-        progress.ownerless += changed.ownerless
+        progress.owner_deleted += changed.owner_deleted
         if changed.ids:
             log.info(verb, count=len(changed.ids), ids=changed.ids[:10])
         if time.monotonic() >= report_at and progress.seen < progress.total:
@@ -229,13 +230,17 @@ def _enqueue(changed: ChangeResult, splits: Sequence[str]) -> None:
 
 def _report(progress: _Progress, verb: str, as_json: bool) -> None:
     if as_json:
-        result = {"done": progress.done, "ownerless": progress.ownerless, "conflicts": progress.conflicts}
+        result = {
+            "done": progress.done,
+            "owner_deleted": progress.owner_deleted,
+            "conflicts": progress.conflicts,
+        }
         click.echo(json.dumps(result))
     else:
         click.echo(f"{progress.done:,} {verb}" if progress.total else NO_DEAD_LETTERS)
-    if progress.ownerless:
+    if progress.owner_deleted:
         click.echo(
-            f"{progress.ownerless:,} came through a deleted service, integration or router:"
+            f"{progress.owner_deleted:,} came through a deleted service, integration or router:"
             " they can only be dropped",
             err=True,
         )
@@ -243,10 +248,10 @@ def _report(progress: _Progress, verb: str, as_json: bool) -> None:
         click.echo(
             f"{progress.conflicts:,} were replayed or dropped by another user in the meantime", err=True
         )
-    sys.exit(1 if progress.ownerless or progress.conflicts else 0)
+    sys.exit(1 if progress.owner_deleted or progress.conflicts else 0)
 
 
-def _to_json(dead_letter: DeadLetter) -> dict[str, Any]:
+def _to_json(dead_letter: DeadLetter) -> dict[str, object]:
     return {
         "id": dead_letter.id,
         "trace_id": dead_letter.trace_id,

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
 from models.domain.facts import OnCallConfig, PersonFacts, PolicyFacts, ScheduleFacts
 from models.load.oncall_config import build_oncall_config
-from models.store.base import store
+from models.store.base import Table, store
 from models.store.prepared import in_list
 from models.tables.accounts import Account
 from models.tables.schedules import Schedule
@@ -24,6 +24,7 @@ LOOKAHEAD = timedelta(days=30)
 NOBODY = "NOBODY"
 
 JsonDict = dict[str, Any]
+Row = TypeVar("Row", bound=Table)
 
 account_option = click.option(
     "--account", "account_id", help="Identifier of one account; default: all accounts."
@@ -35,7 +36,7 @@ class WhenType(click.ParamType):
 
     name = "when"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> datetime:
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> datetime:
         try:
             moment = datetime.fromisoformat(value.strip())
             at = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -108,7 +109,7 @@ def _build_account(account: Account, at: datetime, team_name: str | None) -> Jso
     return result
 
 
-def _list_rows(table: Any, teams: Sequence[Team]) -> list[Any]:
+def _list_rows(table: type[Row], teams: Sequence[Team]) -> list[Row]:
     """Return the rows of a table that belong to these teams, ordered by name."""
     rows = table.select().where(in_list(table.team, [team.id for team in teams]))
     return list(rows.order_by(table.name, table.id))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 # Characters of a name that a terminal shows; longer names are shortened.
 MAX_NAME = 40
@@ -27,12 +26,12 @@ def format_table(rows: Sequence[tuple[str, ...]]) -> list[str]:
     ]
 
 
-def to_json(data: Any) -> str:
+def to_json(data: object) -> str:
     """Return JSON with times as in the interface. It is ASCII, so it cannot control a terminal either."""
     return json.dumps(data, indent=2, default=_encode_value)
 
 
-def _encode_value(value: Any) -> str:
+def _encode_value(value: object) -> str:
     if not isinstance(value, datetime):
         raise TypeError(f"{type(value).__name__} cannot be written as JSON")
     return f"{value.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%fZ}"

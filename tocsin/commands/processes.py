@@ -6,17 +6,19 @@ Each command imports its code only when it runs, so that a clock process does no
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import click
-import structlog
 
-from runtime import liveness, logs
+from runtime import logs, metrics_folder, parent_process
 from runtime.settings import Settings, load
 
-log = structlog.get_logger()
-
-parent_option = click.option("--parent", type=int, hidden=True, help="The process to end with.")
+parent_option = click.option(
+    "--parent",
+    type=int,
+    hidden=True,
+    help="The ID of the parent process: this process ends when the parent ends.",
+)
 
 
 @click.command()
@@ -50,14 +52,14 @@ def web(parent: int | None) -> None:
 
 @click.command()
 @parent_option
-@click.option("--queue", "queues", multiple=True, help="Listen to this queue alone; may be given again.")
+@click.option(
+    "--queue", "queues", multiple=True, help="Process only this queue. Repeat the option for several queues."
+)
 def worker(parent: int | None, queues: tuple[str, ...]) -> None:
     """Run a worker process."""
     with _process("worker", parent) as (settings, redis_url):
         from workers.main import run
 
-        if not settings.smtp_host:
-            log.warning("Tocsin cannot send e-mail: set TOCSIN_SMTP_HOST")
         run(settings, redis_url, queues)
 
 
@@ -68,18 +70,20 @@ def clock(parent: int | None) -> None:
     with _process("clock", parent) as (settings, redis_url):
         from schedules.clock import PeriodicJob, run
         from tocsin.server import dead_mans_switch
-        from workers import queue
+        from workers.alerts import process_lane
+        from workers.broker import broker
         from workers.periodic.table import PERIODIC_JOBS
 
-        queue.connect(redis_url, settings.pipeline_queues)
+        process_lane.configure(settings.pipeline_queues)
+        broker.connect(redis_url)
         dead_mans_switch.configure(settings)
         period = settings.dead_mans_switch_every
-        switch = PeriodicJob("dead_mans_switch", period, dead_mans_switch.ping, slow=True)
+        switch = PeriodicJob("dead-mans-switch", period, dead_mans_switch.ping, slow=True)
         run(redis_url, [*PERIODIC_JOBS, switch] if settings.dead_mans_switch_url else PERIODIC_JOBS)
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="For machines.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def migrate(as_json: bool) -> None:
     """Bring the database up to date."""
     from models.store.base import open_store
@@ -96,30 +100,41 @@ def migrate(as_json: bool) -> None:
 
 @contextmanager
 def _process(kind: str, parent: int | None) -> Iterator[tuple[Settings, str]]:
-    """What every process does before and after its work: settings, logs, the first start, a Redis, metrics.
+    """Prepare a process, yield its settings and the URL of its Redis, and clean up afterwards.
 
-    Alone it keeps a Redis for the data folder, unless there is one or another process does; under
-    `tocsin up` that is the supervisor's work.
+    It reads the settings, configures the logs, joins the metrics of this host, creates the first account in
+    an empty data folder and writes the liveness. A process without a parent also starts a Redis for the data
+    folder, unless the settings name one or another process has started it; under `tocsin up` the supervisor
+    starts it.
     """
     if parent is not None:
-        liveness.end_with_parent(parent)
-    from models.reports.save_metrics import keep_metrics
-    from tocsin.server.embedded_redis import RedisKeeper, get_url
-    from tocsin.server.first_start import build_welcome, prepare
-
+        parent_process.end_with_parent(parent)
     settings = load()
     logs.configure(settings.log_level, kind)
+    metrics_folder.join(settings.home)
+
+    from models.reports.save_liveness import keep_liveness
+    from runtime.metrics import count_start
+    from runtime.redis_socket import get_url
+    from tocsin.server import metrics_server
+    from tocsin.server.embedded_redis import RedisKeeper
+    from tocsin.server.first_start import build_welcome, prepare
+
     credentials = prepare(settings)
     if credentials is not None:
         click.echo(build_welcome(settings, credentials, to_terminal=sys.stdout.isatty()))
+    count_start(kind)
+    metrics_server.start(settings)
+    # A worker shows that it lives by its middleware.
+    liveness = keep_liveness(kind) if kind != "worker" else nullcontext()
     if settings.redis_url or parent is not None:
-        with keep_metrics(kind):
+        with liveness:
             yield settings, settings.redis_url or get_url(settings.home)
         return
     keeper = RedisKeeper(settings.home)
     keeper.start()
     try:
-        with keep_metrics(kind):
+        with liveness:
             yield settings, get_url(settings.home)
     finally:
         keeper.stop()

@@ -6,7 +6,7 @@ Their exit codes are listed in docs/operating.md.
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any
+from typing import IO
 
 import click
 
@@ -33,7 +33,7 @@ class Unavailable(click.ClickException):
 
     exit_code = UNAVAILABLE
 
-    def show(self, file: IO[Any] | None = None) -> None:
+    def show(self, file: IO[str] | None = None) -> None:
         click.echo(f"tocsin: {to_printable(self.message)}", err=True)
 
 

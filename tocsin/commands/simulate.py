@@ -11,6 +11,7 @@ import click
 import orjson
 import peewee
 
+from models.reports.delivery_problems import list_delivery_problems
 from models.store.base import store
 from models.store.prepared import in_list
 from models.tables.accounts import Account, User
@@ -43,7 +44,9 @@ class DurationType(click.ParamType):
 
     name = "duration"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> timedelta:
+    def convert(
+        self, value: str | timedelta, param: click.Parameter | None, ctx: click.Context | None
+    ) -> timedelta:
         if isinstance(value, timedelta):
             return value
         tokens = _DURATION.findall(value.strip())
@@ -58,7 +61,9 @@ class DurationType(click.ParamType):
 class ZoneType(click.ParamType):
     name = "zone"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> ZoneInfo:
+    def convert(
+        self, value: str | ZoneInfo, param: click.Parameter | None, ctx: click.Context | None
+    ) -> ZoneInfo:
         if isinstance(value, ZoneInfo):
             return value
         try:
@@ -151,9 +156,9 @@ def simulate(
             )
         except BadBody as error:
             raise BadRequest(f"Tocsin would refuse the alert: {error}") from None
-    missed = _list_missed(expected_users, result)
-    result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
-    result["warnings"] = run_simulation.list_warnings(settings)
+        missed = _list_missed(expected_users, result)
+        result["not_notified"], result["not_known"] = ([], missed) if result["is_truncated"] else (missed, [])
+        result["warnings"] = list_delivery_problems(settings, integration.service.team.account)
     if as_json:
         click.echo(to_json(result))
     else:

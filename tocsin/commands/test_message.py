@@ -3,11 +3,11 @@
 import json
 import sys
 from datetime import datetime
-from typing import Any
 
 import click
 
-from models.domain.enums import DELIVERABLE, MessageStatus
+from models.domain.channels import CHANNELS
+from models.domain.enums import MessageStatus
 from models.lifecycle.test_messages import create_test_message
 from models.store.base import connection, open_store, store
 from models.store.migrate import create_schema
@@ -56,7 +56,7 @@ def _find_user(who: str, account_id: str | None) -> User:
 
 def _list_contacts(user: User) -> list[ContactMethod]:
     query = ContactMethod.select().where(
-        ContactMethod.user == user, ContactMethod.contact_type.in_(list(DELIVERABLE))
+        ContactMethod.user == user, ContactMethod.contact_type.in_(list(CHANNELS))
     )
     contacts = list(query.order_by(ContactMethod.id))
     if not contacts:
@@ -64,14 +64,14 @@ def _list_contacts(user: User) -> list[ContactMethod]:
     return contacts
 
 
-def _send_test(contact: ContactMethod) -> dict[str, Any]:
+def _send_test(contact: ContactMethod) -> dict[str, object]:
     """Send a test message. It is stored as claimed, so that no worker sends it a second time."""
     with store().write_transaction():
         now: datetime = store().now()
         created = create_test_message(
             contact, "requested at the command line", now, claimed_until=now + CLAIM
         )
-    deliver.send_now(created)
+    deliver.send_claimed(created)
     message = Message.get_by_id(created.id)
     return {
         "contact": contact.name,

@@ -56,7 +56,9 @@ class DeadMansSwitch:
         if outcome == "sent":
             log.info("dead-man's switch requested")
         else:
-            log.warning("dead-man's switch not requested or without success", outcome=outcome, why=why)
+            log.warning(
+                "the request to the dead-man's switch was not sent or failed", outcome=outcome, why=why
+            )
 
     def _send(self) -> tuple[str, str]:
         """Request the URL in a thread and return outcome and reason after at most TIMEOUT_S seconds.

@@ -12,60 +12,20 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from pathlib import Path
-from urllib.parse import quote
 
 import structlog
 
-from runtime import liveness
+from runtime import parent_process
+from runtime.redis_socket import NoServer, get_socket_path
 
 log = structlog.get_logger()
-
-# sun_path of a socket address has 108 bytes, including the final zero byte.
-MAX_PATH = 107
 
 # A server that ends earlier could not start with its files.
 MIN_LIFETIME_S = 2.0
 MAX_PAUSE_S = 10.0
-
-
-class NoServer(RuntimeError):
-    """There is no Redis server to start; the text says what to do."""
-
-
-def get_url(home: Path) -> str:
-    """Return the URL of the embedded server of a data folder. The server need not run."""
-    return f"unix://{quote(str(get_socket_path(home)))}?db=0"
-
-
-def get_socket_path(home: Path) -> Path:
-    """Return the path of the server's socket, in the data folder if its path is not longer than MAX_PATH.
-
-    Else the socket is in a temporary folder, and the file `redis.folder` in the data folder has its path.
-    """
-    default_path = home / "redis.sock"
-    if len(os.fsencode(default_path)) <= MAX_PATH:
-        return default_path
-    folder = Path(_get_short_folder(home / "redis.folder"))
-    with contextlib.suppress(FileExistsError):
-        folder.mkdir(mode=0o700)
-    if folder.stat().st_uid != os.getuid():
-        raise NoServer(f"{folder} belongs to another user: remove {home / 'redis.folder'} and start again")
-    return folder / "redis.sock"
-
-
-def _get_short_folder(pointer: Path) -> str:
-    """Return the folder that is stored in the file; the first process creates both."""
-    if not pointer.exists():
-        draft = pointer.with_name(f"{pointer.name}.{os.getpid()}.{threading.get_ident()}")
-        draft.write_text(tempfile.mkdtemp(prefix="tocsin-"))
-        with contextlib.suppress(FileExistsError):
-            os.link(draft, pointer)
-        draft.unlink()
-    return pointer.read_text()
 
 
 def find_program() -> str:
@@ -114,8 +74,8 @@ class RedisKeeper:
         self._program = find_program()
         self._stopping = threading.Event()
         self._server: subprocess.Popen[bytes] | None = None
-        # The kernel ends the server together with the thread that started it (runtime/liveness.py). This
-        # thread ends only with the process.
+        # The kernel ends the server together with the thread that started it (runtime/parent_process.py).
+        # This thread ends only with the process.
         self._thread = threading.Thread(target=self._keep_running, name="redis keeper", daemon=True)
 
     def start(self, timeout_s: float = 2.0) -> None:
@@ -185,7 +145,7 @@ class RedisKeeper:
 
 
 def _build_wrapper() -> list[str]:
-    return [sys.executable, "-I", "-S", str(Path(liveness.__file__)), str(os.getpid())]
+    return [sys.executable, "-I", "-S", str(Path(parent_process.__file__)), str(os.getpid())]
 
 
 def _build_flags(path: Path, folder: Path) -> list[str]:

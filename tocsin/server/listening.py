@@ -24,7 +24,7 @@ def listen(settings: Settings) -> socket.socket:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         check_free(settings)
     except BlockingIOError:
-        log.info("sharing the port with another web process")
+        log.info("sharing the port with another process", port=settings.port)
     fcntl.flock(lock, fcntl.LOCK_SH)
     return _bind(settings, reuse_port=True)
 

@@ -10,6 +10,7 @@ from models.domain.enums import WorkState
 from models.reports import dead_letters
 from models.store.base import db
 from models.tables.events import Event, Receipt
+from models.write import change_dead_letters
 from tests.support.dead_letters import ERROR, add_dead_letter_alert, add_dead_letter_body
 from tests.support.processes import tocsin
 from tests.support.stores import get_settings
@@ -113,13 +114,13 @@ def test_a_dead_letter_is_replayed_and_its_lane_is_enqueued(world, now, run, enq
 
 
 def test_all_dead_letters_are_replayed_in_chunks_with_progress(world, now, run, enqueued, monkeypatch):
-    monkeypatch.setattr(dead_letters, "CHANGE_BATCH", 2)
+    monkeypatch.setattr(change_dead_letters, "CHANGE_BATCH", 2)
     monkeypatch.setattr(command, "PROGRESS_EVERY_S", 0.0)
     for _ in range(5):
         add_dead_letter_body(world, now)
     result = run("replay", "--all", "--service", "Checkout", "--json")
 
-    assert json.loads(result.stdout) == {"done": 5, "ownerless": 0, "conflicts": 0}
+    assert json.loads(result.stdout) == {"done": 5, "owner_deleted": 0, "conflicts": 0}
     assert [line for line in result.stderr.splitlines() if "..." in line] == ["2 of 5 ...", "4 of 5 ..."]
     assert dead_letters.count() == 0
 
@@ -149,7 +150,7 @@ def test_drop_with_yes_does_not_ask(world, now, run):
     result = run("drop", alert.unique_id, "--yes")
 
     assert (result.exit_code, result.stdout) == (0, "1 dropped\n")
-    assert Event.get().reasons[-1] == ["aside", "dropped by the command line"]
+    assert Event.get().reasons[-1] == ["drop", "dropped by the command line"]
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,12 @@ from models.domain.enums import AccountRole
 from models.lifecycle import provisioning
 from models.store.base import db, store
 from models.tables.accounts import User
-from models.tables.all import TABLES
 from models.tables.services import Integration
 from models.tables.teams import EscalationPolicy
 from tests.support.processes import tocsin
 from tests.support.rules import action, add_rule
 from tests.support.scenarios.timers import set_policy
-from tests.support.stores import get_settings
+from tests.support.stores import TABLES, get_settings
 from tocsin.cli import COMMANDS
 from tocsin.commands import read_only
 from tocsin.commands.simulate import simulate

@@ -10,6 +10,7 @@ from models.store.ids import new_uuid
 from models.tables.accounts import User, bump_version
 from models.tables.rules import AlertRule
 from models.tables.services import Service
+from models.write import change_dead_letters
 from tests.support.alerts import accept
 from tests.support.dead_letters import add_dead_letter_body
 from tests.support.stores import get_settings
@@ -67,8 +68,10 @@ def test_it_shows_each_rule_with_the_fields_it_read_and_the_changes_of_its_actio
     ("change", "line"),
     [
         pytest.param(None, "dead letter: ZeroDivisionError at normalize", id="dead letter"),
-        pytest.param(dead_letters.replay, "replayed ", id="replayed"),
-        pytest.param(dead_letters.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"),
+        pytest.param(change_dead_letters.replay, "replayed ", id="replayed"),
+        pytest.param(
+            change_dead_letters.drop, "dropped: ZeroDivisionError at normalize, by Bob", id="dropped"
+        ),
     ],
 )
 def test_it_shows_whether_a_dead_letter_was_replayed_or_dropped(world, now, change, line):

@@ -17,15 +17,16 @@ from models.tables.incidents import Incident
 from models.tables.notifications import Message
 from models.tables.timers import Timer
 from runtime.metrics import counters
+from runtime.redis import create_client
+from runtime.redis_socket import get_url
 from runtime.settings import load
 from schedules.clock import PeriodicJob, PeriodicScheduler
 from tests.support.alerts import accept
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, start_redis
 from tocsin.server import dead_mans_switch
-from tocsin.server.embedded_redis import get_url
-from workers import queue
 from workers.alerts import process_lane
+from workers.broker import broker
 
 PATH = "/ping/hunter2/?for=us"
 
@@ -77,7 +78,7 @@ def receiver():
 def healthy(store, world, home, monkeypatch):
     """A healthy installation; the value is the present time."""
     with start_redis(home):
-        monkeypatch.setattr(queue, "_url", get_url(home))
+        monkeypatch.setattr(broker, "url", get_url(home))
         now = opened_store().now()
         for kind in ("web", "worker", "clock"):
             backlog.record_liveness(ProcessLiveness(kind, f"{kind}:1", now), now)
@@ -127,7 +128,7 @@ def make_message_late(world, now):
 
 
 def stop_redis(monkeypatch):
-    monkeypatch.setattr(queue, "_url", f"redis://127.0.0.1:{find_free_port()}/0")
+    monkeypatch.setattr(broker, "url", f"redis://127.0.0.1:{find_free_port()}/0")
 
 
 UNHEALTHY = {
@@ -213,8 +214,8 @@ def test_a_request_without_an_answer_ends_in_time_and_blocks_the_next_one(
 
 def test_only_one_of_two_clocks_sends_the_request_of_a_period(healthy, home, receiver):
     dead_mans_switch.configure(load({"TOCSIN_DEAD_MANS_SWITCH_URL": receiver.url}))
-    client = queue.create_client(get_url(home))
-    job = PeriodicJob("dead_mans_switch", 60, dead_mans_switch.ping, slow=True)
+    client = create_client(get_url(home))
+    job = PeriodicJob("dead-mans-switch", 60, dead_mans_switch.ping, slow=True)
     clocks = [PeriodicScheduler(client, (job,)) for _ in range(2)]
     for period in (1, 2):
         client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1})
@@ -242,7 +243,7 @@ def test_a_slow_job_does_not_delay_other_jobs(store, home):
         ran.append(1)
 
     with start_redis(home):
-        client = queue.create_client(get_url(home))
+        client = create_client(get_url(home))
         jobs = (PeriodicJob("hangs", 60, hang, slow=True), PeriodicJob("runs", 60, run_job, slow=True))
         clock = PeriodicScheduler(client, jobs)
         client.zadd(PeriodicScheduler.scheduled_jobs_key, {job.id: 1 for job in jobs})

@@ -16,7 +16,7 @@ from tests.support.relays import relay
 from tocsin.server import dead_mans_switch
 from workers.alerts import process_lane
 from workers.delivery import deliver
-from workers.delivery.channels.relay import Relay
+from workers.delivery.transport.relay import Relay
 
 MAIL = ContactType.EMAIL
 LATE, NOT_SENT = "messages are late", "messages cannot be sent"

@@ -5,9 +5,10 @@ import signal
 
 import pytest
 
+from runtime.redis_socket import MAX_PATH, get_socket_path
 from tests.support.polling import wait_until
 from tests.support.processes import start_redis, start_tocsin
-from tocsin.server.embedded_redis import MAX_PATH, find_program, get_socket_path, is_answering
+from tocsin.server.embedded_redis import find_program, is_answering
 
 
 def test_the_next_process_takes_over_when_the_first_is_killed(home):

@@ -8,9 +8,9 @@ import socket
 import pytest
 import redis
 
+from runtime.redis_socket import get_socket_path
 from tests.support.polling import wait_until
 from tests.support.processes import find_free_port, is_running, list_descendants, start_tocsin, tocsin
-from tocsin.server.embedded_redis import get_socket_path
 
 ALL = {"web", "worker", "clock", "redis"}
 
