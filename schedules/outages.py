@@ -1,148 +1,67 @@
-"""Compute outages: times in which heartbeat pings could not arrive.
+"""Compute until when web processes took pings, and the outages in which none did.
 
-The input is the last stored observation and the liveness of web processes. The functions are pure;
-workers/periodic/outages.py stores the observations. Decision 0017 gives the reasons.
+The functions are pure; workers/periodic/outages.py stores the result. Decision 0024 gives the reasons.
 """
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-# Three observation periods of 5 s: after a longer gap, the observers were down in between. A time further in
-# the future than this comes from a clock that was set back since; the clocks of hosts differ by less.
-MAX_GAP = timedelta(seconds=15)
-# A web process writes its liveness every 15 s, or a little later. After LATE_AFTER without one, it is
-# uncertain whether it runs; after SILENT_AFTER, three missed ones, it did not run.
-LATE_AFTER = timedelta(seconds=25)
-SILENT_AFTER = timedelta(seconds=45)
 # Pings are not exact to the second: one may come this long before it is due, or its grace if that is longer.
 MAX_EARLY = timedelta(seconds=60)
-# Longer than any ping is expected: an interval of at most 31 days and a grace of at most 31 days.
-KEPT_FOR = timedelta(days=63)
-# Limits the stored observation if a process crashes at each start.
+# Limits what is stored if a process crashes at each start.
 MAX_OUTAGES = 50
+# When a host restarts with a wrong clock, nobody knows how long it was down: assume at most this.
+MAX_UNKNOWN = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
 class WebProcess:
-    """A web process: its start, and the time of its last liveness."""
+    """A web process that took pings from `since` until `seen_at`; if it `may_live`, perhaps longer."""
 
-    started_at: datetime
+    since: datetime
     seen_at: datetime
+    may_live: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A time in which pings may have been lost; `longest` is the longest outage that it merges."""
+    """A time in which pings may have been lost. `lasted`: the last one, if several are merged."""
 
     began_at: datetime
     ended_at: datetime
-    longest: timedelta
-
-    @classmethod
-    def between(cls, began_at: datetime, ended_at: datetime) -> "Outage":
-        return cls(began_at, ended_at, ended_at - began_at)
-
-    def merge(self, later: "Outage") -> "Outage":
-        """Merge with an outage observed later. It may have begun earlier, if the clock was set back."""
-        began_at, ended_at = min(self.began_at, later.began_at), max(self.ended_at, later.ended_at)
-        return Outage(began_at, ended_at, max(self.longest, later.longest))
+    lasted: timedelta
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
-    """The stored observation.
+class Coverage:
+    """Web processes took pings until `until`, except in the outages."""
 
-    `at` is when it was made. A web process certainly ran from the end of the last outage until `until`.
-    """
-
-    at: datetime
     until: datetime
     outages: tuple[Outage, ...] = ()
 
 
-def observe(
-    previous: Observation | None, processes: Collection[WebProcess], now: datetime
-) -> tuple[Observation | None, bool]:
-    """Return the new observation, and whether pings can certainly arrive; if not, no ping counts as missing.
+def observe(known: Coverage | None, processes: Collection[WebProcess]) -> Coverage | None:
+    """Extend the coverage by the times of web processes. Return None if nothing is known and none lives.
 
-    If a web process started after the last liveness of the earlier ones, there was an outage since then.
-    If an earlier process shows liveness again, there was none; until then the result is uncertain. Times
-    that a clock wrote before it was set back say nothing about now: the observation starts again, and
-    such liveness is ignored.
+    The time between the coverage and the start of the next process is an outage. It is unknown, and the
+    coverage ends before it, while another process may still show that it lived in that time.
     """
-    processes = [process for process in processes if not _is_in_future(process.seen_at, now)]
-    fresh = [process for process in processes if now - process.seen_at <= LATE_AFTER]
-    if previous is not None and _is_in_future(max(previous.at, previous.until), now):
-        return _handle_clock_set_back(previous, fresh, now)
-    if previous is None or now - previous.at > MAX_GAP:
-        return _handle_gap(previous, fresh, now)
-    until = _get_running_until(previous.until, processes)
-    were_running = [_was_running(process, until) for process in fresh]
-    if fresh and not any(were_running):
-        return _add_outages(previous, [Outage.between(until, now)], fresh, now), True
-    return replace(previous, at=now, until=until), bool(fresh) and all(were_running)
-
-
-def _is_in_future(moment: datetime, now: datetime) -> bool:
-    return moment - now > MAX_GAP
-
-
-def _was_running(process: WebProcess, until: datetime) -> bool:
-    """Return whether a process ran at `until`.
-
-    A process with a start after its own last liveness started before the clock was set back.
-    """
-    has_begun = process.started_at <= until or process.started_at > process.seen_at
-    return has_begun and process.seen_at - until <= SILENT_AFTER
-
-
-def _get_running_until(until: datetime, processes: Collection[WebProcess]) -> datetime:
-    """Return until when web processes ran without a gap, each started before the one before it ended."""
-    for process in sorted(processes, key=lambda each: each.started_at):
-        if _was_running(process, until):
-            until = max(until, process.seen_at)
-    return until
-
-
-def _handle_gap(
-    previous: Observation | None, fresh: Collection[WebProcess], now: datetime
-) -> tuple[Observation | None, bool]:
-    """Make the first observation, or the first after the observers were down.
-
-    The outage ends when a web process shows liveness.
-    """
-    if not fresh:
-        return previous, False
-    if previous is None:
-        return Observation(now, max(process.seen_at for process in fresh)), True
-    outage = Outage.between(min(previous.at, _get_running_until(previous.until, fresh)), now)
-    return _add_outages(previous, [outage], fresh, now), True
-
-
-def _handle_clock_set_back(
-    previous: Observation, fresh: Collection[WebProcess], now: datetime
-) -> tuple[Observation, bool]:
-    """Record outages after the clock was set back, since the real length of the gap is unknown.
-
-    Pings expected until now may have been lost, and so may those expected by the clock as it was before.
-    """
-    if not fresh:
-        return previous, False
-    by_now = Outage.between(now - KEPT_FOR, now)
-    before_set_back = Outage.between(min(previous.at, previous.until), max(previous.at, previous.until))
-    return _add_outages(previous, [by_now, before_set_back], fresh, now), True
-
-
-def _add_outages(
-    previous: Observation, outages: Collection[Outage], fresh: Collection[WebProcess], now: datetime
-) -> Observation:
-    known = (*previous.outages, *outages)
-    recent = tuple(outage for outage in known if now - outage.ended_at <= KEPT_FOR)
-    while len(recent) > MAX_OUTAGES:
-        # Merge the oldest two: better to excuse one missing ping too many than to page for our own outage.
-        recent = (recent[0].merge(recent[1]), *recent[2:])
-    return Observation(now, max(process.seen_at for process in fresh), recent)
+    if known is None:
+        seen = [process.seen_at for process in processes if process.may_live]
+        return Coverage(max(seen)) if seen else None
+    until, outages, may_close = known.until, known.outages, False
+    for process in sorted(processes, key=lambda one: one.since):
+        if process.since > until:
+            if may_close:
+                break
+            outages = (*outages, Outage(until, process.since, process.since - until))
+        until = max(until, process.seen_at)
+        may_close = may_close or process.may_live
+    while len(outages) > MAX_OUTAGES:
+        first, second, *others = outages
+        outages = (Outage(first.began_at, second.ended_at, second.lasted), *others)
+    return Coverage(until, outages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +81,9 @@ class Expectation:
         return self.every + self.grace
 
     @property
-    def due_at(self) -> datetime:
-        return self.at - self.grace
+    def begins_at(self) -> datetime:
+        """Return the earliest time at which the ping may come."""
+        return self.at - min(self.within, self.grace + max(self.grace, MAX_EARLY))
 
 
 def extend_deadline(expected: Expectation, outages: Collection[Outage]) -> datetime | None:
@@ -172,13 +92,23 @@ def extend_deadline(expected: Expectation, outages: Collection[Outage]) -> datet
     A deadline is extended once, for any number of outages. It is extended again only after an outage that
     lasted as long as `every` plus `grace`, since nothing can be known about that time.
     """
-    begins = expected.at - min(expected.within, expected.grace + max(expected.grace, MAX_EARLY))
-    least = timedelta()
+    begins, least = expected.begins_at, timedelta()
     if expected.is_extended:
         begins, least = expected.at - expected.within, expected.within
     ends = [
         outage.ended_at
         for outage in outages
-        if outage.began_at <= expected.at and outage.ended_at > begins and outage.longest >= least
+        if outage.began_at <= expected.at and outage.ended_at > begins and outage.lasted >= least
     ]
     return max(ends) + expected.within if ends else None
+
+
+def restart_deadline(expected: Expectation, shown: datetime, now: datetime) -> datetime | None:
+    """Return a new deadline after the clock, which showed `shown`, was set back to `now`; None if it stands.
+
+    A ping that may have come around that time may be lost. A deadline that the new clock reaches only much
+    later would hide a missing ping.
+    """
+    restarted = now + expected.within
+    is_affected = expected.begins_at <= shown + MAX_UNKNOWN or expected.at > restarted
+    return restarted if is_affected else None

@@ -33,6 +33,8 @@ class MonitoredSource:
     web_since: datetime | None
     web: int = 1
     workers_run: bool = True
+    # How far the clock shows more than the time that has really passed.
+    clock_ahead: timedelta = timedelta()
 
     @property
     def now(self) -> datetime:
@@ -50,8 +52,9 @@ class MonitoredSource:
 
     def run_check(self) -> int:
         """Check for missing pings as a clock process or a worker does; return the number of alerts."""
-        Liveness.delete().where(Liveness.process == f"web:{self.web}").execute()
-        if self.web_since is not None:
+        if self.web_since is None:
+            Liveness.delete().where(Liveness.process == f"web:{self.web}").execute()
+        else:
             self.web_signals()
         raised = missing_heartbeats.report_missing(self.now)
         self.run_due()
@@ -75,19 +78,43 @@ class MonitoredSource:
         """Move the time as if all processes had run without a gap."""
         self.timeline.now = until - timedelta(seconds=1)
         Liveness.update(at=self.now).where(Liveness.process.contains(":")).execute()
-        observation = Liveness.get(Liveness.process == outages.PROCESS)
-        detail = {**observation.detail, "until": self.now.isoformat()}
-        Liveness.update(at=self.now, detail=detail).where(Liveness.id == observation.id).execute()
+        stored = Liveness.get(Liveness.process == outages.PROCESS)
+        detail = {**stored.detail, "until": self.now.isoformat()}
+        Liveness.update(at=self.now, detail=detail).where(Liveness.id == stored.id).execute()
         self.after(timedelta(seconds=1))
 
     def start_web(self) -> None:
+        """Start a web process. The one before it, if it was not killed, ended in order."""
+        Liveness.delete().where(Liveness.process == f"web:{self.web}").execute()
+        self.web += 1
         self.web_since = self.now
 
     def stop_all(self, span: timedelta) -> None:
         """Stop all processes and start them again after this time."""
         self.timeline.now += span
-        self.web_since = self.now
+        self.start_web()
         self.run_check()
+
+    def set_clock(self, step: timedelta) -> None:
+        self.timeline.now += step
+        self.clock_ahead += step
+
+    def ping_for(self, span: timedelta) -> None:
+        """Let the source ping at each full minute of real time. Without a web process, the ping is lost."""
+        until = self.now + span
+        while self.now < until:
+            self.after(CHECK_EVERY)
+            if (self.now - self.clock_ahead).second == 0 and self.web_since is not None:
+                self.ping()
+
+    def get_report_time(self, within: timedelta) -> timedelta | None:
+        """Return how long it takes until a missing ping is reported; None if it takes longer than this."""
+        since = self.now
+        while self.now - since < within:
+            self.after(CHECK_EVERY)
+            if self.incidents():
+                return self.now - since
+        return None
 
     def get_time_left(self) -> timedelta | None:
         at = Integration.get().expected_at
@@ -298,7 +325,7 @@ def test_no_source_is_reported_while_no_web_process_runs(monitored):
     monitored.after(timedelta(minutes=10))
     assert monitored.incidents() == []
 
-    monitored.web_since = monitored.now
+    monitored.start_web()
     monitored.after(CHECK_EVERY)
     assert monitored.get_time_left() == EVERY + GRACE
     assert previous_start < monitored.web_since
@@ -353,7 +380,8 @@ def test_many_restarts_extend_a_deadline_once(monitored):
     last_ping = monitored.now
     for number in range(1, 4):
         monitored.jump(last_ping + number * day + hour)
-        monitored.web_since = monitored.now + timedelta(seconds=2)
+        monitored.start_web()
+        monitored.web_since += timedelta(seconds=2)
         monitored.after(CHECK_EVERY)
         if number == 2:
             assert monitored.incidents() == []
@@ -423,6 +451,7 @@ def test_a_ping_processed_late_does_not_move_the_deadline_back(monitored):
 def test_two_clocks_and_a_worker_report_a_missing_ping_once(monitored, store):
     monitored.after(EVERY + GRACE - timedelta(seconds=1))
     monitored.timeline.now += timedelta(seconds=1)
+    monitored.web_signals()
     start = threading.Barrier(3, timeout=20)
 
     def run_check():
@@ -439,3 +468,152 @@ def test_two_clocks_and_a_worker_report_a_missing_ping_once(monitored, store):
 
     assert sorted(raised) == [0, 0, 1]
     assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+
+
+# --- What Tocsin guarantees about its own outages ------------------------------------------------------
+
+SHORT, LONG = timedelta(seconds=5), timedelta(minutes=10)
+
+
+def kill(monitored, span):
+    """Kill the web process and start another after this time."""
+    monitored.kill_web()
+    monitored.ping_for(span)
+    monitored.start_web()
+
+
+def stop(monitored, span):
+    """Stop the web process in order and start another after this time."""
+    monitored.web_since = None
+    monitored.ping_for(span)
+    monitored.start_web()
+
+
+def lose_database(monitored, span):
+    """The web process lives, but takes no pings and writes no liveness. Nobody can look either."""
+    monitored.timeline.now += max(span, timedelta(seconds=30))
+
+
+def lose_host(monitored, span):
+    monitored.kill_web()
+    monitored.timeline.now += span
+    monitored.start_web()
+
+
+@pytest.mark.parametrize("span", [SHORT, EVERY, LONG], ids=["short", "a minute", "long"])
+@pytest.mark.parametrize("begins_s", [0, 30, 55])
+@pytest.mark.parametrize("fail", [kill, stop, lose_database, lose_host])
+def test_nobody_is_paged_for_a_ping_that_could_have_come_while_no_web_process_took_pings(
+    monitored, fail, begins_s, span
+):
+    monitored.ping_for(EVERY + timedelta(seconds=begins_s))
+    fail(monitored, span)
+    monitored.ping_for(5 * EVERY)
+
+    assert monitored.incidents() == []
+
+
+def test_a_long_outage_soon_after_a_short_one_pages_nobody(monitored):
+    monitored.ping_for(timedelta(seconds=55))
+    kill(monitored, SHORT)
+    monitored.ping_for(timedelta(seconds=35))
+    kill(monitored, LONG)
+    kill(monitored, SHORT)
+    monitored.ping_for(5 * EVERY)
+
+    assert monitored.incidents() == []
+
+
+def test_a_dead_worker_beside_a_living_web_process_excuses_nothing(monitored, monkeypatch):
+    """The clock process still looks for missing pings; the worker reports them as soon as it runs."""
+    monkeypatch.setattr(missing_heartbeats.report_heartbeats, "send", lambda: None)
+    for _ in range(0, int(LONG.total_seconds()), 5):
+        monitored.timeline.now += CHECK_EVERY
+        monitored.web_signals()
+        missing_heartbeats.enqueue_overdue(monitored.now)
+    assert monitored.incidents() == []
+
+    monitored.run_check()
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+
+
+def test_dead_workers_and_clocks_beside_a_living_web_process_excuse_nothing(monitored):
+    for _ in range(0, int(LONG.total_seconds()), 5):
+        monitored.timeline.now += CHECK_EVERY
+        monitored.web_signals()
+
+    monitored.run_check()
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+
+
+def test_a_ping_to_a_web_process_that_is_killed_late_in_the_grace_is_not_reported(monitored):
+    """The ping is lost after the due time was covered."""
+    monitored.after(timedelta(seconds=75))
+    monitored.kill_web()
+    monitored.after(timedelta(seconds=15))
+    monitored.start_web()
+    monitored.after(timedelta(seconds=60))
+    monitored.ping()
+
+    assert monitored.incidents() == []
+
+
+@pytest.mark.parametrize("restart_each_s", [10, 20, 45, 85])
+@pytest.mark.parametrize("fail", [kill, stop, lose_host])
+def test_a_silent_source_is_reported_however_often_tocsin_restarts(monitored, fail, restart_each_s):
+    """The outages before the deadline count as one; those after it give no more time."""
+    deadline = monitored.now + EVERY + GRACE
+    monitored.ping = lambda: None
+    last_end = deadline
+    while not monitored.incidents() and monitored.now < deadline + 5 * EVERY:
+        monitored.after(timedelta(seconds=restart_each_s) - SHORT)
+        begins = monitored.now
+        fail(monitored, SHORT)
+        last_end = monitored.now if begins <= deadline else last_end
+
+    latency = timedelta(seconds=restart_each_s + 40)
+    assert monitored.incidents() == [(MISSING, IncidentStatus.TRIGGERED)]
+    assert monitored.timeline.incident().creation_date <= last_end + EVERY + GRACE + latency
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=hours) for hours in (-5, -1, 1, 5)], ids=str)
+def test_a_source_that_pings_is_not_reported_when_the_clock_is_set(monitored, step):
+    for _ in range(3):
+        monitored.ping_for(timedelta(seconds=155))
+        monitored.set_clock(step)
+    monitored.ping_for(LONG)
+
+    assert monitored.incidents() == []
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=hours) for hours in (-5, -1, 1, 5)], ids=str)
+@pytest.mark.parametrize("fail", [kill, lose_host])
+def test_an_outage_pages_nobody_when_the_clock_is_set_in_it(monitored, fail, step):
+    monitored.ping_for(timedelta(seconds=115))
+    monitored.set_clock(step)
+    fail(monitored, LONG)
+    monitored.ping_for(LONG)
+
+    assert monitored.incidents() == []
+
+
+@pytest.mark.parametrize("step", [timedelta(hours=hours) for hours in (-5, -1, 1, 5)], ids=str)
+def test_a_silent_source_is_reported_when_the_clock_is_set(monitored, step):
+    monitored.ping_for(timedelta(seconds=115))
+    monitored.set_clock(step)
+
+    assert monitored.get_report_time(LONG) <= EVERY + GRACE + CHECK_EVERY
+
+
+def test_a_pending_ping_counts_as_received_after_an_outage(monitored):
+    """Workers process it only after the next ping, which a short outage has lost, was due."""
+    monitored.workers_run = False
+    monitored.ping_for(EVERY)
+    monitored.after(timedelta(seconds=55))
+    kill(monitored, timedelta(seconds=10))
+    monitored.after(timedelta(seconds=50))
+    monitored.workers_run = True
+    monitored.run_check()
+    monitored.ping_for(5 * EVERY)
+
+    assert monitored.incidents() == []

@@ -10,9 +10,12 @@ from models.store.base import connection, store
 from models.tables.events import Event, Receipt
 from models.tables.notifications import Message
 from models.tables.timers import Timer
-from workers import queue
+from workers.alerts import lane_actors, process_router
+from workers.delivery import deliver
+from workers.timers import fire
 
-# If an alert is pending for longer than this, its wake-up was lost (design, section 6).
+# If an alert is pending for longer than this, we assume that its wake-up was lost (design, section 6).
+# Another wake-up does no harm.
 STALE = timedelta(seconds=3)
 
 
@@ -28,12 +31,12 @@ def enqueue_due() -> None:
         )
         due_channels = [channel for (channel,) in channels.tuples()]
     if timers:
-        queue.enqueue_timers()
-    queue.enqueue_deliveries(due_channels)
+        fire.fire_timers.send()
+    deliver.enqueue(due_channels)
 
 
 def enqueue_stale() -> None:
-    """Enqueue the lanes of alerts that are pending for so long that their wake-up must be lost."""
+    """Enqueue the lanes of alerts that are pending for so long that their wake-up may be lost."""
     with connection():
         before = store().now() - STALE
         receipts = (
@@ -59,7 +62,7 @@ def enqueue_stale() -> None:
         )
         pending_routers = [row for (row,) in routers.tuples()]
     for router_row in pending_routers:
-        queue.enqueue_router(router_row)
+        process_router.process_router.send(router_row)
     for service_row, stage in lanes:
         if service_row is not None:
-            queue.enqueue_lane(service_row, stage)
+            lane_actors.send(service_row, stage)

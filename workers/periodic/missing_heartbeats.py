@@ -1,4 +1,4 @@
-"""Report the missing pings of heartbeat integrations (decision 0017).
+"""Report the missing pings of heartbeat integrations (decision 0024).
 
 The report is an alert from Tocsin itself, which the lane of the service processes like any other. There is
 one report for each interval without a ping. There is none if Tocsin could not take pings, or if a ping may be
@@ -6,9 +6,10 @@ among the pending receipts.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any
+from dataclasses import replace
+from datetime import UTC, datetime
 
+import dramatiq
 import peewee
 import structlog
 
@@ -22,9 +23,11 @@ from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.sources import heartbeat
-from schedules.outages import Expectation, Observation, extend_deadline
-from workers import queue
-from workers.periodic import outages
+from schedules.outages import Coverage, extend_deadline
+from workers.alerts import lane_actors
+from workers.broker import broker
+from workers.lane_turns import turns
+from workers.periodic.outages import build_expectation, update_coverage
 
 log = structlog.get_logger()
 
@@ -37,7 +40,14 @@ def enqueue_overdue(now: datetime | None = None) -> None:
     with connection():
         found = _find_overdue(now)
     if found is not None and found[2]:
-        queue.enqueue_heartbeats()
+        report_heartbeats.send()
+
+
+@dramatiq.actor(broker=broker, queue_name="heartbeats", actor_name="heartbeats")
+def report_heartbeats() -> None:
+    """Report missing pings. One thread of this process at a time does this."""
+    if turns.work("heartbeats", report_missing):
+        report_heartbeats.send()
 
 
 def report_missing(now: datetime | None = None) -> int:
@@ -46,39 +56,41 @@ def report_missing(now: datetime | None = None) -> int:
     Several processes may run this at the same time; together they report each missing ping once. A service
     that another worker has locked is skipped until the next run.
     """
-    with connection():
-        found = _find_overdue(now)
-        if found is None:
-            return 0
-        at, seen, overdue = found
-        batches = (overdue[start : start + BATCH_SIZE] for start in range(0, len(overdue), BATCH_SIZE))
-        return sum(_report_services(services, seen, at) for services in batches)
+    found = _find_overdue(now)
+    if found is None:
+        return 0
+    at, covered, overdue = found
+    batches = (overdue[start : start + BATCH_SIZE] for start in range(0, len(overdue), BATCH_SIZE))
+    return sum(_report_services(services, covered, at) for services in batches)
 
 
-def _find_overdue(now: datetime | None) -> tuple[datetime, Observation, list[int]] | None:
-    """Return the time, the observation of Tocsin's availability, and the services with overdue pings.
+def _find_overdue(now: datetime | None) -> tuple[datetime, Coverage, list[int]] | None:
+    """Return the time, the coverage by web processes, and the services with overdue pings.
 
-    Return None if no ping is expected, or if it is not certain that pings could arrive.
+    Only deadlines until the end of the coverage count. Return None if no ping is expected, or if the coverage
+    is unknown.
     """
     if not Integration.select().where(Integration.expected_at.is_null(False)).exists():
-        outages.stop_watching()
         return None
     at = now or store().now()
-    seen = outages.check_availability(at)
-    return None if seen is None else (at, seen, _list_overdue_services(at))
+    covered = update_coverage(at)
+    if covered is None:
+        return None
+    covered = replace(covered, until=min(covered.until, at))
+    return at, covered, _list_overdue_services(covered.until)
 
 
-def _report_services(services: Sequence[int], seen: Observation, now: datetime) -> int:
+def _report_services(services: Sequence[int], covered: Coverage, now: datetime) -> int:
     """Report the missing pings of these services. A service that fails does not stop the others."""
     try:
-        return _report_locked(services, seen, now)
+        return _report_locked(services, covered, now)
     except STORE_ERRORS:
         raise
     except Exception:
         if len(services) == 1:
             log.exception("missing ping could not be reported", service=services[0])
             return 0
-    return sum(_report_services([service], seen, now) for service in services)
+    return sum(_report_services([service], covered, now) for service in services)
 
 
 def _list_overdue_services(now: datetime) -> list[int]:
@@ -91,7 +103,7 @@ def _list_overdue_services(now: datetime) -> list[int]:
 _IS_ACTIVE = Service.status != ServiceStatus.DISABLED
 
 
-def _is_overdue(now: datetime) -> Any:
+def _is_overdue(now: datetime) -> peewee.Expression:
     """Build the condition for integrations with an overdue ping. A disabled integration expects no pings."""
     return (
         (Integration.expected_at <= now)
@@ -109,14 +121,16 @@ _FREE = Prepared(
 )
 
 
-def _report_locked(services: Collection[int], seen: Observation, now: datetime) -> int:
+def _report_locked(services: Collection[int], covered: Coverage, now: datetime) -> int:
     """Report the missing pings of these services under their locks, so that only one worker reports them."""
     with store().write_transaction():
         free = [row for (row,) in _FREE.rows(services=services)]
-        overdue = Integration.select().where(in_list(Integration.service, free), _is_overdue(now))
-        silent = _find_silent([row for row in overdue if _build_expectation(row).due_at <= seen.until], free)
+        overdue = Integration.select().where(in_list(Integration.service, free), _is_overdue(covered.until))
+        silent = _find_silent(overdue, free)
         excused = {
-            row.id: at for row, _ in silent if (at := extend_deadline(_build_expectation(row), seen.outages))
+            row.id: at
+            for row, _ in silent
+            if (at := extend_deadline(build_expectation(row), covered.outages))
         }
         missing = [(row, account) for row, account in silent if row.id not in excused]
         bulk.insert(Receipt, [_build_receipt(row, account, now) for row, account in missing])
@@ -131,22 +145,17 @@ def _report_locked(services: Collection[int], seen: Observation, now: datetime) 
             "pings are missing", services=len({row.service_id for row, _ in missing}), count=len(missing)
         )
     for service in sorted({row.service_id for row, _ in missing}):
-        queue.enqueue_lane(service)
+        lane_actors.send(service)
     return len(missing)
 
 
-def _build_expectation(row: Integration) -> Expectation:
-    every, grace = timedelta(seconds=row.heartbeat_interval), timedelta(seconds=row.heartbeat_grace)
-    return Expectation(row.expected_at, every, grace, row.is_extended)
-
-
 def _build_next_expectation(row: Integration, now: datetime) -> Record:
-    """Return the columns that make the next report due after the same time.
+    """Return the columns that make the next alert about missing pings due one interval from now.
 
-    The next report joins the open incident and notifies nobody. If the incident was resolved meanwhile, it
-    opens a new one.
+    That alert is attached to the open incident and notifies nobody. If the incident was resolved meanwhile,
+    the alert opens a new one.
     """
-    at = now + _build_expectation(row).within
+    at = now + build_expectation(row).within
     return {"id": row.id, "expected_at": at, "is_missing": True, "is_extended": False}
 
 
@@ -194,7 +203,7 @@ def _list_pending_since() -> dict[int, datetime]:
 
 def _build_receipt(row: Integration, account: int, now: datetime) -> Record:
     """Build the receipt of an alert from Tocsin itself. Its trace_id is derived from the missed time."""
-    expected = _build_expectation(row)
+    expected = build_expectation(row)
     since = row.last_ping_at or expected.at - expected.within
     return {
         "trace_id": derive_uuid("missing ping", row.unique_id, row.expected_at.isoformat()),

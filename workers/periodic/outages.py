@@ -1,84 +1,93 @@
-"""Record whether pings could arrive: when a worker checked for missing pings, and which web processes ran.
-
-A ping that Tocsin could not take is not reported as missing (decision 0017).
-"""
+"""Store until when web processes took pings, and the outages in which none did (decision 0024)."""
 
 from datetime import datetime, timedelta
-from typing import Any
 
 import structlog
 
 from models.reports import backlog
+from models.store import bulk
 from models.store.base import store
 from models.tables.accounts import Liveness
-from schedules.outages import Observation, Outage, WebProcess, observe
+from models.tables.services import Integration
+from schedules.outages import Coverage, Expectation, Outage, WebProcess, observe, restart_deadline
 
 log = structlog.get_logger()
 
-# The name of the liveness row that stores the observation.
+# The name of the liveness row that stores the coverage; `at` is its end.
 PROCESS = "pings"
-# How often the observation is saved; a new outage is saved at once.
-SAVE_EVERY = timedelta(seconds=5)
 
 
-def check_availability(now: datetime) -> Observation | None:
-    """Observe and save whether pings can arrive. Return None while that is not certain. Lock no service."""
+def update_coverage(now: datetime) -> Coverage | None:
+    """Update and return the stored coverage; None while it is unknown. Lock no service."""
     row = Liveness.get_or_none(Liveness.process == PROCESS)
-    saved = None if row is None else _parse(row)
-    web_processes = [
-        WebProcess(process.started_at, process.seen_at or now) for process in backlog.list_recent("web")
+    known = None if row is None else _parse(row)
+    set_back_from = known.until if known is not None and known.until > now + backlog.MAX_SKEW else None
+    processes = [
+        WebProcess(one.unbroken_since, one.seen_at, now - one.seen_at <= backlog.LATE_AFTER)
+        for one in backlog.list_recent("web", now)
     ]
-    current, is_certain = observe(saved, web_processes, now)
-    if current is None:
-        return None
-    # If several workers observe a change at the same time, one saves it; the others check again later.
-    if _should_save(saved, current) and not _save(row, current):
-        return None
-    if saved is not None and current.outages != saved.outages:
+    current = observe(None if set_back_from else known, processes)
+    if current is None or current == known:
+        return current
+    with store().write_transaction():
+        if not _save(row, current):
+            return None  # Another worker saved one meanwhile. Look again later.
+        if set_back_from is not None:
+            backlog.remove_future(now)
+            _restart_deadlines(set_back_from, now)
+    if current.outages and (known is None or current.outages != known.outages):
         log.info("pings may have been lost", since=str(current.outages[-1].began_at))
-    return current if is_certain else None
+    return current
 
 
-def _should_save(saved: Observation | None, current: Observation) -> bool:
-    return saved is None or current.outages != saved.outages or current.at - saved.at >= SAVE_EVERY
+def build_expectation(row: Integration) -> Expectation:
+    every, grace = timedelta(seconds=row.heartbeat_interval), timedelta(seconds=row.heartbeat_grace)
+    return Expectation(row.expected_at, every, grace, row.is_extended)
 
 
-def stop_watching() -> None:
-    """Delete the saved observation when no ping is expected.
-
-    Otherwise the time without observation would later count as an outage.
-    """
-    saved = Liveness.process == PROCESS
-    if Liveness.select().where(saved).exists():
-        with store().write_transaction():
-            Liveness.delete().where(saved).execute()
-
-
-def _parse(row: Liveness) -> Observation:
-    """Parse a saved observation. From the format of another version, use only the time of the last check."""
+def _parse(row: Liveness) -> Coverage:
+    """Parse the stored coverage. From the format of another version, use only the time."""
     try:
         outages = tuple(
-            Outage(datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=longest_s))
-            for began, ended, longest_s in row.detail["absences"]
+            Outage(datetime.fromisoformat(began), datetime.fromisoformat(ended), timedelta(seconds=lasted_s))
+            for began, ended, lasted_s in row.detail["outages"]
         )
-        return Observation(row.at, datetime.fromisoformat(row.detail["until"]), outages)
+        return Coverage(datetime.fromisoformat(row.detail["until"]), outages)
     except (KeyError, TypeError, ValueError):
-        return Observation(row.at, row.at)
+        return Coverage(row.at)
 
 
-def _save(row: Liveness | None, current: Observation) -> bool:
-    """Save the observation. Return False if another worker saved one meanwhile.
+def _save(row: Liveness | None, current: Coverage) -> bool:
+    """Save the coverage, unless the row was changed meanwhile. Needs a write transaction."""
+    outages = [(one.began_at, one.ended_at, one.lasted.total_seconds()) for one in current.outages]
+    values = {"at": current.until, "detail": {"until": current.until, "outages": outages}}
+    if row is None:
+        insert = Liveness.insert(process=PROCESS, **values).on_conflict_ignore()
+        return bool(insert.as_rowcount().execute())
+    update = Liveness.update(values).where(Liveness.process == PROCESS, Liveness.at == row.at)
+    return bool(update.execute())
 
-    An older time replaces a newer one, because the clock may have been set back.
-    """
-    outages = [
-        (outage.began_at.isoformat(), outage.ended_at.isoformat(), outage.longest.total_seconds())
-        for outage in current.outages
-    ]
-    detail = {"until": current.until.isoformat(), "absences": outages}
-    with store().write_transaction():
-        if row is None:
-            query: Any = Liveness.insert(process=PROCESS, at=current.at, detail=detail)
-            return bool(query.on_conflict_ignore().as_rowcount().execute())
-        query = Liveness.update(at=current.at, detail=detail)
-        return bool(query.where(Liveness.process == PROCESS, Liveness.at == row.at).execute())
+
+def _restart_deadlines(shown: datetime, now: datetime) -> None:
+    """Move deadlines after the clock was set back. A ping that is processed meanwhile may win."""
+    rows = Integration.select().where(Integration.expected_at.is_null(False))
+    restarted = [(row, restart_deadline(build_expectation(row), shown, now)) for row in rows]
+    bulk.update(
+        Integration,
+        [
+            {
+                "id": row.id,
+                "expected_at": at,
+                "is_extended": True,
+                "last_ping_at": _limit(row.last_ping_at, now),
+            }
+            for row, at in restarted
+            if at is not None
+        ],
+    )
+    log.warning("the clock was set back: pings get more time", seconds=round((shown - now).total_seconds()))
+
+
+def _limit(last_ping_at: datetime | None, now: datetime) -> datetime | None:
+    """Limit the time of the last ping to the present: earlier pings than the last do not count."""
+    return None if last_ping_at is None else min(last_ping_at, now)

@@ -1,14 +1,16 @@
 """Release deferred alerts that are still firing when the maintenance of their service ends.
 
-While a service is under maintenance, its alerts are only stored. Each entity keeps the last alert that would
-have notified people. When the maintenance ends, for whatever reason, these alerts become pending in the lane
-of the service, with that time. The lane then decides about them like about all alerts.
+While a service is under maintenance, its alerts are stored and open no incident. For each entity, the last
+alert that would have notified people is remembered. When the maintenance ends, for whatever reason, these
+alerts become pending again, with the end of the maintenance as their time. The worker of the lane then
+decides on them as on new alerts.
 """
 
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any
 
+import dramatiq
+import peewee
 import structlog
 
 from models.domain.enums import ServiceStatus, WorkState
@@ -16,7 +18,7 @@ from models.domain.facts import WindowFacts
 from models.load.lane import lock_service
 from models.load.maintenance import load_windows
 from models.store import bulk
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.base import STORE_ERRORS, Table, connection, store
 from models.store.prepared import Prepared, bind
 from models.tables.events import Entity, Event, Receipt
 from models.tables.services import Integration, Service
@@ -24,7 +26,9 @@ from models.tables.teams import Team
 from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE
 from schedules.maintenance import find_in_force
-from workers import queue
+from workers.alerts import lane_actors
+from workers.broker import broker
+from workers.lane_turns import turns
 
 log = structlog.get_logger()
 
@@ -39,20 +43,26 @@ def enqueue_ended() -> None:
     with connection():
         any_ended = bool(_list_ended_services(store().now()))
     if any_ended:
-        queue.enqueue_maintenance()
+        end_maintenance.send()
+
+
+@dramatiq.actor(broker=broker, queue_name="maintenance", actor_name="maintenance")
+def end_maintenance() -> None:
+    """Release deferred alerts. One thread of this process at a time does this."""
+    if turns.work("maintenance", release_deferred):
+        end_maintenance.send()
 
 
 def release_deferred(now: datetime | None = None) -> int:
     """Make deferred alerts pending where maintenance has ended. Return the number of alerts."""
     released = 0
-    with connection():
-        for service_row in _list_ended_services(now or store().now()):
-            try:
-                released += _release_service(service_row, now)
-            except STORE_ERRORS:
-                raise
-            except Exception:
-                log.exception("deferred alerts could not be released", service=service_row)
+    for service_row in _list_ended_services(now or store().now()):
+        try:
+            released += _release_service(service_row, now)
+        except STORE_ERRORS:
+            raise
+        except Exception:
+            log.exception("deferred alerts could not be released", service=service_row)
     return released
 
 
@@ -79,7 +89,7 @@ def _has_ended(service_row: int, windows: Iterable[WindowFacts], at: datetime) -
         return False
 
 
-def _is_active() -> Any:
+def _is_active() -> peewee.Expression:
     """Build the condition for services that are neither disabled nor under maintenance without an end."""
     return (Service.status != ServiceStatus.DISABLED) & ~Service.under_maintenance
 
@@ -94,7 +104,7 @@ def _release_service(service_row: int, now: datetime | None) -> int:
     finally:
         # Enqueue only after all alerts are pending: then they are in one batch and share messages.
         if released:
-            queue.enqueue_lane(service_row, AFTER_MAINTENANCE)
+            lane_actors.send(service_row, AFTER_MAINTENANCE)
     return released
 
 
@@ -103,7 +113,9 @@ def _has_backlog(service_row: int, before: datetime) -> bool:
     return any(query.first(service=service_row, before=before) for query in _BACKLOG_QUERIES)
 
 
-def _build_first_query(table: Any, accepted_at: Any, where: Callable[[], Any]) -> Prepared:
+def _build_first_query(
+    table: type[Table], accepted_at: peewee.Field, where: Callable[[], peewee.Expression]
+) -> Prepared:
     """Build the query for the first row of a table that is pending since before a time."""
     is_pending = table.state == WorkState.PENDING
     return Prepared(
@@ -111,7 +123,7 @@ def _build_first_query(table: Any, accepted_at: Any, where: Callable[[], Any]) -
     )
 
 
-def _select_account() -> Any:
+def _select_account() -> peewee.ModelSelect:
     return Team.select(Team.account).join(Service).where(Service.id == bind("service"))
 
 

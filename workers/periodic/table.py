@@ -1,6 +1,7 @@
-"""The jobs of the clock: name, period in seconds, function.
+"""The periodic jobs that the clock process runs: name, period in seconds, function.
 
-The command adds the request to the dead-man's switch, if its URL is set (tocsin/commands/processes.py).
+One more job sends the request to the dead-man's switch, if its URL is set. The command `tocsin clock` adds it
+(tocsin/commands/processes.py), because its code is in a higher layer.
 """
 
 from schedules.clock import PeriodicJob
@@ -9,9 +10,9 @@ from workers.timers import audit
 
 PERIODIC_JOBS = (
     PeriodicJob("due-scan", 1, due_scan.enqueue_due),
-    PeriodicJob("maintenance", 1, release_maintenance.enqueue_ended),
-    PeriodicJob("pings", 1, missing_heartbeats.enqueue_overdue),
-    PeriodicJob("sweep", 2, due_scan.enqueue_stale),
+    PeriodicJob("end-of-maintenance", 1, release_maintenance.enqueue_ended),
+    PeriodicJob("missing-pings", 1, missing_heartbeats.enqueue_overdue),
+    PeriodicJob("stale-lanes", 2, due_scan.enqueue_stale),
     PeriodicJob("liveness", liveness.LIVENESS_PERIOD_S, liveness.record_liveness),
     PeriodicJob("audit", 300, audit.audit, slow=True),
     PeriodicJob("clean-up", 3600, retention.clean_up, slow=True),
