@@ -5,21 +5,21 @@ with the same Message-ID.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from importlib import import_module
 from threading import get_ident
 
+import dramatiq
 import structlog
 
-from models.domain.enums import ContactType
-from models.store.base import STORE_ERRORS, connection, store
+from models.domain.channels import CHANNELS, get_channel_name
+from models.store.base import STORE_ERRORS, store
 from models.tables.notifications import Message
 from runtime import metrics
 from runtime.settings import Settings
-from workers.delivery.channels.base import Channel, Refused, RelayConnection, RelayError, TemporaryError
-from workers.delivery.channels.email import Email
-from workers.delivery.channels.relay import Relay
+from workers.broker import broker
 from workers.delivery.outbox import (
     RECORDED_OUTCOMES,
     Claimed,
@@ -31,11 +31,10 @@ from workers.delivery.outbox import (
     record_attempt,
 )
 from workers.delivery.render import RenderedMessage, render_message
+from workers.delivery.transport.channel import Channel, Refused, RelayConnection, RelayError, TemporaryError
+from workers.delivery.transport.relay import Relay
 
 log = structlog.get_logger()
-
-# All channels by contact type; models.domain.enums.DELIVERABLE has the same contact types.
-CHANNELS: Mapping[ContactType, Callable[[Settings], Channel]] = {ContactType.EMAIL: Email}
 
 
 @dataclass(slots=True)
@@ -56,8 +55,39 @@ _in_flight: dict[int, int] = {}
 
 def configure(settings: Settings) -> None:
     """Create the channels with these settings; once, when a process starts."""
-    for kind, create in CHANNELS.items():
-        _runtimes[kind] = ChannelRuntime(create(settings), settings.public_url)
+    for contact_type, spec in CHANNELS.items():
+        _runtimes[contact_type] = ChannelRuntime(create_channel(spec.name, settings), settings.public_url)
+
+
+def create_channel(name: str, settings: Settings) -> Channel:
+    """Create the channel of this name by `create_channel` of its file in channels/."""
+    create: Callable[[Settings], Channel] = import_module(f"workers.delivery.channels.{name}").create_channel
+    return create(settings)
+
+
+def declare_actor(channel: int) -> "dramatiq.Actor[[], None]":
+    """Declare the actor that sends all due messages of a channel."""
+    name = f"deliver.{get_channel_name(channel)}"
+
+    def deliver() -> None:
+        send_due(channel)
+
+    declare = dramatiq.actor(broker=broker, queue_name=name, actor_name=name)
+    return declare(deliver)
+
+
+# Dramatiq's own command listens to the queues of the actors that it finds at its start.
+ACTORS = {channel: declare_actor(channel) for channel in CHANNELS}
+
+
+def enqueue(channels: Iterable[int]) -> None:
+    """Enqueue these channels: each has a message that is due.
+
+    Skip channels that this program does not have.
+    """
+    for channel in channels:
+        if channel in ACTORS:
+            ACTORS[channel].send()
 
 
 def send_due(channel: int, now: datetime | None = None) -> int:
@@ -70,8 +100,7 @@ def send_due(channel: int, now: datetime | None = None) -> int:
     handled = 0
     while runtime.relay.enter():
         try:
-            with connection():
-                handled += _send_batch(runtime, channel, now)
+            handled += _send_batch(runtime, channel, now)
         finally:
             look_again = runtime.relay.leave()
         if not look_again:
@@ -79,8 +108,8 @@ def send_due(channel: int, now: datetime | None = None) -> int:
     return handled
 
 
-def send_now(message: Message) -> DeliveryAttempt:
-    """Send a message that the caller claimed, without a slot. Record and return the attempt."""
+def send_claimed(message: Message) -> DeliveryAttempt:
+    """Send a message that the caller claimed, also if all slots are in use. Record and return the attempt."""
     runtime = _runtimes[message.channel]
     conn = runtime.channel.create_connection()
     try:
@@ -130,7 +159,7 @@ def _record(channel: int, attempt: DeliveryAttempt) -> None:
 
 
 def _count(channel: int, attempt: DeliveryAttempt, counts: NotificationCounts) -> None:
-    name = ContactType(channel).name.lower()
+    name = get_channel_name(channel)
     if attempt.outcome in RECORDED_OUTCOMES:
         metrics.count_attempt(name, RECORDED_OUTCOMES[attempt.outcome].value)
     for state, count in counts.items():
@@ -169,6 +198,8 @@ def _send(
         return DeliveryOutcome.CANCELLED, "no notification is left to send"
     if missing_setting := runtime.channel.find_missing_setting():
         return DeliveryOutcome.NOT_CONFIGURED, f"not sent: {missing_setting}"
+    if not rendered.message.to:
+        return DeliveryOutcome.REFUSED, "the contact was deleted"
     detail = conn.send(rendered.message)
     runtime.relay.record_success()
     return DeliveryOutcome.SENT, detail
@@ -184,7 +215,7 @@ def _classify_error(runtime: ChannelRuntime, error: Exception) -> tuple[Delivery
             return DeliveryOutcome.TEMPORARY, str(error)
         case RelayError():
             if runtime.relay.record_failure():
-                log.warning("relay counts as down, one thread at a time tries it", detail=str(error))
+                log.warning("a relay cannot be used; one thread tries it again", detail=str(error))
             return DeliveryOutcome.RELAY_DOWN, str(error)
     log.exception("message could not be rendered or sent")
     return DeliveryOutcome.TEMPORARY, f"internal error of Tocsin: {type(error).__name__}"

@@ -1,4 +1,4 @@
-"""Notify the account's address of a person when a contact refuses messages permanently.
+"""Notify a person at the e-mail address of their own account when a message to a contact is given up.
 
 So nobody is left without a notification: invariant 9 (design, section 2).
 """
@@ -7,28 +7,36 @@ from datetime import datetime
 
 import peewee
 
-from models.domain.enums import ContactType, NotificationStatus
+from models.domain.channels import ACCOUNT_CHANNEL
+from models.domain.enums import NotificationStatus
 from models.store.ids import hash_message_id
 from models.tables.accounts import User
 from models.tables.notifications import Message, Notification
 from models.tables.users import ContactMethod
 
-# The end of the key of a notification to the account's address (schedules/escalation/escalation.py).
+# The end of the key of a notification to this address (schedules/escalation/notifications.py).
 ACCOUNT_SUFFIX = ":account:-"
 
 
-def notify_account(message_row: int, now: datetime) -> bool:
+def notify_account(message_row: int, now: datetime, *, refused: bool) -> bool:
     """Create the pending notifications of a message for the account's address, due now.
 
-    Return whether any notification was created.
+    Return whether any notification was created. `refused`: the contact refuses messages permanently, so that
+    another address of the same channel may help.
 
-    Create none if that address itself refused, if it has the same notification already, or for a test
-    message.
+    Create none if the message was for that address, if e-mail itself failed, if that address has the same
+    notification already, or for a test message or an invitation.
     """
     message = _load_message(message_row)
     contact, user = message.contact, message.user
-    if contact is None or contact.value.lower() == user.email.lower() or message.reason is not None:
+    if message.reason is not None:
         return False
+    if message.channel == ACCOUNT_CHANNEL and (
+        contact is None or not refused or contact.value.lower() == user.email.lower()
+    ):
+        return False
+    name = contact.name if contact is not None else "a deleted contact"
+    cause = f"the message to {name} was refused" if refused else f"no message could be sent to {name}"
     pending = list(
         Notification.select().where(
             Notification.message == message.id, Notification.state == NotificationStatus.PENDING
@@ -37,7 +45,7 @@ def notify_account(message_row: int, now: datetime) -> bool:
     known = _find_notified(user, [notification.incident_id for notification in pending], now)
     missing = {_get_reason_key(n.key): n for n in pending if _get_reason_key(n.key) not in known}
     if missing:
-        _create_notifications(message, missing, now)
+        _create_notifications(message, missing, cause, now)
     return bool(missing)
 
 
@@ -50,7 +58,7 @@ def _load_message(row: int) -> Message:
 def _get_reason_key(key: str) -> str:
     """Return a notification's key without contact and rule: the person, the incident and the reason.
 
-    The format is from schedules/escalation/escalation.py.
+    The format is from schedules/escalation/notifications.py.
     """
     return key.rsplit(":", 2)[0]
 
@@ -62,10 +70,13 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
     """
     query = (
         Notification.select(Notification.key, Notification.state, Notification.not_before)
+        .join(Message)
+        .switch(Notification)
         .join(ContactMethod, peewee.JOIN.LEFT_OUTER)
         .where(
             Notification.user == user,
             Notification.incident.in_(incidents),
+            Message.channel == ACCOUNT_CHANNEL,
             Notification.contact.is_null() | (peewee.fn.LOWER(ContactMethod.value) == user.email.lower()),
         )
     )
@@ -78,14 +89,15 @@ def _find_notified(user: User, incidents: list[int], now: datetime) -> set[str]:
     }
 
 
-def _create_notifications(refused: Message, missing: dict[str, Notification], now: datetime) -> None:
-    name = refused.contact.name if refused.contact else "the contact"
+def _create_notifications(
+    failed: Message, missing: dict[str, Notification], cause: str, now: datetime
+) -> None:
     keys = {reason_key: f"{reason_key}{ACCOUNT_SUFFIX}" for reason_key in missing}
     message = Message.create(
         message_id=hash_message_id(list(keys.values())),
-        account=refused.account_id,
-        user=refused.user_id,
-        channel=ContactType.EMAIL,
+        account=failed.account_id,
+        user=failed.user_id,
+        channel=ACCOUNT_CHANNEL,
         created_at=now,
         next_attempt_at=now,
     )
@@ -95,7 +107,7 @@ def _create_notifications(refused: Message, missing: dict[str, Notification], no
             incident=notification.incident_id,
             user=notification.user_id,
             kind=notification.kind,
-            reason=f"{notification.reason}; {name} refuses messages, so the account's address",
+            reason=f"{notification.reason}; {cause}, so the account's address",
             not_before=now,
             message=message,
         )

@@ -4,7 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum
-from typing import Any
+
+import peewee
 
 from models.domain.enums import AttemptOutcome, MessageStatus, NotificationStatus
 from models.store import bulk
@@ -14,7 +15,7 @@ from models.tables.notifications import Attempt, Message, Notification
 from schedules.timers.retries import get_next_attempt
 from workers.delivery.fallback import notify_account
 
-# Longer than sending one message can take (channels/email.py), so that no other worker sends the same
+# Longer than sending one message can take (transport/channel.py), so that no other worker sends the same
 # message. A message whose worker was killed is sent again after this time.
 CLAIM = timedelta(seconds=20)
 
@@ -99,7 +100,7 @@ def claim(channel: int, now: datetime, in_flight: Collection[int] = ()) -> Claim
     return Claimed(row, attempts, first_attempt_at)
 
 
-def _select_due() -> Any:
+def _select_due() -> peewee.ModelSelect:
     due = Message.select(Message.id, Message.attempts, Message.first_attempt_at).where(
         Message.state == MessageStatus.PENDING,
         Message.channel == bind("channel"),
@@ -119,7 +120,7 @@ _CLAIMABLE = Prepared(
 _CLAIM = Prepared(lambda: Message.update(claimed_until=bind("until")).where(Message.id == bind("message")))
 
 
-# In the order in which a lane cancels notifications; otherwise the two transactions could deadlock.
+# In the same order as models/write/notifications.py; otherwise the two transactions could deadlock.
 _LOCK_NOTIFICATIONS = Prepared(
     lambda: store().for_update(
         Notification.select(Notification.id)
@@ -143,6 +144,7 @@ def record_attempt(attempt: DeliveryAttempt) -> NotificationCounts:
             "milliseconds": attempt.milliseconds,
         }
         bulk.insert(Attempt, [columns])
+    # One row needs no order.
     if len(attempt.included) + len(attempt.cancelled) != 1:
         _LOCK_NOTIFICATIONS.rows(message=attempt.message.row)
     cancelled = sum(
@@ -171,21 +173,14 @@ def _record_retry(attempt: DeliveryAttempt) -> NotificationCounts:
     return {}
 
 
-def _record_refused(attempt: DeliveryAttempt) -> NotificationCounts:
-    notified_account = notify_account(attempt.message.row, attempt.at)
-    return _record_failed(
-        attempt,
-        f"{attempt.detail}; the account's address is notified instead"
-        if notified_account
-        else attempt.detail,
-    )
-
-
-def _record_unsendable(attempt: DeliveryAttempt) -> NotificationCounts:
+def _record_given_up(attempt: DeliveryAttempt) -> NotificationCounts:
     return _record_failed(attempt, attempt.detail)
 
 
 def _record_failed(attempt: DeliveryAttempt, reason: str) -> NotificationCounts:
+    refused = attempt.outcome is DeliveryOutcome.REFUSED
+    if notify_account(attempt.message.row, attempt.at, refused=refused):
+        reason = f"{reason}; the account's address is notified instead"
     _finish_message(attempt, MessageStatus.FAILED, reason)
     count = _finish_notifications(
         Notification.message == attempt.message.row, NotificationStatus.FAILED, reason, attempt.at
@@ -200,10 +195,10 @@ def _record_cancelled(attempt: DeliveryAttempt) -> NotificationCounts:
 
 _RECORDERS = {
     DeliveryOutcome.SENT: _record_sent,
-    DeliveryOutcome.REFUSED: _record_refused,
+    DeliveryOutcome.REFUSED: _record_given_up,
     DeliveryOutcome.TEMPORARY: _record_retry,
     DeliveryOutcome.RELAY_DOWN: _record_retry,
-    DeliveryOutcome.NOT_CONFIGURED: _record_unsendable,
+    DeliveryOutcome.NOT_CONFIGURED: _record_given_up,
     DeliveryOutcome.CANCELLED: _record_cancelled,
 }
 
@@ -212,7 +207,7 @@ def _finish_message(attempt: DeliveryAttempt, state: MessageStatus, outcome: str
     _update_message(attempt, state=state, outcome=outcome, done_at=attempt.at)
 
 
-def _update_message(attempt: DeliveryAttempt, **columns: Any) -> None:
+def _update_message(attempt: DeliveryAttempt, **columns: object) -> None:
     """Update the message only if it is still pending.
 
     If the claim expired, another worker may have finished it.
@@ -224,7 +219,9 @@ def _update_message(attempt: DeliveryAttempt, **columns: Any) -> None:
     query.where(Message.id == attempt.message.row, Message.state == MessageStatus.PENDING).execute()
 
 
-def _finish_notifications(condition: Any, state: NotificationStatus, outcome: str, at: datetime) -> int:
+def _finish_notifications(
+    condition: peewee.Expression, state: NotificationStatus, outcome: str, at: datetime
+) -> int:
     query = Notification.update(state=state, outcome=outcome, done_at=at)
     count: int = query.where(condition, Notification.state == NotificationStatus.PENDING).execute()
     return count

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import peewee
 
+from models.domain.channels import ACCOUNT_CHANNEL
 from models.domain.enums import (
     AlertType,
     IncidentStatus,
@@ -32,14 +33,14 @@ from models.tables.users import ContactMethod
 from pipeline.messages import (
     IncidentSummary,
     InvitationDetails,
-    MessageText,
+    MessageContent,
     Recipient,
-    build_invitation_text,
-    build_message_text,
-    build_test_text,
+    build_incidents_content,
+    build_invitation_content,
+    build_test_content,
 )
 from schedules.escalation.notifications import get_cancel_reason
-from workers.delivery.channels.base import OutgoingMessage
+from workers.delivery.transport.channel import OutgoingMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +57,14 @@ class RenderedMessage:
 
 
 class _Recipient(NamedTuple):
-    """A message and its recipient. Without a contact, the account's address receives the message."""
+    """A message and its recipient. Without a contact, the e-mail address of the person's account receives it.
+
+    A deleted contact counts as none. A channel other than e-mail then has no address, and refuses the
+    message.
+    """
 
     message_id: str
+    channel: int
     kind: str | None
     # The name of the person who asked for an invitation or a test message.
     requested_by: str | None
@@ -72,7 +78,9 @@ class _Recipient(NamedTuple):
 
     @property
     def address(self) -> str:
-        return self.contact if self.contact is not None else self.email
+        if self.contact is not None:
+            return self.contact
+        return self.email if self.channel == ACCOUNT_CHANNEL else ""
 
     @property
     def reader(self) -> Recipient:
@@ -82,8 +90,8 @@ class _Recipient(NamedTuple):
 _RECIPIENT = Prepared(
     lambda: (
         Message.select(
-            Message.message_id, Message.kind, Message.reason, Message.user, User.first_name, User.last_name,
-            User.email, User.time_zone, User.removed_at, ContactMethod.value,
+            Message.message_id, Message.channel, Message.kind, Message.reason, Message.user, User.first_name,
+            User.last_name, User.email, User.time_zone, User.removed_at, ContactMethod.value,
         )
         .join(User)
         .switch(Message)
@@ -152,8 +160,9 @@ def render_message(message_row: int, public_url: str, now: datetime) -> Rendered
     valid = [notification for notification in pending if notification.notification not in cancelled]
     if not valid:
         return RenderedMessage(None, cancelled=cancelled)
-    text = build_message_text(_build_lines(valid, message_row, public_url, now), recipient.reader)
-    message = OutgoingMessage(recipient.message_id, recipient.address, text.subject, text.text, now)
+    incidents = _summarize_incidents(valid, message_row, public_url, now)
+    content = build_incidents_content(incidents, recipient.reader)
+    message = OutgoingMessage(recipient.message_id, recipient.address, content, now)
     return RenderedMessage(message, tuple(notification.notification for notification in valid), cancelled)
 
 
@@ -165,7 +174,7 @@ def _render_without_notifications(
         return RenderedMessage(None)
     if recipient.kind == MessageKind.INVITATION:
         return _render_invitation(recipient, requested_by, public_url, now)
-    return _render(recipient, build_test_text(requested_by, recipient.reader, now), now)
+    return _render(recipient, build_test_content(requested_by, recipient.reader, now), now)
 
 
 def _render_invitation(
@@ -178,13 +187,11 @@ def _render_invitation(
     teams = Team.select(Team.name).join(TeamMember).where(TeamMember.user == user).order_by(TeamMember.id)
     link = f"{public_url}/join/{signed_links.get_signer().sign_invitation(Invitation.for_user(user), now)}"
     invited = InvitationDetails(user.account.name, [team.name for team in teams], inviter, link)
-    return _render(recipient, build_invitation_text(invited, recipient.reader), now)
+    return _render(recipient, build_invitation_content(invited, recipient.reader), now)
 
 
-def _render(recipient: _Recipient, text: MessageText, now: datetime) -> RenderedMessage:
-    return RenderedMessage(
-        OutgoingMessage(recipient.message_id, recipient.address, text.subject, text.text, now)
-    )
+def _render(recipient: _Recipient, content: MessageContent, now: datetime) -> RenderedMessage:
+    return RenderedMessage(OutgoingMessage(recipient.message_id, recipient.address, content, now))
 
 
 def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient) -> str | None:
@@ -193,30 +200,32 @@ def _get_cancel_reason(notification: _PendingNotification, recipient: _Recipient
     return get_cancel_reason(NotificationKind(notification.kind), IncidentStatus(notification.status))
 
 
-def _build_lines(
+def _summarize_incidents(
     pending: Iterable[_PendingNotification], message_row: int, public_url: str, now: datetime
 ) -> list[IncidentSummary]:
     """Return a summary of each incident once, although two rules of a person may use the same contact."""
     first_by_incident = {notification.incident: notification for notification in reversed(list(pending))}
     levels, signer = dict(_LEVELS.rows(message=message_row)), signed_links.get_signer()
-    return [
-        IncidentSummary(
+
+    def summarize(notification: _PendingNotification) -> IncidentSummary:
+        link = Link(notification.incident, notification.user, notification.notification)
+        token = signer.sign(link, now)
+        level = levels.get(notification.incident)
+        return IncidentSummary(
             number=notification.number,
             title=notification.title,
             service=notification.service,
             urgency=Urgency(notification.urgency),
-            level=AlertType(levels[notification.incident]) if notification.incident in levels else None,
+            level=AlertType(level) if level is not None else None,
             since=notification.since,
             reason=notification.reason,
-            link=_build_link(signer, notification, public_url, now),
+            link=f"{public_url}/i/{token}",
             summary=notification.summary,
+            status=IncidentStatus(notification.status),
+            token=token,
         )
+
+    return [
+        summarize(notification)
         for notification in sorted(first_by_incident.values(), key=lambda notification: notification.number)
     ]
-
-
-def _build_link(
-    signer: signed_links.Signer, notification: _PendingNotification, public_url: str, now: datetime
-) -> str:
-    link = Link(notification.incident, notification.user, notification.notification)
-    return f"{public_url}/i/{signer.sign(link, now)}"

@@ -23,8 +23,8 @@ from tests.support.relays import hang, relay, start_silent_server
 from tests.support.scenarios.delivery import MAIL, alert, channel, deliver_to
 from workers.alerts import process_lane
 from workers.delivery import deliver
-from workers.delivery.channels.relay import PAUSE_S, Relay
 from workers.delivery.outbox import CLAIM, handle_clock_set_back
+from workers.delivery.transport.relay import PAUSE_S, Relay
 
 __all__ = ["deliver_to"]
 
@@ -35,20 +35,17 @@ HOUR = timedelta(hours=1)
 
 def move(incident, to, user, now):
     with deliver.store().write_transaction():
-        found = lock_incident(incident.id)
         actor = Actor(ActorKind.USER, user.first_name, user=user.id)
-        effects = incidents.change_status(
-            found.incident, to, found.service, found.config, actor, now, "asked for"
-        )
+        context = lock_incident(incident.id, actor, now)
+        effects = incidents.change_status(context, to, "asked for")
         apply(ChangeSet(effects=list(effects)))
 
 
 def assign(incident, person, by, now):
     with deliver.store().write_transaction():
-        found = lock_incident(incident.id)
         whom = load_people([person.username])[person.username]
-        actor = Actor(ActorKind.USER, by.first_name, user=by.id)
-        effects = incidents.assign(found.incident, whom, found.service, found.config, actor, now)
+        context = lock_incident(incident.id, Actor(ActorKind.USER, by.first_name, user=by.id), now)
+        effects = incidents.assign(context, whom)
         apply(ChangeSet(effects=list(effects)))
 
 
@@ -247,7 +244,7 @@ def test_the_accounts_address_is_notified_if_a_contact_refuses(world, now, deliv
     assert [to for to, _ in box.mails] == ["alice@example.org"]
     assert (first.state, second.state) == (NotificationStatus.FAILED, NotificationStatus.SENT)
     assert first.outcome.endswith("550 5.1.1 unknown; the account's address is notified instead")
-    assert second.reason.endswith("; Work refuses messages, so the account's address")
+    assert second.reason.endswith("; the message to Work was refused, so the account's address")
     assert second.contact is None
 
 

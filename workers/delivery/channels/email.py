@@ -10,14 +10,20 @@ from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import parseaddr
 
+from pipeline.messages import write_plain_text
 from pipeline.sources.cleaning import clean_line
-from runtime.settings import Settings
-from workers.delivery.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
-from workers.delivery.channels.smtp import SmtpSession, describe_error, open_session
-from workers.delivery.channels.watchdog import Watchdog
+from runtime.settings import Settings, find_unset
+from workers.delivery.transport.channel import (
+    DEADLINE_S,
+    Channel,
+    OutgoingMessage,
+    Refused,
+    RelayError,
+    TemporaryError,
+)
+from workers.delivery.transport.smtp import SmtpSession, describe_error, open_session
+from workers.delivery.transport.watchdog import Watchdog
 
-# The longest time that one message may take a thread, with connecting and TLS, if the relay hangs.
-DEADLINE_S = 10.0
 QUIT_TIMEOUT_S = 1.0
 
 _ERRORS = (OSError, smtplib.SMTPException, ValueError)
@@ -31,14 +37,18 @@ class Email:
         self._deadline_s = deadline_s
 
     def find_missing_setting(self) -> str | None:
-        if not self._settings.smtp_host:
-            return "set TOCSIN_SMTP_HOST"
+        if variable := find_unset(self._settings, "email"):
+            return f"set {variable}"
         if _parse_address(parseaddr(self._settings.smtp_from)[1]) is None:
             return "TOCSIN_SMTP_FROM is not an e-mail address"
         return None
 
     def create_connection(self) -> "SmtpConnection":
         return SmtpConnection(self._settings, self._deadline_s)
+
+
+def create_channel(settings: Settings) -> Channel:
+    return Email(settings)
 
 
 class SmtpConnection:
@@ -165,9 +175,9 @@ class SmtpConnection:
         mail["Date"] = message.at
         mail["From"] = sender
         mail["To"] = to
-        mail["Subject"] = clean_line(message.subject)
+        mail["Subject"] = clean_line(message.content.title)
         mail["Auto-Submitted"] = "auto-generated"
-        mail.set_content(message.text)
+        mail.set_content(write_plain_text(message.content))
         return mail.as_bytes()
 
 

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from pipeline.messages import MessageContent
 from runtime.settings import Settings, load
 from tests.support.processes import find_free_port
 from tests.support.relays import (
@@ -19,8 +20,8 @@ from tests.support.relays import (
     relay,
     start_silent_server,
 )
-from workers.delivery.channels.base import OutgoingMessage, Refused, RelayError, TemporaryError
 from workers.delivery.channels.email import Email
+from workers.delivery.transport.channel import OutgoingMessage, Refused, RelayError, TemporaryError
 
 __all__ = ["certificate"]
 
@@ -35,7 +36,8 @@ def settings(port: int, **more: str) -> Settings:
 def build_message(
     to="bob@example.org", subject="[Checkout] #12 Disk full", text="Disk full\n"
 ) -> OutgoingMessage:
-    return OutgoingMessage("c0ffee", to, subject, text, datetime(2026, 3, 4, 12, 0, tzinfo=UTC))
+    content = MessageContent(subject, (text.removesuffix("\n"),))
+    return OutgoingMessage("c0ffee", to, content, datetime(2026, 3, 4, 12, 0, tzinfo=UTC))
 
 
 def send(port: int, *messages: OutgoingMessage, deadline_s: float = 5.0, **more: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workers.delivery.channels.relay import FAILURE_THRESHOLD, PAUSE_S, SLOTS, Breaker, Relay
+from workers.delivery.transport.relay import FAILURE_THRESHOLD, PAUSE_S, SLOTS, Breaker, Relay
 
 
 def run_breaker(*attempts: str | float) -> Breaker:

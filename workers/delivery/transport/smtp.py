@@ -4,10 +4,9 @@ import contextlib
 import smtplib
 import socket
 import ssl
-from typing import Any
 
 from runtime.settings import Settings
-from workers.delivery.channels.watchdog import Watchdog
+from workers.delivery.transport.watchdog import Watchdog
 
 
 class SmtpSession(smtplib.SMTP):
@@ -19,7 +18,7 @@ class SmtpSession(smtplib.SMTP):
         self.used = False
         super().__init__(settings.smtp_host, settings.smtp_port, local_hostname=_get_hostname())
 
-    def connect(self, *_: Any, **__: Any) -> tuple[int, bytes]:
+    def connect(self, *_: object, **__: object) -> tuple[int, bytes]:
         """Use the existing connection. The constructor calls this."""
         self.sock = self._raw
         self.file = None

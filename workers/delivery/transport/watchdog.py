@@ -1,4 +1,4 @@
-"""Limit the total time of an SMTP session.
+"""Limit the total time of one step of an SMTP session: connect, send one mail, or quit.
 
 The time-out of smtplib applies to each read: a server that sends one byte now and then could block a thread
 without limit. The watchdog shuts the connection down at the deadline.

@@ -1,0 +1,62 @@
+"""The channels: the contact types that Tocsin can send to, a line each.
+
+The name of a channel is also the name of its file in workers/delivery/channels/, of its queue and of its
+label in metrics. A setting that it needs has the name in `needed_by` (runtime/settings.py). A channel with
+buttons also needs a module of its name in web/callbacks, which does not exist yet, and a line in
+web/routes.py.
+"""
+
+import re
+from collections import ChainMap
+from dataclasses import dataclass
+from typing import Any
+
+from models.domain.enums import ContactType
+
+
+@dataclass(frozen=True, slots=True)
+class AddressForm:
+    """The form of a channel's addresses: in words for an error, and as a pattern of the whole address."""
+
+    words: str
+    pattern: re.Pattern[str]
+    limit: int = 320  # what the column of contacts holds
+
+
+ANY_TEXT = AddressForm("an address on one line", re.compile(r"[^\x00-\x1f\x7f]+"))
+# "localhost" and other short domains are allowed.
+EMAIL_ADDRESS = AddressForm(
+    "an e-mail address",
+    re.compile(r"[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+@[^@\s\x00-\x1f\x7f,;:<>()\[\]\\\"]+"),
+    254,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelSpec:
+    """A channel. `title` is its name in sentences. `buttons`: its messages have buttons that call back."""
+
+    contact_type: int
+    name: str
+    title: str
+    buttons: bool = False
+    address: AddressForm = ANY_TEXT
+
+
+# Contact types that the contract does not define have numbers from 101. Notification rules for contact types
+# without a channel count as unusable (invariant 9, design, section 2).
+CHANNELS: dict[int, ChannelSpec] = {
+    int(spec.contact_type): spec
+    for spec in (ChannelSpec(ContactType.EMAIL, "email", "e-mail", address=EMAIL_ADDRESS),)
+}
+
+# The contact types that a contact can name: those of the contract, and those of the channels.
+CONTACT_TYPES: ChainMap[int, Any] = ChainMap(CHANNELS, dict.fromkeys(map(int, ContactType)))
+
+# The channel of the address that each account has: for invitations, and if no contact can be used.
+ACCOUNT_CHANNEL = ContactType.EMAIL
+
+
+def get_channel_name(contact_type: int) -> str:
+    """Return the name of a channel. Stored messages can have a contact type whose channel was removed."""
+    return CHANNELS[contact_type].name if contact_type in CHANNELS else f"removed_{contact_type}"

@@ -1,0 +1,50 @@
+"""The table of channels agrees with the files, the settings and the routes."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from models.domain.channels import ACCOUNT_CHANNEL, CHANNELS
+from models.domain.enums import ContactType
+from runtime.settings import SETTINGS, find_unset, load
+from web.routes import ROUTES
+from workers.delivery import channels
+from workers.delivery.deliver import create_channel
+
+NAMES = [spec.name for spec in CHANNELS.values()]
+
+
+def test_each_channel_has_a_file_and_each_file_is_a_channel():
+    files = {path.stem for path in Path(channels.__path__[0]).glob("*.py")} - {"__init__"}
+
+    assert sorted(NAMES) == sorted(files)
+
+
+def test_contact_types_are_those_of_the_contract_or_begin_at_101():
+    others = set(CHANNELS) - set(ContactType)
+
+    assert all(number == spec.contact_type for number, spec in CHANNELS.items())
+    assert all(number > 100 for number in others)
+    assert ACCOUNT_CHANNEL in CHANNELS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_channel_names_the_setting_that_the_table_of_settings_marks(name):
+    settings = load({})
+    variable, missing = find_unset(settings, name), create_channel(name, settings).find_missing_setting()
+
+    assert missing == (f"set {variable}" if variable else None)
+
+
+def test_settings_are_needed_by_channels_of_the_table():
+    assert {name for setting in SETTINGS for name in setting.needed_by} <= set(NAMES)
+
+
+@pytest.mark.parametrize("spec", CHANNELS.values(), ids=NAMES)
+def test_a_channel_with_buttons_has_a_module_and_a_route_that_they_call(spec):
+    module = f"web.callbacks.{spec.name}"
+    has_module = find_spec("web.callbacks") is not None and find_spec(module) is not None
+    has_route = any(each.view.__module__ == module for each in ROUTES)
+
+    assert (has_module, has_route) == (spec.buttons, spec.buttons)
