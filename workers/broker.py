@@ -1,34 +1,51 @@
-"""Let Dramatiq take wake-ups from our queues, with a consumer that blocks until there is one.
+"""The broker of Dramatiq. Its messages are wake-ups in our sorted sets (workers/sender.py).
 
 Dramatiq's own Redis broker polls, and has a second consumer per queue for delayed messages. Our messages are
-only wake-ups, so they need no delays, retries, results, acknowledgements or dead letters.
+only wake-ups, so they need no retries, results, acknowledgements or dead letters. An actor has the name of
+its queue, so a wake-up consists of its arguments.
 """
 
+import atexit
 import json
 import threading
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import dramatiq
 import redis
 import structlog
 from dramatiq.broker import Consumer, MessageProxy
 
-from runtime.redis import TIMEOUT_S
-from workers import queue
+from runtime.redis import TIMEOUT_S, create_client, redis_status
+from workers.sender import QueueSender, get_key
 
 log = structlog.get_logger()
 
 # Pause of a consumer after the Redis server did not answer.
 RETRY_S = 0.5
 
+R = TypeVar("R")
+
 
 class Broker(dramatiq.Broker):
-    """A broker without middleware: the database knows the pending work of an actor that failed."""
+    """A broker without retries and the like: the database knows the pending work of an actor that failed."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self) -> None:
         super().__init__(middleware=[])
+        self.url = ""
+        self._sender: QueueSender | None = None
+
+    def connect(self, url: str) -> None:
+        """Use this Redis from now on; once, when a process starts. Without it, wake-ups are dropped."""
         self.url = url
+        self._sender = QueueSender(url)
+        atexit.register(self._sender.flush)
+
+    def close(self) -> None:
+        """Send the last wake-ups, and nothing more."""
+        if self._sender is not None:
+            self._sender.flush()
+            self._sender.close()
 
     def declare_queue(self, queue_name: str) -> None:
         if queue_name in self.queues:
@@ -37,25 +54,30 @@ class Broker(dramatiq.Broker):
         self.queues[queue_name] = None
         self.emit_after("declare_queue", queue_name)
 
-    def enqueue(self, message: Any, *, delay: int | None = None) -> Any:
-        """Add a wake-up to the queue. There is no delay, because the due scan finds due work."""
-        if delay is not None:
-            raise ValueError("a wake-up cannot be delayed")
-        queue.enqueue(message.queue_name, *message.args)
+    def enqueue(self, message: dramatiq.Message[R], *, delay: int | None = None) -> dramatiq.Message[R]:
+        """Add a wake-up to its queue, unless it is there already.
+
+        With a `delay` in ms, its wake-ups are ignored for that time; then one is added.
+        """
+        self.emit_before("enqueue", message, delay)
+        if self._sender is not None:
+            self._sender.add(message.queue_name, json.dumps(message.args), delay)
+        self.emit_after("enqueue", message, delay)
         return message
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 1000) -> Consumer:
-        return QueueConsumer(self.url, queue_name, prefetch=prefetch, timeout=timeout)
+        return QueueConsumer(self, queue_name, prefetch=prefetch, timeout=timeout)
 
 
 class QueueConsumer(Consumer):
     """Take wake-ups from one queue, at most `prefetch` at a time. `timeout` is in ms."""
 
-    def __init__(self, url: str, queue_name: str, *, prefetch: int, timeout: int) -> None:
+    def __init__(self, broker: Broker, queue_name: str, *, prefetch: int, timeout: int) -> None:
+        self._broker = broker
         self._queue = queue_name
         self._timeout_s = timeout / 1000
         # The server answers after `timeout` at the latest; if it does not, it is down.
-        self._client = queue.create_client(url, self._timeout_s + TIMEOUT_S)
+        self._client = create_client(broker.url, self._timeout_s + TIMEOUT_S)
         self._capacity = threading.Semaphore(prefetch)
         self._closed = threading.Event()
 
@@ -69,12 +91,13 @@ class QueueConsumer(Consumer):
 
     def _pop(self) -> MessageProxy | None:
         try:
-            found = self._client.bzpopmin(queue.get_key(self._queue), self._timeout_s)
+            # The key, the member and its score, or None.
+            found: Any = self._client.bzpopmin(get_key(self._queue), self._timeout_s)
         except (redis.RedisError, OSError) as error:
-            queue.redis_status.report_down(error)
+            redis_status.report_down(error)
             self._closed.wait(RETRY_S)
             return None
-        queue.redis_status.report_up()
+        redis_status.report_up()
         return _message(self._queue, found[1]) if found else None
 
     def ack(self, message: MessageProxy) -> None:
@@ -84,7 +107,7 @@ class QueueConsumer(Consumer):
 
     def requeue(self, messages: Iterable[MessageProxy]) -> None:
         for message in messages:
-            queue.enqueue(message.queue_name, *message.args)
+            self._broker.enqueue(message.copy())
 
     def close(self) -> None:
         self._closed.set()
@@ -98,3 +121,8 @@ def _message(queue_name: str, member: bytes) -> MessageProxy | None:
         log.warning("dropped a wake-up that is not valid JSON", queue_name=queue_name)
         return None
     return MessageProxy(dramatiq.Message(queue_name, queue_name, args, {}, {}))
+
+
+# The broker of this process. All actors are declared on it; it is connected when the process starts.
+broker = Broker()
+dramatiq.set_broker(broker)

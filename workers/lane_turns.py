@@ -22,11 +22,11 @@ class _Turn:
 
 
 class Linger:
-    """Let a busy lane pause, so that more alerts share a batch: a small batch needs as many statements.
+    """Let a busy lane wait a moment before its next batch, so that the batch contains more alerts.
 
-    Only a lane with small batches lingers; a single alert is processed at once (design, section 5). Each lane
-    lingers longer if more lanes are busy, so that all of them together run a limited number of batches a
-    second.
+    A batch needs almost the same number of statements for one alert as for fifty. Only a lane whose last
+    batch was small lingers; a single alert is processed at once (design, section 5). The more lanes are
+    busy, the longer each of them lingers: so all lanes together run a limited number of batches a second.
     """
 
     # A lane is busy if it has work again within this time after its last turn and its linger.
@@ -87,16 +87,17 @@ def run_batches(
 
 
 class LaneTurns:
-    """Remember requests for work that is running, so that its caller can enqueue the work again."""
+    """Let one thread at a time work on a lane. Remember whether its work was requested again meanwhile."""
 
     def __init__(self) -> None:
         self._requested_again: dict[Hashable, bool] = {}
         self._lock = threading.Lock()
 
     def work(self, lane: Hashable, work: Callable[[], object]) -> bool:
-        """Do `work` unless another thread works on the lane. Return whether it was requested again meanwhile.
+        """Do `work` and return whether it was requested again meanwhile; then the caller enqueues it again.
 
-        A thread leaves the lane and reads this in one step, so a later request always finds the lane free.
+        If another thread works on the lane, only record the request there and return False. A thread reads
+        the record and leaves the lane under one lock, so that no request is lost between the two.
         """
         with self._lock:
             if lane in self._requested_again:
@@ -109,3 +110,7 @@ class LaneTurns:
             with self._lock:
                 requested_again = self._requested_again.pop(lane)
         return requested_again
+
+
+# The turns of this process.
+turns = LaneTurns()

@@ -1,47 +1,62 @@
-"""Run the worker process: Dramatiq's worker on our broker, and the poller."""
+"""The worker process, by two commands: `tocsin worker`, or `dramatiq workers.main`."""
 
 from collections.abc import Sequence
 
 import dramatiq
 import structlog
 
+from models.domain.channels import ACCOUNT_CHANNEL
+from models.reports.delivery_problems import describe_problem
 from runtime.settings import Settings
 from runtime.signals import Signals, exit_after
-from workers import actors, queue
-from workers.alerts import process_lane
-from workers.broker import Broker
+from workers import middleware
+from workers.alerts import lane_actors, process_lane, process_router
+from workers.broker import broker
 from workers.delivery import deliver
-from workers.poller import Poller
+from workers.periodic import missing_heartbeats, release_maintenance
+from workers.timers import fire, on_config_change
 
 log = structlog.get_logger()
 
-# Interval in which threads check whether they should stop; a consumer also blocks for this time.
-POLL_MS = 1000
+# The modules that declare actors.
+ACTORS = (
+    lane_actors,
+    process_router,
+    fire,
+    on_config_change,
+    release_maintenance,
+    missing_heartbeats,
+    deliver,
+)
+
 # Longer than a delivery may take. Another worker repeats what is still running then.
 STOP_TIMEOUT_S = 11.0
+
+
+def configure(settings: Settings, redis_url: str) -> None:
+    """Give the settings to the actors, and connect the broker."""
+    if problem := describe_problem(settings, ACCOUNT_CHANNEL):
+        log.warning(problem)
+    process_lane.configure(settings.pipeline_queues)
+    deliver.configure(settings)
+    broker.connect(redis_url)
+
+
+broker.add_middleware(middleware.ProcessBoot(configure))
+broker.add_middleware(middleware.LogContext())
+broker.add_middleware(middleware.StoreUnavailable())
+broker.add_middleware(middleware.StoreConnection())
+broker.add_middleware(middleware.Liveness())
+broker.add_middleware(middleware.Polling())
 
 
 def run(settings: Settings, redis_url: str, queues: Sequence[str] = ()) -> None:
     """Process wake-ups until the process is asked to stop. `queues` limits the queues; empty: all."""
     signals = Signals()
-    process_lane.configure(settings.pipeline_queues)
-    deliver.configure(settings)
-    queue.connect(redis_url, settings.pipeline_queues)
-    broker = Broker(redis_url)
-    dramatiq.set_broker(broker)
-    actors.declare_actors(broker, settings)
-    worker = dramatiq.Worker(
-        broker,
-        queues=set(queues) or None,
-        worker_timeout=POLL_MS,
-        worker_threads=settings.worker_threads,
-    )
-    poller = Poller()
+    configure(settings, redis_url)
+    worker = dramatiq.Worker(broker, queues=set(queues) or None, worker_threads=settings.worker_threads)
     worker.start()
-    poller.start()
-    log.info("working", queues=sorted(queues) or sorted(broker.queues), threads=settings.worker_threads)
     signals.wait_for_stop()
     exit_after(STOP_TIMEOUT_S)
-    poller.stop()
     worker.stop()
-    poller.join()
+    broker.close()

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 import structlog
 
-from models.domain.enums import DELIVERABLE
-from models.store.base import STORE_ERRORS
-from workers import queue
+from models.domain.channels import CHANNELS
+from models.store.base import STORE_ERRORS, connection
+from runtime.redis import redis_status
 from workers.alerts import process_lane, process_router
 from workers.delivery import deliver
 from workers.periodic import missing_heartbeats, release_maintenance
@@ -30,7 +30,7 @@ class Poller:
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
-        self._requested = {int(channel): threading.Event() for channel in sorted(DELIVERABLE)}
+        self._requested = {channel: threading.Event() for channel in CHANNELS}
         self._threads = [threading.Thread(target=self._poll, name="poller", daemon=True)]
         for channel in self._requested:
             self._threads.append(
@@ -55,9 +55,9 @@ class Poller:
             thread.join()
 
     def _poll(self) -> None:
-        while not self._stopping.wait(INTERVAL_S if queue.redis_status.up else INTERVAL_WITHOUT_REDIS_S):
-            run_safely("routers", process_router.sweep)
-            run_safely("pipeline", process_lane.sweep)
+        while not self._stopping.wait(INTERVAL_S if redis_status.up else INTERVAL_WITHOUT_REDIS_S):
+            run_safely("routers", process_router.process_pending_routers)
+            run_safely("pipeline", process_lane.process_pending_lanes)
             run_safely("timers", fire.fire_due)
             run_safely("maintenance", release_maintenance.release_deferred)
             run_safely("heartbeats", missing_heartbeats.report_missing)
@@ -74,9 +74,10 @@ class Poller:
 
 
 def run_safely(name: str, job: Callable[[], object]) -> None:
-    """Run a job and log its errors: the next pass runs it again."""
+    """Run a job with a connection of its own, and log its errors: the next pass runs it again."""
     try:
-        job()
+        with connection():
+            job()
     except STORE_ERRORS as error:
         log.warning("the database cannot be used", job=name, error=type(error).__name__)
     except Exception:

@@ -1,28 +1,73 @@
-"""There is one actor per queue, and a wake-up is dropped when the database is unavailable."""
+"""Each queue has an actor of the same name, and every function that enqueues finds it."""
 
-import peewee
-import structlog
+import pytest
 
-from runtime.settings import load
-from workers import actors
+from models.domain.channels import CHANNELS
+from models.tables.incidents import Incident
+from pipeline.topology import build_segments
+from runtime.settings import SPLIT_AFTER
+from tests.support.alerts import accept
+from workers import main, queue
+from workers.alerts import lane_actors, process_lane
+from workers.lane_turns import Linger
+from workers.timers import fire
+
+PIPELINE = {"pipeline.normalize", "pipeline.route", "pipeline.rules", "pipeline.incident"}
+OTHERS = {"routers", "timers", "maintenance", "reconcile", "heartbeats", "deliver.email"}
+QUEUES = PIPELINE | OTHERS
 
 
-def test_each_segment_and_each_channel_has_its_queue():
-    found = list(actors.get_actors(load({})))
-    others = ["timers", "maintenance", "reconcile", "heartbeats"]
-    assert found == ["pipeline.normalize", "routers", *others, "deliver.email"]
-
-    split = load({"TOCSIN_PIPELINE_QUEUES": "normalize,rules"})
-    assert list(actors.get_actors(split))[:3] == ["pipeline.normalize", "pipeline.route", "pipeline.dedupe"]
+def test_an_actor_has_the_name_of_its_queue():
+    assert {actor.queue_name for actor in main.broker.actors.values()} == QUEUES
+    assert main.broker.get_declared_actors() == QUEUES
 
 
-def test_an_unavailable_database_is_logged_without_a_traceback():
-    def work(number):
-        raise peewee.OperationalError("server closed the connection")
+@pytest.mark.parametrize("splits", [(), SPLIT_AFTER], ids=str)
+def test_each_segment_has_an_actor(splits):
+    assert {segment.queue for segment in build_segments(splits)} <= main.broker.get_declared_actors()
 
-    with structlog.testing.capture_logs() as logs:
-        actors._guard("pipeline.normalize", work)(7)
 
-    assert [(entry["event"], entry["error"]) for entry in logs] == [
-        ("the database cannot be used", "OperationalError")
+def test_the_default_pipeline_has_one_queue():
+    assert [segment.queue for segment in build_segments()] == ["pipeline.normalize"]
+
+
+def test_other_processes_enqueue_only_what_has_an_actor(enqueued):
+    queue.enqueue_lane(1)
+    queue.enqueue_router(2)
+    queue.enqueue_timers()
+    queue.enqueue_reconcile("service", 3)
+    queue.enqueue_deliveries(CHANNELS)
+
+    assert enqueued == [
+        ("pipeline.normalize", 1),
+        ("routers", 2),
+        ("timers",),
+        ("reconcile", "service", 3),
+        ("deliver.email",),
     ]
+    assert {name for name, *_ in enqueued} <= QUEUES
+
+
+@pytest.mark.parametrize("splits", [(), SPLIT_AFTER], ids=str)
+def test_an_actor_sends_its_lane_to_the_next_queue(world, now, enqueued, monkeypatch, splits):
+    segments = build_segments(splits)
+    monkeypatch.setattr(process_lane, "_segments", segments)
+    monkeypatch.setattr(lane_actors, "_linger", Linger())
+    monkeypatch.setattr(lane_actors, "SLICE_S", 60)
+    accept(world, now, message="m", alert_type="critical")
+    for segment in segments:
+        main.broker.get_actor(segment.queue)(world.service.id)
+
+    assert [name for name, *_ in enqueued] == [*[part.queue for part in segments[1:]], "deliver.email"]
+    assert Incident.select().count() == 1
+
+
+def test_a_request_for_running_work_is_sent_after_it(enqueued, monkeypatch):
+    def fire_due():
+        fire.fire_timers()
+        assert enqueued == []
+
+    monkeypatch.setattr(fire, "fire_due", fire_due)
+    fire.fire_timers()
+
+    assert enqueued == [("timers",)]

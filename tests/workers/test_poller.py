@@ -15,7 +15,7 @@ from workers.timers import fire
 
 
 @pytest.fixture
-def scans_seen(monkeypatch):
+def scans_seen(store, monkeypatch):
     """The jobs that the poller ran, in order. Each pass over the pipeline fails."""
     scans_seen = []
 
@@ -23,7 +23,7 @@ def scans_seen(monkeypatch):
         scans_seen.append("pipeline")
         raise peewee.OperationalError("away") if len(scans_seen) == 1 else ZeroDivisionError
 
-    monkeypatch.setattr(process_lane, "sweep", sweep)
+    monkeypatch.setattr(process_lane, "process_pending_lanes", sweep)
     monkeypatch.setattr(fire, "fire_due", lambda: scans_seen.append("timers"))
     monkeypatch.setattr(release_maintenance, "release_deferred", lambda: scans_seen.append("maintenance"))
     monkeypatch.setattr(deliver, "send_due", lambda channel: scans_seen.append(channel))

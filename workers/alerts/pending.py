@@ -10,10 +10,13 @@ import peewee
 from models.domain.enums import AlertType, WorkState
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.events import Event, Receipt
+from models.tables.routers import GlobalRouter
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.router import RouterRequest
+from pipeline.router import RouterLane
 from pipeline.run_stages import AlertInProgress, parse_options
+from pipeline.sources.body import RequestBody
 from pipeline.topology import Segment
+from workers.alerts import config_cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +82,8 @@ class _ReceiptQueries:
         return self.bodies.rows(lane=lane, receipts=taken) if taken else []
 
 
-def _build_queries(condition: Callable[[], Any]) -> _ReceiptQueries:
-    def select_pending(*columns: Any) -> Any:
+def _build_queries(condition: Callable[[], peewee.Expression]) -> _ReceiptQueries:
+    def select_pending(*columns: peewee.ColumnBase) -> peewee.ModelSelect:
         return (
             Receipt.select(*columns)
             .where(condition(), Receipt.state == WorkState.PENDING)
@@ -121,12 +124,13 @@ def load_pending_receipts(service_row: int, limit: int) -> list[PendingWork]:
     ]
 
 
-def load_pending_for_router(router_row: int, limit: int) -> list[RouterRequest]:
+def load_pending_for_router(router: GlobalRouter, limit: int) -> list[RouterLane]:
     """Load the first pending receipts of a router, in the order of acceptance."""
+    routing = config_cache.get_routing(router)
     return [
-        RouterRequest(trace_id, receipt, source, bytes(body), replayed_at or received_at)
+        RouterLane(routing, trace_id, receipt, source, RequestBody(bytes(body)), replayed_at or received_at)
         for trace_id, receipt, _, received_at, replayed_at, source, body in _OF_ROUTER.load_first(
-            router_row, limit
+            router.id, limit
         )
     ]
 

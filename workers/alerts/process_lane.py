@@ -17,7 +17,7 @@ import structlog
 from models.domain.effects import ChangeSet
 from models.domain.enums import WorkState
 from models.load.lane import lock_services
-from models.store.base import STORE_ERRORS, connection, db, store
+from models.store.base import STORE_ERRORS, db, store
 from models.store.prepared import Prepared, in_bound
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
@@ -26,8 +26,7 @@ from pipeline.lane_state import LaneState
 from pipeline.run_stages import AlertInProgress, build_segment_event, list_entities, run_stages
 from pipeline.stages.normalize import parse_alerts
 from pipeline.topology import Segment, build_segments, find_segment
-from workers import queue
-from workers.alerts import config_cache, dead_letters, lane_state, retry
+from workers.alerts import config_cache, lane_state, report_dead_letters, retry
 from workers.alerts.batch_size import RELEASED_FACTOR, BatchSize
 from workers.alerts.pending import (
     PendingWork,
@@ -37,6 +36,7 @@ from workers.alerts.pending import (
     merge_in_order,
 )
 from workers.alerts.tally import Tally, count_batch
+from workers.delivery import deliver
 from workers.lane_turns import TurnResult, run_batches
 
 log = structlog.get_logger()
@@ -66,30 +66,29 @@ def run(
 
     Stop when nothing is pending, when `seconds` are over, or when `is_enough` returns True for the size of a
     batch. `now` replaces the clock of the database. Between batches the lane is not locked, so that others
-    get their turn. Enqueue the next segment, and the channels that have messages to send.
+    get their turn. Enqueue the channels that have messages to send.
     """
     segment = get_segment(stage)
-    with connection():
-        ran = run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_enough)
-    if ran.taken and segment.next_segment:
-        queue.enqueue_lane(service_row, segment.next_segment)
-    return ran
+    return run_batches(lambda: _process_batch(service_row, segment, now), seconds, is_enough)
 
 
-def sweep() -> int:
-    """Process every lane that has pending work, at every segment, in case a wake-up was lost.
+def process_pending_lanes() -> int:
+    """Process every lane that has pending work, up to the last segment, in case a wake-up was lost.
 
-    A lane that fails does not stop the others. The next sweep processes it again.
+    A lane that fails does not stop the others, but an unavailable database does. The next call tries again.
     """
     taken = 0
-    with connection():
-        lanes = list_pending_lanes(_segments[0].name)
-        dead_letters.collect_dead_letters()
-    for service_row, name in sorted({(row, get_segment(stage).name) for row, stage in lanes}):
+    lanes = list_pending_lanes(_segments[0].name)
+    report_dead_letters.collect_dead_letters()
+    # Of a lane that is pending at several segments, the last entry is kept: its first segment.
+    found = sorted({(row, _segments.index(get_segment(stage))) for row, stage in lanes}, reverse=True)
+    for service_row, first in sorted(dict(found).items()):
         try:
-            taken += run(service_row, name).taken
-        except Exception:
-            log.exception("lane failed", service=service_row, segment=name)
+            taken += sum(run(service_row, segment.name).taken for segment in _segments[first:])
+        except Exception as error:
+            if store().is_unavailable(error):
+                raise
+            log.exception("lane failed", service=service_row, segment=_segments[first].name)
     return taken
 
 
@@ -129,7 +128,7 @@ def _process_next(
             return False
         tally = Tally()
         channels = _process_alone(service, segment, pending[0], tally, locked, now)
-    queue.enqueue_deliveries(channels)
+    deliver.enqueue(channels)
     _count_batch(tally, segment)
     return True
 
@@ -197,7 +196,7 @@ def _store_dead_letter(
 
 def _mark_receipt(work: PendingWork, segment: Segment, error: Exception) -> None:
     receipt = Receipt.update(
-        state=WorkState.DEAD_LETTER, error=dead_letters.describe_error(error, segment.name)
+        state=WorkState.DEAD_LETTER, error=report_dead_letters.describe_error(error, segment.name)
     )
     receipt.where(Receipt.id == work.receipt).execute()
 
@@ -209,7 +208,7 @@ def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segmen
         event,
         state=WorkState.DEAD_LETTER,
         stage=segment.name,
-        error=dead_letters.describe_error(error, segment.name),
+        error=report_dead_letters.describe_error(error, segment.name),
     )
     apply(ChangeSet(events=[replace(event, incident=None, incident_created=False)]))
 
@@ -217,8 +216,8 @@ def _insert_dead_letter(item: AlertInProgress, service: Service, segment: Segmen
 def _report(
     service: Service, work: PendingWork, error: Exception, segment: Segment, now: datetime | None
 ) -> frozenset[int]:
-    description = dead_letters.describe_error(error, segment.name)
-    return dead_letters.report_dead_letter(
+    description = report_dead_letters.describe_error(error, segment.name)
+    return report_dead_letters.report_dead_letter(
         service, work.integration, work.trace_id, work.receipt, work.accepted_at, description, now
     )
 
@@ -243,7 +242,7 @@ def _run_transaction(
         tally = Tally()
         channels = _run_stages(service, segment, items, tally, locked, now)
     _batch_size.adjust(len(items), thread_time() - started)
-    queue.enqueue_deliveries(channels)
+    deliver.enqueue(channels)
     _count_batch(tally, segment)
     return len(pending)
 
@@ -253,7 +252,11 @@ def _count_batch(tally: Tally, segment: Segment) -> None:
 
 
 def _take_batch(service_row: int, segment: Segment, limit: int) -> list[PendingWork]:
-    """Take about `limit` of the pending work, or more if maintenance deferred all of it (batch_size.py)."""
+    """Take the oldest pending work, about `limit` alerts.
+
+    If all of it are alerts that are released after maintenance, take more: larger batches lead to fewer
+    messages (RELEASED_FACTOR in batch_size.py).
+    """
     pending = _take(service_row, segment, limit)
     if len(pending) < limit or not all(work.is_released for work in pending):
         return pending
@@ -294,7 +297,10 @@ def _run_chunk(
     locked: Collection[int],
     now: datetime | None,
 ) -> frozenset[int]:
-    """Decide and write. Decide again if rules gave alerts entity_ids whose entities were not loaded."""
+    """Decide on these alerts and write the result.
+
+    A rule can give an alert another entity_id. If that entity was not loaded, load it too and decide again.
+    """
     keys = set(list_entities([item.alert for item in chunk]))
     accepted_at = min(item.alert.effective_at for item in chunk)
     while True:

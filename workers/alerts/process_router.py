@@ -8,23 +8,26 @@ invariant 9 (design, section 2).
 from collections.abc import Sequence
 from time import thread_time
 
+import dramatiq
 import structlog
 
 from models.domain.effects import ChangeSet, EventState
 from models.domain.enums import WorkState
 from models.load.lane import lock_router, lock_service
-from models.store.base import STORE_ERRORS, connection, store
+from models.store.base import STORE_ERRORS, store
 from models.tables.events import Receipt
-from models.tables.routers import GlobalRouter
 from models.write.apply import apply
-from pipeline.router import CompiledRouter, RouterRequest
-from pipeline.topology import AFTER_ROUTING
+from pipeline.router import RouterLane
+from pipeline.run_stages import AlertInProgress, run_stages
+from pipeline.stages.normalize import parse_routed_alerts
+from pipeline.topology import AFTER_ROUTING, ROUTER_SEGMENT
 from runtime import metrics
-from workers import queue
-from workers.alerts import config_cache, dead_letters, retry
+from workers.alerts import lane_actors, report_dead_letters, retry
 from workers.alerts.batch_size import BatchSize
 from workers.alerts.pending import list_pending_routers, load_pending_for_router
-from workers.lane_turns import TurnResult, run_batches
+from workers.broker import broker
+from workers.delivery import deliver
+from workers.lane_turns import TurnResult, run_batches, turns
 
 log = structlog.get_logger()
 
@@ -34,21 +37,33 @@ MAX_EVENTS = 10_000
 _batch_size = BatchSize()
 
 
+@dramatiq.actor(broker=broker, queue_name="routers", actor_name="routers")
+def process_router(router_row: int) -> None:
+    """Process a router's lane for a while. Send it again if work is pending then."""
+    more = False
+
+    def work() -> None:
+        nonlocal more
+        more = run(router_row, lane_actors.SLICE_S).more
+
+    if turns.work((router_row, "router"), work) or more:
+        process_router.send(router_row)
+
+
 def run(router_row: int, seconds: float | None = None) -> TurnResult:
     """Process a router's lane until nothing is pending or `seconds` are over (None: no limit)."""
-    with connection():
-        return run_batches(lambda: _process_batch(router_row), seconds)
+    return run_batches(lambda: _process_batch(router_row), seconds)
 
 
-def sweep() -> int:
+def process_pending_routers() -> int:
     """Process every router that has pending receipts. A router that fails does not stop the others."""
     taken = 0
-    with connection():
-        routers = list_pending_routers()
-    for router_row in routers:
+    for router_row in list_pending_routers():
         try:
             taken += run(router_row).taken
-        except Exception:
+        except Exception as error:
+            if store().is_unavailable(error):
+                raise
             log.exception("lane of a router failed", router=router_row)
     return taken
 
@@ -68,29 +83,36 @@ def _run_transaction(router_row: int, limit: int) -> int:
     with store().write_transaction():
         started = thread_time()
         router = lock_router(router_row)
-        pending = load_pending_for_router(router_row, limit) if router else []
-        if router is None or not pending:
+        pending = load_pending_for_router(router, limit) if router else []
+        if not pending:
             return 0
-        taken, events = _route_batch(config_cache.get_routing(router), pending)
+        taken, events = _route_batch(pending)
         _write(taken, events)
     _batch_size.adjust(len(taken), thread_time() - started)
     _report_written(events)
     return len(taken)
 
 
-def _route_batch(
-    routing: CompiledRouter, pending: Sequence[RouterRequest]
-) -> tuple[Sequence[RouterRequest], list[EventState]]:
+def _route_batch(pending: Sequence[RouterLane]) -> tuple[Sequence[RouterLane], list[EventState]]:
     """Route at least one body, and more until there are MAX_EVENTS events. Return the bodies and events."""
     events: list[EventState] = []
     for count, incoming in enumerate(pending, start=1):
-        events += routing.route(incoming)
+        events += route(incoming)
         if len(events) >= MAX_EVENTS:
             return pending[:count], events
     return pending, events
 
 
-def _write(taken: Sequence[RouterRequest], events: list[EventState]) -> None:
+def route(incoming: RouterLane) -> list[EventState]:
+    """Run the alerts of one body through the stages before and with `route`. Return the events to write.
+
+    Raises BadBody for a body that should have been refused when it was accepted, and TooManyAlerts.
+    """
+    alerts = (AlertInProgress(alert) for alert in parse_routed_alerts(incoming))
+    return run_stages(alerts, ROUTER_SEGMENT, incoming).events
+
+
+def _write(taken: Sequence[RouterLane], events: list[EventState]) -> None:
     done = Receipt.update(state=WorkState.DONE)
     done.where(Receipt.id.in_([incoming.receipt for incoming in taken])).execute()
     apply(ChangeSet(events=events))
@@ -102,7 +124,7 @@ def _report_written(events: Sequence[EventState]) -> None:
     if ended:
         metrics.count_outcome("route", "ended", ended)
     for service in dict.fromkeys(event.service for event in events if event.service is not None):
-        queue.enqueue_lane(service, AFTER_ROUTING)
+        lane_actors.send(service, AFTER_ROUTING)
 
 
 def _process_one_by_one(router_row: int) -> int:
@@ -110,46 +132,46 @@ def _process_one_by_one(router_row: int) -> int:
     while processed < _batch_size.get_limit():
         with store().write_transaction():
             router = lock_router(router_row)
-            pending = load_pending_for_router(router_row, 1) if router else []
-            if router is None or not pending:
+            pending = load_pending_for_router(router, 1) if router else []
+            if not pending:
                 break
-            events, channels = _process_alone(router, pending[0])
+            events, channels = _process_alone(pending[0])
         _report_written(events)
-        queue.enqueue_deliveries(channels)
+        deliver.enqueue(channels)
         processed += 1
     return processed
 
 
-def _process_alone(router: GlobalRouter, incoming: RouterRequest) -> tuple[list[EventState], frozenset[int]]:
+def _process_alone(incoming: RouterLane) -> tuple[list[EventState], frozenset[int]]:
     """Route one body alone. If that fails, the receipt becomes a dead letter, and an incident reports it."""
     try:
-        return retry.run_in_savepoint(lambda: _route_one(router, incoming)), frozenset()
+        return retry.run_in_savepoint(lambda: _route_one(incoming)), frozenset()
     except STORE_ERRORS:
         raise
     except Exception as error:
-        description = dead_letters.describe_error(error, "route")
+        description = report_dead_letters.describe_error(error, "route")
         query = Receipt.update(state=WorkState.DEAD_LETTER, error=description)
         query.where(Receipt.id == incoming.receipt).execute()
-        return [], _report(config_cache.get_routing(router), incoming, description)
+        return [], _report(incoming, description)
 
 
-def _route_one(router: GlobalRouter, incoming: RouterRequest) -> list[EventState]:
-    events = config_cache.get_routing(router).route(incoming)
+def _route_one(incoming: RouterLane) -> list[EventState]:
+    events = route(incoming)
     _write([incoming], events)
     return events
 
 
-def _report(routing: CompiledRouter, incoming: RouterRequest, description: str) -> frozenset[int]:
+def _report(incoming: RouterLane, description: str) -> frozenset[int]:
     """Report a dead letter on the service of the first integration in the router's rules.
 
     A router has no responders of its own. Return the channels with messages to send.
     """
-    facts = routing.facts
+    facts = incoming.router.facts
     names = dict.fromkeys(action["integration"] for rule in facts.rules for action in rule.actions)
     for target in (facts.targets[unique_id] for unique_id in names if unique_id in facts.targets):
         service = lock_service(target.service)
         if service is not None:
-            return dead_letters.report_dead_letter(
+            return report_dead_letters.report_dead_letter(
                 service,
                 target.integration,
                 incoming.trace_id,

@@ -4,9 +4,9 @@ A worker decides with the configuration that it loaded. A request that deletes a
 integration does not wait for lanes. After that deletion is committed, the database refuses the reference, and
 the next attempt loads the new version of the configuration.
 
-Services are locked in one order, so that two workers never wait for each other. A worker that finds that it
-changes incidents of other services starts again with all their locks. It also starts again when another
-worker took a turn of the same round robin first.
+All workers lock services in the same order, so that two of them never wait for each other. When a worker
+finds out that a decision changes incidents of other services, it rolls back, locks those services too and
+starts again. It also starts again when another worker took a turn of the same round robin first.
 """
 
 from collections.abc import Callable, Collection

@@ -1,4 +1,4 @@
-"""Remember recent failures: retry after a delay that grows, and log each new failure in full only once."""
+"""Remember recent failures: retry after a delay that grows, and return which failures are new."""
 
 import threading
 from collections import OrderedDict

@@ -1,22 +1,20 @@
 """Find due timers and their lanes: first without locks, then again under the locks."""
 
 import random
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 import peewee
 
-from models.domain.enums import TimerKind
 from models.store.prepared import Prepared, bind, in_bound
 from models.tables.incidents import Incident
 from models.tables.timers import Timer
 
 # Number of due timers that one search loads, the oldest first.
 MAX_TIMERS = 5_000
-# If these timers belong to fewer lanes without a turn, the search also loads lanes whose timers are all
-# newer, at most MAX_MORE_LANES.
+# One service can own all of these timers. If they belong to fewer than MIN_LANES lanes that have not had a
+# turn in this pass, the search also loads other lanes, at most MAX_MORE_LANES.
 MIN_LANES = 50
 MAX_MORE_LANES = 500
 
@@ -31,7 +29,7 @@ class TimerLane:
 
 @dataclass(slots=True)
 class DueLane:
-    """A lane and its incidents with due timers, the oldest due time first.
+    """A lane and its incidents with due timers: those of the oldest timers first.
 
     `more`: the lane may have other such incidents.
     """
@@ -48,12 +46,12 @@ class DueTimer:
 
     row: int
     incident: int
-    kind: TimerKind
+    kind: str
     key: str
     due_at: datetime
 
 
-def _select_due(*columns: Any) -> Any:
+def _select_due(*columns: peewee.ColumnBase) -> peewee.ModelSelect:
     """Build the query for due timers. `excluded` are row numbers of timers."""
     return (
         Timer.select(*columns)
@@ -112,7 +110,7 @@ def _list_more_lanes(lanes: Collection[TimerLane], now: datetime, excluded: Coll
     ]
 
 
-# Without an order: the oldest timers are known already.
+# In any order: the search has already loaded the oldest timers of most lanes.
 _MORE_OF_SERVICE = Prepared(
     lambda: (
         _select_due(Timer.incident)
@@ -141,7 +139,7 @@ def fill_batch(due: DueLane, limit: int, now: datetime, excluded: Collection[int
     return list(due.incidents)[:limit]
 
 
-def _select_timers(condition: Any) -> Any:
+def _select_timers(condition: peewee.Expression) -> peewee.ModelSelect:
     return (
         Timer.select(Timer.id, Timer.incident, Timer.kind, Timer.key, Timer.due_at)
         .where(condition, Timer.done_at.is_null(), Timer.due_at <= bind("now"))
@@ -163,7 +161,5 @@ def reload_due_timers(rows: Collection[int], now: datetime) -> list[DueTimer]:
     return _build_timers(_BY_ROW.rows(rows=rows, now=now)) if rows else []
 
 
-def _build_timers(rows: list[tuple[Any, ...]]) -> list[DueTimer]:
-    return [
-        DueTimer(row, incident, TimerKind(kind), key, due_at) for row, incident, kind, key, due_at in rows
-    ]
+def _build_timers(rows: Iterable[tuple[int, int, str, str, datetime]]) -> list[DueTimer]:
+    return [DueTimer(row, incident, kind, key, due_at) for row, incident, kind, key, due_at in rows]

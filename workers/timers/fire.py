@@ -12,20 +12,23 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from time import monotonic, thread_time
 
+import dramatiq
 import structlog
 
 from models.domain.effects import ChangeSet, Effect, IncidentState, ReconcileTimers, SaveIncident, TimerState
 from models.domain.facts import IncidentContext
 from models.load.lane import LockedIncidents, lock_with_children
 from models.store import bulk
-from models.store.base import STORE_ERRORS, Busy, connection, store
+from models.store.base import STORE_ERRORS, Busy, store
 from models.tables.timers import Timer
 from models.write.apply import apply
-from pipeline.incidents import timers
+from pipeline.incidents.decide_timer import build_timer_actor, decide_timer
 from runtime import metrics
-from workers import queue
 from workers.alerts import config_cache
 from workers.alerts.batch_size import BatchSize
+from workers.broker import broker
+from workers.delivery import deliver
+from workers.lane_turns import turns
 from workers.timers.backoff import Failures
 from workers.timers.due import (
     DueLane,
@@ -39,8 +42,8 @@ from workers.timers.due import (
 
 log = structlog.get_logger()
 
-# How long a pass uses its list of due lanes. Then it searches again: other workers may have fired some of
-# them, and more may be due.
+# The longest time until a pass reads the list of due timers again. Other workers may have fired some of them
+# meanwhile, and more timers may be due.
 RUN_S = 1.0
 # How long a worker waits for a lane that another one has locked. Other timers may become due meanwhile.
 LOCK_TIMEOUT_S = 1.0
@@ -61,6 +64,13 @@ _failed_lanes: Failures[TimerLane]
 clear_failures()
 
 
+@dramatiq.actor(broker=broker, queue_name="timers", actor_name="timers")
+def fire_timers() -> None:
+    """Fire every due timer. One thread of this process at a time does this."""
+    if turns.work("timers", fire_due):
+        fire_timers.send()
+
+
 def fire_due(now: datetime | None = None) -> int:
     """Fire every due timer. Return how many were fired. Several workers may do this at the same time.
 
@@ -69,11 +79,10 @@ def fire_due(now: datetime | None = None) -> int:
     pass. Raise the error of the database if no lane was processed, and at once if the database is
     unavailable.
     """
-    with connection():
-        run = _Run(now)
-        while (lanes := run.find_lanes()) and run.run_lanes(lanes):
-            pass
-        run.retry_failed()
+    run = _Run(now)
+    while (lanes := run.find_lanes()) and run.run_lanes(lanes):
+        pass
+    run.retry_failed()
     if run.error is not None and not run.any_done:
         raise run.error
     return run.fired
@@ -162,7 +171,8 @@ class _Run:
     def _fire_batch(self, lane: TimerLane, incidents: Sequence[int], *, blocking: bool) -> None:
         """Fire the due timers of these incidents in one transaction, or one by one if that fails.
 
-        The database may fail once because of other transactions. If it fails again, one of these timers may
+        After the first error of the database for a lane, the whole batch is tried again later: other
+        transactions may be the cause. After the next error, the timers are fired one by one: one of them may
         be the cause.
         """
         excluded = self._list_excluded()
@@ -261,7 +271,7 @@ def _fire(
         _mark_done(decisions, at)
         channels = apply(ChangeSet(effects=decisions.get_effects(at)), decisions.rows()).channels
     _batch_size.adjust(len(incidents), thread_time() - started)
-    queue.enqueue_deliveries(channels)
+    deliver.enqueue(channels)
     _report(decisions, at)
     return len(taken)
 
@@ -276,7 +286,7 @@ class TimerDecisions:
     incidents: dict[int, IncidentState]
     timers: list[tuple[DueTimer, str]] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
-    # Due times by timer key, by the unique_id of the incident, if a decision reconciled its timers.
+    # For each incident (unique_id) whose timers a decision reconciled: its due times, by timer key.
     next_due: dict[str, dict[str, datetime]] = field(default_factory=dict)
 
     def add(self, timer: DueTimer, outcome: str, effects: Iterable[Effect]) -> None:
@@ -289,7 +299,10 @@ class TimerDecisions:
                 self.next_due[effect.incident] = {timer.key: timer.due_at for timer in effect.expected}
 
     def get_effects(self, now: datetime) -> list[Effect]:
-        """Return the effects, but without timers that just fired and would be due again at once."""
+        """Return the effects, but without timers that just fired and would be due again at once.
+
+        Otherwise the pass would fire them again without end.
+        """
         fired = {(self.incidents[timer.incident].unique_id, timer.key) for timer, _ in self.timers}
 
         def is_due_again(timer: TimerState) -> bool:
@@ -321,9 +334,11 @@ def _decide_timers(taken: Iterable[DueTimer], found: LockedIncidents, now: datet
             incident,
             found.services.get(incident.service or 0),
             configs[incident.team],
+            build_timer_actor(timer.kind),
+            now,
             tuple(child for child in merged if child.parent == timer.incident),
         )
-        decisions.add(timer, *timers.decide(timer.kind, context, now, timer.key))
+        decisions.add(timer, *decide_timer(context, timer.kind, timer.key))
     return decisions
 
 

@@ -1,19 +1,21 @@
 """Reconcile the timers of open incidents after their policy, SLA or service was changed or deleted.
 
-A timer fires at its stored due time, and the worker then decides from the current configuration. So a timer
-that should be later now needs nothing. A timer that should be earlier is found here, or by the next audit if
-the wake-up was lost.
+A timer fires at its stored due time, and the worker then decides from the current configuration. So nothing
+is needed for a timer that is now due later than stored. A timer that is now due earlier is found here, or by
+the next audit if the wake-up was lost.
 """
 
 from datetime import datetime
 from functools import partial
 
+import dramatiq
 import structlog
 
 from models.domain.effects import Actor
 from models.domain.enums import ActorKind
 from models.load.incidents import list_open_incidents_with
-from models.store.base import connection
+from workers.broker import broker
+from workers.lane_turns import turns
 from workers.timers.reconcile import Cause, count_timers, load_pages, reconcile
 
 log = structlog.get_logger()
@@ -27,6 +29,13 @@ REASONS = {
 }
 
 
+@dramatiq.actor(broker=broker, queue_name="reconcile", actor_name="reconcile")
+def reconcile_timers(column: str, row: int) -> None:
+    """Reconcile after a change of this row. One thread of this process at a time does this for a row."""
+    if turns.work((column, row), lambda: reconcile_after_change(column, row)):
+        reconcile_timers.send(column, row)
+
+
 def reconcile_after_change(column: str, row: int, now: datetime | None = None) -> int:
     """Reconcile the timers of all open incidents with this row in this column. Return how many changed."""
     reason = REASONS[column]
@@ -34,9 +43,8 @@ def reconcile_after_change(column: str, row: int, now: datetime | None = None) -
         Actor(ActorKind.TIMER, "configuration"), "timers_reconciled", f"timers reconciled: {reason}"
     )
     changed = 0
-    with connection():
-        for page in load_pages(partial(list_open_incidents_with, column, row)):
-            changed += count_timers(reconcile(page, cause, now)).total()
+    for page in load_pages(partial(list_open_incidents_with, column, row)):
+        changed += count_timers(reconcile(page, cause, now)).total()
     if changed:
         log.info("timers reconciled", reason=reason, row=row, timers=changed)
     return changed

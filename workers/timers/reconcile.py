@@ -27,10 +27,10 @@ from models.load.lane import load_services, lock_with_children
 from models.load.timers import find_fired, load_pending_timers
 from models.store.base import Busy, store
 from models.write.apply import apply
+from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation
-from schedules.timers.expected import get_expected_timers
-from workers import queue
 from workers.alerts import config_cache
+from workers.delivery import deliver
 
 log = structlog.get_logger()
 
@@ -196,7 +196,7 @@ def _is_unnotified(incident: IncidentState, timers: Iterable[TimerState]) -> boo
     return (
         escalation.is_running(incident)
         and not incident.paged_someone
-        and not any(timer.kind is TimerKind.ESCALATE for timer in timers)
+        and not any(timer.kind == TimerKind.ESCALATE for timer in timers)
     )
 
 
@@ -214,7 +214,7 @@ def _reconcile_locked(
         effects = [effect for difference in differ for effect in _build_effects(difference, cause, at)]
         known = {incident.unique_id: row for row, incident in found.incidents.items()}
         channels = apply(ChangeSet(effects=effects), known).channels
-    queue.enqueue_deliveries(channels)
+    deliver.enqueue(channels)
     return differ
 
 

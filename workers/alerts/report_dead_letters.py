@@ -7,7 +7,6 @@ service left, the dead letter is listed (`tocsin dead-letters`), counted and log
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import peewee
 import structlog
@@ -19,10 +18,10 @@ from models.store.base import STORE_ERRORS, db, store
 from models.tables.events import Event, Receipt
 from models.tables.services import Service
 from models.write.apply import apply
+from pipeline.incidents import dead_letter_incident
 from pipeline.lane_state import EntityKey, LaneState
-from pipeline.stages import dead_letter
-from workers import queue
 from workers.alerts import lane_state, retry
+from workers.delivery import deliver
 
 log = structlog.get_logger()
 
@@ -46,9 +45,11 @@ def report_dead_letter(
     Return the channels with messages to send.
     """
     log.error("alert became a dead letter", trace_id=trace_id, error=error)
-    alert = dead_letter.build_alert(trace_id, receipt, integration, at)
+    alert = dead_letter_incident.build_alert(trace_id, receipt, integration, at)
     keys = {(integration, alert.entity_id)}
-    return _open_incident(service, keys, at, now, lambda state: dead_letter.report_dead_letter(alert, state))
+    return _open_incident(
+        service, keys, at, now, lambda state: dead_letter_incident.report_dead_letter(alert, state)
+    )
 
 
 def report_deleted_integration(service: Service, name: str, count: int, at: datetime) -> frozenset[int]:
@@ -58,7 +59,7 @@ def report_deleted_integration(service: Service, name: str, count: int, at: date
     """
     log.error("alerts of a deleted integration became dead letters", service=service.id, count=count)
     return _open_incident(
-        service, set(), at, None, lambda state: dead_letter.report_deleted(name, count, state, at)
+        service, set(), at, None, lambda state: dead_letter_incident.report_deleted(name, count, state, at)
     )
 
 
@@ -91,9 +92,9 @@ class LostOwner:
     `has_service`: the rows still have a service, and an incident on it reports them.
     """
 
-    table: Any
+    table: type[Receipt] | type[Event]
     owner: str
-    condition: Any
+    condition: peewee.Expression
     has_service: bool = False
 
 
@@ -137,12 +138,12 @@ def collect_dead_letters() -> None:
             )
 
 
-def _mark_dead_letters(owner_lost: LostOwner, pending: Any) -> int:
+def _mark_dead_letters(owner_lost: LostOwner, pending: peewee.Expression) -> int:
     query = owner_lost.table.update(state=WorkState.DEAD_LETTER, error=f"its {owner_lost.owner} was deleted")
     return int(query.where(pending).execute())
 
 
-def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: Any) -> None:
+def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: peewee.Expression) -> None:
     with store().write_transaction():
         service = lock_service(service_row)
         first = owner_lost.table.select(peewee.fn.MIN(owner_lost.table.id)).where(pending).scalar()
@@ -151,4 +152,4 @@ def _collect_of_service(service_row: int, owner_lost: LostOwner, pending: Any) -
             return
         name = f"{owner_lost.table._meta.table_name} {first}"
         channels = report_deleted_integration(service, name, count, store().now())
-    queue.enqueue_deliveries(channels)
+    deliver.enqueue(channels)

@@ -1,0 +1,134 @@
+"""What happens around each message of Dramatiq and around the worker: the middleware of our broker.
+
+A message of Dramatiq is a wake-up; the work itself is in the database. It is never a message to a person.
+
+workers/main.py adds them, in this order. Dramatiq calls the hooks `after_...` in the reverse order.
+"""
+
+import os
+from collections.abc import Callable
+
+import dramatiq
+import structlog
+from dramatiq.broker import MessageProxy
+from dramatiq.middleware import SkipMessage
+
+from models.reports.save_liveness import LivenessKeeper
+from models.store.base import STORE_ERRORS, db, open_store
+from models.store.migrate import require_schema
+from runtime import logs, metrics, parent_process
+from runtime.redis_socket import get_url
+from runtime.settings import Settings, load
+from workers.poller import Poller
+
+log = structlog.get_logger()
+
+
+class ProcessBoot(dramatiq.Middleware):
+    """Prepare a process that the command `dramatiq` started. `tocsin worker` does this itself."""
+
+    def __init__(self, configure: Callable[[Settings, str], None]) -> None:
+        self._configure = configure
+
+    def after_process_boot(self, broker: dramatiq.Broker) -> None:
+        try:
+            parent_process.end_with_parent(os.getppid())
+            settings = load()
+            logs.configure(settings.log_level, "worker")
+            metrics.join(settings.home)
+            metrics.count_start("worker")
+            open_store(settings.database_url, settings.home)
+            require_schema()
+            self._configure(settings, settings.redis_url or get_url(settings.home))
+        except Exception as error:
+            # Dramatiq would log the error and start a worker that is not configured.
+            raise SystemExit(f"dramatiq: {error}") from error
+
+
+class LogContext(dramatiq.Middleware):
+    """Add the queue and the arguments of the message to each line that its actor logs."""
+
+    def before_process_message(self, broker: dramatiq.Broker, message: MessageProxy) -> None:
+        structlog.contextvars.bind_contextvars(queue_name=message.queue_name, args=message.args)
+
+    def after_process_message(
+        self,
+        broker: dramatiq.Broker,
+        message: MessageProxy,
+        *,
+        result: object = None,
+        exception: BaseException | None = None,
+    ) -> None:
+        structlog.contextvars.unbind_contextvars("queue_name", "args")
+
+    after_skip_message = after_process_message
+
+    def after_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        log.info("working", queues=sorted(worker.consumers), threads=worker.worker_threads)
+
+
+class StoreUnavailable(dramatiq.Middleware):
+    """Drop a wake-up when the database fails, with one line in the log. The poller does its work later."""
+
+    def after_declare_actor(self, broker: dramatiq.Broker, actor: dramatiq.Actor[..., object]) -> None:
+        # Dramatiq logs these errors without their traceback.
+        actor.options["throws"] = STORE_ERRORS
+
+    def after_process_message(
+        self,
+        broker: dramatiq.Broker,
+        message: MessageProxy,
+        *,
+        result: object = None,
+        exception: BaseException | None = None,
+    ) -> None:
+        if isinstance(exception, STORE_ERRORS):
+            log.warning("the database cannot be used", error=type(exception).__name__)
+
+
+class StoreConnection(dramatiq.Middleware):
+    """Give each wake-up a connection to the database. Skip the wake-up if there is none."""
+
+    def before_process_message(self, broker: dramatiq.Broker, message: MessageProxy) -> None:
+        try:
+            db.connect(reuse_if_open=True)
+        except STORE_ERRORS as error:
+            log.warning("the database cannot be reached", error=type(error).__name__)
+            raise SkipMessage from error
+
+    def after_process_message(
+        self,
+        broker: dramatiq.Broker,
+        message: MessageProxy,
+        *,
+        result: object = None,
+        exception: BaseException | None = None,
+    ) -> None:
+        db.close()
+
+    after_skip_message = after_process_message
+
+
+class Liveness(dramatiq.Middleware):
+    """Show that this process lives while its worker runs."""
+
+    def before_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        self._keeper = LivenessKeeper("worker")
+        self._keeper.start()
+
+    def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        self._keeper.stop()
+
+
+class Polling(dramatiq.Middleware):
+    """Look for pending work in the database while the worker runs."""
+
+    def after_worker_boot(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        self._poller = Poller()
+        self._poller.start()
+
+    def before_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        self._poller.stop()
+
+    def after_worker_shutdown(self, broker: dramatiq.Broker, worker: dramatiq.Worker) -> None:
+        self._poller.join()
