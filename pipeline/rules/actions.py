@@ -1,16 +1,17 @@
-"""The actions of a matching alert rule: one function for each type of action. Contract sections 3.10, 4.2.
+"""The actions of a matching alert rule: one function for each line of action_table.py. Contract section 4.2.
 
-Each function takes the alert as the earlier rules left it and returns a Change. An action that names
-something that does not exist changes nothing, and its note says so. No action raises an error.
+A function has the name that its action has in the alert trace. It takes the alert as the earlier rules left
+it and returns a Change. An action that names something that does not exist changes nothing, and its note says
+so. No action raises an error.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from models.domain.enums import AlertType, RuleAction, Urgency
-from models.domain.facts import LaneFacts, Reference
+from models.domain.enums import AlertType, Urgency
+from models.domain.facts import LaneFacts, PersonFacts, Reference
 from pipeline import identity
 from pipeline.alert import Alert
 from pipeline.rules import templates
@@ -18,16 +19,6 @@ from pipeline.rules.conditions import Subject
 from pipeline.rules.conditions.literals import ALERT_TYPES, URGENCIES, build_code_reader
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text
 from schedules.escalation.targets import get_people_on_call
-
-# The field of an action that holds the reference to an object, where it is not in `value` (contract 3.10).
-REFERENCE_FIELDS: dict[RuleAction, str] = {
-    RuleAction.ROUTE_TO_ESCALATION_POLICY: "escalation_policy",
-    RuleAction.ASSIGN_SCHEDULE: "schedule",
-    RuleAction.ASSIGN_USER: "assign_to",
-    RuleAction.ASSIGN_SLA: "sla",
-    RuleAction.ASSIGN_PRIORITY: "team_priority",
-    RuleAction.APPLY_TASK_TEMPLATE: "task_template",
-}
 
 # Nobody reads an incident with more notes, tags or tasks than these.
 MAX_NOTES = 50
@@ -59,34 +50,25 @@ class ActionContext:
     subject: Subject
 
 
-ActionFunction = Callable[[Alert, Action, ActionContext], Change]
+def get_reference(action: Action, field: str = "value") -> str:
+    """Return the ID in a field of an action or, if the field is empty, in its value."""
+    return str(action.get(field) or action.get("value") or "").strip()
 
 
-def apply_action(alert: Alert, action: Action, context: ActionContext) -> Change:
-    """Return the alert and the change that this action makes."""
-    return ACTIONS[RuleAction(action["action_type"])](alert, action, context)
-
-
-def get_reference(action: Action) -> str:
-    """Return the ID that an action refers to, from its typed field or, if that is empty, from its value."""
-    name = REFERENCE_FIELDS.get(RuleAction(action["action_type"]), "value")
-    return str(action.get(name) or action.get("value") or "").strip()
-
-
-_level_code = build_code_reader(ALERT_TYPES)
+read_level = build_code_reader(ALERT_TYPES)
 _urgency_code = build_code_reader(URGENCIES)
 
 
-def _change_alert_type(alert: Alert, action: Action, context: ActionContext) -> Change:
+def change_alert_type(alert: Alert, action: Action, context: ActionContext) -> Change:
     try:
-        level = AlertType(int(_level_code(action.get("value"))))
+        level = AlertType(int(read_level(action.get("value"))))
     except ValueError as error:
         return Change(alert, note=str(error))
     changed = alert.with_changes(alert_type=level)
     return Change(changed, alert.alert_type.name.lower(), level.name.lower())
 
 
-def _add_note(alert: Alert, action: Action, context: ActionContext) -> Change:
+def add_note(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context), MAX_NOTE_LENGTH)
     if not text:
         return Change(alert, note="the template gives an empty note")
@@ -95,7 +77,7 @@ def _add_note(alert: Alert, action: Action, context: ActionContext) -> Change:
     return Change(alert.with_options(notes=(*alert.options.notes, text)), None, text)
 
 
-def _suppress(alert: Alert, action: Action, context: ActionContext) -> Change:
+def suppress(alert: Alert, action: Action, context: ActionContext) -> Change:
     return Change(alert.with_changes(suppressed=True), _describe_suppressed(alert.suppressed), "suppressed")
 
 
@@ -103,30 +85,66 @@ def _describe_suppressed(suppressed: bool) -> str:
     return "suppressed" if suppressed else "not suppressed"
 
 
-def _route(alert: Alert, action: Action, context: ActionContext) -> Change:
+def route_to_escalation_policy(alert: Alert, action: Action, context: ActionContext) -> Change:
     policies = context.facts.references.policies
-    found = policies.get(get_reference(action))
+    return _assign_object(alert, action, context, "escalation_policy", policies, "escalation policy")
+
+
+def assign_sla(alert: Alert, action: Action, context: ActionContext) -> Change:
+    return _assign_object(alert, action, context, "sla", context.facts.references.slas, "SLA")
+
+
+def assign_priority(alert: Alert, action: Action, context: ActionContext) -> Change:
+    priorities = context.facts.references.priorities
+    return _assign_object(alert, action, context, "team_priority", priorities, "priority")
+
+
+def _assign_object(
+    alert: Alert,
+    action: Action,
+    context: ActionContext,
+    name: str,
+    objects: Mapping[str, Reference],
+    noun: str,
+) -> Change:
+    """Set an incident option; the action's field and the service's default have the same name."""
+    found = objects.get(get_reference(action, name))
     if found is None:
-        return Change(alert, note="without effect: there is no such escalation policy")
-    before = alert.options.escalation_policy or context.facts.service.escalation_policy
-    return Change(alert.with_options(escalation_policy=found.row), _get_name(policies, before), found.name)
+        return Change(alert, note=f"without effect: there is no such {noun}")
+    before = getattr(alert.options, name) or getattr(context.facts.service, name)
+    return Change(alert.with_options(**{name: found.row}), _get_name(objects, before), found.name)
 
 
 def _get_name(references: Mapping[str, Reference], row: int | None) -> str | None:
     return next((reference.name for reference in references.values() if reference.row == row), None)
 
 
-def _assign_user(alert: Alert, action: Action, context: ActionContext) -> Change:
-    people = context.facts.config.people
-    person = people.get(get_reference(action))
+def assign_user(alert: Alert, action: Action, context: ActionContext) -> Change:
+    person = context.facts.config.people.get(get_reference(action, "assign_to"))
     if person is None:
         return Change(alert, note="without effect: there is no such user")
-    before = people.get(alert.options.assigned_to or "")
+    return _assign_person(alert, person, context)
+
+
+def assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Change:
+    """Assign the first person who is on call by a schedule when the alert is accepted."""
+    reference = get_reference(action, "schedule")
+    schedule = context.facts.references.schedules.get(reference)
+    if schedule is None:
+        return Change(alert, note="without effect: there is no such schedule")
+    first = next(iter(get_people_on_call(reference, context.facts.config, alert.accepted_at)), None)
+    if first is None:
+        return Change(alert, note=f"without effect: nobody is on call by {schedule.name}")
+    return _assign_person(alert, first, context)
+
+
+def _assign_person(alert: Alert, person: PersonFacts, context: ActionContext) -> Change:
+    before = context.facts.config.people.get(alert.options.assigned_to or "")
     changed = alert.with_options(assigned_to=person.username)
     return Change(changed, before.name if before else None, person.name)
 
 
-def _change_urgency(alert: Alert, action: Action, context: ActionContext) -> Change:
+def change_urgency(alert: Alert, action: Action, context: ActionContext) -> Change:
     try:
         urgency = Urgency(int(_urgency_code(action.get("value"))))
     except ValueError as error:
@@ -142,19 +160,19 @@ def get_urgency(alert: Alert, facts: LaneFacts) -> Urgency:
     return facts.integrations[alert.integration].default_urgency
 
 
-def _change_message(alert: Alert, action: Action, context: ActionContext) -> Change:
+def change_message(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_line(_render(action, context))
     if not text:
         return Change(alert, note="the template gives an empty message, so the message is unchanged")
     return Change(alert.with_changes(message=text), alert.message, text)
 
 
-def _change_summary(alert: Alert, action: Action, context: ActionContext) -> Change:
+def change_summary(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context))
     return Change(alert.with_changes(summary=text), alert.summary, text)
 
 
-def _change_entity_id(alert: Alert, action: Action, context: ActionContext) -> Change:
+def change_entity_id(alert: Alert, action: Action, context: ActionContext) -> Change:
     """Set the entity_id from a template. An empty template gives each alert a new unique ID.
 
     A template with an empty result changes nothing. Otherwise unrelated alerts would become one entity.
@@ -169,12 +187,12 @@ def _change_entity_id(alert: Alert, action: Action, context: ActionContext) -> C
     return Change(alert.with_changes(entity_id=text), alert.entity_id, text)
 
 
-def _hash_entity_id(alert: Alert, action: Action, context: ActionContext) -> Change:
+def hash_entity_id(alert: Alert, action: Action, context: ActionContext) -> Change:
     digest = hashlib.sha256(alert.entity_id.encode("utf-8", "replace")).hexdigest()
     return Change(alert.with_changes(entity_id=digest), alert.entity_id, digest)
 
 
-def _add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
+def add_tags(alert: Alert, action: Action, context: ActionContext) -> Change:
     """Add tags by ID or, for placeholders, by name in any case."""
     tags = context.facts.references.tags
     requested = [text.strip() for text in _render(action, context).split(",") if text.strip()]
@@ -205,25 +223,7 @@ def find_reference(references: Mapping[str, Reference], text: str) -> Reference 
     )
 
 
-def _assign_sla(alert: Alert, action: Action, context: ActionContext) -> Change:
-    slas = context.facts.references.slas
-    found = slas.get(get_reference(action))
-    if found is None:
-        return Change(alert, note="without effect: there is no such SLA")
-    before = alert.options.sla or context.facts.service.sla
-    return Change(alert.with_options(sla=found.row), _get_name(slas, before), found.name)
-
-
-def _assign_priority(alert: Alert, action: Action, context: ActionContext) -> Change:
-    priorities = context.facts.references.priorities
-    found = priorities.get(get_reference(action))
-    if found is None:
-        return Change(alert, note="without effect: there is no such priority")
-    before = alert.options.team_priority or context.facts.service.team_priority
-    return Change(alert.with_options(team_priority=found.row), _get_name(priorities, before), found.name)
-
-
-def _assign_role(alert: Alert, action: Action, context: ActionContext) -> Change:
+def assign_role(alert: Alert, action: Action, context: ActionContext) -> Change:
     people = context.facts.config.people
     role = context.facts.references.roles.get(str(action.get("key") or "").strip().lower())
     person = people.get(get_reference(action))
@@ -243,7 +243,7 @@ def _format_role(role: Reference, name: str) -> str:
     return f"{role.name}: {name}"
 
 
-def _create_task(alert: Alert, action: Action, context: ActionContext) -> Change:
+def create_task(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = clean_text(_render(action, context), MAX_NOTE_LENGTH)
     if not text:
         return Change(alert, note="the template gives an empty task")
@@ -252,15 +252,15 @@ def _create_task(alert: Alert, action: Action, context: ActionContext) -> Change
     return Change(alert.with_options(tasks=(*alert.options.tasks, text)), None, text)
 
 
-def _apply_task_template(alert: Alert, action: Action, context: ActionContext) -> Change:
-    found = context.facts.references.task_templates.get(get_reference(action))
+def apply_task_template(alert: Alert, action: Action, context: ActionContext) -> Change:
+    found = context.facts.references.task_templates.get(get_reference(action, "task_template"))
     if found is None:
         return Change(alert, note="without effect: there is no such task template")
     combined = dict.fromkeys((*alert.options.task_templates, found.row))
     return Change(alert.with_options(task_templates=tuple(combined)), None, found.name)
 
 
-def _add_responder(alert: Alert, action: Action, context: ActionContext) -> Change:
+def add_responder(alert: Alert, action: Action, context: ActionContext) -> Change:
     requested, options, references = get_reference(action).lower(), alert.options, context.facts.references
     person, policy = context.facts.config.people.get(requested), references.policies.get(requested)
     if person is not None:
@@ -281,21 +281,7 @@ def _add_responder(alert: Alert, action: Action, context: ActionContext) -> Chan
     return Change(alert, note="without effect: there is no such user, escalation policy or schedule")
 
 
-def _assign_schedule(alert: Alert, action: Action, context: ActionContext) -> Change:
-    """Assign the first person who is on call by a schedule when the alert is accepted."""
-    reference = get_reference(action)
-    schedule = context.facts.references.schedules.get(reference)
-    if schedule is None:
-        return Change(alert, note="without effect: there is no such schedule")
-    people = context.facts.config.people
-    first = next(iter(get_people_on_call(reference, context.facts.config, alert.accepted_at)), None)
-    if first is None:
-        return Change(alert, note=f"without effect: nobody is on call by {schedule.name}")
-    before = people.get(alert.options.assigned_to or "")
-    return Change(alert.with_options(assigned_to=first.username), before.name if before else None, first.name)
-
-
-def _delay_notifications(alert: Alert, action: Action, context: ActionContext) -> Change:
+def delay_notifications(alert: Alert, action: Action, context: ActionContext) -> Change:
     text = str(action.get("value") or "0").strip()
     if not text.isdecimal() or len(text) > 6:
         return Change(alert, note="without effect: the delay is not a number of seconds")
@@ -304,26 +290,3 @@ def _delay_notifications(alert: Alert, action: Action, context: ActionContext) -
 
 def _render(action: Action, context: ActionContext) -> str:
     return templates.render(str(action.get("value") or ""), context.subject)
-
-
-ACTIONS: dict[RuleAction, ActionFunction] = {
-    RuleAction.CHANGE_ALERT_TYPE: _change_alert_type,
-    RuleAction.ADD_NOTE: _add_note,
-    RuleAction.SUPPRESS: _suppress,
-    RuleAction.ROUTE_TO_ESCALATION_POLICY: _route,
-    RuleAction.ASSIGN_SCHEDULE: _assign_schedule,
-    RuleAction.ASSIGN_USER: _assign_user,
-    RuleAction.CHANGE_URGENCY: _change_urgency,
-    RuleAction.CHANGE_MESSAGE: _change_message,
-    RuleAction.CHANGE_SUMMARY: _change_summary,
-    RuleAction.CHANGE_ENTITY_ID: _change_entity_id,
-    RuleAction.ASSIGN_ROLE: _assign_role,
-    RuleAction.ADD_TAGS: _add_tags,
-    RuleAction.CREATE_TASK: _create_task,
-    RuleAction.ASSIGN_SLA: _assign_sla,
-    RuleAction.ASSIGN_PRIORITY: _assign_priority,
-    RuleAction.APPLY_TASK_TEMPLATE: _apply_task_template,
-    RuleAction.ADD_RESPONDER: _add_responder,
-    RuleAction.HASH_ENTITY_ID: _hash_entity_id,
-    RuleAction.DELAY_NOTIFICATIONS: _delay_notifications,
-}

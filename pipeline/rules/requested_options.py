@@ -5,7 +5,6 @@ trace says so.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from models.domain.facts import Reference, References
 from pipeline.alert import Alert
@@ -21,7 +20,7 @@ def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:
         "team_priority": _look_up(references.priorities, requested_options.get("priority")),
     }
     tags, unknown_tags = _find_tags(references.tags, requested_options.get("tags"))
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         name: reference.row for name, reference in found.items() if reference is not None
     }
     if tags:
@@ -41,11 +40,11 @@ def apply_requested(alert: Alert, references: References) -> tuple[Alert, str]:
     return (alert.with_options(**options) if options else alert), summary
 
 
-def _look_up(references: Mapping[str, Reference], value: Any) -> Reference | None:
+def _look_up(references: Mapping[str, Reference], value: object) -> Reference | None:
     return find_reference(references, value.strip()) if isinstance(value, str) and value.strip() else None
 
 
-def _find_tags(references: Mapping[str, Reference], value: Any) -> tuple[list[Reference], int]:
+def _find_tags(references: Mapping[str, Reference], value: object) -> tuple[list[Reference], int]:
     """Return the tags of the team that the value names, each once, and the number of unknown tags."""
     items = value if isinstance(value, list) else [value]
     found = [_look_up(references, item) for item in items[:MAX_TAGS]]

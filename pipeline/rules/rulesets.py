@@ -12,10 +12,11 @@ from typing import Any
 
 import msgspec
 
-from models.domain.enums import AlertConditionType, RuleAction, RuleType
+from models.domain.enums import AlertConditionType, RuleType
 from models.domain.facts import AlertRuleFacts, LaneFacts
 from pipeline.alert import Alert
 from pipeline.rules import actions
+from pipeline.rules.action_table import ACTIONS
 from pipeline.rules.conditions import (
     NEVER,
     SECONDS_SINCE_LAST,
@@ -116,7 +117,7 @@ class RuleSet:
 
         Raises Interrupted, and no other error for any content of a rule or an alert.
         """
-        records: list[dict[str, Any]] = []
+        records: list[dict[str, object]] = []
         matched, position = 0, 0
         while True:
             subject = build_subject(alert, actions.get_urgency(alert, facts), now, seconds_since(alert))
@@ -156,26 +157,27 @@ def _apply_actions(
     """Return the alert after a rule's actions. Each action sees the changes of those before it."""
     done: list[Record] = []
     for action in rule.facts.actions:
-        change = actions.apply_action(alert, action, context)
+        spec = ACTIONS[action["action_type"]]
+        change = spec.act(alert, action, context)
         if change.alert is not alert:
             alert = change.alert
             urgency = actions.get_urgency(alert, context.facts)
             context = actions.ActionContext(
                 context.facts, build_subject(alert, urgency, now, seconds_since(alert))
             )
-        done.append(_build_action_record(action, change))
+        done.append(_build_action_record(spec.name, change))
     return alert, done
 
 
-def _build_action_record(action: Mapping[str, Any], change: actions.Change) -> Record:
+def _build_action_record(name: str, change: actions.Change) -> Record:
     values = {"from": change.before, "to": change.after, "note": change.note}
-    texts = {name: shorten(text) for name, text in values.items() if text is not None}
-    return {"action": RuleAction(action["action_type"]).name.lower(), **texts}
+    texts = {key: shorten(text) for key, text in values.items() if text is not None}
+    return {"action": name, **texts}
 
 
-def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, Any]:
+def build_record(rule: str, description: str, verdict: Verdict) -> dict[str, object]:
     """Return the record of an evaluated rule (its unique_id) for the alert trace."""
-    record: dict[str, Any] = {
+    record: dict[str, object] = {
         "rule": rule,
         "description": shorten(description),
         "matches": verdict.matches,
@@ -193,7 +195,7 @@ def limit_records(records: Sequence[Record]) -> tuple[Record, ...]:
     return (*[records[position] for position in sorted(first)], {"more": len(records) - MAX_RECORDS})
 
 
-def format_value(name: str, value: Any) -> Any:
+def format_value(name: str, value: object) -> object:
     """Return a value that a condition read, short enough to store and to show."""
     if name == SECONDS_SINCE_LAST and value == NEVER:
         return "never"
@@ -234,9 +236,9 @@ def build_conditions_json(rule_type: RuleType, conditions: Sequence[Mapping[str,
     return msgspec.json.encode(tree).decode()
 
 
-def _build_condition_node(condition: Mapping[str, Any]) -> dict[str, Any]:
+def _build_condition_node(condition: Mapping[str, object]) -> dict[str, object]:
     if condition["alert_condition_type"] == AlertConditionType.ALERT_TYPE:
-        properties: dict[str, Any] = {
+        properties: dict[str, object] = {
             "field": "alert.alert_type",
             "operator": "select_equals",
             "value": [condition["pattern"]],

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pipeline.rules.conditions import paths
 
@@ -14,7 +13,7 @@ MAX_PLACEHOLDERS = 200
 _PLACEHOLDER = re.compile(r"\{\{([^{}]{0,1000})\}\}")
 
 
-def render(template: str, subject: Mapping[str, Any]) -> str:
+def render(template: str, subject: Mapping[str, object]) -> str:
     """Return the template with each placeholder replaced by its value; a missing value is empty.
 
     Names are those of `conditions.build_subject`, with or without `alert.` before them. Several values are
@@ -35,7 +34,7 @@ def render(template: str, subject: Mapping[str, Any]) -> str:
     return "".join(parts)
 
 
-def _resolve(name: str, subject: Mapping[str, Any]) -> str:
+def _resolve(name: str, subject: Mapping[str, object]) -> str:
     try:
         path = paths.parse(name)
     except paths.BadPath:

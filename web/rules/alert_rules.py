@@ -50,7 +50,7 @@ class ConditionSchema(Schema):
     position = OptionalNumber(min_value=0)
 
     @validates_schema
-    def _check_fields(self, data: dict[str, Any], **kwargs: Any) -> None:
+    def _check_fields(self, data: dict[str, Any], **kwargs: object) -> None:
         for field, check in _CONDITIONS[AlertConditionType(data["alert_condition_type"])].items():
             try:
                 check(data.get(field, ""))
@@ -65,7 +65,7 @@ def _check_path(text: str) -> None:
 
 
 # The checks of the fields of each kind of condition.
-_CONDITIONS: dict[AlertConditionType, dict[str, Callable[[str], Any]]] = {
+_CONDITIONS: dict[AlertConditionType, dict[str, Callable[[str], object]]] = {
     AlertConditionType.ALERT_TYPE: {"pattern": build_code_reader(ALERT_TYPES)},
     AlertConditionType.PAYLOAD: {"alert_field": _check_path, "pattern": patterns.compile_pattern},
 }
@@ -83,13 +83,13 @@ class AlertRuleSchema(Schema):
     is_enabled = Boolean()
 
     @pre_load
-    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
+    def _merge_names(self, data: object, **kwargs: object) -> object:
         if isinstance(data, dict) and "ruleType" in data and "rule_type" not in data:
             return {**data, "rule_type": data["ruleType"]}
         return data
 
 
-class AlertRules(OrderedResource):
+class AlertRules(OrderedResource[AlertRule, Integration]):
     """The rules for the alerts of an integration, in order. Several rules may have the same position."""
 
     model = AlertRule
@@ -110,7 +110,9 @@ class AlertRules(OrderedResource):
             row.actions = [rule_actions.show_action(action, names) for action in row.actions]
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: Integration, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: Integration, row: AlertRule | None
+    ) -> dict[str, object]:
         values = check_rule(super().check_values(values, parent, row), parent.service.team)
         if values.keys() & set(_CONDITION_FIELDS):
             current = row or AlertRule()
@@ -134,7 +136,7 @@ def check_rule(values: dict[str, Any], team: Team | None) -> dict[str, Any]:
 
 
 def compile_conditions(
-    rule_json: str, rule_type: int, conditions: Sequence[Mapping[str, Any]]
+    rule_json: str, rule_type: int, conditions: Sequence[Mapping[str, object]]
 ) -> CompiledCondition:
     """Compile both kinds of conditions together, or raise BadRequest if they cannot be evaluated."""
     try:
@@ -143,7 +145,7 @@ def compile_conditions(
         reject(error.field, error.problem)
 
 
-def _build_condition(place: int, new: dict[str, Any]) -> dict[str, Any]:
+def _build_condition(place: int, new: dict[str, object]) -> dict[str, object]:
     return {
         "unique_id": new_uuid(),
         "alert_condition_type": new["alert_condition_type"],

@@ -17,13 +17,13 @@ from models.tables.events import Event, Receipt
 from models.tables.services import Integration, Service
 from models.tables.teams import Team
 from pipeline.alert import Alert, ParsedAlert
-from pipeline.router import parse_for_source
 from pipeline.rules import actions, requested_options
 from pipeline.rules.conditions import CompiledCondition, Subject, Verdict, build_subject, evaluate, trace
 from pipeline.rules.rulesets import RuleSet, format_value
 from pipeline.sources import SOURCES, generic
-from pipeline.sources.body import BadBody
+from pipeline.sources.body import BadBody, RequestBody
 from pipeline.stages.normalize import build_alert
+from pipeline.stages.route import parse_for_source
 from web.http import access, serialization
 from web.http.auth import now, viewer
 from web.http.errors import BadRequest, NotFound, reject
@@ -111,7 +111,7 @@ DRY_RUN = DryRunSchema()
 DRY_RUN_RESULT = DryRunResultSchema()
 
 
-def run() -> dict[str, Any]:
+def run() -> dict[str, object]:
     """Try a draft of an alert rule on a payload or a past alert. Nothing is written, nobody is notified."""
     draft = serialization.read_body()
     if bool(draft.get("alert")) == (draft.get("payload") is not None):
@@ -150,7 +150,7 @@ def _find_event(unique_id: str) -> Event:
     if event is None:
         raise NotFound
     if event.integration is not None:
-        access.require(viewer(), event.integration.service.team_id)
+        access.require_permission(viewer(), event.integration.service.team_id)
     elif not viewer().is_admin:
         raise NotFound
     return event
@@ -161,7 +161,7 @@ def _find_integration(unique_id: str) -> Integration:
     found: Integration = access.find(
         joined.where(Team.account == viewer().account), Integration.unique_id, unique_id
     )
-    access.require(viewer(), found.service.team_id)
+    access.require_permission(viewer(), found.service.team_id)
     return found
 
 
@@ -199,7 +199,7 @@ def _parse_payload(draft: dict[str, Any]) -> ParsedAlert:
     """Return the first alert of the payload. A generic payload may omit required fields."""
     source = draft.get("source") or generic.EXTENSION
     try:
-        body = msgspec.json.encode(draft["payload"])
+        body = RequestBody(msgspec.json.encode(draft["payload"]))
     except RecursionError:
         reject("payload", "The payload is nested too deeply.")
     try:
@@ -214,7 +214,7 @@ def _prefix(name: str) -> str:
 
 def _parse_original(event: Event) -> ParsedAlert:
     """Parse an alert again from its receipt, to get it as it was before rules changed it."""
-    receipt, body = event.receipt, bytes(event.receipt.body)
+    receipt, body = event.receipt, RequestBody(bytes(event.receipt.body))
     try:
         if receipt.router_id and receipt.source == generic.EXTENSION and event.integration:
             target = APPLICATIONS[event.integration.application].extension
@@ -224,7 +224,7 @@ def _parse_original(event: Event) -> ParsedAlert:
         return generic.parse_any(body)
 
 
-def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[list[dict[str, Any]], bool]:
+def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[list[dict[str, object]], bool]:
     """Return the steps of a condition, and whether the list is truncated."""
     steps: list[dict[str, Any]] = []
     until = time.thread_time() + MAX_TRACE_S
@@ -235,7 +235,7 @@ def _trace_condition(condition: CompiledCondition, subject: Subject) -> tuple[li
     return steps, False
 
 
-def _show(verdict: Verdict) -> dict[str, Any]:
+def _show(verdict: Verdict) -> dict[str, object]:
     read = list(verdict.read.items())[:MAX_VALUES]
     return {
         "matches": verdict.matches,
@@ -246,7 +246,7 @@ def _show(verdict: Verdict) -> dict[str, Any]:
 
 def _apply_actions(
     rule: AlertRuleFacts, alert: Alert, facts: LaneFacts, at: datetime, since: float | None
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """List the change of each action. Each action sees the changes of those before it."""
     (record,) = RuleSet([rule]).apply(alert, facts, at, lambda _: since).records
     return [

@@ -4,8 +4,9 @@ They belong to the account, so only its owner and admins see them.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
+import peewee
 from marshmallow import fields, pre_load
 
 from models.domain.enums import IntegrationType, RouterAction
@@ -49,7 +50,7 @@ class RouterSchema(Schema):
     account_identifier = Text(attribute="account.account_identifier", dump_only=True)
 
 
-class Routers(Resource):
+class Routers(Resource[GlobalRouter, Account]):
     """The global routers of an account. Each has a key, and rules that choose integrations for its alerts."""
 
     model = GlobalRouter
@@ -63,7 +64,7 @@ class Routers(Resource):
     def get_parent(self, **ids: str) -> Account:
         return access.access_account(viewer())
 
-    def insert(self, parent: Account, values: dict[str, Any]) -> GlobalRouter:
+    def insert(self, parent: Account, values: dict[str, object]) -> GlobalRouter:
         router: GlobalRouter = super().insert(parent, {"integration_key": new_uuid(), **values})
         return router
 
@@ -74,6 +75,21 @@ ROUTERS = Routers()
 class TargetNameSchema(Schema):
     name = Text(dump_only=True)
     unique_id = Text(dump_only=True)
+
+
+class NewAction(TypedDict):
+    """An action in a request. `integration` is an integration's id or key."""
+
+    action_type: int
+    integration: NotRequired[str | None]
+
+
+class StoredAction(TypedDict):
+    """An action as it is stored. `integration` is an integration's id."""
+
+    unique_id: str
+    action_type: int
+    integration: str | None
 
 
 class RouterActionSchema(Schema):
@@ -87,7 +103,7 @@ class RouterActionSchema(Schema):
     integration_obj = fields.Nested(TargetNameSchema, dump_only=True, allow_none=True)
 
     @pre_load
-    def _merge_names(self, data: Any, **kwargs: Any) -> Any:
+    def _merge_names(self, data: object, **kwargs: object) -> object:
         if isinstance(data, dict) and not data.get("integration"):
             return {**data, "integration": data.get("integration_obj")}
         return data
@@ -102,7 +118,7 @@ class RouterRuleSchema(Schema):
     router = Reference(dump_only=True)
 
 
-class RouterRules(OrderedResource):
+class RouterRules(OrderedResource[RouterRule, GlobalRouter]):
     """The rules of a router. Their positions are 1, 2, 3 and so on without gaps."""
 
     model = RouterRule
@@ -126,7 +142,9 @@ class RouterRules(OrderedResource):
             row.actions = [_show(action, targets) for action in row.actions]
         return rows
 
-    def check_values(self, values: dict[str, Any], parent: GlobalRouter, row: Any) -> dict[str, Any]:
+    def check_values(
+        self, values: dict[str, Any], parent: GlobalRouter, row: RouterRule | None
+    ) -> dict[str, object]:
         if "actions" in values:
             values["actions"] = _build_actions(values["actions"])
         return values
@@ -171,14 +189,14 @@ def _move(router: GlobalRouter, unique_id: str, position: int) -> None:
     RouterRule.update(position=new).where(RouterRule.id == moved.id).execute()
 
 
-def _select_integrations(condition: Any) -> Iterable[Integration]:
+def _select_integrations(condition: peewee.Expression) -> Iterable[Integration]:
     """Load the integrations of this account that meet a condition, with their services and teams."""
     found = Integration.select(Integration, Service, Team).join(Service).join(Team)
     integrations: Iterable[Integration] = found.where(Team.account == viewer().account, condition)
     return integrations
 
 
-def _build_actions(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _build_actions(new: list[NewAction]) -> list[StoredAction]:
     """Return the actions as they are stored: with new ids, and integrations by unique_id."""
     target_refs = [action["integration"] for action in new if action.get("integration")]
     is_target = Integration.unique_id.in_(target_refs) | Integration.integration_key.in_(target_refs)
@@ -196,15 +214,16 @@ def _build_actions(new: list[dict[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-def _get_target(place: int, action: dict[str, Any], targets: Mapping[str, str]) -> str | None:
+def _get_target(place: int, action: NewAction, targets: Mapping[str, str]) -> str | None:
     if action["action_type"] != RouterAction.ROUTE:
         return None
-    if action.get("integration") not in targets:
+    target = targets.get(action.get("integration") or "")
+    if target is None:
         reject(f"actions.{place}.integration", "The account has no such integration for alerts.")
-    return targets[action["integration"]]
+    return target
 
 
-def _show(action: dict[str, Any], targets: Mapping[str, Integration]) -> dict[str, Any]:
+def _show(action: StoredAction, targets: Mapping[str, Integration]) -> dict[str, object]:
     """Build an action as answers show it. Deleted integrations are null."""
     target = targets.get(action["integration"] or "")
     return {

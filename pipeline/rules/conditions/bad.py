@@ -1,7 +1,5 @@
 """The error for a bad condition, in words for people."""
 
-from typing import Any
-
 
 class BadRule(ValueError):
     """A rule_json cannot be stored. `field` is the place, `problem` says what is wrong, for people."""
@@ -15,7 +13,7 @@ class BadRule(ValueError):
 MAX_SHOWN_LENGTH = 100
 
 
-def quote(value: Any) -> str:
+def quote(value: object) -> str:
     """Return a sender's value as an error can quote it: short, and without the contents of a list or
     object.
     """

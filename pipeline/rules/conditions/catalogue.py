@@ -11,7 +11,9 @@ from typing import Any
 
 from pipeline.rules.conditions import literals
 
-Logic = Any
+# JSON Logic: any JSON value.
+Logic = object
+# Builds logic from a read and values, which have the form that the reader of the field gives them.
 Build = Callable[[Logic, Sequence[Any]], Logic]
 
 
@@ -23,7 +25,7 @@ class Operator:
     value_count: int | None = 1
     negated: bool = False
 
-    def build_logic(self, read: Logic, values: Sequence[Any]) -> Logic:
+    def build_logic(self, read: Logic, values: Sequence[object]) -> Logic:
         logic = self.build(read, values)
         return {"!": [logic]} if self.negated else logic
 
@@ -47,11 +49,11 @@ def _build_comparison(sign: str) -> Operator:
     return Operator(lambda read, values: {sign: [read, values[0]]})
 
 
-def _build_between(read: Logic, values: Sequence[Any]) -> Logic:
+def _build_between(read: Logic, values: Sequence[object]) -> Logic:
     return {"<=": [values[0], read, values[1]]}
 
 
-def _build_time_between(read: Logic, values: Sequence[Any]) -> Logic:
+def _build_time_between(read: Logic, values: Sequence[str]) -> Logic:
     """Return the logic of a time range. A range from 22:00 to 06:00 is the night."""
     first, last = values
     if first <= last:

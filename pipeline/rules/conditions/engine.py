@@ -7,7 +7,6 @@ verdict. Programs are compiled from JSON text, since very deep Python objects cr
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import datalogic_py
 import msgspec
@@ -71,7 +70,7 @@ class Program:
     reads: tuple[tuple[str, ...], ...] | None
 
 
-def compile_logic(logic: Any) -> Program:
+def compile_logic(logic: object) -> Program:
     """Compile any JSON value as logic.
 
     Raises InvalidLogic, also for unknown operators and wrong arguments.
@@ -87,7 +86,7 @@ def compile_logic(logic: Any) -> Program:
     return Program(rule, tuple(tuple(path) for path in facts["reads"]) if known else None)
 
 
-def compile_verdict(logic: Any) -> Program:
+def compile_verdict(logic: object) -> Program:
     """Compile logic whose verdict `is_true` returns."""
     return compile_logic({_VERDICT: [logic]})
 
@@ -101,7 +100,7 @@ def _format_location(pointer: str) -> str:
     return pointer.removeprefix(f"/{_VERDICT}/0") or "the top"
 
 
-def run(compiled: Program, data: Any) -> str:
+def run(compiled: Program, data: object) -> str:
     """Return the value of the logic for these data, as JSON text.
 
     Raises EvaluationError, and no other error for any content of a rule or an alert.
@@ -119,7 +118,7 @@ def run(compiled: Program, data: Any) -> str:
     return str(result)
 
 
-def is_true(compiled: Program, data: Any) -> bool:
+def is_true(compiled: Program, data: object) -> bool:
     """Return whether a program of `compile_verdict` evaluates to true. Raises EvaluationError."""
     return run(compiled, data) == "true"
 

@@ -6,7 +6,6 @@ explanation.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import msgspec
 
@@ -19,7 +18,7 @@ MAX_NODES = 1_000
 MAX_ITERATORS = 2
 
 
-def decode_rule(rule_json: str) -> Any:
+def decode_rule(rule_json: str) -> object:
     """Return the JSON value of a stored text. Raises BadRule."""
     try:
         body = rule_json.encode()
@@ -57,7 +56,7 @@ class _Checker:
     def __init__(self) -> None:
         self._nodes = 0
 
-    def check(self, node: Any, position: _Position) -> None:
+    def check(self, node: object, position: _Position) -> None:
         if not isinstance(node, Mapping | list):
             return
         self._count(position)
@@ -76,7 +75,7 @@ class _Checker:
         if self._nodes > MAX_NODES:
             raise BadRule(f"may have {MAX_NODES} operations and lists")
 
-    def _check_operation(self, operator: str, arguments: Any, position: _Position) -> None:
+    def _check_operation(self, operator: str, arguments: object, position: _Position) -> None:
         if operator == "cat" and position.reducing:
             raise BadRule("cat may not stand inside reduce")
         items = arguments if isinstance(arguments, list) else [arguments]
@@ -93,7 +92,7 @@ class _Checker:
             self.check(argument, inner)
 
 
-def _check_matches(arguments: list[Any]) -> None:
+def _check_matches(arguments: list[object]) -> None:
     if len(arguments) != 2 or not isinstance(arguments[1], str):
         raise BadRule("matches takes a text and a pattern, and the pattern must be written out")
     try:
@@ -102,6 +101,6 @@ def _check_matches(arguments: list[Any]) -> None:
         raise BadRule(str(error)) from None
 
 
-def check_logic(logic: Any) -> None:
+def check_logic(logic: object) -> None:
     """Check JSON Logic against the limits. Raises BadRule. The engine checks operators and arguments."""
     _Checker().check(logic, _Position())

@@ -8,7 +8,6 @@ candidates. So the index can return too many conditions, but never too few.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pipeline.rules.conditions.catalogue import FIELDS, Logic
 from pipeline.rules.conditions.codes import get_variable
@@ -83,7 +82,7 @@ def _find_item_equality(found: Logic, test: Logic) -> Equality | None:
     return equality if equality is not None and _is_plain(equality) else None
 
 
-def _build_equality(read: Logic, values: list[Any], *, strict: bool) -> Equality | None:
+def _build_equality(read: Logic, values: list[object], *, strict: bool) -> Equality | None:
     variable = get_variable(read)
     if variable is None or is_search(variable) or _has_default(read):
         return None
@@ -98,7 +97,7 @@ def _has_default(read: Logic) -> bool:
     return isinstance(name, list) and len(name) > 1
 
 
-def _build_text_equality(variable: Variable, values: Any) -> Equality | None:
+def _build_text_equality(variable: Variable, values: object) -> Equality | None:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         return None
     return Equality(variable, frozenset(values))
@@ -143,7 +142,7 @@ class Index:
         return sorted(found)
 
 
-def _find_rows(table: dict[str, list[int]], value: Any) -> Iterator[list[int]]:
+def _find_rows(table: dict[str, list[int]], value: object) -> Iterator[list[int]]:
     if isinstance(value, str):
         if value in table:
             yield table[value]

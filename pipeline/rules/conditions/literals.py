@@ -6,12 +6,12 @@ Each reader takes any JSON value. It raises ValueError for a value that it does 
 import re
 from collections.abc import Callable, Mapping
 from datetime import date
-from typing import Any
+from typing import TypeGuard
 
 from models.domain.enums import AlertType, Urgency
 from pipeline.rules.conditions.bad import quote
 
-Reader = Callable[[Any], Any]
+Reader = Callable[[object], str | float]
 
 DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -35,7 +35,7 @@ def build_code_reader(names: Mapping[str, str]) -> Reader:
     """Return a reader that reads "3", 3, 3.0 or a name of the table as the code "3"."""
     codes = frozenset(names.values())
 
-    def read(value: Any) -> str:
+    def read(value: object) -> str:
         text = str(int(_check_number(value))) if _is_number(value) else _check_text(value).strip().lower()
         code = names.get(text, text)
         if code not in codes:
@@ -45,7 +45,7 @@ def build_code_reader(names: Mapping[str, str]) -> Reader:
     return read
 
 
-def read_time(value: Any) -> str:
+def read_time(value: object) -> str:
     """Return a time of day as "HH:MM:SS", from a text with or without seconds, or from seconds since
     midnight.
     """
@@ -76,7 +76,7 @@ def _format_seconds(seconds: float) -> str:
     return f"{whole // 3600:02}:{whole // 60 % 60:02}:{whole % 60:02}"
 
 
-def read_date(value: Any) -> str:
+def read_date(value: object) -> str:
     """Return a day as "YYYY-MM-DD"; a time after it is left out."""
     match = _DATE.fullmatch(_check_text(value).strip())
     if match is None:
@@ -84,7 +84,7 @@ def read_date(value: Any) -> str:
     return date.fromisoformat(match[1]).isoformat()
 
 
-def read_number(value: Any) -> float | int:
+def read_number(value: object) -> float | int:
     """Return a number, from a number or its text."""
     if _is_number(value):
         return _simplify_number(_check_number(value))
@@ -94,7 +94,7 @@ def read_number(value: Any) -> float | int:
         raise ValueError(f"{quote(value)} is not a number") from None
 
 
-def read_text(value: Any) -> str:
+def read_text(value: object) -> str:
     """Return a text. A number or a boolean becomes its JSON."""
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -103,7 +103,7 @@ def read_text(value: Any) -> str:
     return _check_text(value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -119,7 +119,7 @@ def _simplify_number(value: float) -> float | int:
     return int(number) if number == int(number) else number
 
 
-def _check_text(value: Any) -> str:
+def _check_text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("a value is missing" if value is None else f"{quote(value)} is not a text")
     return value

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from enum import Enum
 from functools import lru_cache
-from typing import Any
 
 MAX_PATH_LENGTH = 1_000
 
@@ -74,7 +73,7 @@ def _parse_step(step: re.Match[str]) -> PathStep:
     return step["bare"] or step["name"]
 
 
-def find(value: Any, path: Path) -> list[Any]:
+def find(value: object, path: Path) -> list[object]:
     """Return every value at the path, in the order of the payload."""
     found = [value]
     for key in path:
@@ -82,7 +81,7 @@ def find(value: Any, path: Path) -> list[Any]:
     return found
 
 
-def _select(value: Any, key: PathStep) -> Iterator[Any]:
+def _select(value: object, key: PathStep) -> Iterator[object]:
     if isinstance(value, dict):
         if key is Wildcard.EACH:
             yield from value.values()
@@ -92,7 +91,7 @@ def _select(value: Any, key: PathStep) -> Iterator[Any]:
         yield from _select_items(value, key)
 
 
-def _select_items(value: list[Any], key: PathStep) -> Iterator[Any]:
+def _select_items(value: list[object], key: PathStep) -> Iterator[object]:
     if key is Wildcard.EACH:
         yield from value
         return
@@ -103,7 +102,7 @@ def _select_items(value: list[Any], key: PathStep) -> Iterator[Any]:
         yield value[key]
 
 
-def to_text(value: Any) -> str:
+def to_text(value: object) -> str:
     """Return a value as text, as people compare and read it: null and empty values are "", true is "true".
 
     Lists and objects become JSON.

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -25,7 +24,7 @@ class Verdict:
 
     matches: bool
     note: str | None = None
-    read: Mapping[str, Any] = field(default_factory=dict)
+    read: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,22 +73,22 @@ def format_variable(variable: Variable) -> str:
     return variable[1] if is_search(variable) else ".".join(get_canonical_name(variable))
 
 
-def read_variable(subject: Subject, variable: Variable) -> Any:
+def read_variable(subject: Subject, variable: Variable) -> object:
     """Return a variable's value, or MISSING."""
     if is_search(variable):
         return find_texts(subject, paths.parse(variable[1]))
     return _follow(subject, get_canonical_name(variable))[0]
 
 
-def _follow(subject: Subject, steps: Variable) -> tuple[Any, int, Any]:
+def _follow(subject: Subject, steps: Variable) -> tuple[object, int, object]:
     """Return the value after these steps, the number of steps to use for the engine, and the value for the
     engine.
 
     They differ if there is a list on the path: the engine gets the whole list.
     """
-    value: Any = subject
+    value: object = subject
     used: int = len(steps)
-    outer: Any = MISSING
+    outer: object = MISSING
     for position, step in enumerate(steps):
         if isinstance(value, dict):
             value = value.get(step, MISSING)
@@ -126,15 +126,15 @@ class Picker:
         """Return how many paths of the payload are searched for each alert."""
         return len(self._searches)
 
-    def pick(self, subject: Subject) -> tuple[Subject, dict[str, Any]]:
+    def pick(self, subject: Subject) -> tuple[Subject, dict[str, object]]:
         """Return the data for the engine, and the values read, by name, for people.
 
         A missing value is None.
         """
         if self._everything:
             return subject, {name: value for name, value in subject.items() if name != "alert"}
-        data: dict[str, Any] = {}
-        read: dict[str, Any] = {}
+        data: dict[str, object] = {}
+        read: dict[str, object] = {}
         for variable, steps, name in self._variables:
             value, used, passed = _follow(subject, steps)
             read[name] = None if value is MISSING else value
@@ -157,7 +157,7 @@ def _find_outermost(variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
     )
 
 
-def _set_value(data: dict[str, Any], variable: Variable, value: Any) -> None:
+def _set_value(data: dict[str, Any], variable: Variable, value: object) -> None:
     *above, last = variable
     for step in above:
         data = data.setdefault(step, {})

@@ -6,7 +6,6 @@ is true; a rule without field and operator is ignored.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pipeline.rules.conditions import catalogue, literals, paths, patterns
 from pipeline.rules.conditions.bad import BadRule, quote
@@ -30,7 +29,7 @@ class UnknownElement(ValueError):
     """A rule of the tree contains something unknown."""
 
 
-def is_tree(value: Mapping[str, Any]) -> bool:
+def is_tree(value: Mapping[str, object]) -> bool:
     """Return whether a JSON object is a tree; otherwise it is JSON Logic."""
     return "children1" in value or value.get("type") in (GROUP, RULE)
 
@@ -42,7 +41,7 @@ class Translator:
         self.notes: list[str] = []
         self._nodes = 0
 
-    def translate(self, node: Any, depth: int = 1, negated: bool = False) -> Logic:
+    def translate(self, node: object, depth: int = 1, negated: bool = False) -> Logic:
         """Return a node as JSON Logic.
 
         Raises BadRule for a tree that is too large or malformed, and for a pattern that cannot be used.
@@ -69,7 +68,7 @@ class Translator:
         if self._nodes > MAX_NODES:
             raise BadRule(f"a condition may have {MAX_NODES} groups and rules")
 
-    def _translate_group(self, node: Mapping[str, Any], depth: int, negated: bool) -> Logic:
+    def _translate_group(self, node: Mapping[str, object], depth: int, negated: bool) -> Logic:
         operator, is_negated = _get_conjunction(_get_properties(node))
         inner = [
             self.translate(child, depth + 1, negated != is_negated)
@@ -81,7 +80,7 @@ class Translator:
         return {"!": [{operator: inner}]} if is_negated else {operator: inner}
 
 
-def _get_properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
+def _get_properties(node: Mapping[str, object]) -> Mapping[str, object]:
     properties = node.get("properties")
     if properties is None:
         return {}
@@ -90,7 +89,7 @@ def _get_properties(node: Mapping[str, Any]) -> Mapping[str, Any]:
     return properties
 
 
-def _get_children(node: Mapping[str, Any]) -> Iterator[Any]:
+def _get_children(node: Mapping[str, object]) -> Iterator[object]:
     children = node.get("children1")
     if isinstance(children, Mapping):
         return iter(children.values())
@@ -99,7 +98,7 @@ def _get_children(node: Mapping[str, Any]) -> Iterator[Any]:
     raise BadRule("children1 must be an object or an array")
 
 
-def _get_conjunction(properties: Mapping[str, Any]) -> tuple[str, bool]:
+def _get_conjunction(properties: Mapping[str, object]) -> tuple[str, bool]:
     name = properties.get("conjunction")
     known = CONJUNCTIONS.get(str(name or "AND").strip().upper())
     if known is None:
@@ -108,7 +107,7 @@ def _get_conjunction(properties: Mapping[str, Any]) -> tuple[str, bool]:
     return operator, is_negated != (properties.get("not") is True)
 
 
-def _is_blank(node: Any) -> bool:
+def _is_blank(node: object) -> bool:
     """Return whether the node is an empty line of the builder: a rule with neither field nor operator."""
     if not isinstance(node, Mapping) or node.get("type") != RULE:
         return False
@@ -116,7 +115,7 @@ def _is_blank(node: Any) -> bool:
     return not properties.get("field") and not properties.get("operator")
 
 
-def _translate_leaf(properties: Mapping[str, Any]) -> Logic:
+def _translate_leaf(properties: Mapping[str, object]) -> Logic:
     field = properties.get("field")
     operator = properties.get("operator")
     if not isinstance(field, str):
@@ -137,7 +136,7 @@ def _translate_leaf(properties: Mapping[str, Any]) -> Logic:
     )
 
 
-def _flatten(value: Any) -> list[Any]:
+def _flatten(value: object) -> list[object]:
     """Return a flat list: multiple choices come as a list inside the list of values."""
     items = value if isinstance(value, list) else [value]
     return [inner for item in items for inner in (item if isinstance(item, list) else [item])]
@@ -150,7 +149,9 @@ def _find_operator(operators: Mapping[str, Operator], name: str, field: str) -> 
     return known
 
 
-def _build_comparison(field: str, operator: Operator, read: Logic, values: list[Any], reader: Any) -> Logic:
+def _build_comparison(
+    field: str, operator: Operator, read: Logic, values: list[object], reader: literals.Reader
+) -> Logic:
     needed = values if operator.value_count is None else values[: operator.value_count]
     if len(needed) < (operator.value_count or 0) or (operator.value_count is None and not needed):
         raise UnknownElement(f"{quote(field)}: a value is missing")
@@ -159,7 +160,7 @@ def _build_comparison(field: str, operator: Operator, read: Logic, values: list[
     except ValueError as error:
         raise UnknownElement(f"{quote(field)}: {error}") from None
     if operator.build is catalogue.MATCHES.build:
-        _check_pattern(parsed[0])
+        _check_pattern(str(parsed[0]))
     return operator.build_logic(read, parsed)
 
 
@@ -170,7 +171,7 @@ def _check_pattern(text: str) -> None:
         raise BadRule(str(error)) from None
 
 
-def _translate_payload(operator: str, values: list[Any], options: Any) -> Logic:
+def _translate_payload(operator: str, values: list[object], options: object) -> Logic:
     found = {"val": ["found", _get_path(values)]}
     if "key" in operator:
         return {"!": [found]} if "not" in operator else {"!!": [found]}
@@ -187,7 +188,7 @@ def _translate_payload(operator: str, values: list[Any], options: Any) -> Logic:
     return {"!": [any_match]} if known.negated else any_match
 
 
-def _get_path(values: list[Any]) -> str:
+def _get_path(values: list[object]) -> str:
     path = values[0] if values else None
     if not isinstance(path, str) or not path.strip():
         raise UnknownElement("payload: a path is missing")

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from models.domain.enums import AlertType, RuleAction, Urgency
+from models.domain.enums import AlertType, Urgency
 from models.domain.facts import PolicyFacts, Reference, References
 from pipeline.rules import actions
-from pipeline.rules.actions import ActionContext, apply_action
+from pipeline.rules.action_table import ACTIONS
+from pipeline.rules.actions import ActionContext
 from pipeline.rules.conditions import build_subject
 from tests.support.facts import ALICE, BOB, NOON, alert, build_config, lane
-from tests.support.rules import action
+from tests.support.rules import RuleAction, action
 
 FULL_CONFIG = replace(
     build_config((0, "alice")),
@@ -37,7 +38,7 @@ def run_action(kind, value="", *, target_alert=DISK, **fields):
     context = ActionContext(
         FACTS, build_subject(target_alert, actions.get_urgency(target_alert, FACTS), NOON, None)
     )
-    return apply_action(target_alert, action(kind, value, **fields), context)
+    return ACTIONS[kind].act(target_alert, action(kind, value, **fields), context)
 
 
 A = RuleAction
@@ -170,7 +171,7 @@ def test_an_action_with_an_unknown_reference_changes_nothing_and_says_so(kind, m
 
 
 def test_every_type_of_action_is_tested_here():
-    assert {kind for kind, *_ in (*EFFECTS, *MISSING)} == set(RuleAction) == set(actions.ACTIONS)
+    assert {kind for kind, *_ in (*EFFECTS, *MISSING)} == set(ACTIONS)
 
 
 NOBODY_ON_CALL = "without effect: nobody is on call by Nights"

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.domain.enums import AlertType, RuleAction, RuleType, Urgency
+from models.domain.enums import AlertType, RuleType, Urgency
 from pipeline.rules import rulesets
 from pipeline.rules.rulesets import MAX_RECORDS, MAX_SHOWN_LENGTH, RuleSet
-from tests.support.condition_strategies import LOGIC
+from tests.support.conditions.strategies import LOGIC
 from tests.support.facts import NOON, alert, lane
-from tests.support.rules import action, equals, rule_facts, var
+from tests.support.rules import RuleAction, action, equals, rule_facts, var
 
 A = RuleAction
 FACTS = lane()

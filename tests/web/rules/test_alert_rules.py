@@ -6,13 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from models.domain.enums import RuleAction
 from models.store.ids import new_uuid
 from models.tables.accounts import ConfigVersion
 from models.tables.rules import AlertRule
 from models.tables.schedules import Schedule
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
+from tests.support.rules import RuleAction
 from web.rules import alert_rules
 
 TYPED = ("escalation_policy", "assign_to", "schedule", "sla", "team_priority", "task_template")

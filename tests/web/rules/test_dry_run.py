@@ -10,15 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from models.domain.applications import APPLICATIONS
 from models.store.base import db
 from models.store.ids import new_short_id, new_uuid
-from models.tables.all import TABLES
 from models.tables.events import Event, Receipt
 from models.tables.routers import GlobalRouter
 from models.tables.schedules import Schedule
 from models.tables.services import Integration
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag
-from tests.support.condition_strategies import JSON, TREE_LIKE
+from tests.support.conditions.strategies import JSON, TREE_LIKE
 from tests.support.contract.described import described
+from tests.support.stores import TABLES
 
 __all__ = ["described"]
 

@@ -28,8 +28,8 @@ def workers(count=2):
         while not over.wait(0.001):
             try:
                 with connection():
-                    process_router.sweep()
-                    process_lane.sweep()
+                    process_router.process_pending_routers()
+                    process_lane.process_pending_lanes()
             except Exception as error:
                 errors.append(error)
                 return

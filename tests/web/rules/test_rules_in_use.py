@@ -2,13 +2,14 @@
 
 import pytest
 
-from models.domain.enums import RuleAction, WorkState
+from models.domain.enums import WorkState
 from models.store.ids import new_uuid
 from models.tables.events import Event
 from models.tables.incidents import Incident
 from models.tables.schedules import Schedule
 from models.tables.tasks import TaskTemplate, TemplateTask
 from models.tables.teams import IncidentRole, Priority, Sla, Tag
+from tests.support.rules import RuleAction
 from workers.alerts import process_lane
 
 CRITICAL = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1", "payload": {"host": "db1"}}

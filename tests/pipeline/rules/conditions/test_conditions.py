@@ -7,7 +7,7 @@ import pytest
 
 from models.domain.enums import AlertType, Urgency
 from pipeline.rules.conditions import NEVER, BadRule, build_subject, compile_rule, evaluate, trace
-from tests.support.condition_trees import alert, group, rule, search, subject
+from tests.support.conditions.trees import alert, group, rule, search, subject
 
 
 def matches(condition, **changes):

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.rules.conditions import BadRule, Index, compile_rule, evaluate, trace
-from tests.support.condition_strategies import (
+from tests.support.conditions.strategies import (
     JSON,
     TREE_LIKE,
 )
-from tests.support.condition_trees import subject
+from tests.support.conditions.trees import subject
 
 # Much longer than any example takes, and much shorter than a delay that would block a worker.
 TIME_LIMIT_S = timedelta(seconds=2)

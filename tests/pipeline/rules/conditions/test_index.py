@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.rules.conditions import Index, compile_rule, evaluate, find_required_equalities
-from tests.support.condition_strategies import (
+from tests.support.conditions.strategies import (
     LOGIC,
     PAYLOADS,
     SUBJECTS,
     TREES,
 )
-from tests.support.condition_trees import group, rule, search, subject
+from tests.support.conditions.trees import group, rule, search, subject
 
 
 def list_by_scan(rules, alert):

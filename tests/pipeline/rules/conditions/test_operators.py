@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pipeline.rules.conditions import catalogue, compile_rule, evaluate
-from tests.support.condition_trees import group, rule, search, subject
+from tests.support.conditions.trees import group, rule, search, subject
 
 PAYLOAD = {
     "title": "Disk full on db1",

@@ -5,11 +5,11 @@ import json
 from hypothesis import given, settings
 
 from pipeline.rules.conditions import compile_rule, evaluate
-from tests.support.condition_strategies import (
+from tests.support.conditions.strategies import (
     SUBJECTS,
     TREES,
 )
-from tests.support.condition_trees import matches_tree
+from tests.support.conditions.trees import matches_tree
 
 
 @settings(max_examples=500, deadline=None)

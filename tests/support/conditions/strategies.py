@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from models.domain.enums import AlertType, Urgency
 from pipeline.rules.conditions.engine import ITERATORS
-from tests.support.condition_trees import NAMES, group, rule, search, subject
+from tests.support.conditions.trees import NAMES, group, rule, search, subject
 
 TEXTS = st.sampled_from(["", "a", "A", "ab", "Ab", "b", "a\nb", "é", "É", "5", "true", "a.b", " "])
 

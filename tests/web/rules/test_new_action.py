@@ -1,0 +1,20 @@
+"""A new action of alert rules needs a line in the table and its function, and nothing else."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+CHECKS = Path(__file__).parent / "new_action_checks.py"
+
+
+def test_an_action_of_the_tests_is_stored_applied_and_described():
+    """A process of its own, because the schemas are built when `web` is imported."""
+    options = ["-p", "tests.support.page_action", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", *options, str(CHECKS)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+
+    done = subprocess.run(command, cwd=Path.cwd(), env=environment, capture_output=True, text=True)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
