@@ -9,12 +9,11 @@ from models.domain.effects import (
     CancelNotifications,
     CreateNotification,
     Effect,
-    IncidentState,
     RecordLog,
     SaveIncident,
 )
 from models.domain.enums import RULE_BASED, SLA_KINDS, IncidentStatus, NotificationKind, Urgency
-from models.domain.facts import NotificationFacts, OnCallConfig, PersonFacts, Reference, ServiceFacts
+from models.domain.facts import IncidentContext, NotificationFacts, PersonFacts, Reference
 from pipeline.incidents.escalation_run import (
     end_snooze,
     restart_escalation,
@@ -35,21 +34,14 @@ _REASSIGNED_KINDS = frozenset(NotificationKind) - SLA_KINDS - {NotificationKind.
 _ASSIGNMENT_KINDS = frozenset({NotificationKind.ASSIGNMENT})
 
 
-def assign(
-    incident: IncidentState,
-    person: PersonFacts | None,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-    reason: str = "",
-) -> tuple[Effect, ...]:
+def assign(context: IncidentContext, person: PersonFacts | None, reason: str = "") -> tuple[Effect, ...]:
     """Assign the incident to a person: escalation stops, the person is notified, a snooze ends (contract
     4.3).
 
     `person` None leaves the incident unassigned. If it is triggered and an assignment had stopped its
     escalation, a new run starts.
     """
+    incident, actor, now = context.incident, context.actor, context.now
     row = person.row if person else None
     if incident.assigned_to == row:
         return ()
@@ -58,16 +50,13 @@ def assign(
     log = RecordLog(incident.unique_id, now, "assigned", why, actor)
     unsnoozed = end_snooze(incident, now).with_changes(assigned_to=row)
     if not incident.is_open:
-        return (log, *save_with_timers(unsnoozed, service, config, now, why))
+        return (log, *save_with_timers(context.with_incident(unsnoozed), why))
     if person is None:
         cancelled = CancelNotifications(incident.unique_id, now, why, _ASSIGNMENT_KINDS)
         if incident.status is IncidentStatus.TRIGGERED and not incident.escalating:
-            return (
-                cancelled,
-                log,
-                *start_escalation(restart_escalation(unsnoozed, now), service, config, actor, now),
-            )
-        return (cancelled, log, *save_with_timers(unsnoozed, service, config, now, why))
+            restarted = context.with_incident(restart_escalation(unsnoozed, now))
+            return (cancelled, log, *start_escalation(restarted))
+        return (cancelled, log, *save_with_timers(context.with_incident(unsnoozed), why))
     # Each assignment is a separate reason to notify, so it gets its own run number.
     assigned = unsnoozed.with_changes(escalating=False, escalation_run=unsnoozed.escalation_run + 1)
     notifications = build_notifications(
@@ -76,7 +65,7 @@ def assign(
         NotificationKind.ASSIGNMENT,
         str(assigned.escalation_run),
         f"assigned by {actor.name}",
-        config,
+        context.config,
         now,
     )
     created = [CreateNotification(notification) for notification in notifications]
@@ -84,7 +73,7 @@ def assign(
         CancelNotifications(incident.unique_id, now, why, _REASSIGNED_KINDS),
         log,
         *created,
-        *save_with_timers(assigned, service, config, now, why),
+        *save_with_timers(context.with_incident(assigned), why),
     )
 
 
@@ -98,15 +87,7 @@ def assign_role(
 
 
 def change_policy(
-    incident: IncidentState,
-    policy: int | None,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-    reason: str = "",
-    *,
-    keep_assignee: bool = False,
+    context: IncidentContext, policy: int | None, reason: str = "", *, keep_assignee: bool = False
 ) -> tuple[Effect, ...]:
     """Change the escalation policy: a run starts at its first step, and a snooze ends (contract 4.3).
 
@@ -114,6 +95,7 @@ def change_policy(
     is set. An assignee who stays still gets the pending assignment notification, unless the new run notifies
     the assignee.
     """
+    incident, config, actor, now = context.incident, context.config, context.actor, context.now
     if incident.escalation_policy == policy:
         return ()
     found = config.policies.get(policy or 0)
@@ -123,13 +105,13 @@ def change_policy(
     log = RecordLog(incident.unique_id, now, "rerouted", why, actor)
     changed = end_snooze(incident, now).with_changes(escalation_policy=policy)
     if incident.status is not IncidentStatus.TRIGGERED:
-        return (log, *save_with_timers(changed, service, config, now, why))
+        return (log, *save_with_timers(context.with_incident(changed), why))
     restarted = restart_escalation(changed, now)
     turn: tuple[Effect, ...] = ()
     if not keep_assignee:
         person, turn = choose_assignee(found, config, config.next_targets.get(policy or 0, 0), now)
         restarted = restarted.with_changes(assigned_to=person.row if person else None)
-    started = start_escalation(restarted, service, config, actor, now)
+    started = start_escalation(context.with_incident(restarted))
     notified = {effect.notification.user for effect in started if isinstance(effect, CreateNotification)}
     at = get_routing_time(config, now)
     # Notifications can be forwarded, so compare the person who receives those of the assignee.
@@ -145,18 +127,15 @@ def change_policy(
 
 
 def change_urgency(
-    incident: IncidentState,
-    urgency: Urgency,
-    notifications: Iterable[NotificationFacts],
-    actor: Actor,
-    now: datetime,
+    context: IncidentContext, urgency: Urgency, notifications: Iterable[NotificationFacts]
 ) -> tuple[Effect, ...]:
     """Change the urgency; from now on its notification rules apply.
 
     `notifications` are the notifications of the incident, sent and pending.
     """
+    incident, now = context.incident, context.now
     raised = urgency > incident.urgency
-    why = f"urgency {'raised' if raised else 'lowered'} by {actor.name}"
+    why = f"urgency {'raised' if raised else 'lowered'} by {context.actor.name}"
     changed = incident.with_changes(urgency=urgency)
     created = rebuild_notifications(changed, notifications, raised=raised, why=why, now=now)
     return (
@@ -166,21 +145,15 @@ def change_urgency(
     )
 
 
-def change_sla(
-    incident: IncidentState,
-    sla: int | None,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    now: datetime,
-    why: str,
-) -> tuple[Effect, ...]:
+def change_sla(context: IncidentContext, sla: int | None, why: str) -> tuple[Effect, ...]:
     """Change the SLA, or remove it with None. The new targets count from the start of the old ones.
 
     Pending notifications of the old SLA are cancelled.
     """
+    incident = context.incident
     return (
-        CancelNotifications(incident.unique_id, now, why, SLA_KINDS),
-        *save_with_timers(incident.with_changes(sla=sla), service, config, now, why),
+        CancelNotifications(incident.unique_id, context.now, why, SLA_KINDS),
+        *save_with_timers(context.with_incident(incident.with_changes(sla=sla)), why),
     )
 
 

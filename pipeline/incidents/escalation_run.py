@@ -7,7 +7,6 @@ from dataclasses import replace
 from datetime import datetime
 
 from models.domain.effects import (
-    Actor,
     ApplyTaskTemplate,
     CreateNotification,
     Effect,
@@ -18,70 +17,47 @@ from models.domain.effects import (
     restarted_escalation,
 )
 from models.domain.enums import NotificationKind
-from models.domain.facts import OnCallConfig, PersonFacts, ServiceFacts
+from models.domain.facts import IncidentContext, OnCallConfig, PersonFacts
+from pipeline.incidents.timers import get_expected_timers
 from schedules.escalation import escalation
 from schedules.escalation.notifications import build_notifications, get_recipient, get_routing_time
-from schedules.timers import expected
 
 # For an incident without a running escalation: no policies and no people are needed.
 EMPTY_CONFIG = OnCallConfig()
 
 
-def save_with_timers(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    now: datetime,
-    why: str = "reconciled",
-) -> tuple[Effect, ...]:
+def save_with_timers(context: IncidentContext, why: str = "reconciled") -> tuple[Effect, ...]:
     """Return the effects that save the incident and make its timers exactly those that its state requires."""
-    reconcile = ReconcileTimers(
-        incident.unique_id, expected.get_expected_timers(incident, service, config), now, why
-    )
-    return (SaveIncident(incident), reconcile)
+    incident = context.incident
+    timers = get_expected_timers(incident, context.service, context.config)
+    return (SaveIncident(incident), ReconcileTimers(incident.unique_id, timers, context.now, why))
 
 
 def open_incident(
-    incident: IncidentState,
-    actor: Actor,
-    now: datetime,
-    reason: str,
-    *,
-    templates: Iterable[int | None] = (),
+    context: IncidentContext, reason: str, *, templates: Iterable[int | None] = ()
 ) -> tuple[Effect, ...]:
     """Return the effects of a new incident: its log entry, and the tasks of these templates.
 
     The caller must also call `start_escalation`, which notifies people and sets the timers.
     """
+    incident, actor, now = context.incident, context.actor, context.now
     name = incident.unique_id
     tasks = [ApplyTaskTemplate(name, template, now, actor) for template in templates if template]
     return (SaveIncident(incident), RecordLog(name, now, "opened", reason, actor), *tasks)
 
 
-def start_escalation(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-) -> tuple[Effect, ...]:
+def start_escalation(context: IncidentContext) -> tuple[Effect, ...]:
     """Start the escalation run: take the steps that are due now, and create the timer of the next step."""
-    incident, effects = escalation.advance(incident, config, actor, now)
-    return (*effects, *save_with_timers(incident, service, config, now, "first step taken"))
+    incident, effects = escalation.advance(context.incident, context.config, context.actor, context.now)
+    return (*effects, *save_with_timers(context.with_incident(incident), "first step taken"))
 
 
-def start_for_assignee(
-    incident: IncidentState,
-    person: PersonFacts | None,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-) -> tuple[Effect, ...]:
+def start_for_assignee(context: IncidentContext, person: PersonFacts | None) -> tuple[Effect, ...]:
     """Start the escalation run of a new incident, and notify its assignee if the run does not."""
-    effects = start_escalation(incident, service, config, actor, now)
+    effects = start_escalation(context)
     if person is None:
         return effects
+    incident, config, actor, now = context.incident, context.config, context.actor, context.now
     # A run that starts later notifies the people of its first step then. It is not known now who will be on
     # call.
     at = max(now, incident.run_started_at)

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from models.domain.effects import Actor, CancelNotifications, Effect, IncidentState, RecordLog, SaveIncident
 from models.domain.enums import IncidentStatus
-from models.domain.facts import OnCallConfig, ServiceFacts
+from models.domain.facts import IncidentContext
 from pipeline.incidents.escalation_run import (
     EMPTY_CONFIG,
     clear_snooze,
@@ -60,12 +60,13 @@ def _merge_child(
 ) -> tuple[Effect, ...]:
     # A merged incident notifies nobody. So it must not collect the later alerts of its service.
     merged = clear_snooze(child).with_changes(parent=parent.row, collecting=False)
-    acknowledged = change_status(merged, IncidentStatus.ACKNOWLEDGED, None, EMPTY_CONFIG, actor, now, why)
+    context = IncidentContext(merged, None, EMPTY_CONFIG, actor, now)
+    acknowledged = change_status(context, IncidentStatus.ACKNOWLEDGED, why)
     return (
         *acknowledged,
         RecordLog(child.unique_id, now, "merged", why, actor),
         CancelNotifications(child.unique_id, now, why),
-        *save_with_timers(get_saved(merged, acknowledged), None, EMPTY_CONFIG, now, why),
+        *save_with_timers(context.with_incident(get_saved(merged, acknowledged)), why),
     )
 
 
@@ -76,19 +77,13 @@ def _move_grandchild(
     return (SaveIncident(child.with_changes(parent=parent.row)), log)
 
 
-def unmerge(
-    child: IncidentState,
-    parent: IncidentState,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-) -> tuple[Effect, ...]:
+def unmerge(context: IncidentContext, parent: IncidentState) -> tuple[Effect, ...]:
     """Separate an incident from its parent. It stays acknowledged or resolved, and its timeouts start again.
 
-    It has no escalation run, so only the SLAs of `config` are needed.
+    It has no escalation run, so only the SLAs of the configuration are needed.
     """
+    child, actor, now = context.incident, context.actor, context.now
     why = f"unmerged from {format_number(parent)} by {actor.name}"
     detached = detach(child, now) if child.is_open else child.with_changes(parent=None)
     log = RecordLog(child.unique_id, now, "unmerged", why, actor)
-    return (log, *save_with_timers(detached, service, config, now, why))
+    return (log, *save_with_timers(context.with_incident(detached), why))

@@ -1,10 +1,8 @@
 """Acknowledge, resolve and trigger an incident again; snooze it and end the snooze."""
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from models.domain.effects import (
-    Actor,
     CancelNotifications,
     Effect,
     IncidentState,
@@ -13,7 +11,7 @@ from models.domain.effects import (
     ReleaseEntities,
 )
 from models.domain.enums import SLA_KINDS, IncidentStatus, NotificationKind
-from models.domain.facts import OnCallConfig, ServiceFacts
+from models.domain.facts import IncidentContext
 from pipeline.incidents.escalation_run import (
     EMPTY_CONFIG,
     clear_snooze,
@@ -30,26 +28,18 @@ _ACKNOWLEDGED_KINDS = frozenset(NotificationKind) - {NotificationKind.SLA_RESOLV
 _SNOOZED_KINDS = frozenset(NotificationKind) - SLA_KINDS
 
 
-def change_status(
-    incident: IncidentState,
-    status: IncidentStatus,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-    reason: str,
-    children: Iterable[IncidentState] = (),
-) -> tuple[Effect, ...]:
+def change_status(context: IncidentContext, status: IncidentStatus, reason: str) -> tuple[Effect, ...]:
     """Change the status from any value to any other (contract 4.3); return no effects if nothing changes.
 
-    A resolve also resolves the open incidents among `children`. If the incident is triggered again or
+    A resolve also resolves the open incidents among the children. If the incident is triggered again or
     reopened, its snooze ends and it has no parent any more.
     """
+    incident, actor, now = context.incident, context.actor, context.now
     if incident.status is status:
         return ()
     if status is IncidentStatus.TRIGGERED:
-        return _retrigger(incident, service, config, actor, now, reason)
-    reclaimed = () if incident.is_open else _reclaim(incident, actor, now)
+        return _retrigger(context, reason)
+    reclaimed = () if incident.is_open else _reclaim(context)
     if status is IncidentStatus.ACKNOWLEDGED:
         # The timeouts of a reopened incident start again. Otherwise they would be over at once.
         before = incident if incident.is_open else reopen(incident, now).with_changes(acknowledged_date=None)
@@ -67,11 +57,11 @@ def change_status(
         action, cancelled_kinds = "resolved", frozenset(NotificationKind)
         released = (
             ReleaseEntities(incident.unique_id, actor.is_person),
-            *_resolve_children(incident, children, actor, now),
+            *_resolve_children(context),
         )
     why = f"{action} by {actor.name}"
     return (
-        *save_with_timers(changed, service, config, now, why),
+        *save_with_timers(context.with_incident(changed), why),
         *released,
         *reclaimed,
         CancelNotifications(incident.unique_id, now, why, cancelled_kinds),
@@ -79,46 +69,40 @@ def change_status(
     )
 
 
-def _retrigger(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-    reason: str,
-) -> tuple[Effect, ...]:
-    reclaimed = _reclaim(incident, actor, now)
+def _retrigger(context: IncidentContext, reason: str) -> tuple[Effect, ...]:
+    incident, now = context.incident, context.now
     restarted = restart_escalation(incident, now) if incident.is_open else reopen(incident, now)
     triggered = restarted.with_changes(
         status=IncidentStatus.TRIGGERED, acknowledged_date=None, resolved_date=None
     )
     return (
-        *reclaimed,
-        RecordLog(incident.unique_id, now, "triggered", reason, actor),
-        *start_escalation(triggered, service, config, actor, now),
+        *_reclaim(context),
+        RecordLog(incident.unique_id, now, "triggered", reason, context.actor),
+        *start_escalation(context.with_incident(triggered)),
     )
 
 
-def _reclaim(incident: IncidentState, actor: Actor, now: datetime) -> tuple[Effect, ...]:
+def _reclaim(context: IncidentContext) -> tuple[Effect, ...]:
     """Return the effects for an incident that is open or triggered again: its entities, and the end of a
     merge.
     """
+    incident = context.incident
     entities = () if incident.is_open else (ReclaimEntities(incident.unique_id),)
     if incident.parent is None:
         return entities
-    return (
-        *entities,
-        RecordLog(incident.unique_id, now, "unmerged", "it is a separate incident again", actor),
-    )
+    reason = "it is a separate incident again"
+    return (*entities, RecordLog(incident.unique_id, context.now, "unmerged", reason, context.actor))
 
 
-def _resolve_children(
-    incident: IncidentState, children: Iterable[IncidentState], actor: Actor, now: datetime
-) -> tuple[Effect, ...]:
-    reason = f"merged into {format_number(incident)}, which is resolved"
+def _resolve_children(context: IncidentContext) -> tuple[Effect, ...]:
+    reason = f"merged into {format_number(context.incident)}, which is resolved"
     resolved = [
-        change_status(child, IncidentStatus.RESOLVED, None, EMPTY_CONFIG, actor, now, reason)
-        for child in children
+        change_status(
+            IncidentContext(child, None, EMPTY_CONFIG, context.actor, context.now),
+            IncidentStatus.RESOLVED,
+            reason,
+        )
+        for child in context.children
     ]
     return tuple(effect for effects in resolved for effect in effects)
 
@@ -130,37 +114,26 @@ def check_snooze(incident: IncidentState) -> str | None:
     return None if incident.parent is None else "It is merged into another incident and already silent."
 
 
-def snooze(
-    incident: IncidentState,
-    until: datetime,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-) -> tuple[Effect, ...]:
+def snooze(context: IncidentContext, until: datetime) -> tuple[Effect, ...]:
     """Silence an acknowledged incident until a time at which it is triggered again."""
+    incident, actor, now = context.incident, context.actor, context.now
     why = f"until {until:%Y-%m-%d %H:%M:%S} UTC by {actor.name}"
     snoozed = incident.with_changes(snoozed_at=now, snoozed_till=until)
     return (
         CancelNotifications(incident.unique_id, now, f"snoozed {why}", _SNOOZED_KINDS),
         RecordLog(incident.unique_id, now, "snoozed", why, actor),
-        *save_with_timers(snoozed, service, config, now, f"snoozed {why}"),
+        *save_with_timers(context.with_incident(snoozed), f"snoozed {why}"),
     )
 
 
-def unsnooze(
-    incident: IncidentState,
-    service: ServiceFacts | None,
-    config: OnCallConfig,
-    actor: Actor,
-    now: datetime,
-) -> tuple[Effect, ...]:
+def unsnooze(context: IncidentContext) -> tuple[Effect, ...]:
     """End a snooze: the incident stays acknowledged and its timeouts start again.
 
     No effects without a snooze.
     """
+    incident, actor, now = context.incident, context.actor, context.now
     if incident.snoozed_till is None:
         return ()
     why = f"snooze ended by {actor.name}"
     log = RecordLog(incident.unique_id, now, "unsnoozed", why, actor)
-    return (log, *save_with_timers(end_snooze(incident, now), service, config, now, why))
+    return (log, *save_with_timers(context.with_incident(end_snooze(incident, now)), why))

@@ -1,121 +1,197 @@
-"""Decide what happens when a timer is due, from the state of the incident at that moment.
+"""All kinds of timers, in one table: which state of an incident requires a timer, and what a due timer does.
 
-Each function returns the outcome of the timer in words, and the effects. A timer that fires too late, twice
-or for an incident that has changed has no effects, and the outcome says why.
+A timer contains no instruction. When it is due, it is decided from the state of the incident at that moment.
+A timer that is not yet due by the current settings, or no longer needed, has no effects, and its outcome says
+why. A timer that is late still acts. The module decide_timer.py turns a decision into effects.
 """
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from models.domain.effects import Actor, Effect
-from models.domain.enums import ONE_TIME, ActorKind, IncidentStatus, TimerKind
-from models.domain.facts import IncidentContext
-from pipeline import incidents
+from models.domain.effects import IncidentState, TimerState
+from models.domain.enums import IncidentStatus, TimerKind
+from models.domain.facts import IncidentContext, OnCallConfig, ServiceFacts, TimerDecision
 from schedules.escalation import escalation
-from schedules.timers import expected, sla
+from schedules.timers import sla
 
-TimerDecision = tuple[str, tuple[Effect, ...]]
+Expect = Callable[[IncidentState, ServiceFacts | None, OnCallConfig], Iterable[TimerState]]
 
 
-def escalate(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
+@dataclass(frozen=True, slots=True)
+class TimerSpec:
+    """A kind of timer.
+
+    - `expect`: returns the timers of this kind that an incident in this state requires. The result does not
+      depend on the time.
+    - `decide`: returns what a due timer does. Its second argument is the key of the timer.
+    - `once`: a timer that has fired is not created again with the same key, although it is still expected.
+    """
+
+    kind: str
+    expect: Expect
+    decide: Callable[[IncidentContext, str], TimerDecision]
+    once: bool = False
+
+
+def get_expected_timers(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> tuple[TimerState, ...]:
+    """Return the timers that an incident in this state requires.
+
+    Timers that fire only once are included after they fired; the caller filters these out. A merged incident
+    has no timers: it is silent and ends with its parent (contract 4.3).
+    """
+    if incident.parent is not None:
+        return ()
+    return tuple(timer for spec in TIMERS.values() for timer in spec.expect(incident, service, config))
+
+
+def _build_timer(incident: IncidentState, kind: TimerKind, since: datetime, due_at: datetime) -> TimerState:
+    """Return the timer of a state that began at `since`.
+
+    Its key contains `since`: when the incident enters the state again, it gets a new timer.
+    """
+    return TimerState(incident.unique_id, kind, f"{kind}:{since:%Y%m%dT%H%M%S%f}", due_at)
+
+
+# --- the next step of the escalation run ---------------------------------------------------------------
+
+
+def expect_escalation(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> Iterable[TimerState]:
+    if not escalation.is_running(incident):
+        return
+    due_at = escalation.get_next_due_at(incident, config.policies.get(incident.escalation_policy or 0))
+    if due_at is not None:
+        key = f"{TimerKind.ESCALATE}:{incident.escalation_run}:{incident.next_step}"
+        yield TimerState(incident.unique_id, TimerKind.ESCALATE, key, due_at)
+
+
+def escalate(context: IncidentContext, key: str) -> TimerDecision:
     """Take the next step of the escalation run, and every later step that is overdue."""
     incident, config = context.incident, context.config
     if incident.status is not IncidentStatus.TRIGGERED:
-        return f"incident is {incident.status.name.lower()}", ()
+        return TimerDecision(f"incident is {incident.status.name.lower()}")
     if not incident.escalating:
-        return "escalation was stopped", ()
-    updated, effects = escalation.advance(incident, config, actor, now)
+        return TimerDecision("escalation was stopped")
+    updated, effects = escalation.advance(incident, config, context.actor, context.now)
     taken = updated.next_step - incident.next_step
-    outcome = f"{taken} step{'s' * (taken != 1)} taken" if taken else _explain_no_step(context)
-    return outcome, (*effects, *incidents.save_with_timers(updated, context.service, config, now, outcome))
+    outcome = f"{taken} step{'s' * (taken != 1)} taken"
+    if not taken and incident.escalation_policy in config.policies:
+        outcome = "not yet due by the policy as it is now, or the policy has no further step"
+    elif not taken:
+        outcome = "it has no escalation policy any more"
+    return TimerDecision(outcome, effects, save=updated)
 
 
-def _explain_no_step(context: IncidentContext) -> str:
-    is_gone = context.incident.escalation_policy not in context.config.policies
-    return "it has no escalation policy any more" if is_gone else "not yet due by the policy as it is now"
+# --- an acknowledged incident is not resolved in time --------------------------------------------------
 
 
-def time_out_acknowledgement(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
+def expect_acknowledgement_timeout(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> Iterable[TimerState]:
+    """Expect none while the incident is snoozed: the snooze has a timer (contract 4.3)."""
+    is_acknowledged = incident.status is IncidentStatus.ACKNOWLEDGED and incident.snoozed_till is None
+    since = incident.acknowledged_date
+    if is_acknowledged and since is not None and service is not None and service.acknowledgement_timeout_s:
+        kind = TimerKind.ACKNOWLEDGEMENT_TIMEOUT
+        yield _build_timer(incident, kind, since, _get_timeout_at(incident, since, service))
+
+
+def _get_timeout_at(incident: IncidentState, acknowledged_at: datetime, service: ServiceFacts) -> datetime:
+    """Return when an acknowledgement times out by the service's setting (contract 4.3)."""
+    started_at = max(acknowledged_at, incident.timeouts_started_at or acknowledged_at)
+    return started_at + timedelta(seconds=service.acknowledgement_timeout_s)
+
+
+def time_out_acknowledgement(context: IncidentContext, key: str) -> TimerDecision:
     """Trigger an incident again that was acknowledged but not resolved in time; a new run starts
     (contract 4.3).
     """
     incident, service = context.incident, context.service
     if incident.status is not IncidentStatus.ACKNOWLEDGED or incident.acknowledged_date is None:
-        return f"incident is {incident.status.name.lower()}", ()
+        return TimerDecision(f"incident is {incident.status.name.lower()}")
     if incident.snoozed_till is not None:
-        return "the incident is snoozed", incidents.save_with_timers(incident, service, context.config, now)
+        return TimerDecision("the incident is snoozed", save=incident)
     if service is None or not service.acknowledgement_timeout_s:
-        return "the service's acknowledgement timeout is off", ()
-    if now < expected.get_timeout_at(incident, incident.acknowledged_date, service):
-        return "not yet due by the service as it is now", incidents.save_with_timers(
-            incident, service, context.config, now
-        )
+        return TimerDecision("the service's acknowledgement timeout is off")
+    if context.now < _get_timeout_at(incident, incident.acknowledged_date, service):
+        return TimerDecision("not yet due by the service as it is now", save=incident)
     reason = f"not resolved within {service.acknowledgement_timeout_s} s of its acknowledgement"
-    return "triggered again", _retrigger(context, actor, now, reason)
+    return TimerDecision("triggered again", status=IncidentStatus.TRIGGERED, reason=reason)
 
 
-def end_snooze(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
-    """Trigger an incident again whose snooze is over; a new run starts (contract 4.3)."""
-    incident = context.incident
-    if incident.snoozed_till is None:
-        return "the incident is not snoozed", ()
-    if now < incident.snoozed_till:
-        return "snoozed until later", incidents.save_with_timers(
-            incident, context.service, context.config, now
-        )
-    return "triggered again", _retrigger(context, actor, now, "the snooze is over")
+# --- an incident is open for too long ------------------------------------------------------------------
 
 
-def _retrigger(context: IncidentContext, actor: Actor, now: datetime, reason: str) -> tuple[Effect, ...]:
-    to = IncidentStatus.TRIGGERED
-    return incidents.change_status(context.incident, to, context.service, context.config, actor, now, reason)
+def expect_auto_resolve(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> Iterable[TimerState]:
+    if incident.is_open and service is not None and service.auto_resolve_s:
+        due_at = _get_auto_resolve_at(incident, service)
+        yield _build_timer(incident, TimerKind.AUTO_RESOLVE, _get_age_start(incident), due_at)
 
 
-def auto_resolve(context: IncidentContext, actor: Actor, now: datetime) -> TimerDecision:
+def _get_auto_resolve_at(incident: IncidentState, service: ServiceFacts) -> datetime:
+    """Return when an open incident reaches the age at which the service resolves it (contract 4.3)."""
+    return _get_age_start(incident) + timedelta(seconds=service.auto_resolve_s)
+
+
+def _get_age_start(incident: IncidentState) -> datetime:
+    """Return the start of the incident's age.
+
+    Neither an assignment nor an acknowledgement timeout moves it.
+    """
+    return incident.timeouts_started_at or incident.creation_date
+
+
+def auto_resolve(context: IncidentContext, key: str) -> TimerDecision:
     """Resolve an incident that is older than the service's auto_resolve_timeout (contract 4.3)."""
     incident, service = context.incident, context.service
     if not incident.is_open:
-        return "incident is resolved", ()
+        return TimerDecision("incident is resolved")
     if service is None or not service.auto_resolve_s:
-        return "the service's auto-resolve timeout is off", ()
-    if now < expected.get_auto_resolve_at(incident, service):
-        return "not yet due by the service as it is now", incidents.save_with_timers(
-            incident, service, context.config, now
-        )
+        return TimerDecision("the service's auto-resolve timeout is off")
+    if context.now < _get_auto_resolve_at(incident, service):
+        return TimerDecision("not yet due by the service as it is now", save=incident)
     reason = f"open for {service.auto_resolve_s} s"
-    to, config = IncidentStatus.RESOLVED, context.config
-    effects = incidents.change_status(incident, to, service, config, actor, now, reason, context.children)
-    return "resolved", effects
+    return TimerDecision("resolved", status=IncidentStatus.RESOLVED, reason=reason)
 
 
-def check_sla(context: IncidentContext, actor: Actor, now: datetime, key: str) -> TimerDecision:
-    """Run an escalation of an SLA or report its breach, if the SLA still applies and its target was not
-    met.
-    """
-    incident, config = context.incident, context.config
-    timer = next((each for each in sla.list_timers(incident, config) if each.key == key), None)
-    effects = incidents.save_with_timers(incident, context.service, config, now)
-    if timer is None:
-        return "the SLA no longer applies, or its target was met", effects
-    if now < timer.due_at:
-        return "not yet due by the SLA as it is now", effects
-    return sla.fire_timer(incident, timer, config, actor, now)
+# --- the end of a snooze -------------------------------------------------------------------------------
 
 
-Decide = Callable[[IncidentContext, Actor, datetime], TimerDecision]
+def expect_end_of_snooze(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> Iterable[TimerState]:
+    if incident.snoozed_at is not None and incident.snoozed_till is not None:
+        yield _build_timer(incident, TimerKind.SNOOZE, incident.snoozed_at, incident.snoozed_till)
 
-DECIDERS: dict[TimerKind, Decide] = {
-    TimerKind.ESCALATE: escalate,
-    TimerKind.ACKNOWLEDGEMENT_TIMEOUT: time_out_acknowledgement,
-    TimerKind.AUTO_RESOLVE: auto_resolve,
-    TimerKind.SNOOZE: end_snooze,
+
+def end_snooze(context: IncidentContext, key: str) -> TimerDecision:
+    """Trigger an incident again whose snooze is over; a new run starts (contract 4.3)."""
+    incident = context.incident
+    if incident.snoozed_till is None:
+        return TimerDecision("the incident is not snoozed")
+    if context.now < incident.snoozed_till:
+        return TimerDecision("snoozed until later", save=incident)
+    return TimerDecision("triggered again", status=IncidentStatus.TRIGGERED, reason="the snooze is over")
+
+
+# --- the table -----------------------------------------------------------------------------------------
+
+TIMERS = {
+    spec.kind: spec
+    for spec in (
+        TimerSpec(TimerKind.ESCALATE, expect_escalation, escalate),
+        TimerSpec(
+            TimerKind.ACKNOWLEDGEMENT_TIMEOUT, expect_acknowledgement_timeout, time_out_acknowledgement
+        ),
+        TimerSpec(TimerKind.AUTO_RESOLVE, expect_auto_resolve, auto_resolve),
+        TimerSpec(TimerKind.SNOOZE, expect_end_of_snooze, end_snooze),
+        TimerSpec(TimerKind.SLA_BREACH, sla.expect_breaches, sla.decide, once=True),
+        TimerSpec(TimerKind.SLA_ESCALATION, sla.expect_escalations, sla.decide, once=True),
+    )
 }
-
-
-def decide(kind: TimerKind, context: IncidentContext, now: datetime, key: str) -> TimerDecision:
-    """Return the outcome and the effects of a timer of this kind. `key` is the key of the timer."""
-    actor = Actor(ActorKind.TIMER, kind.value.replace("_", " "))
-    if context.incident.parent is not None:
-        effects = incidents.save_with_timers(context.incident, context.service, context.config, now)
-        return "the incident is merged into another", effects
-    return check_sla(context, actor, now, key) if kind in ONE_TIME else DECIDERS[kind](context, actor, now)

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from models.domain.effects import (
-    FIRED_ONCE,
-    Actor,
-    CreateNotification,
-    Effect,
-    IncidentState,
-    RecordLog,
-    TimerState,
-)
+from models.domain.effects import CreateNotification, IncidentState, RecordLog, TimerState
 from models.domain.enums import IncidentStatus, NotificationKind, SlaTargetKind, TimerKind
-from models.domain.facts import OnCallConfig, PersonFacts, SlaEscalationFacts, SlaFacts
+from models.domain.facts import (
+    IncidentContext,
+    OnCallConfig,
+    PersonFacts,
+    ServiceFacts,
+    SlaEscalationFacts,
+    SlaFacts,
+    TimerDecision,
+)
 from schedules.escalation.escalation import get_last_resort
 from schedules.escalation.notifications import LATE_AFTER, build_immediate, describe_person
 
@@ -110,30 +110,52 @@ def _list_escalations(target: SlaTarget) -> Iterator[SlaTimer]:
             yield SlaTimer(target, escalation, target.due_at + timedelta(seconds=escalation.after_s))
 
 
-def get_expected_timers(incident: IncidentState, config: OnCallConfig) -> tuple[TimerState, ...]:
-    """Return every SLA timer as a timer of the incident."""
-    return tuple(
-        TimerState(incident.unique_id, timer.kind, timer.key, timer.due_at)
-        for timer in list_timers(incident, config)
-    )
+def expect_breaches(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> Iterator[TimerState]:
+    return (_build_timer(incident, timer) for timer in list_timers(incident, config) if not timer.escalation)
 
 
-def fire_timer(
-    incident: IncidentState, timer: SlaTimer, config: OnCallConfig, actor: Actor, now: datetime
-) -> tuple[str, tuple[Effect, ...]]:
-    """Fire a due timer once: return its outcome in words and its effects."""
+def expect_escalations(
+    incident: IncidentState, service: ServiceFacts | None, config: OnCallConfig
+) -> Iterator[TimerState]:
+    return (_build_timer(incident, timer) for timer in list_timers(incident, config) if timer.escalation)
+
+
+def _build_timer(incident: IncidentState, timer: SlaTimer) -> TimerState:
+    return TimerState(incident.unique_id, timer.kind, timer.key, timer.due_at, once=True)
+
+
+def decide(context: IncidentContext, key: str) -> TimerDecision:
+    """Run an escalation of an SLA or report its breach, if the SLA still applies and its target was not
+    met.
+    """
+    incident, config = context.incident, context.config
+    timer = next((each for each in list_timers(incident, config) if each.key == key), None)
+    if timer is None:
+        return TimerDecision("the SLA no longer applies, or its target was met", save=incident)
+    if context.now < timer.due_at:
+        return TimerDecision("not yet due by the SLA as it is now", save=incident)
     if timer.escalation is None:
-        target = timer.target
-        within = format_duration(target.within_s)
-        reason = f"SLA {target.sla.name} breached: not {_WORDS[target.target_kind][1]} within {within}"
-        return f"{FIRED_ONCE}the breach is logged", (_log(incident, reason, actor, now),)
-    what = _describe(timer.target, timer.escalation, timer.due_at, now)
-    people, whom = _list_people(timer.escalation, config)
+        return _report_breach(context, timer.target)
+    return _notify(context, timer, timer.escalation)
+
+
+def _report_breach(context: IncidentContext, target: SlaTarget) -> TimerDecision:
+    within = format_duration(target.within_s)
+    reason = f"SLA {target.sla.name} breached: not {_WORDS[target.target_kind][1]} within {within}"
+    return TimerDecision("the breach is logged", (_log(context, reason),), fired=True)
+
+
+def _notify(context: IncidentContext, timer: SlaTimer, escalation: SlaEscalationFacts) -> TimerDecision:
+    incident, config, now = context.incident, context.config, context.now
+    what = _describe(timer.target, escalation, timer.due_at, now)
+    people, whom = _list_people(escalation, config)
     notified_later = {one.username for one in _list_notified_later(timer, config, now)}
     remaining = [one for one in people if one.username not in notified_later]
     if people and not remaining:
         # A later escalation of the same target is overdue too, and it notifies the same people.
-        return f"{FIRED_ONCE}a later escalation notifies the same people", ()
+        return TimerDecision("a later escalation notifies the same people", fired=True)
     kind = NOTIFICATION_KINDS[timer.target.target_kind]
     notifications = [
         notification
@@ -146,15 +168,13 @@ def fire_timer(
             f"{what}{whom}",
             config,
             now,
-            group_key=f"{timer.target.sla.row}:{timer.escalation.unique_id}",
+            group_key=f"{timer.target.sla.row}:{escalation.unique_id}",
         )
     ]
     names = ", ".join(describe_person(person, config, now) for person in remaining) or "nobody to notify"
-    log = _log(incident, f"{what}{whom}: {names}", actor, now)
-    return f"{FIRED_ONCE}{len(remaining)} notified", (
-        log,
-        *(CreateNotification(notification) for notification in notifications),
-    )
+    log = _log(context, f"{what}{whom}: {names}")
+    created = (CreateNotification(notification) for notification in notifications)
+    return TimerDecision(f"{len(remaining)} notified", (log, *created), fired=True)
 
 
 def _list_people(escalation: SlaEscalationFacts, config: OnCallConfig) -> tuple[list[PersonFacts], str]:
@@ -168,7 +188,7 @@ def _list_people(escalation: SlaEscalationFacts, config: OnCallConfig) -> tuple[
 
 
 def _list_notified_later(timer: SlaTimer, config: OnCallConfig, now: datetime) -> Iterator[PersonFacts]:
-    """Yield the people whom later due escalations of the same target notify.
+    """Yield the people whom later escalations of the same target that are due by now notify.
 
     After an outage, several escalations of a target can be overdue; each person hears of the last one only.
     """
@@ -186,7 +206,7 @@ def _describe(target: SlaTarget, escalation: SlaEscalationFacts, due_at: datetim
         after_s = int((now - target.due_at).total_seconds())
     noun, done = _WORDS[target.target_kind]
     if after_s < 0:
-        return f"{noun} of SLA {target.sla.name} due in {format_duration(-after_s)}"
+        return f"SLA {target.sla.name}: {noun} due in {format_duration(-after_s)}"
     overdue = f", overdue by {format_duration(after_s)}" if after_s else " in time"
     return f"SLA {target.sla.name}: not {done}{overdue}"
 
@@ -201,5 +221,5 @@ def format_duration(seconds: int) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
-def _log(incident: IncidentState, reason: str, actor: Actor, now: datetime) -> RecordLog:
-    return RecordLog(incident.unique_id, now, "sla", reason, actor)
+def _log(context: IncidentContext, reason: str) -> RecordLog:
+    return RecordLog(context.incident.unique_id, context.now, "sla", reason, context.actor)

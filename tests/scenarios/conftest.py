@@ -145,8 +145,7 @@ def apply_action(timeline: Timeline) -> Callable[..., None]:
         how: Callable[..., Any], *more: Any, policies: Collection[int] = (), **options: Any
     ) -> None:
         with store().write_transaction():
-            found = lock_incident(timeline.incident().id, policies)
-            context = (found.service, found.config, ALICE, timeline.now)
-            apply(ChangeSet(effects=list(how(found.incident, *more, *context, **options))))
+            context = lock_incident(timeline.incident().id, ALICE, timeline.now, policies)
+            apply(ChangeSet(effects=list(how(context, *more, **options))))
 
     return apply_to_newest

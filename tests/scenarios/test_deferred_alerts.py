@@ -129,9 +129,8 @@ def resolve(timeline, incident):
 
 def change_status(timeline, incident, to):
     with store().write_transaction():
-        found = lock_incident(incident.id)
-        context = (found.service, found.config, ALICE, timeline.now, "done", found.children)
-        apply(ChangeSet(effects=list(incidents.change_status(found.incident, to, *context))))
+        context = lock_incident(incident.id, ALICE, timeline.now)
+        apply(ChangeSet(effects=list(incidents.change_status(context, to, "done"))))
 
 
 def merge(timeline, parent, child):

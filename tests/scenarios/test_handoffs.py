@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from models.domain.effects import Actor
-from models.domain.enums import ActorKind, RuleAction
+from models.domain.enums import ActorKind
 from models.lifecycle import offboarding
 from models.store.base import store
 from models.store.ids import new_uuid
@@ -15,8 +15,9 @@ from models.tables.schedules import ScheduleOverride
 from models.tables.services import Service
 from models.tables.teams import EscalationPolicy
 from models.tables.users import ForwardingRule, NotificationRule
+from pipeline.rules.action_table import names_user
 from tests.support.alerts import accept
-from tests.support.rules import action, add_rule
+from tests.support.rules import RuleAction, action, add_rule
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from workers.alerts import process_lane
@@ -191,7 +192,9 @@ def test_offboarding_a_receiver_of_forwarding_notifies_somebody_else(timeline, w
     assert timeline.mails() == []
 
     with store().write_transaction():
-        offboarding.remove(world.bob, Actor(ActorKind.USER, "Alice", user=world.alice.id), timeline.now)
+        offboarding.remove(
+            world.bob, Actor(ActorKind.USER, "Alice", user=world.alice.id), timeline.now, names_user
+        )
         bump_version(world.account.id)
     timeline.after(hours=1)
 

@@ -6,7 +6,6 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from models.domain.applications import GENERIC
-from models.domain.enums import RuleAction
 from models.lifecycle import provisioning
 from models.tables.accounts import bump_version
 from models.tables.events import Event, Receipt
@@ -14,7 +13,7 @@ from models.tables.incidents import Incident, IncidentNote
 from models.tables.maintenance import Maintenance, MaintenanceService
 from pipeline.topology import build_segments
 from tests.support.alerts import accept
-from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule
+from tests.support.rules import RuleAction, accept_from_router, action, add_router, add_router_rule, add_rule
 from tests.support.scenarios.maintenance import (
     DISK,
     HOUR,

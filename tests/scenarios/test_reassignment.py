@@ -50,7 +50,7 @@ def test_a_responder_is_notified_after_any_reassignment(timeline, world, apply_a
     delay_notifications(world, world.bob, 5)
     timeline.alert("Disk full")
     with store().write_transaction():
-        found = lock_incident(timeline.incident().id)
+        found = lock_incident(timeline.incident().id, ALICE, timeline.now)
         call = ResponderRequest("call", get_person(world.bob))
         asked = request_responders(found.incident, [call], found.config, ALICE, timeline.now)
         apply(ChangeSet(effects=list(asked)), {found.incident.unique_id: timeline.incident().id})

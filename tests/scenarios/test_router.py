@@ -3,12 +3,21 @@
 import pytest
 
 from models.domain.applications import GENERIC
-from models.domain.enums import IncidentStatus, RuleAction
+from models.domain.enums import IncidentStatus
 from models.lifecycle import provisioning
 from models.tables.accounts import bump_version
 from models.tables.incidents import Incident
 from models.tables.services import Integration, Service
-from tests.support.rules import accept_from_router, action, add_router, add_router_rule, add_rule, equals, var
+from tests.support.rules import (
+    RuleAction,
+    accept_from_router,
+    action,
+    add_router,
+    add_router_rule,
+    add_rule,
+    equals,
+    var,
+)
 from tests.support.scenarios.timers import set_policy
 from workers.alerts import process_lane, process_router
 

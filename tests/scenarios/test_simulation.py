@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from models.domain.enums import NotificationStatus, RuleAction, ServiceStatus
+from models.domain.enums import NotificationStatus, ServiceStatus
 from models.store.base import connection, db
 from models.store.ids import new_uuid
 from models.tables.accounts import User, bump_version, get_display_name
@@ -24,7 +24,7 @@ from pipeline.sources import generic
 from tests.conftest import NOON
 from tests.scenarios.conftest import Timeline
 from tests.support import stores
-from tests.support.rules import action, add_rule, equals
+from tests.support.rules import RuleAction, action, add_rule, equals
 from tests.support.scenarios.timers import set_policy
 from tests.support.schedules import stored
 from tests.support.world import create_world

@@ -19,6 +19,7 @@ from models.tables.timers import Timer
 from models.tables.users import ContactMethod, NotificationRule
 from models.write.apply import apply
 from pipeline import incidents
+from pipeline.rules.action_table import names_user
 from tests.scenarios.conftest import ALICE
 from tests.support.alerts import accept
 from tests.support.scenarios.sla import sla
@@ -27,10 +28,10 @@ from workers.timers import audit, fire
 
 A, R, T = IncidentStatus.ACKNOWLEDGED, IncidentStatus.RESOLVED, IncidentStatus.TRIGGERED
 
-SOON = "acknowledgement of SLA Gold due in 5 min"
+SOON = "SLA Gold: acknowledgement due in 5 min"
 BROKEN = "SLA Gold: not acknowledged in time"
 LATE = "SLA Gold: not acknowledged, overdue by 5 min"
-END_SOON = "resolution of SLA Gold due in 10 min"
+END_SOON = "SLA Gold: resolution due in 10 min"
 LEFT_OPEN = "SLA Gold: not resolved in time"
 
 
@@ -86,10 +87,10 @@ def change_status(apply_action, status):
 def set_sla(timeline, one):
     """Give the newest incident another SLA, or none."""
     with store().write_transaction():
-        found = lock_incident(timeline.incident().id, slas=[one.id] if one else [])
         new = one.id if one else None
-        context = (found.service, found.config, timeline.now, "sla changed by Alice")
-        apply(ChangeSet(effects=list(incidents.change_sla(found.incident, new, *context))))
+        slas = [one.id] if one else []
+        context = lock_incident(timeline.incident().id, ALICE, timeline.now, slas=slas)
+        apply(ChangeSet(effects=list(incidents.change_sla(context, new, "sla changed by Alice"))))
 
 
 def test_an_untouched_incident_breaches_both_targets(timeline, gold):
@@ -195,7 +196,8 @@ def test_reassignment_does_not_change_sla_targets(timeline, gold, apply_action, 
     timeline.after(minutes=12)
     assert list_sla_mails(timeline) == [("bob", SOON)]
 
-    person = lock_incident(timeline.incident().id).config.people[world.alice.username]
+    locked = lock_incident(timeline.incident().id, ALICE, timeline.now)
+    person = locked.config.people[world.alice.username]
     apply_action(incidents.assign, None)
     apply_action(incidents.assign, person)
     apply_action(incidents.change_policy, None)
@@ -219,10 +221,9 @@ def merge(timeline, *, apart=False):
     """Merge the second incident into the first, or with `apart` unmerge it."""
     first, second = Incident.select().order_by(Incident.id)
     with store().write_transaction():
-        found, parent = lock_incident(second.id), lock_incident(first.id)
+        found, parent = (lock_incident(row.id, ALICE, timeline.now) for row in (second, first))
         if apart:
-            context = (found.service, found.config, ALICE, timeline.now)
-            effects = incidents.unmerge(found.incident, parent.incident, *context)
+            effects = incidents.unmerge(found, parent.incident)
         else:
             effects = incidents.merge(parent.incident, [found.incident], [], ALICE, timeline.now)
         rows = {row.unique_id: row.id for row in (first, second)}
@@ -240,7 +241,7 @@ def test_a_merged_incident_has_no_sla_escalations_until_it_is_unmerged(timeline,
 
     merge(timeline, apart=True)
     timeline.after(seconds=1)
-    late = "resolution of SLA Gold due in 5 min"
+    late = "SLA Gold: resolution due in 5 min"
     assert list_sla_mails(timeline) == [("charlie", late)]
     timeline.after(minutes=5)
     # Both incidents notify at once, in one message or in two.
@@ -255,7 +256,7 @@ def test_another_sla_has_its_own_targets_and_sent_notifications_are_not_repeated
 
     set_sla(timeline, silver)
     timeline.after(minutes=13)
-    assert list_sla_mails(timeline) == [("charlie", "acknowledgement of SLA Silver due in 5 min")]
+    assert list_sla_mails(timeline) == [("charlie", "SLA Silver: acknowledgement due in 5 min")]
 
     set_sla(timeline, gold)
     timeline.after(seconds=1)
@@ -294,7 +295,7 @@ def test_a_notification_cancelled_by_a_merge_is_created_again_after_the_unmerge(
     timeline.after(seconds=1)
 
     # Sent at once, in a separate mail beside that of the parent.
-    late = [("charlie", "resolution of SLA Gold due in 8 min")]
+    late = [("charlie", "SLA Gold: resolution due in 8 min")]
     assert list_sla_mails(timeline) == (late if delivered else [("charlie", END_SOON)] * 2)
     assert list_sent_kinds(timeline.incident()) == ["sla_resolve"]
     timeline.after(minutes=8)
@@ -326,7 +327,7 @@ def test_a_notification_cancelled_by_an_sla_change_is_created_again_with_the_old
     timeline.after(seconds=1)
 
     assert list_sla_mails(timeline) == [
-        ("bob", "acknowledgement of SLA Gold due in 3 min" if delivered else SOON)
+        ("bob", "SLA Gold: acknowledgement due in 3 min" if delivered else SOON)
     ]
     set_sla(timeline, silver)
     set_sla(timeline, gold)
@@ -425,7 +426,7 @@ def test_an_escalation_that_is_moved_later_notifies_once(timeline, gold):
     assert list_sla_mails(timeline) == []
 
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "acknowledgement of SLA Gold due in 2 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: acknowledgement due in 2 min")]
     edit_sla(gold, escalations=gold.escalations)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
@@ -477,7 +478,7 @@ def test_an_inactive_sla_has_no_targets(timeline, gold):
     edit_sla(gold, is_active=True)
     audit.audit(timeline.now)
     timeline.after(minutes=1)
-    assert list_sla_mails(timeline) == [("bob", "acknowledgement of SLA Gold due in 3 min")]
+    assert list_sla_mails(timeline) == [("bob", "SLA Gold: acknowledgement due in 3 min")]
     edit_sla(gold, is_active=False)
     timeline.after(minutes=10)
     assert list_sla_mails(timeline) == []
@@ -525,13 +526,15 @@ def test_reassignment_and_resolve_in_one_transaction_cancel_all_notifications(ti
     timeline.now += 60 * MINUTE
     fire.fire_due(timeline.now)
     with store().write_transaction():
-        found = lock_incident(timeline.incident().id)
-        context = (found.service, found.config, ALICE, timeline.now)
-        effects = incidents.assign(found.incident, None, *context)
-        effects += incidents.change_policy(incidents.get_saved(found.incident, effects), None, *context)
-        effects += incidents.change_status(
-            incidents.get_saved(found.incident, effects), R, *context, "because"
-        )
+        context = lock_incident(timeline.incident().id, ALICE, timeline.now)
+        effects = ()
+        for change, *more in (
+            (incidents.assign, None),
+            (incidents.change_policy, None),
+            (incidents.change_status, R, "because"),
+        ):
+            effects += change(context, *more)
+            context = context.with_incident(incidents.get_saved(context.incident, effects))
         apply(ChangeSet(effects=list(effects)))
     timeline._run_due()
 
@@ -544,7 +547,7 @@ def test_an_sla_escalation_that_reaches_nobody_notifies_the_managers(timeline, g
     TeamMember.update(role=TeamRole.USER).where(TeamMember.user == world.bob).execute()
     timeline.alert("Disk full on db1")
     with store().write_transaction():
-        offboarding.remove(world.bob, ALICE, timeline.now)
+        offboarding.remove(world.bob, ALICE, timeline.now, names_user)
     timeline.after(minutes=10)
 
     assert list_sla_mails(timeline) == [

@@ -21,9 +21,8 @@ def apply_action(timeline):
 
     def apply_to_newest(how, *more):
         with store().write_transaction():
-            found = lock_incident(timeline.incident().id)
-            context = (found.service, found.config, ALICE, timeline.now)
-            apply(ChangeSet(effects=list(how(found.incident, *more, *context))))
+            context = lock_incident(timeline.incident().id, ALICE, timeline.now)
+            apply(ChangeSet(effects=list(how(context, *more))))
 
     return apply_to_newest
 

@@ -17,7 +17,7 @@ from models.domain.effects import (
     SaveIncident,
 )
 from models.domain.enums import ActorKind, IncidentStatus, NotificationKind, Urgency
-from models.domain.facts import ForwardingFacts
+from models.domain.facts import ForwardingFacts, IncidentContext
 from pipeline import incidents
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, service
 
@@ -36,10 +36,13 @@ def build_incident_in(status):
     )
 
 
+def at(state, now=NOON):
+    """Return the context in which Bob changes an incident at this time."""
+    return IncidentContext(state, service(), CONFIG, ACTOR, now)
+
+
 def move(status, to):
-    return incidents.change_status(
-        build_incident_in(status), to, service(), CONFIG, ACTOR, NOON + 2 * MINUTE, "because"
-    )
+    return incidents.change_status(at(build_incident_in(status), NOON + 2 * MINUTE), to, "because")
 
 
 def get_last_incident(effects):
@@ -112,7 +115,9 @@ def test_an_incident_reopened_as_acknowledged_gets_its_full_timeouts():
     later = NOON + 60 * MINUTE
     service_with_timeouts = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     closed = incident(status=R, acknowledged_date=NOON + MINUTE, resolved_date=NOON + 2 * MINUTE)
-    effects = incidents.change_status(closed, A, service_with_timeouts, CONFIG, ACTOR, later, "because")
+    effects = incidents.change_status(
+        IncidentContext(closed, service_with_timeouts, CONFIG, ACTOR, later), A, "because"
+    )
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
     assert sorted(timer.due_at for timer in reconcile.expected) == [later + 10 * MINUTE, later + 15 * MINUTE]
@@ -123,7 +128,7 @@ def test_an_unassigned_incident_is_assigned_to_the_person_who_acknowledges():
 
 
 def test_an_assignment_stops_the_escalation_and_notifies_the_assignee():
-    effects = incidents.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON)
+    effects = incidents.assign(at(build_incident_in(T)), BOB)
 
     after = get_last_incident(effects)
     assert (after.assigned_to, after.escalating) == (BOB.row, False)
@@ -136,7 +141,7 @@ def test_an_incident_assigned_to_nobody_starts_a_new_run_if_an_assignment_stoppe
     stopped = build_incident_in(T).with_changes(
         assigned_to=BOB.row, escalating=False, paged_someone=True, escalation_run=2
     )
-    effects = incidents.assign(stopped, None, service(), CONFIG, ACTOR, NOON + MINUTE)
+    effects = incidents.assign(at(stopped, NOON + MINUTE), None)
 
     after = get_last_incident(effects)
     assert (after.assigned_to, after.escalating, after.escalation_run, after.next_step) == (None, True, 3, 1)
@@ -152,7 +157,7 @@ def test_an_incident_assigned_to_nobody_starts_a_new_run_if_an_assignment_stoppe
     ids=["escalating", "acknowledged"],
 )
 def test_an_incident_assigned_to_nobody_notifies_nobody_if_no_run_was_stopped(state):
-    effects = incidents.assign(state, None, service(), CONFIG, ACTOR, NOON + MINUTE)
+    effects = incidents.assign(at(state, NOON + MINUTE), None)
 
     assert (get_last_incident(effects).assigned_to, get_last_incident(effects).escalation_run) == (
         None,
@@ -164,7 +169,7 @@ def test_an_incident_assigned_to_nobody_notifies_nobody_if_no_run_was_stopped(st
 def test_a_change_of_policy_starts_a_new_run():
     config = build_config((0, "bob"))
     moved = build_incident_in(T).with_changes(escalation_policy=None)
-    effects = incidents.change_policy(moved, 1, service(), config, ACTOR, NOON + MINUTE)
+    effects = incidents.change_policy(IncidentContext(moved, service(), config, ACTOR, NOON + MINUTE), 1)
 
     assert get_last_incident(effects).escalation_run == 2
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
@@ -174,15 +179,20 @@ def test_a_change_of_policy_assigns_only_a_triggered_incident():
     config = build_config((0, "bob"))
 
     triggered = incidents.change_policy(
-        build_incident_in(T).with_changes(escalation_policy=None), 1, service(), config, ACTOR, NOON
+        IncidentContext(
+            build_incident_in(T).with_changes(escalation_policy=None), service(), config, ACTOR, NOON
+        ),
+        1,
     )
     acknowledged = incidents.change_policy(
-        build_incident_in(A).with_changes(escalation_policy=None, assigned_to=ALICE.row),
+        IncidentContext(
+            build_incident_in(A).with_changes(escalation_policy=None, assigned_to=ALICE.row),
+            service(),
+            config,
+            ACTOR,
+            NOON,
+        ),
         1,
-        service(),
-        config,
-        ACTOR,
-        NOON,
     )
 
     assert (get_last_incident(triggered).assigned_to, get_last_incident(acknowledged).assigned_to) == (
@@ -194,14 +204,17 @@ def test_a_change_of_policy_assigns_only_a_triggered_incident():
 def test_a_change_to_a_round_robin_policy_takes_its_next_target():
     config = replace(build_config((0, "alice", "bob"), round_robin=True), next_targets={1: 1})
     effects = incidents.change_policy(
-        build_incident_in(T).with_changes(escalation_policy=None), 1, service(), config, ACTOR, NOON
+        IncidentContext(
+            build_incident_in(T).with_changes(escalation_policy=None), service(), config, ACTOR, NOON
+        ),
+        1,
     )
 
     assert (get_last_incident(effects).assigned_to, AdvanceRoundRobin(1, 1, 0) in effects) == (BOB.row, True)
 
 
 def test_an_acknowledged_incident_can_be_assigned_and_notifies_the_assignee():
-    effects = incidents.assign(build_incident_in(A), BOB, service(), CONFIG, ACTOR, NOON + 2 * MINUTE)
+    effects = incidents.assign(at(build_incident_in(A), NOON + 2 * MINUTE), BOB)
 
     assert {e.notification.user for e in effects if isinstance(e, CreateNotification)} == {BOB.row}
 
@@ -243,9 +256,7 @@ def test_only_an_acknowledged_incident_without_parent_can_be_snoozed(state, expe
 
 
 def test_a_snooze_cancels_notifications_and_is_logged():
-    effects = incidents.snooze(
-        build_incident_in(A), SNOOZED_UNTIL, service(), CONFIG, ACTOR, NOON + 2 * MINUTE
-    )
+    effects = incidents.snooze(at(build_incident_in(A), NOON + 2 * MINUTE), SNOOZED_UNTIL)
 
     assert (get_last_incident(effects).snoozed_at, get_last_incident(effects).snoozed_till) == (
         NOON + 2 * MINUTE,
@@ -258,12 +269,12 @@ def test_a_snooze_cancels_notifications_and_is_logged():
 
 
 ENDS = {
-    "triggered": lambda state: incidents.change_status(state, T, service(), CONFIG, ACTOR, NOON, "because"),
-    "resolved": lambda state: incidents.change_status(state, R, service(), CONFIG, ACTOR, NOON, "because"),
-    "assigned": lambda state: incidents.assign(state, ALICE, service(), CONFIG, ACTOR, NOON),
-    "assigned to nobody": lambda state: incidents.assign(state, None, service(), CONFIG, ACTOR, NOON),
-    "rerouted": lambda state: incidents.change_policy(state, None, service(), CONFIG, ACTOR, NOON),
-    "unsnoozed": lambda state: incidents.unsnooze(state, service(), CONFIG, ACTOR, NOON),
+    "triggered": lambda state: incidents.change_status(at(state), T, "because"),
+    "resolved": lambda state: incidents.change_status(at(state), R, "because"),
+    "assigned": lambda state: incidents.assign(at(state), ALICE),
+    "assigned to nobody": lambda state: incidents.assign(at(state), None),
+    "rerouted": lambda state: incidents.change_policy(at(state), None),
+    "unsnoozed": lambda state: incidents.unsnooze(at(state)),
     "merged": lambda state: incidents.merge(incident(unique_id="p", row=9), [state], [], ACTOR, NOON),
 }
 
@@ -283,11 +294,15 @@ def test_timeouts_start_again_after_a_snooze(how):
     later = NOON + 50 * MINUTE
     state = build_snoozed(assigned_to=BOB.row)
     effects = {
-        "assigned": lambda: incidents.assign(state, ALICE, service_with_timeouts, CONFIG, ACTOR, later),
-        "assigned to nobody": lambda: incidents.assign(
-            state, None, service_with_timeouts, CONFIG, ACTOR, later
+        "assigned": lambda: incidents.assign(
+            IncidentContext(state, service_with_timeouts, CONFIG, ACTOR, later), ALICE
         ),
-        "unsnoozed": lambda: incidents.unsnooze(state, service_with_timeouts, CONFIG, ACTOR, later),
+        "assigned to nobody": lambda: incidents.assign(
+            IncidentContext(state, service_with_timeouts, CONFIG, ACTOR, later), None
+        ),
+        "unsnoozed": lambda: incidents.unsnooze(
+            IncidentContext(state, service_with_timeouts, CONFIG, ACTOR, later)
+        ),
     }[how]()
 
     (reconcile,) = [effect for effect in effects if isinstance(effect, ReconcileTimers)]
@@ -295,11 +310,11 @@ def test_timeouts_start_again_after_a_snooze(how):
 
 
 def test_unsnooze_without_a_snooze_has_no_effects():
-    assert incidents.unsnooze(build_incident_in(A), service(), CONFIG, ACTOR, NOON) == ()
+    assert incidents.unsnooze(at(build_incident_in(A))) == ()
 
 
 def test_the_log_of_an_assignment_has_its_reason():
-    effects = incidents.assign(build_incident_in(T), BOB, service(), CONFIG, ACTOR, NOON, "knows databases")
+    effects = incidents.assign(at(build_incident_in(T)), BOB, "knows databases")
 
     reasons = [effect.reason for effect in effects if isinstance(effect, RecordLog)]
     assert reasons == ["assigned to Bob by Bob: knows databases"]
@@ -368,7 +383,9 @@ def test_children_of_a_merged_incident_get_its_parent():
 
 def test_open_children_are_resolved_with_their_parent():
     children = [build_child(1, status=A, parent=9), build_child(2, status=R, parent=9)]
-    effects = incidents.change_status(PARENT, R, service(), CONFIG, ACTOR, NOON, "because", children)
+    effects = incidents.change_status(
+        IncidentContext(PARENT, service(), CONFIG, ACTOR, NOON, tuple(children)), R, "because"
+    )
 
     assert {name: state.status for name, state in get_saved_incidents(effects).items()} == {
         "parent": R,
@@ -383,7 +400,9 @@ def test_open_children_are_resolved_with_their_parent():
 def test_children_keep_their_status_if_their_parent_is_acknowledged_or_triggered(to):
     parent = PARENT.with_changes(status=A if to is T else T)
     effects = incidents.change_status(
-        parent, to, service(), CONFIG, ACTOR, NOON, "because", [build_child(status=A, parent=9)]
+        IncidentContext(parent, service(), CONFIG, ACTOR, NOON, (build_child(status=A, parent=9),)),
+        to,
+        "because",
     )
 
     assert set(get_saved_incidents(effects)) == {"parent"}
@@ -392,7 +411,7 @@ def test_children_keep_their_status_if_their_parent_is_acknowledged_or_triggered
 @pytest.mark.parametrize(("status", "to"), [(A, T), (R, T), (R, A)])
 def test_a_child_that_is_triggered_or_reopened_is_unmerged(status, to):
     before = build_incident_in(status).with_changes(parent=9)
-    effects = incidents.change_status(before, to, service(), CONFIG, ACTOR, NOON, "because")
+    effects = incidents.change_status(at(before), to, "because")
 
     assert get_last_incident(effects).parent is None
     assert "unmerged" in list_logged(effects)
@@ -400,7 +419,9 @@ def test_a_child_that_is_triggered_or_reopened_is_unmerged(status, to):
 
 def test_a_child_that_is_resolved_keeps_its_parent():
     effects = incidents.change_status(
-        build_incident_in(A).with_changes(parent=9), R, service(), CONFIG, ACTOR, NOON, "because"
+        at(build_incident_in(A).with_changes(parent=9)),
+        R,
+        "because",
     )
 
     assert get_last_incident(effects).parent == 9
@@ -412,7 +433,10 @@ def test_an_unmerged_incident_keeps_its_status_and_gets_its_full_timeouts(status
     service_with_timeouts = service(auto_resolve_s=600, acknowledgement_timeout_s=900)
     later = NOON + 60 * MINUTE
     effects = incidents.unmerge(
-        build_incident_in(status).with_changes(parent=9), PARENT, service_with_timeouts, CONFIG, ACTOR, later
+        IncidentContext(
+            build_incident_in(status).with_changes(parent=9), service_with_timeouts, CONFIG, ACTOR, later
+        ),
+        PARENT,
     )
 
     assert (get_last_incident(effects).status, get_last_incident(effects).parent) == (status, None)
@@ -432,15 +456,15 @@ SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION = (
     NotificationKind.SLA_RESOLVE,
 )
 BOB_NOTIFIED = build_incident_in(T).with_changes(assigned_to=BOB.row, escalating=False)
-UNASSIGNED = incidents.assign(BOB_NOTIFIED, None, service(), CONFIG, ACTOR, NOON)
+UNASSIGNED = incidents.assign(at(BOB_NOTIFIED), None)
 
 
 def build_assigned_to_bob(*steps, bob=BOB):
     """Return the effects of a change to another policy with these steps."""
-    context = (service(), build_config(*steps, people=(ALICE, bob, CHARLIE)), ACTOR, NOON)
-    return incidents.change_policy(
-        BOB_NOTIFIED.with_changes(escalation_policy=None), 1, *context, keep_assignee=True
-    )
+    config = build_config(*steps, people=(ALICE, bob, CHARLIE))
+    state = BOB_NOTIFIED.with_changes(escalation_policy=None)
+    context = IncidentContext(state, service(), config, ACTOR, NOON)
+    return incidents.change_policy(context, 1, keep_assignee=True)
 
 
 FORWARDED = replace(BOB, forwarding=(ForwardingFacts(NOON, NOON + MINUTE, CHARLIE),))
@@ -457,20 +481,20 @@ STILL_NOTIFIED_BY_FORWARDING = build_assigned_to_bob((0, "bob"), bob=FORWARDED)
         (move(T, A), {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION}),
         (move(T, R), {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION,
         SLA_RESOLVE_NOTIFICATION}),
-        (incidents.assign(build_incident_in(T), ALICE, service(), CONFIG, ACTOR, NOON),
+        (incidents.assign(at(build_incident_in(T)), ALICE),
          ESCALATION_NOTIFICATION),
         (UNASSIGNED, {NotificationKind.ASSIGNMENT}),
-        (incidents.change_policy(build_incident_in(T), None, service(), CONFIG, ACTOR, NOON),
+        (incidents.change_policy(at(build_incident_in(T)), None),
         ESCALATION_NOTIFICATION), (STILL_NOTIFIED, ESCALATION_NOTIFICATION - {NotificationKind.ASSIGNMENT}),
         (STILL_NOTIFIED_BY_STEP, ESCALATION_NOTIFICATION),
         (STILL_NOTIFIED_BY_FORWARDING, ESCALATION_NOTIFICATION),
-        (incidents.snooze(build_incident_in(A), NOON + MINUTE, service(), CONFIG, ACTOR, NOON),
+        (incidents.snooze(at(build_incident_in(A)), NOON + MINUTE),
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}),
         (incidents.merge(PARENT, [build_incident_in(T)], [], ACTOR, NOON), {*ESCALATION_NOTIFICATION,
         RESPONDER_NOTIFICATION, SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
-        (incidents.change_sla(build_incident_in(T), 2, service(), CONFIG, NOON, "because"),
+        (incidents.change_sla(at(build_incident_in(T)), 2, "because"),
         {SLA_ACKNOWLEDGE_NOTIFICATION, SLA_RESOLVE_NOTIFICATION}),
-        (incidents.change_urgency(build_incident_in(T), Urgency.LOW, [], ACTOR, NOON),
+        (incidents.change_urgency(at(build_incident_in(T)), Urgency.LOW, []),
         {*ESCALATION_NOTIFICATION, RESPONDER_NOTIFICATION}), (move(A, T), set()),
     ],
     ids=[

@@ -11,8 +11,8 @@ from models.domain.effects import FIRED_ONCE, Actor, ReconcileTimers, SaveIncide
 from models.domain.enums import ActorKind, IncidentStatus, TimerKind
 from models.domain.facts import IncidentContext
 from pipeline import incidents
-from pipeline.incidents import timers
-from schedules.timers.expected import get_expected_timers
+from pipeline.incidents.decide_timer import decide_timer
+from pipeline.incidents.timers import get_expected_timers
 from tests.support.facts import ALICE, BOB, MINUTE, NOON, build_config, incident, service, sla
 
 ACTOR = Actor(ActorKind.USER, "Bob", user=BOB.row)
@@ -59,8 +59,12 @@ def test_the_next_snooze_has_another_timer_key():
     assert len(set(keys)) == 2
 
 
-def decide(kind, state, at, timer_service=SERVICE, key=""):
-    return timers.decide(kind, IncidentContext(state, timer_service, CONFIG), at, key)
+def at(state, now):
+    return IncidentContext(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+
+
+def decide(kind, state, now, timer_service=SERVICE, key=""):
+    return decide_timer(IncidentContext(state, timer_service, CONFIG, ACTOR, now), kind, key)
 
 
 def test_the_end_of_a_snooze_triggers_the_incident_and_notifies_people():
@@ -96,12 +100,8 @@ def test_a_timer_that_no_longer_applies_does_nothing_and_says_why(kind, state, o
 
 def test_auto_resolve_also_resolves_the_children():
     child = incident(unique_id="child", row=2, parent=1, status=A)
-    _, effects = timers.decide(
-        TimerKind.AUTO_RESOLVE,
-        IncidentContext(incident(number=1), SERVICE, CONFIG, (child,)),
-        NOON + 60 * MINUTE,
-        "",
-    )
+    context = IncidentContext(incident(number=1), SERVICE, CONFIG, ACTOR, NOON + 60 * MINUTE, (child,))
+    _, effects = decide_timer(context, TimerKind.AUTO_RESOLVE, "")
 
     saved = {e.incident.unique_id: e.incident.status for e in effects if isinstance(e, SaveIncident)}
     assert saved == {"incident-1": R, "child": R}
@@ -110,7 +110,7 @@ def test_auto_resolve_also_resolves_the_children():
 def snooze(state, now):
     if incidents.check_snooze(state):
         return ()
-    return incidents.snooze(state, now + 20 * MINUTE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
+    return incidents.snooze(at(state, now), now + 20 * MINUTE)
 
 
 def merge(state, now):
@@ -118,11 +118,7 @@ def merge(state, now):
 
 
 def unmerge(state, now):
-    return (
-        ()
-        if state.parent is None
-        else incidents.unmerge(state, PARENT, SERVICE, CONFIG_WITH_SLAS, ACTOR, now)
-    )
+    return () if state.parent is None else incidents.unmerge(at(state, now), PARENT)
 
 
 def fire(pending, state, now):
@@ -133,35 +129,30 @@ def fire(pending, state, now):
     effects, done = (), set()
     for timer in sorted(pending, key=lambda timer: timer.due_at):
         if timer.due_at <= now:
-            found = IncidentContext(incidents.get_saved(state, effects), SERVICE, CONFIG_WITH_SLAS)
-            outcome, more = timers.decide(timer.kind, found, now, timer.key)
+            outcome, more = decide_timer(at(incidents.get_saved(state, effects), now), timer.kind, timer.key)
             effects += more
             done |= {timer.key} if outcome.startswith(FIRED_ONCE) else set()
     return effects, done
 
 
 def change_sla_to(row):
-    return lambda state, now: incidents.change_sla(state, row, SERVICE, CONFIG_WITH_SLAS, now, "because")
+    return lambda state, now: incidents.change_sla(at(state, now), row, "because")
 
 
 def move_to(to):
-    return lambda state, now: incidents.change_status(
-        state, to, SERVICE, CONFIG_WITH_SLAS, ACTOR, now, "because"
-    )
+    return lambda state, now: incidents.change_status(at(state, now), to, "because")
 
 
 ACTIONS = {
     "trigger": move_to(T),
     "acknowledge": move_to(A),
     "resolve": move_to(R),
-    "to alice": lambda state, now: incidents.assign(state, ALICE, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
-    "to nobody": lambda state, now: incidents.assign(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
-    "by the policy": lambda state, now: incidents.change_policy(
-        state, 1, SERVICE, CONFIG_WITH_SLAS, ACTOR, now
-    ),
-    "by none": lambda state, now: incidents.change_policy(state, None, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "to alice": lambda state, now: incidents.assign(at(state, now), ALICE),
+    "to nobody": lambda state, now: incidents.assign(at(state, now), None),
+    "by the policy": lambda state, now: incidents.change_policy(at(state, now), 1),
+    "by none": lambda state, now: incidents.change_policy(at(state, now), None),
     "snooze": snooze,
-    "unsnooze": lambda state, now: incidents.unsnooze(state, SERVICE, CONFIG_WITH_SLAS, ACTOR, now),
+    "unsnooze": lambda state, now: incidents.unsnooze(at(state, now)),
     "merge": merge,
     "unmerge": unmerge,
     "to gold": change_sla_to(1),

@@ -4,15 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from models.domain.effects import FIRED_ONCE, Actor, CreateNotification, RecordLog
+from models.domain.effects import Actor, CreateNotification, RecordLog
 from models.domain.enums import ActorKind, ContactType, IncidentStatus, NotificationKind, TimerKind, Urgency
-from models.domain.facts import ForwardingFacts, NotificationRuleFacts
+from models.domain.facts import ForwardingFacts, IncidentContext, NotificationRuleFacts
 from models.tables.timers import Timer
 from schedules.timers.sla import (
     NOTIFICATION_KINDS,
-    fire_timer,
+    decide,
+    expect_breaches,
+    expect_escalations,
     format_duration,
-    get_expected_timers,
     list_timers,
 )
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, build_config, incident, person, sla
@@ -30,11 +31,14 @@ def build_incident(**changes):
     return incident(**{"sla": 1, "sla_started_at": NOON, **changes})
 
 
+def get_expected_timers(state, context):
+    return (*expect_breaches(state, None, context), *expect_escalations(state, None, context))
+
+
 def list_due(state, one=GOLD):
     """Return kind and due time of the expected timers, in minutes after noon."""
     return sorted(
-        (timer.kind.value, (timer.due_at - NOON) / MINUTE)
-        for timer in get_expected_timers(state, config(one))
+        (timer.kind, (timer.due_at - NOON) / MINUTE) for timer in get_expected_timers(state, config(one))
     )
 
 
@@ -116,7 +120,10 @@ def take_timer(minutes, one, kind=TimerKind.SLA_ESCALATION, state=None, place=0,
     """Fire the timer at this place among those of its kind, so many minutes after noon."""
     state, context = state or build_incident(), context or config(one)
     found = [sla_timer for sla_timer in list_timers(state, context) if sla_timer.kind is kind]
-    return fire_timer(state, found[place], context, TIMER, NOON + minutes * MINUTE)
+    at = IncidentContext(state, None, context, TIMER, NOON + minutes * MINUTE)
+    decision = decide(at, found[place].key)
+    assert decision.fired
+    return decision.outcome, decision.effects
 
 
 def list_notifications(effects):
@@ -126,14 +133,14 @@ def list_notifications(effects):
 @pytest.mark.parametrize(
     ("kind", "after", "minutes", "expected_reason"),
     [
-        (1, -5, 10, "acknowledgement of SLA Gold due in 5 min"),
-        (2, -5, 55, "resolution of SLA Gold due in 5 min"),
+        (1, -5, 10, "SLA Gold: acknowledgement due in 5 min"),
+        (2, -5, 55, "SLA Gold: resolution due in 5 min"),
         (1, 0, 15, "SLA Gold: not acknowledged in time"),
         (1, 5, 20, "SLA Gold: not acknowledged, overdue by 5 min"),
         (2, 90, 150, "SLA Gold: not resolved, overdue by 1 h 30 min"),
-        (1, -5, 12, "acknowledgement of SLA Gold due in 3 min"),
+        (1, -5, 12, "SLA Gold: acknowledgement due in 3 min"),
         (1, -5, 25, "SLA Gold: not acknowledged, overdue by 10 min"),
-        (1, -20, 0, "acknowledgement of SLA Gold due in 15 min"),
+        (1, -20, 0, "SLA Gold: acknowledgement due in 15 min"),
     ],
     ids=[
         "before",
@@ -171,7 +178,7 @@ def test_a_warning_that_fires_after_the_breach_reports_the_breach():
 def test_a_breach_is_logged_and_notifies_nobody(place, expected_reason):
     outcome, effects = take_timer(60, GOLD, TimerKind.SLA_BREACH, place=place)
 
-    assert outcome == f"{FIRED_ONCE}the breach is logged"
+    assert outcome == "the breach is logged"
     assert effects == (RecordLog("incident-1", NOON + 60 * MINUTE, "sla", expected_reason, TIMER),)
 
 
@@ -217,7 +224,7 @@ def test_forwarding_applies_to_sla_escalations():
 
     assert {notification.user for notification in list_notifications(effects)} == {BOB.row}
     assert {notification.reason for notification in list_notifications(effects)} == {
-        "acknowledgement of SLA Gold due in 5 min; forwarded from Alice"
+        "SLA Gold: acknowledgement due in 5 min; forwarded from Alice"
     }
 
 
@@ -229,8 +236,7 @@ def test_an_escalation_that_reaches_nobody_notifies_the_managers(targets):
     (notification,) = list_notifications(effects)
     assert notification.user == CHARLIE.row
     assert notification.reason.startswith(
-        "acknowledgement of SLA Gold due in 5 min;"
-        " its escalation reaches nobody: the team's managers notified"
+        "SLA Gold: acknowledgement due in 5 min; its escalation reaches nobody: the team's managers notified"
     )
 
 
@@ -251,7 +257,7 @@ def test_overdue_escalations_notify_each_person_once():
         [],
         [(ALICE.row, expected_reason), (BOB.row, expected_reason)],
     ]
-    assert take_timer(25, one, place=1)[0] == f"{FIRED_ONCE}a later escalation notifies the same people"
+    assert take_timer(25, one, place=1)[0] == "a later escalation notifies the same people"
 
 
 def test_an_escalation_that_is_not_due_does_not_suppress_an_earlier_one():
