@@ -63,6 +63,10 @@ class IncidentOptions:
 NO_OPTIONS = IncidentOptions()
 
 
+# The integration of an alert that no router's rule has sent to an integration yet.
+NO_INTEGRATION = 0
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
     """A parsed alert with its identity: where and when Tocsin accepted it, and in which order.

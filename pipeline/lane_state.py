@@ -1,6 +1,6 @@
 """The state of a lane while its batch is processed: each alert sees the effects of the alerts before it."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -94,6 +94,10 @@ class LaneState:
         self.roles = dict(roles or {})
         self.next_targets = dict(next_targets or {})
 
+    @property
+    def service_row(self) -> int:
+        return self.facts.service.row
+
     def get_entity(self, integration: int, entity_id: str) -> EntityState:
         key = (integration, entity_id)
         known = self.entities.get(key)
@@ -147,41 +151,64 @@ class LaneState:
 
     def apply_effects(self, effects: Iterable[Effect]) -> None:
         for effect in effects:
-            match effect:
-                case SaveIncident(incident):
-                    self.incidents[incident.unique_id] = incident
-                case SaveEntity(entity):
-                    self._save_entity(entity)
-                case ReleaseEntities(unique_id, by_person):
-                    self._release_entities(unique_id, by_person)
-                case ReclaimEntities():
-                    raise ValueError("an alert never reopens an incident")
-                case (
-                    RecordLog()
-                    | ReconcileTimers()
-                    | CreateNotification()
-                    | CancelNotifications()
-                    | ExpectPing()
-                ):
-                    pass
-                case AddNote() | AddTag() | AddTask() | ApplyTaskTemplate():
-                    pass
-                case AddResponder(unique_id, user=user, escalation_policy=policy):
-                    self.responders.add((unique_id, user, policy))
-                case AssignRole(unique_id, role=role, user=user):
-                    self.roles[unique_id, role] = user
-                case AdvanceRoundRobin(policy, next=turn):
-                    self.next_targets[policy] = turn
+            UPDATES[type(effect)](self, effect)
 
-    def _save_entity(self, entity: EntityState) -> None:
-        before = self.entities.get(entity.key)
-        for state, step in ((before, -1), (entity, +1)):
-            if state is not None and state.firing and state.incident:
-                self.firing_counts[state.incident] = self.firing_counts.get(state.incident, 0) + step
-        self.entities[entity.key] = entity
 
-    def _release_entities(self, unique_id: str, by_person: bool) -> None:
-        for key, entity in self.entities.items():
-            if entity.incident == unique_id:
-                self.entities[key] = entity.without_incident(by_person=by_person)
-        self.firing_counts.pop(unique_id, None)
+def _save_incident(state: LaneState, effect: SaveIncident) -> None:
+    state.incidents[effect.incident.unique_id] = effect.incident
+
+
+def _save_entity(state: LaneState, effect: SaveEntity) -> None:
+    before = state.entities.get(effect.entity.key)
+    for entity, step in ((before, -1), (effect.entity, +1)):
+        if entity is not None and entity.firing and entity.incident:
+            state.firing_counts[entity.incident] = state.firing_counts.get(entity.incident, 0) + step
+    state.entities[effect.entity.key] = effect.entity
+
+
+def _release_entities(state: LaneState, effect: ReleaseEntities) -> None:
+    for key, entity in state.entities.items():
+        if entity.incident == effect.incident:
+            state.entities[key] = entity.without_incident(by_person=effect.by_person)
+    state.firing_counts.pop(effect.incident, None)
+
+
+def _add_responder(state: LaneState, effect: AddResponder) -> None:
+    state.responders.add((effect.incident, effect.user, effect.escalation_policy))
+
+
+def _assign_role(state: LaneState, effect: AssignRole) -> None:
+    state.roles[effect.incident, effect.role] = effect.user
+
+
+def _advance_round_robin(state: LaneState, effect: AdvanceRoundRobin) -> None:
+    state.next_targets[effect.policy] = effect.next
+
+
+def _refuse(_: LaneState, effect: ReclaimEntities) -> None:
+    raise ValueError("an alert never reopens an incident")
+
+
+def _ignore(_: LaneState, effect: Effect) -> None:
+    """Do nothing: no decision about a later alert of the batch reads what this effect writes."""
+
+
+# What an effect changes for the later alerts of the batch.
+UPDATES: dict[type[Effect], Callable[..., None]] = {
+    SaveIncident: _save_incident,
+    SaveEntity: _save_entity,
+    ReleaseEntities: _release_entities,
+    ReclaimEntities: _refuse,
+    RecordLog: _ignore,
+    ReconcileTimers: _ignore,
+    CreateNotification: _ignore,
+    CancelNotifications: _ignore,
+    AddNote: _ignore,
+    AddTag: _ignore,
+    AddResponder: _add_responder,
+    AssignRole: _assign_role,
+    AddTask: _ignore,
+    ApplyTaskTemplate: _ignore,
+    AdvanceRoundRobin: _advance_round_robin,
+    ExpectPing: _ignore,
+}

@@ -1,4 +1,4 @@
-"""The text of a message, in plain words that a person understands who was just woken up.
+"""The content of a message, in plain words that a person understands who was just woken up.
 
 It says what happened, where, how severe, since when, why this person is notified, and where to go. Texts come
 from unknown senders. So each is cleaned and shortened again here, whatever was done to it before.
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from models.domain.enums import AlertType, Urgency
+from models.domain.enums import AlertType, IncidentStatus, Urgency
 from pipeline.sources.cleaning import clean_line, clean_text
 
 # Mail programs on phones show about 40 characters of a subject, others about 100.
@@ -18,6 +18,13 @@ MAX_NAME = 40
 MAX_SUMMARY = 2_000
 # At most this many incidents are listed in one message; the others are counted.
 MAX_LISTED = 100
+
+# What the recipient of a message can do with an incident: the new status, and the statuses in which it is
+# offered.
+ACTIONS = {
+    "acknowledge": (IncidentStatus.ACKNOWLEDGED, {IncidentStatus.TRIGGERED}),
+    "resolve": (IncidentStatus.RESOLVED, {IncidentStatus.TRIGGERED, IncidentStatus.ACKNOWLEDGED}),
+}
 
 WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -35,7 +42,8 @@ class Recipient:
 class IncidentSummary:
     """One incident in a message.
 
-    `reason` is why this person is notified; `link` leads to the incident's page.
+    `reason` is why this person is notified. `link` leads to the incident's page, `token` is the signed part
+    of it.
     """
 
     number: int
@@ -47,6 +55,8 @@ class IncidentSummary:
     reason: str
     link: str
     summary: str = ""
+    status: IncidentStatus = IncidentStatus.TRIGGERED
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,54 +70,97 @@ class InvitationDetails:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageText:
-    subject: str
+class Fact:
+    """A fact with its label, for example "Where"."""
+
+    label: str
     text: str
 
 
-def build_message_text(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageText:
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A button: an entry of ACTIONS, and the token that says on which incident and by whom."""
+
+    name: str
+    token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link with its text. In a message about several incidents each has one, with its facts in `note`."""
+
+    text: str
+    url: str
+    note: str = ""
+    actions: tuple[Action, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MessageContent:
+    """What a message says. Each channel makes from it what fits: a mail, 160 characters, or buttons.
+
+    `title` says in one line what happened; it is enough for a channel with little space. `lines`, `facts`,
+    `links` and `closing` follow in this order. All texts are clean, and have no line breaks but in `closing`.
+    """
+
+    title: str
+    lines: tuple[str, ...]
+    facts: tuple[Fact, ...] = ()
+    links: tuple[Link, ...] = ()
+    closing: str = ""
+
+
+def write_plain_text(content: MessageContent) -> str:
+    """Return the content without its title as plain text, in paragraphs that a fixed-width font aligns."""
+    width = max([8, *(len(fact.label) + 1 for fact in content.facts)])
+    paragraphs = [
+        "\n".join(content.lines),
+        "\n".join(f"{f'{fact.label}:':{width}} {fact.text}" for fact in content.facts),
+        *("\n".join(_list_lines(link)) for link in content.links),
+    ]
+    return "\n\n".join(filter(None, [*paragraphs, content.closing])) + "\n"
+
+
+def _list_lines(link: Link) -> list[str]:
+    return [link.text, f"  {link.note}", f"  {link.url}"] if link.note else [link.text, link.url]
+
+
+def build_incidents_content(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageContent:
     """Return a message about these incidents, at least one."""
     if len(incidents) == 1:
-        return MessageText(_build_single_subject(incidents[0]), _build_single_text(incidents[0], recipient))
-    return MessageText(_build_group_subject(incidents), _build_group_text(incidents, recipient))
+        return _build_single(incidents[0], recipient)
+    return _build_group(incidents, recipient)
 
 
-def build_test_text(reason: str, recipient: Recipient, now: datetime) -> MessageText:
+def build_test_content(reason: str, recipient: Recipient, now: datetime) -> MessageContent:
     """Return a message that only shows whether messages arrive."""
-    lines = [
+    lines = (
         f"Hello {_shorten(recipient.name)},",
         "",
         "this is a test message of Tocsin. Nothing has happened. If you can read this, then this is a way to",
         "reach you when something does.",
-        "",
-        f"Sent:    {format_time(now, recipient.zone)}",
-        f"Because: {_shorten(reason)}",
-    ]
-    return MessageText("[Tocsin] Test message", "\n".join(lines) + "\n")
-
-
-def build_invitation_text(invitation: InvitationDetails, recipient: Recipient) -> MessageText:
-    """Return an invitation. Nothing happens until the person confirms on the page behind its link."""
-    account, teams = (
-        _shorten(invitation.account, MAX_NAME),
-        [_shorten(name, 200) for name in invitation.teams],
     )
-    lines = [
-        f"Hello {_shorten(recipient.name)},",
-        "",
-        f"{_shorten(invitation.inviter, 200)} invites you to {account} on Tocsin, which notifies people"
-        " when their",
-        "services are in trouble.",
-        "",
-        *(f"Team:    {name}" for name in teams[:MAX_LISTED]),
-        "",
-        "Join here, and get a token for the interface (once, within 7 days):",
-        invitation.link,
-        "",
-        "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,",
+    facts = (Fact("Sent", format_time(now, recipient.zone)), Fact("Because", _shorten(reason)))
+    return MessageContent("[Tocsin] Test message", lines, facts)
+
+
+def build_invitation_content(invitation: InvitationDetails, recipient: Recipient) -> MessageContent:
+    """Return an invitation. Nothing happens until the person confirms on the page behind its link."""
+    account = _shorten(invitation.account, MAX_NAME)
+    inviter = _shorten(invitation.inviter, 200)
+    return MessageContent(
+        f"[Tocsin] Invitation to {account}",
+        (
+            f"Hello {_shorten(recipient.name)},",
+            "",
+            f"{inviter} invites you to {account} on Tocsin, which notifies people when their",
+            "services are in trouble.",
+        ),
+        tuple(Fact("Team", _shorten(name, 200)) for name in invitation.teams[:MAX_LISTED]),
+        (Link("Join here, and get a token for the interface (once, within 7 days):", invitation.link),),
+        "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"
         "ask the person who invites you.",
-    ]
-    return MessageText(f"[Tocsin] Invitation to {account}", "\n".join(lines) + "\n")
+    )
 
 
 def format_time(at: datetime, zone: str) -> str:
@@ -159,44 +212,57 @@ def _build_group_subject(incidents: Sequence[IncidentSummary]) -> str:
     return _shorten(f"[{where}] {len(incidents)} incidents: {titles}", MAX_TITLE + 2 * MAX_NAME)
 
 
-def _build_single_text(incident: IncidentSummary, recipient: Recipient) -> str:
-    lines = [
-        _get_title(incident),
-        "",
-        f"Where:    {_get_service_name(incident)}",
-        f"How bad:  {describe_severity(incident.level, incident.urgency)}",
-        f"Since:    {format_time(incident.since, recipient.zone)}",
-        f"Incident: #{incident.number}",
-        f"Why you:  {_shorten(incident.reason)}",
-        "",
-        "See it, acknowledge it or resolve it (no login needed, for 7 days):",
-        incident.link,
-    ]
+def _build_single(incident: IncidentSummary, recipient: Recipient) -> MessageContent:
     summary = clean_text(incident.summary, MAX_SUMMARY + 1)
     if len(summary) > MAX_SUMMARY:
         summary = summary[:MAX_SUMMARY] + " ..."
-    if summary:
-        lines += ["", summary]
-    return "\n".join(lines) + "\n"
+    return MessageContent(
+        _build_single_subject(incident),
+        (_get_title(incident),),
+        (
+            Fact("Where", _get_service_name(incident)),
+            Fact("How bad", describe_severity(incident.level, incident.urgency)),
+            Fact("Since", format_time(incident.since, recipient.zone)),
+            Fact("Incident", f"#{incident.number}"),
+            Fact("Why you", _shorten(incident.reason)),
+        ),
+        (
+            Link(
+                "See it, acknowledge it or resolve it (no login needed, for 7 days):",
+                incident.link,
+                actions=_list_actions(incident),
+            ),
+        ),
+        summary,
+    )
 
 
-def _build_group_text(incidents: Sequence[IncidentSummary], recipient: Recipient) -> str:
+def _build_group(incidents: Sequence[IncidentSummary], recipient: Recipient) -> MessageContent:
     reasons = list(dict.fromkeys(_shorten(incident.reason) for incident in incidents))
-    lines = [
-        f"{len(incidents)} incidents are open. This one message is about all of them.",
-        "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).",
-        "",
-        *(f"Why you: {reason}" for reason in reasons[:5]),
-    ]
-    for incident in incidents[:MAX_LISTED]:
-        lines += [
-            "",
-            f"#{incident.number} {_get_title(incident)}",
-            f"  {_get_service_name(incident)}; {describe_severity(incident.level, incident.urgency)};"
-            f" since {format_time(incident.since, recipient.zone)}",
-            f"  {incident.link}",
-        ]
     rest = incidents[MAX_LISTED:]
-    if rest:
-        lines += ["", f"and {len(rest)} more: " + ", ".join(f"#{incident.number}" for incident in rest)]
-    return "\n".join(lines) + "\n"
+    numbers = ", ".join(f"#{incident.number}" for incident in rest)
+    return MessageContent(
+        _build_group_subject(incidents),
+        (
+            f"{len(incidents)} incidents are open. This one message is about all of them.",
+            "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).",
+        ),
+        tuple(Fact("Why you", reason) for reason in reasons[:5]),
+        tuple(
+            Link(
+                f"#{incident.number} {_get_title(incident)}",
+                incident.link,
+                f"{_get_service_name(incident)}; {describe_severity(incident.level, incident.urgency)};"
+                f" since {format_time(incident.since, recipient.zone)}",
+                _list_actions(incident),
+            )
+            for incident in incidents[:MAX_LISTED]
+        ),
+        f"and {len(rest)} more: {numbers}" if rest else "",
+    )
+
+
+def _list_actions(incident: IncidentSummary) -> tuple[Action, ...]:
+    return tuple(
+        Action(name, incident.token) for name, (_, statuses) in ACTIONS.items() if incident.status in statuses
+    )

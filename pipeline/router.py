@@ -1,28 +1,19 @@
-"""Turn a body sent to a global router into an alert for each integration that its rules name.
+"""The compiled rules of a global router, and the state of its lane.
 
-The actions of the first rule that matches apply. If no rule matches, the alert is stored as suppressed and
-nobody is notified (contract section 4.7). This module is pure; its shell is workers/alerts/process_router.py.
+The actions of the first rule that matches apply (contract section 4.7). The stage `route`
+(pipeline/stages/route.py) applies the result to an alert; workers/alerts/process_router.py runs the lane.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import islice
-from typing import Any
 
-from models.domain.effects import EventState
-from models.domain.enums import RouterAction, Urgency
+from models.domain.effects import Effect
+from models.domain.enums import RouterAction
 from models.domain.facts import RouterFacts, RouterRuleFacts, RouteTarget
-from pipeline.alert import Alert, ParsedAlert
 from pipeline.rules import rulesets
-from pipeline.rules.conditions import Subject, build_subject
-from pipeline.run_stages import AlertInProgress, build_event
-from pipeline.sources import SOURCES, generic
-from pipeline.sources.body import BadBody
-from pipeline.stages.normalize import build_alert, describe_alert
-from pipeline.topology import AFTER_ROUTING
-
-Reasons = tuple[tuple[str, str], ...]
+from pipeline.rules.conditions import Subject
+from pipeline.sources.body import RequestBody
 
 # The most alerts that one body can become: the largest group of Alertmanager for one target, or 2,000 alerts
 # for each of 25. They are written in one transaction; measured, 8 s on SQLite, and 4 kB of memory for each.
@@ -34,17 +25,6 @@ class TooManyAlerts(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class RouterRequest:
-    """A body that was sent with a router's key. `source` is the extension of its URL."""
-
-    trace_id: str
-    receipt: int
-    source: str
-    body: bytes
-    accepted_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
 class RoutingResult:
     """The result of a router's rules for one alert.
 
@@ -53,7 +33,7 @@ class RoutingResult:
 
     reason: str
     targets: tuple[RouteTarget, ...] = ()
-    records: tuple[Mapping[str, Any], ...] = ()
+    records: tuple[Mapping[str, object], ...] = ()
 
 
 class CompiledRouter:
@@ -63,28 +43,6 @@ class CompiledRouter:
         self.facts = facts
         self._conditions = [rulesets.compile_condition(rule.rule_json) for rule in facts.rules]
         self._index = rulesets.build_index(self._conditions)
-
-    def route(self, incoming: RouterRequest) -> list[EventState]:
-        """Return the alerts to write, in order.
-
-        Raises BadBody for a body that should have been refused when it was accepted, and TooManyAlerts.
-        """
-        every = (event for alert in _parse_alerts(incoming) for event in self._build_events(incoming, alert))
-        events = list(islice(every, MAX_EVENTS + 1))
-        if len(events) > MAX_EVENTS:
-            raise TooManyAlerts
-        return events
-
-    def _build_events(self, incoming: RouterRequest, alert: Alert) -> Iterator[EventState]:
-        choice = self.choose(_build_subject(incoming, alert))
-        reasons = (("normalize", describe_alert(alert)), ("route", choice.reason))
-        if not choice.targets:
-            unrouted = AlertInProgress(alert.with_changes(suppressed=True), reasons, choice.records)
-            yield replace(build_event(unrouted, None, None), integration=None)
-        for target in choice.targets:
-            for sent in _parse_for_target(incoming, alert, target):
-                progress = AlertInProgress(sent, reasons, choice.records, AFTER_ROUTING)
-                yield build_event(progress, target.service, AFTER_ROUTING)
 
     def choose(self, subject: Subject) -> RoutingResult:
         """Return the result of the first rule that matches."""
@@ -121,53 +79,30 @@ class CompiledRouter:
         return RoutingResult(f"{prefix}: {'; '.join(notes)}", targets)
 
 
-def _parse_alerts(incoming: RouterRequest) -> Sequence[Alert]:
-    """Return the body's alerts as the extension of its URL says.
+@dataclass(slots=True)
+class RouterLane:
+    """The state of a router's lane while one body is processed. It has no service and no entities.
 
-    A body in the generic form is one alert, and is parsed again for each target.
+    `source` is the extension of the URL that the body was sent to. `event_count` is the number of alerts that
+    the body has become so far.
     """
-    if incoming.source == generic.EXTENSION:
-        parsed = [generic.parse_any(incoming.body)]
-    else:
-        parsed = SOURCES[incoming.source].parse(incoming.body)
-    return [_build_alert(incoming, index, each, 0) for index, each in enumerate(parsed)]
 
+    router: CompiledRouter
+    trace_id: str
+    receipt: int
+    source: str
+    body: RequestBody
+    accepted_at: datetime
+    event_count: int = field(default=0, init=False)
+    service_row: None = field(default=None, init=False)
 
-def _build_alert(incoming: RouterRequest, position: int, parsed: ParsedAlert, integration: int) -> Alert:
-    return build_alert(
-        incoming.trace_id, incoming.receipt, position, integration, incoming.accepted_at, parsed
-    )
+    def count_events(self, more: int) -> None:
+        """Count the alerts that one alert of the body becomes. Raises TooManyAlerts."""
+        self.event_count += more
+        if self.event_count > MAX_EVENTS:
+            raise TooManyAlerts
 
-
-def _build_subject(incoming: RouterRequest, alert: Alert) -> Subject:
-    """Return the subject of a router's conditions: the payload is the whole body, not only the payload
-    in it.
-    """
-    subject = build_subject(alert, Urgency.HIGH, incoming.accepted_at, None)
-    if incoming.source != generic.EXTENSION:
-        return subject
-    fields = {**subject["alert"], "payload": generic.decode_object(incoming.body)}
-    return {**fields, "alert": fields}
-
-
-def _parse_for_target(incoming: RouterRequest, alert: Alert, target: RouteTarget) -> Iterator[Alert]:
-    """Return the alert as this integration would have parsed it."""
-    if incoming.source != generic.EXTENSION:
-        yield _build_alert(incoming, alert.position, alert.parsed, target.integration)
-        return
-    for index, each in enumerate(parse_for_source(target.source, incoming.body)):
-        yield _build_alert(incoming, index, each, target.integration)
-
-
-def parse_for_source(source: str, body: bytes) -> list[ParsedAlert]:
-    """Return the alerts of a body in the generic form as a target with this source parses it.
-
-    A body that the source cannot parse is parsed as a generic object, since the target's rules may understand
-    it.
-    """
-    if source == generic.EXTENSION:
-        return [generic.parse_any(body)]
-    try:
-        return SOURCES[source].parse(body)
-    except BadBody:
-        return [generic.parse_any(body)]
+    def apply_effects(self, effects: Iterable[Effect]) -> None:
+        """Routing has no effects."""
+        if any(True for _ in effects):
+            raise ValueError("a stage before routing has no effects")

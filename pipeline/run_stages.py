@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from models.domain.effects import ChangeSet, EventState
+from models.domain.effects import ChangeSet, Decision, EventState
 from models.domain.enums import Urgency, WorkState
-from models.domain.facts import Reference, References
+from models.domain.facts import Reference
 from pipeline.alert import NO_OPTIONS, Alert, IncidentOptions
 from pipeline.lane_state import LaneState
+from pipeline.router import RouterLane
 from pipeline.topology import Segment, Stage
 
 
@@ -16,7 +17,8 @@ from pipeline.topology import Segment, Stage
 class AlertInProgress:
     """An alert between two stages, with the reasons and rule records so far.
 
-    `next_stage` is set if the alert does not start at the first stage of its segment.
+    `next_stage` is set if the alert does not start at the first stage of its segment. `service` (row number)
+    is set by routing; otherwise it is the service of the lane.
     """
 
     alert: Alert
@@ -26,9 +28,12 @@ class AlertInProgress:
     incident: str | None = None
     opened: bool = False
     ended: bool = False
+    service: int | None = None
 
 
-def run_stages(in_progress: Iterable[AlertInProgress], segment: Segment, state: LaneState) -> ChangeSet:
+def run_stages(
+    in_progress: Iterable[AlertInProgress], segment: Segment, state: LaneState | RouterLane
+) -> ChangeSet:
     """Run each alert through the segment and return all changes. Pure except for `state`, which it updates.
 
     The result does not depend on how the alerts were divided into batches. The `now` of every decision is the
@@ -36,34 +41,39 @@ def run_stages(in_progress: Iterable[AlertInProgress], segment: Segment, state: 
     """
     outcome = ChangeSet()
     for progress in in_progress:
-        progress = _run_segment(progress, segment, state, outcome)
-        outcome.events.append(build_segment_event(progress, segment, state))
+        for after in _run_segment(progress, segment, state, outcome):
+            outcome.events.append(build_segment_event(after, segment, state))
     return outcome
 
 
 def _run_segment(
-    progress: AlertInProgress, segment: Segment, state: LaneState, outcome: ChangeSet
-) -> AlertInProgress:
+    progress: AlertInProgress, segment: Segment, state: LaneState | RouterLane, outcome: ChangeSet
+) -> list[AlertInProgress]:
+    """Run one alert through a segment. Return it or, if it was routed, the alerts that continue instead."""
     stages = segment.get_stages_from(progress.next_stage)
-    progress = replace(_drop_deleted(progress, state.facts.references), next_stage=None)
+    progress = replace(_drop_deleted(progress, state), next_stage=None)
     for stage in stages:
         if (
             segment.next_segment
             and stage.reads_past_incidents
             and stage.reads_past_incidents(progress.alert, state)
         ):
-            return replace(progress, next_stage=stage.name)
-        progress = _run_stage(progress, stage, state, outcome)
+            return [replace(progress, next_stage=stage.name)]
+        decision = stage.decide(progress.alert, state, progress.alert.effective_at)
+        progress = _add_decision(progress, stage, decision, state, outcome)
+        if decision.routed:
+            return [replace(progress, alert=alert, service=service) for alert, service in decision.routed]
         if progress.ended:
             break
-    return progress
+    return [progress]
 
 
-def _drop_deleted(progress: AlertInProgress, references: References) -> AlertInProgress:
+def _drop_deleted(progress: AlertInProgress, state: LaneState | RouterLane) -> AlertInProgress:
     """Remove options that an earlier segment set and that have been deleted since; a reason says so."""
     options = progress.alert.options
-    if options is NO_OPTIONS:
+    if options is NO_OPTIONS or isinstance(state, RouterLane):
         return progress
+    references = state.facts.references
     remaining = {
         "escalation_policy": _keep_existing(options.escalation_policy, references.policies),
         "sla": _keep_existing(options.sla, references.slas),
@@ -92,10 +102,13 @@ def _keep_all_existing(rows: Iterable[int], references: Mapping[str, Reference])
     return tuple(row for row in rows if _keep_existing(row, references))
 
 
-def _run_stage(
-    progress: AlertInProgress, stage: Stage, state: LaneState, outcome: ChangeSet
+def _add_decision(
+    progress: AlertInProgress,
+    stage: Stage,
+    decision: Decision,
+    state: LaneState | RouterLane,
+    outcome: ChangeSet,
 ) -> AlertInProgress:
-    decision = stage.decide(progress.alert, state, progress.alert.effective_at)
     state.apply_effects(decision.effects)
     outcome.effects.extend(decision.effects)
     return replace(
@@ -109,21 +122,18 @@ def _run_stage(
     )
 
 
-def build_segment_event(progress: AlertInProgress, segment: Segment, state: LaneState) -> EventState:
-    """Return the row of an alert after a segment: done, or with its next stage."""
-    continues = segment.next_segment is not None and not progress.ended
-    return build_event(progress, state.facts.service.row, segment.next_segment if continues else None)
-
-
-def build_event(progress: AlertInProgress, service: int | None, next_stage: str | None) -> EventState:
-    """Return the row of an alert in a service's lane: pending at a stage, or done."""
+def build_segment_event(
+    progress: AlertInProgress, segment: Segment, state: LaneState | RouterLane
+) -> EventState:
+    """Return the row of an alert after a segment: pending at its next stage, or done."""
     alert, parsed = progress.alert, progress.alert.parsed
+    next_stage = None if progress.ended else segment.next_segment
     return EventState(
         unique_id=alert.event_id,
         receipt=alert.receipt,
         position=alert.position,
-        integration=alert.integration,
-        service=service,
+        integration=alert.integration or None,
+        service=progress.service or state.service_row,
         message=parsed.message,
         summary=parsed.summary,
         alert_type=parsed.alert_type,
@@ -154,7 +164,7 @@ def build_event(progress: AlertInProgress, service: int | None, next_stage: str 
 
 
 def parse_options(stored: Mapping[str, Any] | None) -> IncidentOptions:
-    """Return the incident options that `build_event` stored in the alert's row."""
+    """Return the incident options that `build_segment_event` stored in the alert's row."""
     if not stored:
         return NO_OPTIONS
     urgency = None if stored["urgency"] is None else Urgency(stored["urgency"])

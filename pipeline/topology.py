@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from models.domain.effects import Decision
 from pipeline.alert import Alert
-from pipeline.lane_state import LaneState
 from pipeline.stages import dedupe, incident, normalize, notify, route, rules
 
 
@@ -17,22 +17,30 @@ class Stage:
     `split_after`: whether operators can give the stages after it a queue of their own
     (TOCSIN_PIPELINE_QUEUES). `reads_past_incidents`: whether the stage needs to know the results of earlier
     alerts to decide about this one. It then decides in the last segment, where they are known, whatever the
-    queue splits are.
+    queue splits are. `queue`: the queue that begins with this stage, if one does.
     """
 
     name: str
-    decide: Callable[[Alert, LaneState, datetime], Decision]
+    # Its state is that of a service's lane or, before routing, also that of a router's lane.
+    decide: Callable[[Alert, Any, datetime], Decision]
+    queue: str = ""
     split_after: bool = False
-    reads_past_incidents: Callable[[Alert, LaneState], bool] | None = None
+    reads_past_incidents: Callable[[Alert, Any], bool] | None = None
 
 
 # The order of the pipeline. dedupe, incident and notify read and write the same rows. So they run in one
 # transaction under the service's lock and are never split.
 STAGES = (
-    Stage("normalize", normalize.decide, split_after=True),
-    Stage("route", route.decide, split_after=True),
-    Stage("rules", rules.decide, split_after=True, reads_past_incidents=rules.reads_past_incidents),
-    Stage("dedupe", dedupe.decide),
+    Stage("normalize", normalize.decide, "pipeline.normalize", split_after=True),
+    Stage("route", route.decide, "pipeline.route", split_after=True),
+    Stage(
+        "rules",
+        rules.decide,
+        "pipeline.rules",
+        split_after=True,
+        reads_past_incidents=rules.reads_past_incidents,
+    ),
+    Stage("dedupe", dedupe.decide, "pipeline.incident"),
     Stage("incident", incident.decide),
     Stage("notify", notify.decide),
 )
@@ -54,7 +62,8 @@ class Segment:
 
     @property
     def queue(self) -> str:
-        return f"pipeline.{self.name}"
+        """Return the name of its queue and of its actor."""
+        return self.stages[0].queue
 
     @property
     def stage_names(self) -> tuple[str, ...]:
@@ -75,8 +84,6 @@ class Segment:
         return STAGES[names.index(name) : names.index(self.stages[-1].name) + 1]
 
 
-# The stage at which an alert continues after a router.
-AFTER_ROUTING = "rules"
 # The stage at which a deferred alert continues after maintenance: its rules have already run.
 AFTER_MAINTENANCE = "dedupe"
 
@@ -97,6 +104,11 @@ def build_segments(split_after: Iterable[str] = ()) -> tuple[Segment, ...]:
             groups.append([])
     names = [group[0].name for group in groups] + [None]
     return tuple(Segment(tuple(group), names[i + 1]) for i, group in enumerate(groups))
+
+
+# The part of the pipeline that runs in the lane of a router. Its alerts continue in the lanes of services.
+ROUTER_SEGMENT, _service_segment = build_segments(["route"])
+AFTER_ROUTING = _service_segment.name
 
 
 def find_segment(pipeline: Iterable[Segment], stage: str) -> Segment:

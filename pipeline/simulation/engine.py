@@ -10,13 +10,23 @@ from enum import StrEnum
 
 from models.domain.effects import (
     FIRED_ONCE,
+    AddNote,
+    AddResponder,
+    AddTag,
+    AddTask,
+    AdvanceRoundRobin,
+    ApplyTaskTemplate,
+    AssignRole,
     CancelNotifications,
     CreateNotification,
     Effect,
     EventState,
+    ExpectPing,
     NotificationState,
+    ReclaimEntities,
     ReconcileTimers,
     RecordLog,
+    ReleaseEntities,
     SaveEntity,
     SaveIncident,
     TimerState,
@@ -24,7 +34,8 @@ from models.domain.effects import (
 from models.domain.enums import NotificationKind
 from models.domain.facts import IncidentContext, LaneFacts
 from pipeline.alert import Alert
-from pipeline.incidents import timers
+from pipeline.incidents.decide_timer import build_timer_actor, decide_timer
+from pipeline.incidents.timers import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import Interrupted
 from pipeline.run_stages import AlertInProgress, parse_options, run_stages
@@ -32,7 +43,6 @@ from pipeline.stages import dedupe
 from pipeline.topology import AFTER_MAINTENANCE, build_segments
 from schedules.escalation.notifications import get_cancel_reason
 from schedules.maintenance import find_in_force
-from schedules.timers.expected import get_expected_timers
 
 # The maximum number of simulated events, and of timers that fire.
 MAX_SIMULATED_EVENTS = 1_000
@@ -235,19 +245,21 @@ class SimulationEngine:
         if timer is None or self._is_finished():
             return
         self._fired_count += 1
-        outcome, effects = timers.decide(timer.kind, self._build_context(name), now, key)
+        outcome, effects = decide_timer(self._build_context(name, timer.kind, now), timer.kind, key)
         if outcome.startswith(FIRED_ONCE):
             self.done.add((name, key))
-        self.record(SimulatedEvent(now, SimulatedKind.TIMER, timer.kind.value, outcome, name))
+        self.record(
+            SimulatedEvent(now, SimulatedKind.TIMER, timer.kind, outcome.removeprefix(FIRED_ONCE), name)
+        )
         self._commit(effects, now)
         remaining = self._timers.get((name, key))
         if remaining is not None and remaining.due_at <= now:
             del self._timers[name, key]
 
-    def _build_context(self, name: str) -> IncidentContext:
+    def _build_context(self, name: str, kind: str, now: datetime) -> IncidentContext:
         incident, facts = self.state.incidents[name], self.state.facts
         children = tuple(self.state.get_children(incident))
-        return IncidentContext(incident, facts.service, facts.config, children)
+        return IncidentContext(incident, facts.service, facts.config, build_timer_actor(kind), now, children)
 
     def _commit(self, effects: Iterable[Effect], now: datetime) -> None:
         """Apply the effects of one transaction."""
@@ -260,19 +272,7 @@ class SimulationEngine:
     def _process_effects(self, effects: Iterable[Effect], pending: _Pending) -> None:
         """Apply effects, except to the state. `pending` are the notifications of the transaction so far."""
         for effect in effects:
-            match effect:
-                case SaveIncident(incident):
-                    self.changed[incident.unique_id] = None
-                case RecordLog(name, at, what, reason):
-                    kind = SimulatedKind.OPENED if what == "opened" else SimulatedKind.LOG
-                    self.record(SimulatedEvent(at, kind, what, reason, name))
-                case ReconcileTimers(name, expected):
-                    self._reconcile(name, expected)
-                case CreateNotification(notification):
-                    pending.add(notification)
-                case CancelNotifications(name, kinds=kinds):
-                    pending.cancel(name, kinds)
-                    self._cancel(name, kinds)
+            CONSEQUENCES[type(effect)](self, effect, pending)
 
     def reconcile_all(self, timer_order: Sequence[tuple[str, str]]) -> None:
         """Create the expected timers of the open incidents, in the stored order."""
@@ -287,7 +287,7 @@ class SimulationEngine:
         expected.sort(key=lambda one: order.get((one[0], one[1].key), len(order)))
         self._timers = {(name, timer.key): timer for name, timer in expected}
 
-    def _reconcile(self, incident: str, expected: Iterable[TimerState]) -> None:
+    def reconcile(self, incident: str, expected: Iterable[TimerState]) -> None:
         """Make the timers of an incident equal to the expected ones. A timer that exists keeps its place."""
         by_key = {timer.key: timer for timer in expected if (incident, timer.key) not in self.done}
         for name, key in list(self._timers):
@@ -310,7 +310,7 @@ class SimulationEngine:
                 )
         self._messages += groups.values()
 
-    def _cancel(self, incident: str, kinds: Collection[NotificationKind]) -> None:
+    def cancel(self, incident: str, kinds: Collection[NotificationKind]) -> None:
         """Cancel the pending notifications of an incident of these kinds."""
         pending = (notification for message in self._messages for notification in message.notifications)
         cancelled = (one for one in pending if one.incident == incident and one.kind in kinds)
@@ -352,6 +352,53 @@ class SimulationEngine:
     def record(self, *simulated_events: SimulatedEvent) -> None:
         self.simulated_events += simulated_events
         self.changed.update((each.incident, None) for each in simulated_events if each.incident)
+
+
+def _note_change(engine: SimulationEngine, effect: SaveIncident, _: _Pending) -> None:
+    engine.changed[effect.incident.unique_id] = None
+
+
+def _record_log(engine: SimulationEngine, effect: RecordLog, _: _Pending) -> None:
+    kind = SimulatedKind.OPENED if effect.what == "opened" else SimulatedKind.LOG
+    engine.record(SimulatedEvent(effect.at, kind, effect.what, effect.reason, effect.incident))
+
+
+def _reconcile_timers(engine: SimulationEngine, effect: ReconcileTimers, _: _Pending) -> None:
+    engine.reconcile(effect.incident, effect.expected)
+
+
+def _create_notification(_: SimulationEngine, effect: CreateNotification, pending: _Pending) -> None:
+    pending.add(effect.notification)
+
+
+def _cancel_notifications(engine: SimulationEngine, effect: CancelNotifications, pending: _Pending) -> None:
+    pending.cancel(effect.incident, effect.kinds)
+    engine.cancel(effect.incident, effect.kinds)
+
+
+def _ignore(_: SimulationEngine, effect: Effect, pending: _Pending) -> None:
+    """Do nothing: the effect has no consequence, except those in the state of the lane."""
+
+
+# What an effect causes in a simulation, besides its change of the state (UPDATES in pipeline/lane_state.py).
+CONSEQUENCES: dict[type[Effect], Callable[..., None]] = {
+    SaveIncident: _note_change,
+    SaveEntity: _ignore,
+    ReleaseEntities: _ignore,
+    ReclaimEntities: _ignore,
+    RecordLog: _record_log,
+    ReconcileTimers: _reconcile_timers,
+    CreateNotification: _create_notification,
+    CancelNotifications: _cancel_notifications,
+    AddNote: _ignore,
+    AddTag: _ignore,
+    AddResponder: _ignore,
+    AssignRole: _ignore,
+    AddTask: _ignore,
+    ApplyTaskTemplate: _ignore,
+    AdvanceRoundRobin: _ignore,
+    ExpectPing: _ignore,
+}
 
 
 def _build_end_event(event: EventState, now: datetime) -> SimulatedEvent:

@@ -1,7 +1,8 @@
 """Simulate an alert in the pipeline, and then the time after it, from one due timer to the next.
 
 Nobody reacts in the simulation. It uses the functions of the real processing: `run_stages`, the timers that
-decisions create, `timers.decide`, and the resulting notifications. Nothing is written and nobody is notified.
+decisions create, `decide_timer`, and the resulting notifications. Nothing is written and nobody
+is notified.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from pipeline.alert import ParsedAlert
 from pipeline.sources import generic, heartbeat, prometheus
+from pipeline.sources.body import RequestBody
 
 KIB = 1024
 
@@ -14,7 +15,7 @@ class Source:
     """`parse` reads a body into its alerts, in order, or raises BadBody. `max_bytes` limits the body."""
 
     extension: str
-    parse: Callable[[bytes], list[ParsedAlert]]
+    parse: Callable[[RequestBody], list[ParsedAlert]]
     max_bytes: int
 
 

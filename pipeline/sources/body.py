@@ -1,8 +1,9 @@
 """Decode bytes to a typed body, in the same way for every source."""
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import msgspec
 
@@ -19,8 +20,49 @@ class BadBody(ValueError):
         self.errors = {field or "body": [problem]}
 
 
-def decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
-    """Return a body in its typed form. Raises BadBody if it is not JSON or has wrong types.
+_ANY = msgspec.json.Decoder(strict=False)
+
+
+class RequestBody:
+    """A body as it was received. Its JSON is decoded once, also if several sources read it.
+
+    A body that only one source reads is decoded directly to that source's type, which is faster. Before
+    several sources read it, call `decode_json`.
+    """
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+        self._plain: object = None
+        self._error: BadBody | None = None
+        self._is_decoded = False
+
+    def decode_json(self) -> object:
+        """Return the body's JSON value. Raises BadBody if it is not JSON."""
+        if not self._is_decoded:
+            self._is_decoded = True
+            try:
+                self._plain = _decode(self.raw, _ANY)
+            except BadBody as error:
+                self._error = error
+        if self._error is not None:
+            raise self._error
+        return self._plain
+
+    def decode(self, decoder: "msgspec.json.Decoder[T]") -> T:
+        """Return the body in a source's type. Raises BadBody if it is not JSON or has wrong types."""
+        if not self._is_decoded:
+            return _decode(self.raw, decoder)
+        plain = self.decode_json()
+        try:
+            return msgspec.convert(plain, decoder.type, strict=decoder.strict)
+        except msgspec.ValidationError as error:
+            raise BadBody(*_split_error(error)) from error
+        except RecursionError as error:
+            raise BadBody("", "is nested too deeply") from error
+
+
+def _decode(body: bytes, decoder: "msgspec.json.Decoder[T]") -> T:
+    """Decode bytes to the decoder's type.
 
     JSON with small defects is read again by a lenient reader: raw control characters in strings, lone
     surrogates, bytes that are not UTF-8, very large numbers. The alert in it matters more than its form.
@@ -66,12 +108,13 @@ def _split_error(error: msgspec.ValidationError) -> tuple[str, str]:
     return path.rstrip("`").removeprefix("$").lstrip("."), problem
 
 
-def check_payload(value: Any, field: str = "payload") -> Any:
+def check_payload(payload: Mapping[str, object], field: str = "payload") -> dict[str, object]:
     """Return a payload that can be stored. Raises BadBody if it is nested too deeply."""
     try:
-        return clean_payload(value)
+        cleaned: dict[str, object] = clean_payload(payload)
     except (TooDeep, RecursionError):
         raise BadBody(field, "is nested too deeply") from None
+    return cleaned
 
 
 # A time outside this range counts as missing. Go writes the year 1 for a time that is not set. A time in the
@@ -79,7 +122,7 @@ def check_payload(value: Any, field: str = "payload") -> Any:
 _EARLIEST, _LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)
 
 
-def parse_time(text: Any) -> datetime | None:
+def parse_time(text: object) -> datetime | None:
     """Return an RFC 3339 time as aware UTC (naive means UTC), or None for anything else."""
     if not isinstance(text, str):
         return None

@@ -54,7 +54,7 @@ class TooDeep(ValueError):
     """A payload is nested deeper than PAYLOAD_DEPTH."""
 
 
-def clean_payload(value: Any, depth: int = PAYLOAD_DEPTH) -> Any:
+def clean_payload(value: object, depth: int = PAYLOAD_DEPTH) -> Any:
     """Return a payload that every store and reader can hold: no lone surrogates, no numbers over 64 bits.
 
     Everything else stays as it was sent. Raises TooDeep.

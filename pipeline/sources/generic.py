@@ -1,17 +1,21 @@
 """The generic body of the event operations: contract section 3.9."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, check_payload, decode
+from pipeline.sources.body import BadBody, RequestBody, check_payload
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 EXTENSION = "generic"
+
+T = TypeVar("T")
+# A link, an image or a note, as its text or as an object.
+Item = str | Mapping[str, object]
 
 OPTION_FIELDS = ("sla", "escalation_policy", "priority", "tags", "stakeholders")
 
@@ -39,12 +43,12 @@ class Body(msgspec.Struct):
 _DECODER = msgspec.json.Decoder(Body, strict=False)
 
 
-def parse(body: bytes) -> list[ParsedAlert]:
+def parse(body: RequestBody) -> list[ParsedAlert]:
     """Return the one alert of a body.
 
     A missing level is info (contract 4.1, row 10). An empty message is refused.
     """
-    data = decode(body, _DECODER)
+    data = body.decode(_DECODER)
     message = clean_line(data.message)
     if not message:
         raise BadBody("message", "may not be blank")
@@ -65,14 +69,15 @@ def parse(body: bytes) -> list[ParsedAlert]:
     ]
 
 
-def _check_not_text(field: str, data: Any) -> Any:
+def _check_not_text(field: str, data: T | str | None) -> T | None:
     if isinstance(data, str) and data.strip():
         raise BadBody(field, "may not be text")
     return None if isinstance(data, str) else data
 
 
-def _list_items(field: str, data: Any) -> list[Any]:
-    return [one for one in _check_not_text(field, data) or [] if one is not None]
+def _list_items(field: str, data: Sequence[Item | None] | str | None) -> list[Item]:
+    items: Sequence[Item | None] | None = _check_not_text(field, data)
+    return [one for one in items or [] if one is not None]
 
 
 _OBJECT = msgspec.json.Decoder(dict[str, Any], strict=False)
@@ -80,12 +85,14 @@ _OBJECT = msgspec.json.Decoder(dict[str, Any], strict=False)
 NO_MESSAGE = "alert without a message"
 
 
-def decode_object(body: bytes) -> Mapping[str, Any]:
+def decode_object(body: RequestBody) -> Mapping[str, object]:
     """Return any JSON object, ready to store. Raises BadBody for anything else."""
-    return dict(check_payload(decode(body, _OBJECT), "body"))
+    body.decode_json()
+    data: dict[str, object] = body.decode(_OBJECT)
+    return check_payload(data, "body")
 
 
-def parse_any(body: bytes) -> ParsedAlert:
+def parse_any(body: RequestBody) -> ParsedAlert:
     """Return any JSON object as an alert: as `parse` reads it, or else by the field names that most tools
     use.
 
@@ -100,7 +107,7 @@ def parse_any(body: bytes) -> ParsedAlert:
     return parsed if parsed.payload else replace(parsed, payload=data)
 
 
-def _guess_alert(data: Mapping[str, Any]) -> ParsedAlert:
+def _guess_alert(data: Mapping[str, object]) -> ParsedAlert:
     entity_id = data.get("entity_id")
     known = isinstance(entity_id, str | int) and not isinstance(entity_id, bool)
     return ParsedAlert(
@@ -113,7 +120,7 @@ def _guess_alert(data: Mapping[str, Any]) -> ParsedAlert:
     )
 
 
-def _parse_level_or_info(data: Any) -> AlertType:
+def _parse_level_or_info(data: object) -> AlertType:
     try:
         return parse_level(data if isinstance(data, str | int) else None)
     except BadBody:
@@ -132,17 +139,17 @@ def parse_level(data: str | int | None) -> AlertType:
         raise BadBody("alert_type", f"must be one of {names}") from None
 
 
-def _find_text(data: Mapping[str, Any], *names: str) -> str:
-    return next((clean_line(data[name]) for name in names if isinstance(data.get(name), str)), "")
+def _find_text(data: Mapping[str, object], *names: str) -> str:
+    return next((clean_line(text) for name in names if isinstance(text := data.get(name), str)), "")
 
 
-def _parse_url(data: str | dict[str, Any]) -> dict[str, str] | None:
+def _parse_url(data: Item) -> dict[str, str] | None:
     item = {"link_url": data, "link_text": data} if isinstance(data, str) else data
     url = clean_url(str(item.get("link_url") or ""))
     return (url and {"link_url": url, "link_text": _find_text(item, "link_text") or url}) or None
 
 
-def _parse_image(data: str | dict[str, Any]) -> dict[str, str] | None:
+def _parse_image(data: Item) -> dict[str, str] | None:
     item = {"image_src": data} if isinstance(data, str) else data
     source = clean_url(str(item.get("image_src") or item.get("image_url") or ""))
     if not source:
@@ -151,13 +158,13 @@ def _parse_image(data: str | dict[str, Any]) -> dict[str, str] | None:
     return {"image_src": source, "image_url": target, "image_text": _find_text(item, "image_text")}
 
 
-def _parse_note(data: str | dict[str, Any]) -> dict[str, str]:
+def _parse_note(data: Item) -> dict[str, str]:
     item = {"note_text": data} if isinstance(data, str) else data
     return {"note_title": _find_text(item, "note_title"), "note_text": _find_text(item, "note_text")}
 
 
-def _get_options(data: Body) -> dict[str, Any]:
+def _get_options(data: Body) -> dict[str, object]:
     options = {name: getattr(data, name) for name in OPTION_FIELDS}
     options["stakeholder_comms"] = data.stakeholder_comms or data.stakeholders_comms
     present = {name: value for name, value in options.items() if value not in (None, "", [], {})}
-    return dict(check_payload(present, "requested_options"))
+    return check_payload(present, "requested_options")

@@ -8,11 +8,11 @@ All pings of an integration are about one entity, so that the next ping resolves
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from urllib.parse import parse_qsl
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
+from pipeline.sources.body import RequestBody
 from pipeline.sources.cleaning import clean_line, clean_text
 from pipeline.sources.generic import decode_object
 
@@ -24,7 +24,7 @@ FAILED = frozenset({"failed", "fail", "failure", "error"})
 MISSING = "missing"
 
 
-def parse(body: bytes) -> list[ParsedAlert]:
+def parse(body: RequestBody) -> list[ParsedAlert]:
     """Return one alert: a ping, which resolves, or a reported failure. Raises BadBody for a broken object."""
     data = _parse_body(body)
     status = _get_text(data, "status").lower()
@@ -54,18 +54,18 @@ def build_missing(name: str, since: datetime, every: timedelta, grace: timedelta
     return json.dumps(data).encode()
 
 
-def _parse_body(body: bytes) -> Mapping[str, Any]:
+def _parse_body(body: RequestBody) -> Mapping[str, object]:
     """Return a JSON object, or the fields of a form or of a query string; {} for anything else."""
-    if body.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
+    if body.raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):
         return decode_object(body)
     try:
-        form = dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=100))
+        form = dict(parse_qsl(body.raw.decode("utf-8", "replace"), max_num_fields=100))
     except ValueError:
         return {}
     return {name: form[name] for name in ("status", "message", "summary") if name in form}
 
 
-def _get_text(data: Mapping[str, Any], name: str) -> str:
+def _get_text(data: Mapping[str, object], name: str) -> str:
     value = data.get(name)
     return value.strip() if isinstance(value, str) else ""
 

@@ -6,7 +6,7 @@ import msgspec
 
 from models.domain.enums import AlertType
 from pipeline.alert import ParsedAlert
-from pipeline.sources.body import BadBody, check_payload, decode, parse_time
+from pipeline.sources.body import BadBody, RequestBody, check_payload, parse_time
 from pipeline.sources.cleaning import clean_entity_id, clean_line, clean_text, clean_url
 
 # Values of the severity label. No label means critical: an alert without a level should not be missed.
@@ -21,7 +21,7 @@ SEVERITIES = {
     "none": AlertType.INFO,
 }
 
-Labels = dict[str, Any]
+Labels = dict[str, object]
 
 # More than fit into 8 MiB of real alerts. With empty alerts, 8 MiB could hold millions.
 MAX_ALERTS = 40_000
@@ -33,8 +33,8 @@ MAX_SHARED_BYTES = 16 * 1024 * 1024
 
 class Item(msgspec.Struct):
     status: str | None = None
-    labels: Labels | None = None
-    annotations: Labels | None = None
+    labels: dict[str, Any] | None = None
+    annotations: dict[str, Any] | None = None
     fingerprint: str | None = None
     startsAt: Any = None  # noqa: N815 - Alertmanager's names
     endsAt: Any = None  # noqa: N815
@@ -45,18 +45,18 @@ class Group(msgspec.Struct):
     alerts: Annotated[list[Item], msgspec.Meta(max_length=MAX_ALERTS)]
     status: str | None = None
     receiver: Any = None
-    groupLabels: Labels | None = None  # noqa: N815
-    commonLabels: Labels | None = None  # noqa: N815
-    commonAnnotations: Labels | None = None  # noqa: N815
+    groupLabels: dict[str, Any] | None = None  # noqa: N815
+    commonLabels: dict[str, Any] | None = None  # noqa: N815
+    commonAnnotations: dict[str, Any] | None = None  # noqa: N815
     externalURL: Any = None  # noqa: N815
 
 
 _DECODER = msgspec.json.Decoder(Group, strict=False)
 
 
-def parse(body: bytes) -> list[ParsedAlert]:
+def parse(body: RequestBody) -> list[ParsedAlert]:
     """Return the alerts of the group in order. The entity_id is the fingerprint, or else the labels."""
-    group = decode(body, _DECODER)
+    group = body.decode(_DECODER)
     if not group.alerts:
         raise BadBody("alerts", "may not be empty")
     shared = _build_shared(group)

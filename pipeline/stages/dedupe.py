@@ -1,10 +1,14 @@
-"""Stage 4: decide whether an alert is new or belongs to something open. Contract sections 4.1 and 4.3."""
+"""Stage 4: recognize a duplicate: an alert with the integration and entity_id of an open incident.
+
+It decides whether an alert is new or belongs to something open. Contract sections 4.1 and 4.3.
+"""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from models.domain.effects import Decision, Effect, EntityState, IncidentState, SaveEntity, proceed, stop
 from models.domain.enums import AlertType, Collation, IncidentStatus, ServiceStatus
+from models.domain.facts import IncidentContext
 from pipeline import incidents
 from pipeline.alert import Alert, get_actor
 from pipeline.lane_state import LaneState
@@ -123,11 +127,9 @@ def _change_status(
     alert: Alert, incident: IncidentState, status: IncidentStatus, state: LaneState, now: datetime
 ) -> tuple[Effect, ...]:
     facts = state.facts
-    reason = f"an alert said {alert.alert_type.name.lower()}"
-    children = state.get_children(incident) if status is IncidentStatus.RESOLVED else ()
-    return incidents.change_status(
-        incident, status, facts.service, facts.config, get_actor(alert), now, reason, children
-    )
+    children = tuple(state.get_children(incident)) if status is IncidentStatus.RESOLVED else ()
+    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now, children)
+    return incidents.change_status(context, status, f"an alert said {alert.alert_type.name.lower()}")
 
 
 def _is_older_than_resolve(alert: Alert, entity: EntityState, now: datetime) -> bool:

@@ -2,19 +2,16 @@
 
 from datetime import datetime, timedelta
 
-from models.domain.effects import Decision, Effect, IncidentState, SaveEntity, SaveIncident, proceed, stop
-from models.domain.enums import Collation, IncidentStatus
-from models.domain.facts import ServiceFacts
+from models.domain.effects import Decision, SaveEntity, SaveIncident, proceed, stop
+from models.domain.enums import Collation
+from models.domain.facts import IncidentContext, ServiceFacts
 from pipeline import identity, incidents
 from pipeline.alert import Alert, get_actor
+from pipeline.incidents.new_incident import NewIncident, build_incident
 from pipeline.lane_state import LaneState
 from pipeline.rules import actions
 from pipeline.stages.incident_details import build_details, build_tasks
 from pipeline.stages.severity import describe_levels, opens_incident
-from schedules.escalation import targets
-
-# The length of the context window of an incident (contract 4.1, row 20).
-CONTEXT_WINDOW = timedelta(minutes=30)
 
 
 def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
@@ -25,10 +22,13 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
             f"{level} opens no incident here: the integration opens them for {describe_levels(integration)}"
         )
     facts = state.facts
-    incident, turn = _build_incident(alert, state, now)
+    incident, turn = build_incident(
+        _build_new(alert, state), facts.service, facts.config, state.next_targets, now
+    )
     reason = f"{alert.alert_type.name.lower()} alert from {integration.name}"
     templates = (facts.service.task_template, *alert.options.task_templates)
-    opened = incidents.open_incident(incident, get_actor(alert), now, reason, templates=templates)
+    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now)
+    opened = incidents.open_incident(context, reason, templates=templates)
     entity = state.get_entity(alert.integration, alert.entity_id)
     return proceed(
         "opens an incident",
@@ -43,39 +43,23 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     )
 
 
-def _build_incident(
-    alert: Alert, state: LaneState, now: datetime
-) -> tuple[IncidentState, tuple[Effect, ...]]:
-    """Return the new incident, and the round-robin effect of its assignment."""
-    service, config, options = state.facts.service, state.facts.config, alert.options
-    row = options.escalation_policy or service.escalation_policy
-    policy = config.policies.get(row or 0)
-    assignee = config.people.get(options.assigned_to or "")
-    turn: tuple[Effect, ...] = ()
-    if assignee is None:
-        assignee, turn = targets.choose_assignee(policy, config, state.get_turn(policy), now)
-    incident = IncidentState(
+def _build_new(alert: Alert, state: LaneState) -> NewIncident:
+    """Return what the alert and its rules say about the incident that it opens."""
+    options = alert.options
+    return NewIncident(
         unique_id=identity.make_incident_id(alert.event_id),
-        account=service.account,
-        team=service.team,
-        service=service.row,
         incident_key=identity.make_incident_key(alert.event_id),
         title=alert.message,
         summary=alert.summary,
-        status=IncidentStatus.TRIGGERED,
         urgency=actions.get_urgency(alert, state.facts),
-        creation_date=now,
-        run_started_at=now + timedelta(seconds=options.delay_s),
-        sla_started_at=now,
-        assigned_to=assignee.row if assignee else None,
-        escalation_policy=row,
-        sla=options.sla or service.sla,
-        team_priority=options.team_priority or service.team_priority,
-        context_window_start=now - CONTEXT_WINDOW,
-        context_window_end=now,
-        collecting=service.collation is Collation.TIME_BASED,
+        escalation_policy=options.escalation_policy,
+        sla=options.sla,
+        team_priority=options.team_priority,
+        assignee=state.facts.config.people.get(options.assigned_to or ""),
+        delay=timedelta(seconds=options.delay_s),
+        from_alert=True,
+        collects=True,
     )
-    return incident, turn
 
 
 def _stop_collecting(service: ServiceFacts, state: LaneState) -> tuple[SaveIncident, ...]:

@@ -5,9 +5,11 @@ from datetime import datetime
 
 from models.domain.effects import Decision, proceed
 from pipeline import identity
-from pipeline.alert import Alert, ParsedAlert
+from pipeline.alert import NO_INTEGRATION, Alert, ParsedAlert
 from pipeline.lane_state import LaneState
-from pipeline.sources import SOURCES
+from pipeline.router import RouterLane
+from pipeline.sources import SOURCES, generic
+from pipeline.sources.body import RequestBody
 
 
 def parse_alerts(
@@ -17,8 +19,22 @@ def parse_alerts(
 
     Raises BadBody if the body cannot be read. Bodies are checked before they are accepted.
     """
-    for position, parsed in enumerate(SOURCES[source].parse(body)):
+    for position, parsed in enumerate(SOURCES[source].parse(RequestBody(body))):
         yield build_alert(trace_id, receipt, position, integration, accepted_at, parsed)
+
+
+def parse_routed_alerts(lane: RouterLane) -> Iterator[Alert]:
+    """Yield every alert of a body that was sent with a router's key. They have no integration yet.
+
+    A body in the generic form is one alert; the stage `route` reads it again for each target. Raises BadBody
+    if the body cannot be read.
+    """
+    if lane.source == generic.EXTENSION:
+        parsed = [generic.parse_any(lane.body)]
+    else:
+        parsed = SOURCES[lane.source].parse(lane.body)
+    for position, one in enumerate(parsed):
+        yield build_alert(lane.trace_id, lane.receipt, position, NO_INTEGRATION, lane.accepted_at, one)
 
 
 def build_alert(
@@ -38,11 +54,7 @@ def build_alert(
     )
 
 
-def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    """Record how the alert was understood. `parse_alerts` has already parsed it."""
-    return proceed(describe_alert(alert))
-
-
-def describe_alert(alert: Alert) -> str:
+def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
+    """Record how the alert was understood; its body has been parsed already."""
     origin = "given" if alert.parsed.entity_id else "generated"
-    return f"{alert.alert_type.name.lower()}, entity_id {origin}"
+    return proceed(f"{alert.alert_type.name.lower()}, entity_id {origin}")

@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from models.domain.effects import CreateNotification, Decision, stop
+from models.domain.facts import IncidentContext
 from pipeline import identity, incidents
 from pipeline.alert import Alert, get_actor
 from pipeline.lane_state import LaneState
@@ -13,8 +14,8 @@ def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
     incident = state.incidents[identity.make_incident_id(alert.event_id)]
     facts = state.facts
     assignee = facts.config.people.get(alert.options.assigned_to or "")
-    actor = get_actor(alert)
-    effects = incidents.start_for_assignee(incident, assignee, facts.service, facts.config, actor, now)
+    context = IncidentContext(incident, facts.service, facts.config, get_actor(alert), now)
+    effects = incidents.start_for_assignee(context, assignee)
     created = [effect.notification for effect in effects if isinstance(effect, CreateNotification)]
     people = facts.config.people.values()
     receivers = (one for person in people for one in (person, *(each.to for each in person.forwarding)))

@@ -1,15 +1,72 @@
-"""Stage 2: the routing of a global router. Contract section 4.7.
+"""Stage 2: send an alert to the integrations that the rules of a global router name. Contract section 4.7.
 
-Alerts that were sent with an integration's own key pass unchanged. Alerts of a router's key were routed
-earlier, in a separate transaction (pipeline/router.py), and continue after this stage.
+An alert that was sent with an integration's own key passes unchanged. An alert of a router's key becomes an
+alert for each target; they continue in the lanes of the targets' services. If no rule matches, the alert is
+stored as suppressed and nobody is notified.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
+from itertools import islice
 
 from models.domain.effects import Decision, proceed
-from pipeline.alert import Alert
+from models.domain.enums import Urgency
+from models.domain.facts import RouteTarget
+from pipeline import router
+from pipeline.alert import Alert, ParsedAlert
 from pipeline.lane_state import LaneState
+from pipeline.router import RouterLane
+from pipeline.rules.conditions import Subject, build_subject
+from pipeline.sources import SOURCES, generic
+from pipeline.sources.body import BadBody, RequestBody
+from pipeline.stages.normalize import build_alert
 
 
-def decide(alert: Alert, state: LaneState, now: datetime) -> Decision:
-    return proceed("sent with the key of an integration: no router applies")
+def decide(alert: Alert, state: LaneState | RouterLane, now: datetime) -> Decision:
+    if isinstance(state, LaneState):
+        return proceed("sent with the key of an integration: no router applies")
+    choice = state.router.choose(_build_subject(alert, state))
+    if not choice.targets:
+        state.count_events(1)
+        unrouted = alert.with_changes(suppressed=True)
+        return Decision(choice.reason, continues=False, alert=unrouted, rules=choice.records)
+    every = (
+        (sent, target.service) for target in choice.targets for sent in _build_alerts(alert, state, target)
+    )
+    routed = tuple(islice(every, router.MAX_EVENTS + 1))
+    state.count_events(len(routed))
+    return Decision(choice.reason, rules=choice.records, routed=routed)
+
+
+def _build_subject(alert: Alert, lane: RouterLane) -> Subject:
+    """Return the subject of a router's conditions: the payload is the whole body, not only the payload
+    in it.
+    """
+    subject = build_subject(alert, Urgency.HIGH, lane.accepted_at, None)
+    if lane.source != generic.EXTENSION:
+        return subject
+    fields = {**subject["alert"], "payload": generic.decode_object(lane.body)}
+    return {**fields, "alert": fields}
+
+
+def _build_alerts(alert: Alert, lane: RouterLane, target: RouteTarget) -> Iterator[Alert]:
+    """Yield the alert as this integration would have parsed it: in the generic form, it can be several."""
+    parsed = {alert.position: alert.parsed}
+    if lane.source == generic.EXTENSION:
+        parsed = dict(enumerate(parse_for_source(target.source, lane.body)))
+    for position, one in parsed.items():
+        yield build_alert(lane.trace_id, lane.receipt, position, target.integration, lane.accepted_at, one)
+
+
+def parse_for_source(source: str, body: RequestBody) -> list[ParsedAlert]:
+    """Return the alerts of a body in the generic form as a target with this source parses it.
+
+    A body that the source cannot parse is parsed as a generic object, since the target's rules may understand
+    it.
+    """
+    if source == generic.EXTENSION:
+        return [generic.parse_any(body)]
+    try:
+        return SOURCES[source].parse(body)
+    except BadBody:
+        return [generic.parse_any(body)]

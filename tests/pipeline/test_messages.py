@@ -5,16 +5,18 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from models.domain.enums import AlertType, Urgency
+from models.domain.enums import AlertType, IncidentStatus, Urgency
 from pipeline.messages import (
     MAX_LISTED,
+    Action,
     IncidentSummary,
     InvitationDetails,
     Recipient,
-    build_invitation_text,
-    build_message_text,
-    build_test_text,
+    build_incidents_content,
+    build_invitation_content,
+    build_test_content,
     format_time,
+    write_plain_text,
 )
 
 NOON = datetime(2026, 3, 4, 12, 0, 5, tzinfo=UTC)
@@ -41,10 +43,10 @@ def build_facts(count: int) -> list[IncidentSummary]:
 
 
 def test_a_message_about_one_incident_has_this_text():
-    words = build_message_text([DISK], ALICE)
+    words = build_incidents_content([DISK], ALICE)
 
-    assert words.subject == "[Checkout] #12 Disk full on db1 (critical)"
-    assert words.text == (
+    assert words.title == "[Checkout] #12 Disk full on db1 (critical)"
+    assert write_plain_text(words) == (
         "Disk full on db1\n"
         "\n"
         "Where:    Checkout\n"
@@ -60,43 +62,61 @@ def test_a_message_about_one_incident_has_this_text():
     )
 
 
-def test_a_message_can_have_no_level_and_no_service():
-    words = build_message_text([replace(DISK, level=None, service=None, urgency=Urgency.LOW)], ALICE)
+def test_an_incident_offers_the_actions_that_its_status_allows():
+    (link,) = build_incidents_content([replace(DISK, token="abc")], ALICE).links
+    taken = replace(DISK, token="def", status=IncidentStatus.ACKNOWLEDGED)
+    _, second = build_incidents_content([DISK, taken], ALICE).links
 
-    assert words.subject == "[(service deleted)] #12 Disk full on db1"
-    assert "How bad:  low urgency\n" in words.text
+    assert link.actions == (Action("acknowledge", "abc"), Action("resolve", "abc"))
+    assert second.actions == (Action("resolve", "def"),)
+
+
+def test_a_message_can_have_no_level_and_no_service():
+    words = build_incidents_content([replace(DISK, level=None, service=None, urgency=Urgency.LOW)], ALICE)
+
+    assert words.title == "[(service deleted)] #12 Disk full on db1"
+    assert "How bad:  low urgency\n" in write_plain_text(words)
 
 
 def test_a_message_lists_each_incident_with_its_link():
-    words = build_message_text(build_facts(3), ALICE)
+    words = build_incidents_content(build_facts(3), ALICE)
 
-    assert words.subject == "[Checkout] 3 incidents: Disk 1, Disk 2, Disk 3"
-    assert words.text.startswith("3 incidents are open. This one message is about all of them.\n")
-    assert words.text.count("Why you: named by step 1 of policy Default\n") == 1
+    assert words.title == "[Checkout] 3 incidents: Disk 1, Disk 2, Disk 3"
+    text = write_plain_text(words)
+    assert text.startswith(
+        "3 incidents are open. This one message is about all of them.\n"
+        "Each link shows one incident, to acknowledge or to resolve it (no login needed, for 7 days).\n"
+        "\n"
+        "Why you: named by step 1 of policy Default\n"
+        "\n"
+        "#1 Disk 1\n"
+    )
     assert (
         "#2 Disk 2\n"
         "  Checkout; critical, high urgency; since Wed 4 Mar 2026, 13:00:05 CET (Europe/Berlin)\n"
         "  https://tocsin.example.org/i/2.\n"
-    ) in words.text
+        "\n"
+        "#3 Disk 3\n"
+    ) in text
 
 
 def test_a_subject_contains_each_title_once():
-    words = build_message_text([replace(one, title="Disk full") for one in build_facts(50)], ALICE)
+    words = build_incidents_content([replace(one, title="Disk full") for one in build_facts(50)], ALICE)
 
-    assert words.subject == "[Checkout] 50 incidents: Disk full"
+    assert words.title == "[Checkout] 50 incidents: Disk full"
 
 
 def test_a_message_about_many_incidents_lists_the_first_and_counts_the_others():
-    words = build_message_text(build_facts(MAX_LISTED + 3), ALICE)
+    words = build_incidents_content(build_facts(MAX_LISTED + 3), ALICE)
 
-    assert words.text.count("https://") == MAX_LISTED
-    assert words.text.endswith("and 3 more: #101, #102, #103\n")
+    assert write_plain_text(words).count("https://") == MAX_LISTED
+    assert write_plain_text(words).endswith("and 3 more: #101, #102, #103\n")
 
 
 def test_a_subject_counts_the_other_services():
     incidents_of_services = [DISK, replace(DISK, service="Search"), replace(DISK, service="Billing")]
 
-    assert build_message_text(incidents_of_services, ALICE).subject.startswith(
+    assert build_incidents_content(incidents_of_services, ALICE).title.startswith(
         "[Checkout and 2 more] 3 incidents"
     )
 
@@ -109,21 +129,21 @@ def test_a_subject_counts_the_other_services():
 @pytest.mark.parametrize("count", [1, 3])
 def test_hostile_text_is_shortened_and_has_no_newlines(text, count):
     hostile = replace(DISK, title=text, service=text, reason=text, summary=text)
-    words = build_message_text([hostile] * count, Recipient(text, text))
+    words = build_incidents_content([hostile] * count, Recipient(text, text))
 
-    assert len(words.subject) < 260
+    assert len(words.title) < 260
     for unfit in "\r\x00\u202e\u2066\ud800":
-        assert unfit not in words.subject + words.text
-    assert "\n" not in words.subject
-    assert len(words.text) < 10_000
-    assert DISK.link in words.text
+        assert unfit not in words.title + write_plain_text(words)
+    assert "\n" not in words.title
+    assert len(write_plain_text(words)) < 10_000
+    assert DISK.link in write_plain_text(words)
 
 
 def test_a_shortened_text_ends_with_dots():
-    words = build_message_text([replace(DISK, title="word " * 100, summary="x" * 3_000)], ALICE)
+    words = build_incidents_content([replace(DISK, title="word " * 100, summary="x" * 3_000)], ALICE)
 
-    assert "... (critical)" in words.subject
-    assert words.text.endswith("xxx ...\n")
+    assert "... (critical)" in words.title
+    assert write_plain_text(words).endswith("xxx ...\n")
 
 
 @pytest.mark.parametrize(
@@ -145,11 +165,18 @@ def test_times_are_in_the_readers_time_zone(zone, at, words):
 
 
 def test_a_test_message_says_that_nothing_happened():
-    words = build_test_text("asked for by Bob", ALICE, NOON)
+    words = build_test_content("asked for by Bob", ALICE, NOON)
 
-    assert words.subject == "[Tocsin] Test message"
-    assert "Nothing has happened." in words.text
-    assert "Because: asked for by Bob\n" in words.text
+    assert words.title == "[Tocsin] Test message"
+    assert write_plain_text(words) == (
+        "Hello Alice,\n"
+        "\n"
+        "this is a test message of Tocsin. Nothing has happened. If you can read this, then this is a way"
+        " to\nreach you when something does.\n"
+        "\n"
+        "Sent:    Wed 4 Mar 2026, 13:00:05 CET (Europe/Berlin)\n"
+        "Because: asked for by Bob\n"
+    )
 
 
 def test_an_invitation_names_the_account_the_teams_and_the_inviter():
@@ -157,24 +184,33 @@ def test_an_invitation_names_the_account_the_teams_and_the_inviter():
         "Example", ["Payments", "Search"], "Bob", "https://tocsin.example.org/join/abc"
     )
 
-    words = build_invitation_text(invited, ALICE)
+    words = build_invitation_content(invited, ALICE)
 
-    assert words.subject == "[Tocsin] Invitation to Example"
-    for line in (
-        "Bob invites you to Example on Tocsin",
-        "Team:    Payments\nTeam:    Search\n",
-        "/join/abc\n",
-    ):
-        assert line in words.text
+    assert words.title == "[Tocsin] Invitation to Example"
+    assert write_plain_text(words) == (
+        "Hello Alice,\n"
+        "\n"
+        "Bob invites you to Example on Tocsin, which notifies people when their\n"
+        "services are in trouble.\n"
+        "\n"
+        "Team:    Payments\n"
+        "Team:    Search\n"
+        "\n"
+        "Join here, and get a token for the interface (once, within 7 days):\n"
+        "https://tocsin.example.org/join/abc\n"
+        "\n"
+        "Tocsin may notify you of incidents by e-mail, whether you join or not. If you did not expect this,\n"
+        "ask the person who invites you.\n"
+    )
 
 
 def test_names_in_an_invitation_have_no_newlines():
     hostile = "x\r\nBcc: eve@example.org\n" + "y" * 500
 
-    words = build_invitation_text(
+    words = build_invitation_content(
         InvitationDetails(hostile, [hostile], hostile, "https://x/join/y"), Recipient(hostile)
     )
 
-    assert "\n" not in words.subject
-    assert len(words.subject) < 100
-    assert "\nBcc" not in words.text
+    assert "\n" not in words.title
+    assert len(words.title) < 100
+    assert "\nBcc" not in write_plain_text(words)

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from models.domain.effects import EntityState
-from models.domain.enums import AlertType, RuleAction, WorkState
+from models.domain.enums import AlertType, WorkState
 from pipeline.lane_state import LaneState, PastIncident
 from pipeline.rules.rulesets import RuleSet
-from pipeline.run_stages import AlertInProgress, build_event, parse_options, run_stages
+from pipeline.run_stages import AlertInProgress, build_segment_event, parse_options, run_stages
 from pipeline.topology import build_segments
 from tests.support.facts import MINUTE, NOON, alert, incident, lane
-from tests.support.rules import action, rule_facts, var
+from tests.support.rules import RuleAction, action, rule_facts, var
 
 A = RuleAction
 PLAIN = RuleSet([rule_facts(action(A.CHANGE_MESSAGE, "changed"))])
@@ -165,12 +165,12 @@ def test_incident_options_are_stored_in_the_alerts_row_and_read_back():
         notes=("n",),
         tags=(4,),
     )
-    row = build_event(AlertInProgress(changed), 1, "dedupe")
+    (segment, _), state = build_segments(["rules"]), LaneState(lane())
+    row = build_segment_event(AlertInProgress(changed), segment, state)
+    plain = build_segment_event(AlertInProgress(alert()), segment, state)
 
     assert parse_options(row.alert["options"]) == changed.options
-    assert (
-        parse_options(build_event(AlertInProgress(alert()), 1, None).alert.get("options")) == alert().options
-    )
+    assert parse_options(plain.alert.get("options")) == alert().options
 
 
 def test_each_alert_sees_the_effects_of_earlier_alerts():

@@ -6,15 +6,15 @@ from datetime import timedelta
 import pytest
 
 from models.domain.effects import EntityState, NotificationState
-from models.domain.enums import AlertType, IncidentStatus, NotificationKind, RuleAction, ServiceStatus
+from models.domain.enums import AlertType, IncidentStatus, NotificationKind, ServiceStatus
 from models.domain.facts import ForwardingFacts, WindowFacts
+from pipeline.incidents.timers import get_expected_timers
 from pipeline.lane_state import LaneState
 from pipeline.rules.rulesets import RuleSet
 from pipeline.simulation.engine import MAX_SIMULATED_EVENTS, SimulatedKind
 from pipeline.simulation.simulate import simulate
-from schedules.timers import expected
 from tests.support.facts import ALICE, BOB, CHARLIE, MINUTE, NOON, alert, build_config, incident, lane
-from tests.support.rules import action, rule_facts
+from tests.support.rules import RuleAction, action, rule_facts
 from tests.support.schedules.facts import layer, schedule
 
 HOURS = timedelta(hours=2)
@@ -281,7 +281,7 @@ def test_timers_due_at_the_same_time_fire_in_the_order_of_creation():
     open_incident = incident(next_step=1, paged_someone=True)
     keys = [
         (open_incident.unique_id, timer.key)
-        for timer in expected.get_expected_timers(open_incident, facts.service, facts.config)
+        for timer in get_expected_timers(open_incident, facts.service, facts.config)
     ]
 
     def list_fired(timer_order):

@@ -6,8 +6,11 @@ import pytest
 
 from models.domain.enums import AlertType, WorkState
 from pipeline import router
-from pipeline.router import CompiledRouter, RouterRequest
-from pipeline.sources.body import BadBody
+from pipeline.router import CompiledRouter, RouterLane
+from pipeline.run_stages import AlertInProgress, run_stages
+from pipeline.sources.body import BadBody, RequestBody
+from pipeline.stages.normalize import parse_routed_alerts
+from pipeline.topology import ROUTER_SEGMENT
 from tests.support.facts import NOON
 from tests.support.rules import SUPPRESS, equals, route_to, router_facts, router_rule, target, var
 
@@ -24,7 +27,9 @@ DISK = {"message": "Disk full", "alert_type": "critical", "entity_id": "db1"}
 def routed(*rules, body=DISK, source="generic", **targets):
     facts = router_facts(*rules, **{"seven": SEVEN, "eight": EIGHT, "nine": PROMETHEUS, **targets})
     raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return CompiledRouter(facts).route(RouterRequest("trace", 1, source, raw, NOON))
+    lane = RouterLane(CompiledRouter(facts), "trace", 1, source, RequestBody(raw), NOON)
+    alerts = (AlertInProgress(alert) for alert in parse_routed_alerts(lane))
+    return run_stages(alerts, ROUTER_SEGMENT, lane).events
 
 
 def get_reason(*rules, **more):
