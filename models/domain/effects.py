@@ -14,7 +14,6 @@ from models.domain.enums import (
     AlertType,
     IncidentStatus,
     NotificationKind,
-    TimerKind,
     Urgency,
     WorkState,
 )
@@ -95,7 +94,7 @@ class IncidentState:
         return replace(self, **changes)
 
 
-def restarted_escalation(escalation_run: int, now: datetime) -> dict[str, Any]:
+def restarted_escalation(escalation_run: int, now: datetime) -> dict[str, object]:
     """Return the changed columns of an incident whose escalation run with this number is restarted."""
     run = {"escalation_run": escalation_run + 1, "run_started_at": now}
     return {**run, "escalating": True, "next_step": 0, "paged_someone": False, "exhausted": False}
@@ -159,22 +158,26 @@ class EventState:
     stage: str = ""
     state: WorkState = WorkState.DONE
     reasons: tuple[tuple[str, str], ...] = ()
-    rules: tuple[Mapping[str, Any], ...] = ()
+    rules: tuple[Mapping[str, object], ...] = ()
     error: str | None = None
 
 
-# The prefix of the outcome of a one-time timer (enums.ONE_TIME) that has fired.
+# The prefix of the outcome of a timer that fires only once (`TimerState.once`) and has fired.
 FIRED_ONCE = "done once: "
 
 
 @dataclass(frozen=True, slots=True)
 class TimerState:
-    """A timer as a row. `key` identifies the timer within its incident."""
+    """A timer as a row. `key` identifies the timer within its incident.
+
+    `once`: it is not created again after it has fired. Only expected timers say so, not loaded ones.
+    """
 
     incident: str
-    kind: TimerKind
+    kind: str
     key: str
     due_at: datetime
+    once: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -397,6 +400,7 @@ class Decision:
     - `incident`: the incident of the alert from here on; None: unchanged.
     - `opened`: whether the incident was opened for this alert.
     - `rules`: the result of each evaluated rule (pipeline/rules/rulesets.py), for the alert trace.
+    - `routed`: the alerts that continue instead of this one, each with the row number of its service.
     """
 
     reason: str
@@ -405,7 +409,8 @@ class Decision:
     alert: Any = None
     incident: str | None = None
     opened: bool = False
-    rules: tuple[Mapping[str, Any], ...] = ()
+    rules: tuple[Mapping[str, object], ...] = ()
+    routed: tuple[tuple[Any, int], ...] = ()
 
 
 def proceed(
@@ -414,7 +419,7 @@ def proceed(
     alert: Any = None,
     incident: str | None = None,
     opened: bool = False,
-    rules: tuple[Mapping[str, Any], ...] = (),
+    rules: tuple[Mapping[str, object], ...] = (),
 ) -> Decision:
     return Decision(reason, effects, True, alert, incident, opened, rules)
 

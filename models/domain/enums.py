@@ -42,17 +42,14 @@ class TeamRole(IntEnum):
 
 
 class ContactType(IntEnum):
+    """The contact types of the contract; models/domain/channels.py has those that Tocsin can send to."""
+
     EMAIL = 1
     SMS = 2
     PHONE = 3
     SLACK = 4
     MS_TEAMS = 5
     GOOGLE_CHAT = 6
-
-
-# Contact types that have a channel. Notification rules for other types count as unusable
-# (invariant 9, design, section 2).
-DELIVERABLE = frozenset({ContactType.EMAIL})
 
 
 class TargetType(IntEnum):
@@ -95,27 +92,10 @@ class RouterAction(IntEnum):
 
 
 class RuleAction(IntEnum):
-    """Actions of alert rules (contract section 3.10)."""
+    """Actions of alert rules for which a lane loads more facts. pipeline/rules/action_table.py lists all."""
 
-    CHANGE_ALERT_TYPE = 1
-    ADD_NOTE = 2
-    SUPPRESS = 3
-    ROUTE_TO_ESCALATION_POLICY = 4
-    ASSIGN_SCHEDULE = 5
-    ASSIGN_USER = 6
-    CHANGE_URGENCY = 7
-    CHANGE_MESSAGE = 8
-    CHANGE_SUMMARY = 9
-    CHANGE_ENTITY_ID = 10
     ASSIGN_ROLE = 11
-    ADD_TAGS = 12
-    CREATE_TASK = 13
-    ASSIGN_SLA = 14
-    ASSIGN_PRIORITY = 15
-    APPLY_TASK_TEMPLATE = 16
     ADD_RESPONDER = 17
-    HASH_ENTITY_ID = 18
-    DELAY_NOTIFICATIONS = 19
 
 
 class TaskStatus(IntEnum):
@@ -172,7 +152,7 @@ class WorkState(IntEnum):
 
 
 class TimerKind(StrEnum):
-    """What a timer is for. schedules/timers/expected.py has the functions that decide when it is due."""
+    """The kinds of timers. pipeline/incidents/timers.py has the table with their functions."""
 
     ESCALATE = "escalate"
     ACKNOWLEDGEMENT_TIMEOUT = "acknowledgement_timeout"
@@ -180,10 +160,6 @@ class TimerKind(StrEnum):
     SNOOZE = "snooze"
     SLA_ESCALATION = "sla_escalation"
     SLA_BREACH = "sla_breach"
-
-
-# These timers fire once for each key: a timer that has fired is not created again.
-ONE_TIME = frozenset({TimerKind.SLA_ESCALATION, TimerKind.SLA_BREACH})
 
 
 class NotificationKind(StrEnum):

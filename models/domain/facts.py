@@ -1,13 +1,14 @@
 """Facts: the frozen values that decisions read. models/load fills them from rows."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from models.domain.effects import IncidentState
+from models.domain.effects import Actor, Effect, IncidentState
 from models.domain.enums import (
     Collation,
+    IncidentStatus,
     NotificationKind,
     RestrictionType,
     RuleType,
@@ -267,7 +268,7 @@ class WindowFacts:
 
 @dataclass(frozen=True, slots=True)
 class IncidentContext:
-    """An incident with everything that its decisions read. Its service is locked.
+    """An incident, everything that a decision about it reads, who decides, and when. Its service is locked.
 
     `children` are the incidents that are merged into it; their services are locked too.
     """
@@ -275,7 +276,29 @@ class IncidentContext:
     incident: IncidentState
     service: ServiceFacts | None
     config: OnCallConfig
+    actor: Actor
+    now: datetime
     children: tuple[IncidentState, ...] = ()
+
+    def with_incident(self, incident: IncidentState) -> "IncidentContext":
+        return replace(self, incident=incident)
+
+
+@dataclass(frozen=True, slots=True)
+class TimerDecision:
+    """What a due timer does. `outcome` says it in words.
+
+    - `save`: the incident to save. Saving it reconciles its timers, also if nothing else changed.
+    - `status`: the status that the incident changes to, with its `reason`.
+    - `fired`: a timer that fires once has had its effect and is not created again.
+    """
+
+    outcome: str
+    effects: tuple[Effect, ...] = ()
+    save: IncidentState | None = None
+    status: IncidentStatus | None = None
+    reason: str = ""
+    fired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ A removed user stays as a row, because rows about the past refer to it. Configur
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import peewee
 
@@ -14,7 +14,6 @@ from models.domain.enums import (
     AccountRole,
     IncidentStatus,
     NotificationStatus,
-    RuleAction,
     TargetType,
     TaskStatus,
     TeamRole,
@@ -27,19 +26,29 @@ from models.tables import schedules
 from models.tables.accounts import Account, User, bump_version, get_display_name
 from models.tables.incidents import Incident, IncidentAssignment, IncidentLog, IncidentTask
 from models.tables.notifications import Notification
-from models.tables.rules import AlertRule
+from models.tables.rules import AlertRule, StoredAction
 from models.tables.services import Integration, Service
 from models.tables.tasks import PostIncidentTask
-from models.tables.teams import EscalationPolicy, Sla, Team, TeamMember
+from models.tables.teams import (
+    EscalationPolicy,
+    Sla,
+    StoredSlaEscalation,
+    StoredStep,
+    StoredTarget,
+    Team,
+    TeamMember,
+)
 from models.tables.timers import Timer
 from models.tables.users import ContactMethod, ForwardingRule
 
-# Actions of alert rules that can name a person.
-_PERSON_ACTIONS = frozenset({RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER})
+# Whether an action of an alert rule refers to the user with this username.
+NamesUser = Callable[[StoredAction, str], bool]
 
 
-def remove(user: User, actor: Actor, now: datetime) -> None:
+def remove(user: User, actor: Actor, now: datetime, names_user: NamesUser) -> None:
     """Remove a user, who must not be the owner, from the account and from all its configuration.
+
+    `names_user` is the function of pipeline/rules/action_table.py.
 
     The caller locks the services of the account first, so that no lane opens an incident for the user
     meanwhile. The caller also raises the version of the configuration. Tokens of removed users stop working,
@@ -48,7 +57,7 @@ def remove(user: User, actor: Actor, now: datetime) -> None:
     User.update(removed_at=now, custom_role=None).where(User.id == user.id).execute()
     _transfer_teams(user, now)
     TeamMember.delete().where(TeamMember.user == user).execute()
-    _remove_from_config(user)
+    _remove_from_config(user, names_user)
     schedules.remove_user(user)
     ForwardingRule.delete().where((ForwardingRule.user == user) | (ForwardingRule.to_user == user)).execute()
     ContactMethod.delete().where(ContactMethod.user == user).execute()
@@ -91,7 +100,7 @@ def _transfer_teams(user: User, now: datetime) -> None:
     bulk.insert(TeamMember, records, conflict=("team", "user"), replacing=("role",))
 
 
-def _remove_from_config(user: User) -> None:
+def _remove_from_config(user: User, names_user: NamesUser) -> None:
     """Remove the user from policies, SLAs and alert rules.
 
     Steps and SLA escalations stay, even without people. Actions of rules that name the user are deleted.
@@ -100,15 +109,25 @@ def _remove_from_config(user: User) -> None:
     services = Service.select(Service.id).where(Service.team.in_(teams))
     integrations = Integration.select(Integration.id).where(Integration.service.in_(services))
     name: str = user.username
+
+    def remove_actions(actions: list[StoredAction], username: str) -> list[StoredAction]:
+        return [action for action in actions if not names_user(action, username)]
+
     _rewrite(EscalationPolicy.rules, EscalationPolicy.team.in_(teams), name, _remove_target)
     _rewrite(Sla.escalations, Sla.team.in_(teams), name, _remove_responder)
-    _rewrite(AlertRule.actions, AlertRule.integration.in_(integrations), name, _remove_action)
+    _rewrite(AlertRule.actions, AlertRule.integration.in_(integrations), name, remove_actions)
 
 
-Change = Callable[[list[dict[str, Any]], str], list[dict[str, Any]]]
+# An item of a list in a JSON column.
+Item = TypeVar("Item")
 
 
-def _rewrite(column: peewee.Field, condition: Any, username: str, change: Change) -> None:
+def _rewrite(
+    column: peewee.Field,
+    condition: peewee.Expression,
+    username: str,
+    change: Callable[[list[Item], str], list[Item]],
+) -> None:
     """Apply a change to a JSON column, in each row that contains this username."""
     table: Any = column.model
     matching = table.select(table.id, column).where(condition, column.cast("TEXT").contains(username))
@@ -118,8 +137,8 @@ def _rewrite(column: peewee.Field, condition: Any, username: str, change: Change
     )
 
 
-def _remove_target(rules: list[dict[str, Any]], username: str) -> list[dict[str, Any]]:
-    def filter_targets(rule: dict[str, Any]) -> list[dict[str, Any]]:
+def _remove_target(rules: list[StoredStep], username: str) -> list[StoredStep]:
+    def filter_targets(rule: StoredStep) -> list[StoredTarget]:
         target_key = (TargetType.USER, username)
         remaining = [
             each for each in rule["targets"] if (each["target_type"], each["target_id"]) != target_key
@@ -129,22 +148,13 @@ def _remove_target(rules: list[dict[str, Any]], username: str) -> list[dict[str,
     return [{**rule, "targets": filter_targets(rule)} for rule in rules]
 
 
-def _remove_responder(escalations: list[dict[str, Any]], username: str) -> list[dict[str, Any]]:
+def _remove_responder(escalations: list[StoredSlaEscalation], username: str) -> list[StoredSlaEscalation]:
     return [
         {
             **each,
             "responders": [responder for responder in each["responders"] if responder["user"] != username],
         }
         for each in escalations
-    ]
-
-
-def _remove_action(actions: list[dict[str, Any]], username: str) -> list[dict[str, Any]]:
-    return [
-        action
-        for action in actions
-        if action["action_type"] not in _PERSON_ACTIONS
-        or username not in (action.get("assign_to"), action["value"].strip().lower())
     ]
 
 
@@ -184,14 +194,14 @@ def _unassign_incidents(user: User, actor: Actor, now: datetime) -> None:
     )
 
 
-def _build_timer(incident: Incident, now: datetime) -> dict[str, Any]:
+def _build_timer(incident: Incident, now: datetime) -> dict[str, object]:
     """Build the first timer of the new run. The worker that fires it reconciles the other timers
-    (schedules/timers/expected.py)."""
+    (pipeline/incidents/timers.py)."""
     key = f"{TimerKind.ESCALATE}:{incident.escalation_run + 1}:0"
     return {"incident": incident.id, "kind": TimerKind.ESCALATE, "key": key, "due_at": now}
 
 
-def _build_log(incident: Incident, user: User, actor: Actor, now: datetime) -> dict[str, Any]:
+def _build_log(incident: Incident, user: User, actor: Actor, now: datetime) -> dict[str, object]:
     was_assigned = incident.assigned_to_id == user.id
     result = "assigned to nobody" if was_assigned else "a notification for them was pending"
     return {

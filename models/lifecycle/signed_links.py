@@ -11,6 +11,7 @@ processes and hosts share it. Deletion of the row invalidates all links.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +20,7 @@ import itsdangerous
 
 from models.store.base import store
 from models.store.ids import digest
-from models.tables.accounts import Secret
+from models.tables.accounts import Secret, User
 
 LIFETIME = timedelta(days=7)
 
@@ -51,7 +52,7 @@ class Invitation:
     address: str
 
     @classmethod
-    def for_user(cls, user: Any) -> "Invitation":
+    def for_user(cls, user: User) -> "Invitation":
         """Return the invitation for the user's current address; a changed address invalidates it."""
         return cls(user.id, digest(user.email)[:16])
 
@@ -71,11 +72,12 @@ class CalendarFeed:
     months: int
 
     @classmethod
-    def for_user(cls, user: Any, *, schedule: str = "", own_only: bool, months: int) -> "CalendarFeed":
+    def for_user(cls, user: User, *, schedule: str = "", own_only: bool, months: int) -> "CalendarFeed":
         """Return the feed for the user's current calendar_key, which must not be None."""
+        assert user.calendar_key is not None
         return cls(user.id, digest(user.calendar_key)[:16], schedule, own_only, months)
 
-    def has_key_of(self, user: Any) -> bool:
+    def has_key_of(self, user: User) -> bool:
         """Return whether the user's calendar_key is still the one of this feed."""
         return user.calendar_key is not None and self.key == digest(user.calendar_key)[:16]
 
@@ -113,16 +115,16 @@ class Signer:
         return CalendarFeed(user, key, schedule, bool(own_only), months)
 
 
-def _sign(serializer: Any, values: list[Any], now: datetime) -> str:
+def _sign(serializer: itsdangerous.URLSafeSerializer, values: Sequence[int | str], now: datetime) -> str:
     return _serialize(serializer, [*values, int((now + LIFETIME).timestamp())])
 
 
-def _serialize(serializer: Any, values: list[Any]) -> str:
+def _serialize(serializer: itsdangerous.URLSafeSerializer, values: Sequence[int | str]) -> str:
     token: str | bytes = serializer.dumps(values)
     return token if isinstance(token, str) else token.decode()
 
 
-def _deserialize(serializer: Any, token: str) -> list[Any]:
+def _deserialize(serializer: itsdangerous.URLSafeSerializer, token: str) -> list[Any]:
     try:
         values: list[Any] = serializer.loads(token)
     except itsdangerous.BadData:
@@ -130,7 +132,7 @@ def _deserialize(serializer: Any, token: str) -> list[Any]:
     return values
 
 
-def _verify(serializer: Any, token: str, now: datetime) -> list[Any]:
+def _verify(serializer: itsdangerous.URLSafeSerializer, token: str, now: datetime) -> list[Any]:
     *values, ends_at = _deserialize(serializer, token)
     if now > datetime.fromtimestamp(ends_at, UTC):
         raise ExpiredLink

@@ -43,7 +43,7 @@ class LastIncident:
     ended_at: datetime
 
 
-def _select_entities() -> Any:
+def _select_entities() -> peewee.ModelSelect:
     last = Incident.alias()
     return (
         Entity.select(
@@ -104,7 +104,10 @@ def load_entities(
     return entities, list(ended.values())
 
 
-def _prepare_states(where: Callable[[], Any], refine: Callable[[Any], Any] = lambda query: query) -> Prepared:
+def _prepare_states(
+    where: Callable[[], peewee.Expression],
+    refine: Callable[[peewee.ModelSelect], peewee.ModelSelect] = lambda query: query,
+) -> Prepared:
     """Prepare a query for incidents as states. `refine` adds an order, a limit or a lock."""
     names = ("id", "incident_number", "status", "urgency", *STATE_COLUMNS, *STATE_REFERENCES)
     columns = [getattr(Incident, name) for name in names]
@@ -160,7 +163,7 @@ def load_open_children(incidents: Iterable[IncidentState]) -> list[IncidentState
     return [_build_state(row) for row in _CHILDREN.rows(parents=rows)] if rows else []
 
 
-def _prepare_page(where: Callable[[], Any]) -> Prepared:
+def _prepare_page(where: Callable[[], peewee.Expression]) -> Prepared:
     """Prepare a query for a page of incidents, ordered by row number."""
     return _prepare_states(
         lambda: where() & (Incident.id > bind("after")),
@@ -168,7 +171,7 @@ def _prepare_page(where: Callable[[], Any]) -> Prepared:
     )
 
 
-def _prepare_open(column: Any) -> Prepared:
+def _prepare_open(column: peewee.Field) -> Prepared:
     return _prepare_page(lambda: (column == bind("row")) & (Incident.status < IncidentStatus.RESOLVED))
 
 
@@ -208,7 +211,7 @@ def list_resolved_with_timers(row: int, limit: int) -> list[IncidentState]:
     return [_build_state(row) for row in _RESOLVED_WITH_TIMERS.rows(after=row, limit=limit)]
 
 
-def _match_with_children() -> Any:
+def _match_with_children() -> peewee.Expression:
     """Return the condition for these incidents and all that are merged into them."""
     merged = Incident.parent.is_null(False) & in_bound(Incident.parent, "rows")
     return in_bound(Incident.id, "rows") | merged

@@ -6,11 +6,13 @@ Call these functions inside the write transaction that writes the decision.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TypeVar
+
+import peewee
 
 from models.domain.applications import APPLICATIONS
-from models.domain.effects import IncidentState
-from models.domain.enums import Collation, IntegrationType, RuleAction, RuleType, ServiceStatus, Urgency
+from models.domain.effects import Actor, IncidentState
+from models.domain.enums import Collation, IntegrationType, RuleType, ServiceStatus, Urgency
 from models.domain.facts import (
     AlertRuleFacts,
     IncidentContext,
@@ -28,7 +30,7 @@ from models.load.incidents import find_services, lock_incident_rows
 from models.load.maintenance import load_windows
 from models.load.oncall_config import build_oncall_config, load_oncall_config
 from models.load.schedules import get_lookback_start
-from models.store.base import Busy, db, store
+from models.store.base import Busy, Table, db, store
 from models.store.prepared import Prepared, bind, in_bound, in_list
 from models.tables.accounts import ConfigVersion
 from models.tables.routers import GlobalRouter, RouterRule
@@ -37,6 +39,11 @@ from models.tables.schedules import Schedule
 from models.tables.services import Integration, Service
 from models.tables.tasks import TaskTemplate
 from models.tables.teams import EscalationPolicy, IncidentRole, Priority, Sla, Tag, Team
+
+Row = TypeVar("Row", bound=Table)
+
+# The length of a UUID, the longest ID in an action of an alert rule.
+MAX_ID_LENGTH = 36
 
 _SERVICE = Prepared(lambda: store().for_update(Service.select().where(Service.id == bind("row"))))
 
@@ -48,7 +55,7 @@ def lock_service(service_row: int) -> Service | None:
 
 
 def _prepare_services(*, skip_locked: bool) -> Prepared:
-    def query() -> Any:
+    def query() -> peewee.ModelSelect:
         services = Service.select().where(in_bound(Service.id, "rows")).order_by(Service.id)
         return store().for_update(services, skip_locked=skip_locked)
 
@@ -75,7 +82,7 @@ def lock_services(rows: Collection[int], *, blocking: bool = True) -> dict[int, 
     return {service.id: service for service in matches}
 
 
-def _build_row(table: Any, row: tuple[Any, ...]) -> Any:
+def _build_row(table: type[Row], row: tuple[object, ...]) -> Row:
     """Build a model instance from a tuple of all columns, as peewee does."""
     instance = table(**dict(zip(table._meta.sorted_field_names, row, strict=True)))
     instance._dirty.clear()
@@ -104,12 +111,16 @@ def load_service_config(
 
 
 def lock_incident(
-    incident_row: int, policies: Iterable[int] = (), at: datetime | None = None, slas: Iterable[int] = ()
+    incident_row: int,
+    actor: Actor,
+    now: datetime,
+    policies: Iterable[int] = (),
+    slas: Iterable[int] = (),
 ) -> IncidentContext | None:
     """Lock an incident with its children (see lock_with_children) and load it; None: it does not exist.
 
-    `policies` and `slas` are row numbers that the caller may set on the incident. `at` is the time of the
-    decision; None: now.
+    `actor` decides at the time `now`. `policies` and `slas` are row numbers that the actor may set on the
+    incident.
     """
     locked = lock_with_children([incident_row])
     incident = locked.incidents.get(incident_row)
@@ -117,9 +128,8 @@ def lock_incident(
         return None
     service = locked.services.get(incident.service or 0)
     config_keys = ConfigKeys.from_incidents([incident]).with_extra(policies, slas)
-    return IncidentContext(
-        incident, service, load_incident_config(config_keys, at), locked.get_children(incident)
-    )
+    config = load_incident_config(config_keys, now)
+    return IncidentContext(incident, service, config, actor, now, locked.get_children(incident))
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +233,7 @@ def get_team_version(team_row: int) -> int:
     return _read_version(_VERSION_FOR_TEAM.first(team=team_row))
 
 
-def _read_version(row: tuple[Any, ...] | None) -> int:
+def _read_version(row: tuple[int, ...] | None) -> int:
     return -1 if row is None else int(row[0])
 
 
@@ -245,17 +255,14 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
     integrations = list(Integration.select().where(Integration.service == service))
     rules = load_alert_rules(integrations)
     all_rules = [*(rule for group in rules.values() for rule in group), *([draft] if draft else [])]
-    policies = _load_policies(team, service, all_rules)
-    people_actions = (RuleAction.ASSIGN_USER, RuleAction.ASSIGN_ROLE, RuleAction.ADD_RESPONDER)
-    usernames = _list_references(all_rules, "assign_to", people_actions)
-    schedules = _load_schedules(team, all_rules)
+    ids = _list_possible_ids(all_rules)
+    policies = _load_policies(team, service, ids)
+    schedules = _load_schedules(team, ids)
     slas = list(_select_of_team(Sla, team))
     return LaneFacts(
         build_service(service, team.account_id),
         {row.id: build_integration(row) for row in integrations},
-        build_oncall_config(
-            team, policies, usernames, [schedule.unique_id for schedule in schedules], at, slas
-        ),
+        build_oncall_config(team, policies, ids, [schedule.unique_id for schedule in schedules], at, slas),
         References(
             policies=_build_references(policies),
             slas=_build_references(slas),
@@ -272,30 +279,29 @@ def load_lane(service: Service, at: datetime | None = None, draft: AlertRuleFact
     )
 
 
-def _select_of_team(table: Any, team: Team) -> Iterable[Any]:
-    rows: Iterable[Any] = table.select().where(table.team == team).order_by(table.id)
+def _select_of_team(table: type[Row], team: Team) -> Iterable[Row]:
+    rows: Iterable[Row] = table.select().where(table.team == team).order_by(table.id)
     return rows
 
 
-def _build_references(rows: Iterable[Any]) -> dict[str, Reference]:
+def _build_references(rows: Iterable[Table]) -> dict[str, Reference]:
     return {row.unique_id: Reference(row.id, row.name) for row in rows}
 
 
-def _list_references(rules: Iterable[AlertRuleFacts], field: str, kinds: Collection[RuleAction]) -> set[str]:
-    """Return the references of actions of these kinds: the field or, if it is empty, the value."""
-    return {
-        str(action.get(field) or action.get("value") or "").strip().lower()
-        for rule in rules
-        for action in rule.actions
-        if action["action_type"] in kinds
-    }
+def _list_possible_ids(rules: Iterable[AlertRuleFacts]) -> set[str]:
+    """Return all texts of actions that are as short as an ID.
+
+    Only pipeline/rules/action_table.py knows which fields of an action are references.
+    """
+    actions = (action for rule in rules for action in rule.actions)
+    values = (value for action in actions for name, value in action.items() if name != "unique_id")
+    texts = (value.strip().lower() for value in values if isinstance(value, str))
+    return {text for text in texts if 0 < len(text) <= MAX_ID_LENGTH}
 
 
-def _load_policies(team: Team, service: Service, rules: Iterable[AlertRuleFacts]) -> list[EscalationPolicy]:
-    """Load the policies of the team, the global ones of the account, the service's own policy, and those that
-    its rules name."""
-    kinds = (RuleAction.ROUTE_TO_ESCALATION_POLICY, RuleAction.ADD_RESPONDER)
-    unique_ids = _list_references(rules, "escalation_policy", kinds)
+def _load_policies(team: Team, service: Service, unique_ids: Collection[str]) -> list[EscalationPolicy]:
+    """Load the policies of the team, the global ones of the account, the service's own policy, and those with
+    these IDs."""
     query = (
         EscalationPolicy.select()
         .join(Team)
@@ -310,9 +316,7 @@ def _load_policies(team: Team, service: Service, rules: Iterable[AlertRuleFacts]
     return list(query.order_by(EscalationPolicy.id))
 
 
-def _load_schedules(team: Team, rules: Iterable[AlertRuleFacts]) -> list[Schedule]:
-    """Load the schedules that these rules name."""
-    unique_ids = _list_references(rules, "schedule", (RuleAction.ASSIGN_SCHEDULE, RuleAction.ADD_RESPONDER))
+def _load_schedules(team: Team, unique_ids: Collection[str]) -> list[Schedule]:
     query = Schedule.select().join(Team)
     return list(query.where(Team.account == team.account_id, in_list(Schedule.unique_id, unique_ids)))
 

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
+from models.domain.channels import CHANNELS
 from models.domain.enums import (
-    DELIVERABLE,
     AccountRole,
     AssigneeStrategy,
     SlaTargetKind,
@@ -173,7 +173,7 @@ def _load_rules(users: Collection[int]) -> dict[int, list[NotificationRuleFacts]
     )
     rules: dict[int, list[NotificationRuleFacts]] = {}
     for rule in query:
-        if rule.contact.contact_type in DELIVERABLE:
+        if rule.contact.contact_type in CHANNELS:
             facts = NotificationRuleFacts(
                 rule.id, rule.contact_id, rule.contact.contact_type, Urgency(rule.urgency), rule.start_delay
             )

@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Iterable
 from datetime import datetime
-from typing import Any
+
+import peewee
 
 from models.domain.enums import TargetType
 from models.domain.facts import ScheduleFacts, ScheduleOverview
@@ -30,12 +31,14 @@ def load_overviews(rows: Iterable[Schedule], since: datetime) -> list[ScheduleOv
     ]
 
 
-def select_schedules(condition: Any) -> Any:
+def select_schedules(condition: peewee.Expression) -> "peewee.ModelSelect[Schedule]":
     """Return a query for the schedules that match a condition, joined with their teams, oldest first."""
     return Schedule.select(Schedule, Team).join(Team).where(condition).order_by(Schedule.id)
 
 
-def find_schedules_naming(usernames: Collection[str], teams: Any, since: datetime) -> list[ScheduleFacts]:
+def find_schedules_naming(
+    usernames: Collection[str], teams: peewee.ModelSelect, since: datetime
+) -> list[ScheduleFacts]:
     """Load the schedules of these teams that name one of these people in a layer or an override.
 
     Only overrides that end after `since` count.

@@ -2,13 +2,12 @@
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime, time, timedelta
-from typing import Any
 
 from models.domain.enums import RestrictionType
 from models.domain.facts import LayerFacts, OverrideFacts, RestrictionFacts, ScheduleFacts
 from models.store.prepared import in_list
 from models.tables.accounts import User
-from models.tables.schedules import Schedule, ScheduleOverride
+from models.tables.schedules import Schedule, ScheduleOverride, StoredLayer, StoredRestriction
 from models.tables.teams import Team
 
 # More than the clock of any host can be wrong.
@@ -65,7 +64,7 @@ def _build_schedule(row: Schedule, overrides: tuple[OverrideFacts, ...]) -> Sche
     )
 
 
-def _build_layer(stored: dict[str, Any]) -> LayerFacts:
+def _build_layer(stored: StoredLayer) -> LayerFacts:
     end = stored["rotation_end_time"]
     return LayerFacts(
         stored["unique_id"],
@@ -79,7 +78,7 @@ def _build_layer(stored: dict[str, Any]) -> LayerFacts:
     )
 
 
-def _build_restriction(stored: dict[str, Any]) -> RestrictionFacts:
+def _build_restriction(stored: StoredRestriction) -> RestrictionFacts:
     at = time.fromisoformat(stored["start_time_of_day"])
     since_midnight = timedelta(hours=at.hour, minutes=at.minute, seconds=at.second)
     return RestrictionFacts(

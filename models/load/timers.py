@@ -1,10 +1,10 @@
 """Load the timers of incidents. The argument `unique_ids` maps row numbers of incidents to unique_ids."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
+
+import peewee
 
 from models.domain.effects import FIRED_ONCE, TimerState
-from models.domain.enums import ONE_TIME, TimerKind
 from models.store.prepared import Prepared, in_bound
 from models.tables.timers import Timer
 
@@ -15,7 +15,7 @@ _PENDING = Prepared(
 )
 
 
-def _select_fired() -> Any:
+def _select_fired() -> peewee.ModelSelect:
     return Timer.select(Timer.id, Timer.incident, Timer.key).where(
         in_bound(Timer.incident, "incidents"),
         Timer.done_at.is_null(False),
@@ -23,7 +23,7 @@ def _select_fired() -> Any:
     )
 
 
-_ALL_FIRED = Prepared(lambda: _select_fired().where(Timer.kind.in_(sorted(ONE_TIME))))
+_ALL_FIRED = Prepared(lambda: _select_fired())
 _FIRED = Prepared(lambda: _select_fired().where(in_bound(Timer.key, "keys")))
 
 
@@ -31,7 +31,7 @@ def load_pending_timers(unique_ids: Mapping[int, str]) -> list[tuple[int, TimerS
     """Load the pending timers of these incidents, each with its row number."""
     found = _PENDING.rows(incidents=list(unique_ids)) if unique_ids else []
     return [
-        (row, TimerState(unique_ids[incident], TimerKind(kind), key, due_at))
+        (row, TimerState(unique_ids[incident], kind, key, due_at))
         for row, incident, kind, key, due_at in found
     ]
 
@@ -53,7 +53,7 @@ def find_all_fired(unique_ids: Mapping[int, str]) -> set[tuple[str, str]]:
 
 def find_fired(unique_ids: Mapping[int, str], timers: Iterable[TimerState]) -> set[tuple[str, str]]:
     """Return the one-time timers among these that have fired, as (incident, key)."""
-    one_time = {(timer.incident, timer.key) for timer in timers if timer.kind in ONE_TIME}
+    one_time = {(timer.incident, timer.key) for timer in timers if timer.once}
     if not one_time:
         return set()
     incidents = {incident for incident, _ in one_time}

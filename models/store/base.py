@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import orjson
 import peewee
@@ -23,6 +23,9 @@ from playhouse.pool import MaxConnectionsExceeded, PooledSqliteDatabase
 from models.store import postgresql
 
 db: Any = peewee.DatabaseProxy()
+
+# A query of rows, which keeps its type when it gets a lock.
+Query = TypeVar("Query", bound=peewee.Select)
 
 # The name of the database file in the data folder.
 SQLITE_FILE = "tocsin.db"
@@ -55,39 +58,38 @@ class UtcField(peewee.Field):
 
     field_type = "TIMESTAMPTZ"
 
-    def db_value(self, value: datetime | None) -> Any:
+    def db_value(self, value: datetime | None) -> datetime | str | None:
         if value is None:
             return None
         if value.tzinfo is None:
             raise ValueError(f"{self.name} needs an aware datetime")
         return store().encode_datetime(value.astimezone(UTC))
 
-    def python_value(self, value: Any) -> datetime | None:
+    def python_value(self, value: datetime | str | None) -> datetime | None:
         if value is None:
             return None
         if isinstance(value, str):
             return datetime.fromisoformat(value).replace(tzinfo=UTC)
-        moment: datetime = value
-        return moment.astimezone(UTC)
+        return value.astimezone(UTC)
 
 
 class JsonField(peewee.TextField):
     """JSON stored as text: the same bytes on both stores. Queries do not look inside."""
 
-    def db_value(self, value: Any) -> str | None:
+    def db_value(self, value: object) -> str | None:
         return None if value is None else orjson.dumps(value, option=orjson.OPT_NON_STR_KEYS).decode()
 
-    def python_value(self, value: str | None) -> Any:
+    def python_value(self, value: str | None) -> object:
         return None if value is None else orjson.loads(value)
 
 
 class SequenceField(peewee.BigAutoField):
     """A row number that is never used twice, even after the newest row is deleted."""
 
-    def ddl_datatype(self, ctx: Any) -> Any:
+    def ddl_datatype(self, ctx: peewee.Context) -> peewee.SQL:
         return peewee.SQL(store().sequence_type)
 
-    def ddl(self, ctx: Any) -> Any:
+    def ddl(self, ctx: peewee.Context) -> peewee.NodeList:
         return peewee.NodeList((super().ddl(ctx), peewee.SQL(store().sequence_suffix)))
 
 
@@ -116,7 +118,7 @@ class Store(ABC):
     sequence_type: str
     sequence_suffix: str
 
-    def __init__(self, database: Any) -> None:
+    def __init__(self, database: peewee.Database) -> None:
         self.database = database
 
     @abstractmethod
@@ -132,15 +134,15 @@ class Store(ABC):
         yield
 
     @abstractmethod
-    def encode_datetime(self, value: datetime) -> Any:
+    def encode_datetime(self, value: datetime) -> datetime | str:
         """Convert an aware UTC datetime to the stored form."""
 
     @abstractmethod
-    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         """Run a statement of models/store/bulk.py for all rows."""
 
     @abstractmethod
-    def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
+    def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         """Return the select with a lock of its rows until the transaction ends."""
 
     @abstractmethod
@@ -253,12 +255,12 @@ class SqliteStore(Store):
         # Fixed width, so that the text sorts by time.
         return value.replace(tzinfo=None).isoformat(" ", "microseconds")
 
-    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         logging.getLogger("peewee").debug((statement, len(rows)))
         with peewee.__exception_wrapper__:  # type: ignore[attr-defined]
             self.database.cursor().executemany(statement, rows)
 
-    def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
+    def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         return query
 
     @contextmanager
@@ -302,15 +304,17 @@ class PostgresStore(Store):
     def encode_datetime(self, value: datetime) -> datetime:
         return value
 
-    def execute_many(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    def execute_many(self, statement: str, rows: Sequence[tuple[object, ...]]) -> None:
         # One array per column: psycopg sends it in binary form, PostgreSQL expands it to rows.
         for batch in postgresql.split_rows(rows):
             self.database.execute_sql(statement, [list(column) for column in zip(*batch, strict=True)])
 
-    def for_update(self, query: Any, *, skip_locked: bool = False) -> Any:
+    def for_update(self, query: Query, *, skip_locked: bool = False) -> Query:
         # Not FOR UPDATE: it would block inserts of rows that refer to a locked row. A new alert, and the
         # whole group commit with it, must not wait for a worker that has locked the service.
-        return query.for_update("FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE")
+        # The stubs of peewee do not know that this may be text.
+        lock: Any = "FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else "FOR NO KEY UPDATE"
+        return query.for_update(lock)
 
     @contextmanager
     def lock_timeout(self, seconds: float) -> Iterator[None]:

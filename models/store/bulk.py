@@ -5,7 +5,7 @@ the database. Here the statement depends only on the table and its columns. SQLi
 inside one call, PostgreSQL gets one array per column.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,8 @@ import peewee
 
 from models.store.base import store
 
-Record = dict[str, Any]
+# The values of a row by the names of their columns.
+Record = Mapping[str, object]
 # A model class. It is Any for the type checker, because peewee's classes are not typed as hashable.
 Model = Any
 
@@ -27,7 +28,7 @@ _ARRAY_TYPES = {
 
 def insert(
     table: Model,
-    records: list[Record],
+    records: Sequence[Record],
     *,
     conflict: Sequence[str] = (),
     replacing: Sequence[str] = (),
@@ -45,7 +46,7 @@ def insert(
         _run(table, statement, names, records)
 
 
-def update(table: Model, records: list[Record]) -> None:
+def update(table: Model, records: Sequence[Record]) -> None:
     """Update existing rows. All records have the same keys, including `id`."""
     if records:
         names = (*(name for name in records[0] if name != "id"), "id")
@@ -65,7 +66,7 @@ def _run(table: Model, statement: str, names: Sequence[str], records: Iterable[R
     store().execute_many(statement, rows)
 
 
-def _get_default(value: Any) -> Any:
+def _get_default(value: object) -> object:
     return value() if callable(value) else value
 
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import psycopg
-from peewee import Psycopg3Adapter
+from peewee import Database, Psycopg3Adapter
 from playhouse.pool import MaxConnectionsExceeded, PooledPostgresqlDatabase
 from psycopg.conninfo import conninfo_to_dict
 
@@ -52,7 +52,7 @@ SESSION_SQL = "; ".join(f"set {name} = '{value}'" for name, value in SESSION_SET
 MAX_STATEMENT_SIZE = 8 * 1024 * 1024
 
 
-def split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:
+def split_rows(rows: Sequence[tuple[object, ...]]) -> Iterator[Sequence[tuple[object, ...]]]:
     """Split rows, in order, into batches of at most MAX_STATEMENT_SIZE, with at least one row per batch."""
     if sum(map(_measure, zip(*rows, strict=True))) <= MAX_STATEMENT_SIZE:
         yield rows
@@ -93,10 +93,10 @@ class BadUrl(ValueError):
     """The URL of the database is not valid. The text says what to change, without parts of the URL."""
 
 
-def parse_url(url: str) -> dict[str, Any]:
+def parse_url(url: str) -> dict[str, str | int | None]:
     """Return the parameters of a URL by libpq's names. Raises BadUrl."""
     try:
-        parsed: dict[str, Any] = conninfo_to_dict(url)
+        parsed = conninfo_to_dict(url)
     except psycopg.Error:
         parsed = {"host": "@"}
     # With @ or / in the password, libpq reads parts of it as host, port or name, and errors show them.
@@ -116,7 +116,7 @@ class Adapter(Psycopg3Adapter):
         super().__init__()
         self._unavailable_until = 0.0
 
-    def connect(self, db: Any, **params: Any) -> Any:
+    def connect(self, db: Database, **params: Any) -> psycopg.Connection:
         # Threads connect one after the other: after a failure the next ones must not wait for it too.
         if time.monotonic() < self._unavailable_until:
             raise psycopg.OperationalError("the last attempt to connect to the database just failed")
@@ -130,7 +130,7 @@ class Adapter(Psycopg3Adapter):
             raise psycopg.OperationalError(text) from None
         return opened
 
-    def is_connection_closed(self, conn: Any) -> bool:
+    def is_connection_closed(self, conn: psycopg.Connection) -> bool:
         """Return whether a connection is closed; close it if it cannot be used.
 
         Input on the socket of an idle connection means that the server closed it.
@@ -170,7 +170,7 @@ class Pool(PooledPostgresqlDatabase):
             self._slots.release()
             raise
 
-    def _close(self, conn: Any, close_conn: bool = False) -> None:
+    def _close(self, conn: psycopg.Connection, close_conn: bool = False) -> None:
         held = self.conn_key(conn) in self._in_use
         super()._close(conn, close_conn)
         if held:

@@ -5,7 +5,7 @@ database: measured, a third of a worker's time in an alert storm. `bind` and `in
 differ between calls.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -29,26 +29,26 @@ class _Bound(peewee.ColumnBase):
         self._parameter = parameter
         super().__init__()
 
-    def __sql__(self, ctx: Any) -> Any:
+    def __sql__(self, ctx: peewee.Context) -> peewee.Context:
         return ctx.value(self._parameter, converter=False)
 
 
-def bind(name: str) -> Any:
+def bind(name: str) -> peewee.ColumnBase:
     """Return a placeholder for a value of each call."""
     return _Bound(_Parameter(name))
 
 
-def in_bound(field: Any, name: str) -> Any:
+def in_bound(field: peewee.ColumnBase, name: str) -> peewee.Expression:
     """Return the condition that a column is in a list of each call. Any number of values is one parameter."""
     return _in_values(field, _Bound(_Parameter(name, is_list=True)))
 
 
-def in_list(field: Any, values: Iterable[Any]) -> Any:
+def in_list(field: peewee.ColumnBase, values: Iterable[object]) -> peewee.Expression:
     """Return the same condition for a normal query, for more values than a statement has parameters."""
     return _in_values(field, peewee.Value(_encode_list(values), converter=False, unpack=False))
 
 
-def contains_any(field: Any, texts: Iterable[str]) -> Any:
+def contains_any(field: peewee.ColumnBase, texts: Iterable[str]) -> peewee.NodeList:
     """Return the condition that a column contains one of these texts. All texts are one parameter."""
     if store().name == "postgresql":
         before, between = "EXISTS (SELECT 1 FROM UNNEST(", "::text[]) AS one(value) WHERE STRPOS("
@@ -59,7 +59,7 @@ def contains_any(field: Any, texts: Iterable[str]) -> Any:
     return peewee.NodeList(parts, glue="")
 
 
-def _in_values(field: Any, values: Any) -> Any:
+def _in_values(field: peewee.ColumnBase, values: peewee.ColumnBase) -> peewee.Expression:
     if store().name == "postgresql":
         return peewee.Expression(
             field, "=", peewee.NodeList((peewee.SQL("ANY("), values, peewee.SQL(")")), glue="")
@@ -68,21 +68,25 @@ def _in_values(field: Any, values: Any) -> Any:
     return peewee.Expression(field, "IN", listed)
 
 
+# Converts a driver's value of one column.
+_Reader = Callable[[object], object]
+
+
 @dataclass(frozen=True, slots=True)
 class _Compiled:
     sql: str
-    parameters: tuple[Any, ...]
-    readers: tuple[Callable[[Any], Any] | None, ...]
+    parameters: tuple[object, ...]
+    readers: tuple[_Reader | None, ...]
 
 
 class Prepared:
     """A prepared query. `build_query` is called once for each kind of store."""
 
-    def __init__(self, build_query: Callable[[], Any]) -> None:
+    def __init__(self, build_query: Callable[[], peewee.BaseQuery]) -> None:
         self._build_query = build_query
         self._compiled: dict[str, _Compiled] = {}
 
-    def rows(self, **values: Any) -> list[tuple[Any, ...]]:
+    def rows(self, **values: object) -> list[tuple[Any, ...]]:
         """Return all rows as tuples of the selected columns, converted by their fields."""
         compiled = self._get_compiled()
         cursor = db.execute_sql(compiled.sql, self._encode_values(compiled, values))
@@ -91,11 +95,11 @@ class Prepared:
             return list(cursor.fetchall())
         return [_read_row(row, readers) for row in cursor.fetchall()]
 
-    def first(self, **values: Any) -> tuple[Any, ...] | None:
+    def first(self, **values: object) -> tuple[Any, ...] | None:
         """Return the first row, or None."""
         return next(iter(self.rows(**values)), None)
 
-    def run(self, **values: Any) -> int:
+    def run(self, **values: object) -> int:
         """Run a statement without a result, and return the number of changed rows."""
         compiled = self._get_compiled()
         count: int = db.execute_sql(compiled.sql, self._encode_values(compiled, values)).rowcount
@@ -108,24 +112,24 @@ class Prepared:
         return self._compiled[name]
 
     @staticmethod
-    def _encode_values(compiled: _Compiled, values: dict[str, Any]) -> list[Any]:
+    def _encode_values(compiled: _Compiled, values: Mapping[str, object]) -> list[object]:
         return [
             _encode(parameter, values[parameter.name]) if isinstance(parameter, _Parameter) else parameter
             for parameter in compiled.parameters
         ]
 
 
-def _encode(parameter: _Parameter, value: Any) -> Any:
+def _encode(parameter: _Parameter, value: Any) -> object:
     if not parameter.is_list:
         return store().encode_datetime(value.astimezone(UTC)) if isinstance(value, datetime) else value
     return _encode_list(value)
 
 
-def _encode_list(values: Iterable[Any]) -> Any:
+def _encode_list(values: Iterable[object]) -> list[object] | str:
     return list(values) if store().name == "postgresql" else orjson.dumps(list(values)).decode()
 
 
-def _compile(query: Any) -> _Compiled:
+def _compile(query: peewee.BaseQuery) -> _Compiled:
     """Build the SQL text. Constant numbers become literals, because partial indexes are used only then."""
     sql, parameters = query.sql()
     marker = "%s" if store().name == "postgresql" else "?"
@@ -145,11 +149,11 @@ def _format_literal(value: int) -> str:
     return str(int(value))
 
 
-def _find_reader(column: Any) -> Callable[[Any], Any] | None:
+def _find_reader(column: object) -> _Reader | None:
     """Return the function that converts a driver's value of this column; None: no conversion."""
     field = column.unalias() if hasattr(column, "unalias") else column
     field = getattr(field, "field", field)
-    reader: Callable[[Any], Any] | None = getattr(field, "python_value", None)
+    reader: _Reader | None = getattr(field, "python_value", None)
     if not isinstance(field, peewee.Field) or isinstance(
         field, peewee.ForeignKeyField | peewee.CharField | peewee.IntegerField | peewee.AutoField
     ):
@@ -157,7 +161,7 @@ def _find_reader(column: Any) -> Callable[[Any], Any] | None:
     return reader
 
 
-def _read_row(row: tuple[Any, ...], readers: tuple[Callable[[Any], Any] | None, ...]) -> tuple[Any, ...]:
+def _read_row(row: tuple[object, ...], readers: tuple[_Reader | None, ...]) -> tuple[object, ...]:
     return tuple(
         value if read is None or value is None else read(value)
         for value, read in zip(row, readers, strict=True)

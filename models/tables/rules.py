@@ -1,17 +1,22 @@
 """Rules of integrations and alert grouping of services (contract sections 3.10, 3.12 and 4.2)."""
 
+from collections.abc import Mapping
+
 import peewee
 
 from models.store.base import JsonField, Table, UtcField
 from models.tables.services import Integration, Service
 
+# An action has a unique_id, an action_type and the fields of pipeline/rules/action_table.py. The references
+# are ids as sent; the objects may not exist any more.
+StoredAction = Mapping[str, object]
+
 
 class AlertRule(Table):
     """An alert rule. `conditions` and `actions` are always read and replaced as a whole.
 
-    A condition is {unique_id, alert_condition_type, alert_field, pattern, position}. An action is {unique_id,
-    action_type, key, value, escalation_policy, assign_to, schedule, sla, team_priority, task_template}. The
-    references are ids as sent; the objects may not exist any more.
+    A condition is {unique_id, alert_condition_type, alert_field, pattern, position}. An action is a
+    StoredAction.
     """
 
     unique_id = peewee.CharField(max_length=36, unique=True)

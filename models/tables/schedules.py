@@ -1,6 +1,6 @@
 """Schedules and their overrides (contract section 3.4)."""
 
-from typing import Any
+from typing import TypedDict
 
 import peewee
 
@@ -9,8 +9,36 @@ from models.tables.accounts import User
 from models.tables.teams import Team
 
 
+class StoredTurn(TypedDict):
+    user: str
+    position: int
+    unique_id: str
+
+
+class StoredRestriction(TypedDict):
+    duration: int
+    start_day_of_week: int
+    start_time_of_day: str
+    unique_id: str
+
+
+class StoredLayer(TypedDict):
+    """A layer as in the answers of contract 3.4. `shift_length` is in seconds; times are text."""
+
+    unique_id: str
+    name: str
+    users: list[StoredTurn]
+    shift_length: int
+    rotation_start_time: str
+    rotation_end_time: str | None
+    restriction_type: int
+    restrictions: list[StoredRestriction]
+    is_active: bool
+    last_edited: str | None
+
+
 class Schedule(Table):
-    """A schedule. `layers` in order, each as in the answers of contract 3.4, read and replaced as a whole."""
+    """A schedule. `layers` is a list of StoredLayer in order, read and replaced as a whole."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -52,6 +80,6 @@ def remove_user(user: User) -> None:
     ScheduleOverride.delete().where(ScheduleOverride.user == user).execute()
 
 
-def _remove_from_layer(username: str, layer: dict[str, Any]) -> dict[str, Any]:
+def _remove_from_layer(username: str, layer: StoredLayer) -> StoredLayer:
     remaining = [turn for turn in layer["users"] if turn["user"] != username]
     return {**layer, "users": [{**turn, "position": place} for place, turn in enumerate(remaining, start=1)]}

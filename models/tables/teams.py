@@ -1,5 +1,7 @@
 """Teams, their members, roles, priorities, tags, SLAs and escalation policies."""
 
+from typing import TypedDict
+
 import peewee
 
 from models.store.base import JsonField, Table, UtcField
@@ -53,8 +55,22 @@ class Tag(Table):
     creation_date = UtcField()
 
 
+class StoredResponder(TypedDict):
+    user: str
+    unique_id: str
+
+
+class StoredSlaEscalation(TypedDict):
+    """An escalation of an SLA, as in contract 3.11."""
+
+    unique_id: str
+    time: int
+    type: int
+    responders: list[StoredResponder]
+
+
 class Sla(Table):
-    """An SLA. Times in seconds; `escalations` as in contract 3.11 (type, time, responders)."""
+    """An SLA. Times in seconds; `escalations` is a list of StoredSlaEscalation."""
 
     unique_id = peewee.CharField(max_length=36, unique=True)
     team = peewee.ForeignKeyField(Team, on_delete="CASCADE")
@@ -67,11 +83,25 @@ class Sla(Table):
     creation_date = UtcField()
 
 
-class EscalationPolicy(Table):
-    """An escalation policy. `rules` are the steps in order, each {unique_id, delay, position, targets}.
+class StoredTarget(TypedDict):
+    target_type: int
+    target_id: str
+    position: int
 
-    The steps (contract 3.5) are one column because they are always read and replaced as a whole. `delay` is
-    in minutes after the start of the escalation run.
+
+class StoredStep(TypedDict):
+    """A step of a policy (contract 3.5). `delay` is in minutes after the start of the escalation run."""
+
+    unique_id: str
+    delay: int
+    position: int
+    targets: list[StoredTarget]
+
+
+class EscalationPolicy(Table):
+    """An escalation policy. `rules` is a list of StoredStep in order.
+
+    The steps are one column because they are always read and replaced as a whole.
     """
 
     unique_id = peewee.CharField(max_length=36, unique=True)

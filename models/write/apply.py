@@ -3,11 +3,12 @@
 The number of statements does not depend on the number of alerts: each kind of row is read at most once and
 written at most twice. Effects are first applied in memory, in their order. Therefore the result does not
 depend on how the alerts were divided into batches.
+
+Two tables say what happens with an effect: FOLDS in memory, WRITERS in the database.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
-from datetime import datetime
 
 from models.domain.effects import (
     AddNote,
@@ -20,9 +21,10 @@ from models.domain.effects import (
     CancelNotifications,
     ChangeSet,
     CreateNotification,
+    Effect,
     EntityState,
+    EventState,
     ExpectPing,
-    IncidentState,
     ReclaimEntities,
     ReconcileTimers,
     RecordLog,
@@ -31,12 +33,21 @@ from models.domain.effects import (
     SaveIncident,
 )
 from models.tables.teams import EscalationPolicy
-from models.write import incident_details
 from models.write.entities import insert_events, reclaim_entities, release_entities, write_entities
 from models.write.heartbeats import write_pings
-from models.write.incidents import insert_incidents, insert_logs, update_incidents
+from models.write.incident_details import (
+    expand_templates,
+    write_notes,
+    write_responders,
+    write_roles,
+    write_tags,
+    write_tasks,
+)
+from models.write.incidents import insert_logs, write_incidents
 from models.write.notifications import NewNotification, cancel_pending, write_notifications
 from models.write.timers import write_timers
+
+Kind = type[Effect] | type[EventState]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,123 +61,119 @@ class Conflict(Exception):
     """Another transaction changed the facts of a decision: decide again in a new transaction."""
 
 
-@dataclass(slots=True)
-class _Folded:
-    """The effects of a change set, reduced to the last state of each row."""
-
-    incidents: dict[str, IncidentState] = field(default_factory=dict)
-    entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
-    releases: list[ReleaseEntities] = field(default_factory=list)
-    reclaims: list[str] = field(default_factory=list)
-    logs: list[RecordLog] = field(default_factory=list)
-    timers: list[ReconcileTimers] = field(default_factory=list)
-    pending: dict[str, NewNotification] = field(default_factory=dict)
-    cancellations: dict[str, list[CancelNotifications]] = field(default_factory=dict)
-    notes: list[AddNote] = field(default_factory=list)
-    tags: dict[tuple[str, int], AddTag] = field(default_factory=dict)
-    responders: list[AddResponder] = field(default_factory=list)
-    roles: dict[tuple[str, int], AssignRole] = field(default_factory=dict)
-    tasks: list[AddTask] = field(default_factory=list)
-    templates: dict[tuple[str, int], ApplyTaskTemplate] = field(default_factory=dict)
-    round_robins: dict[int, AdvanceRoundRobin] = field(default_factory=dict)
-    expected_pings: dict[int, datetime] = field(default_factory=dict)
-
-
 def apply(changes: ChangeSet, rows: Mapping[str, int] | None = None) -> ApplyResult:
     """Write a change set. `rows`: row numbers by unique_id of incidents that effects only refer to.
 
     Raises Conflict, before it writes other rows, if another transaction advanced the same round robin.
     """
-    folded = _fold(changes)
-    _advance_round_robins(folded.round_robins.values())
+    folded = _Folded({EventState: list(changes.events)})
+    folded.add(changes.effects)
     incident_rows = dict(rows or {})
-    incident_rows.update({i.unique_id: i.row for i in folded.incidents.values() if i.row is not None})
-    update_incidents([i for i in folded.incidents.values() if i.row is not None])
-    insert_incidents([i for i in folded.incidents.values() if i.row is None], incident_rows)
-    release_entities(folded.releases, incident_rows)
-    for unique_id in folded.reclaims:
-        reclaim_entities(incident_rows[unique_id])
-    write_entities(folded.entities.values(), incident_rows)
-    insert_events(changes.events, incident_rows)
-    tasks, logs = incident_details.expand_templates(folded.templates)
-    insert_logs([*folded.logs, *logs], incident_rows)
-    incident_details.write_notes(folded.notes, incident_rows)
-    incident_details.write_tags(folded.tags.values(), incident_rows)
-    incident_details.write_responders(folded.responders, incident_rows)
-    incident_details.write_roles(folded.roles.values(), incident_rows)
-    incident_details.write_tasks([*folded.tasks, *tasks], incident_rows)
-    write_timers(folded.timers, incident_rows)
-    cancel_pending(folded.cancellations, incident_rows)
-    write_pings(folded.expected_pings)
-    channels = write_notifications(folded.pending, incident_rows)
-    return ApplyResult(channels)
+    for kind, write in WRITERS.items():
+        if items := folded.get(kind):
+            folded.add(write(items, incident_rows) or ())
+    channels = (each.notification.channel for each in folded.notifications.values() if each.message)
+    return ApplyResult(frozenset(channels))
 
 
-def _fold(changes: ChangeSet) -> _Folded:
-    folded = _Folded()
-    for effect in changes.effects:
-        match effect:
-            case SaveIncident(incident):
-                folded.incidents[incident.unique_id] = incident
-            case SaveEntity(entity):
-                folded.entities[entity.key] = entity
-            case ReleaseEntities(unique_id, by_person):
-                folded.releases.append(effect)
-                folded.entities = {
-                    key: entity.without_incident(by_person=by_person)
-                    if entity.incident == unique_id
-                    else entity
-                    for key, entity in folded.entities.items()
-                }
-            case ReclaimEntities(unique_id):
-                folded.reclaims.append(unique_id)
-            case RecordLog():
-                folded.logs.append(effect)
-            case ReconcileTimers():
-                folded.timers.append(effect)
-            case CreateNotification(notification):
-                folded.pending[notification.key] = NewNotification(notification)
-            case CancelNotifications(unique_id):
-                _fold_cancel(folded, effect, unique_id)
-            case AddNote():
-                folded.notes.append(effect)
-            case AddTag(unique_id, _, tag):
-                folded.tags.setdefault((unique_id, tag), effect)
-            case AddResponder():
-                folded.responders.append(effect)
-            case AssignRole(unique_id, role=role):
-                folded.roles[unique_id, role] = effect
-            case AddTask():
-                folded.tasks.append(effect)
-            case ApplyTaskTemplate(unique_id, template):
-                folded.templates.setdefault((unique_id, template), effect)
-            case AdvanceRoundRobin(policy, current, turn):
-                first = folded.round_robins.get(policy)
-                folded.round_robins[policy] = AdvanceRoundRobin(
-                    policy, first.current if first else current, turn
-                )
-            case ExpectPing(integration, at):
-                folded.expected_pings[integration] = max(at, folded.expected_pings.get(integration, at))
-    return folded
+@dataclass(slots=True)
+class _Folded:
+    """What is to be written: lists by class, and the last state of each entity and notification."""
+
+    lists: dict[Kind, list[Effect | EventState]]
+    entities: dict[tuple[int, str], EntityState] = field(default_factory=dict)
+    notifications: dict[str, NewNotification] = field(default_factory=dict)
+
+    def add(self, effects: Iterable[Effect]) -> None:
+        for effect in effects:
+            FOLDS[type(effect)](self, effect)
+
+    def get(self, kind: Kind) -> Sized:
+        if kind is SaveEntity:
+            return self.entities
+        return self.notifications if kind is CreateNotification else self.lists.get(kind, ())
 
 
-def _fold_cancel(folded: _Folded, effect: CancelNotifications, unique_id: str) -> None:
-    """Add a cancellation, and apply it to the notifications that the change set has created so far.
+def _keep(folded: _Folded, effect: Effect) -> None:
+    folded.lists.setdefault(type(effect), []).append(effect)
+
+
+def _fold_entity(folded: _Folded, effect: SaveEntity) -> None:
+    folded.entities[effect.entity.key] = effect.entity
+
+
+def _fold_release(folded: _Folded, effect: ReleaseEntities) -> None:
+    """Keep a release for the stored entities, and apply it to the entities of the change set so far."""
+    _keep(folded, effect)
+    for key, entity in folded.entities.items():
+        if entity.incident == effect.incident:
+            folded.entities[key] = entity.without_incident(by_person=effect.by_person)
+
+
+def _fold_notification(folded: _Folded, effect: CreateNotification) -> None:
+    folded.notifications[effect.notification.key] = NewNotification(effect.notification)
+
+
+def _fold_cancellation(folded: _Folded, effect: CancelNotifications) -> None:
+    """Keep a cancellation for the stored notifications, and apply it to those of the change set so far.
 
     The first matching cancellation counts; for stored notifications see cancel_pending().
     """
-    folded.cancellations.setdefault(unique_id, []).append(effect)
-    for pending in folded.pending.values():
-        if (
-            pending.notification.incident == unique_id
-            and pending.notification.kind in effect.kinds
-            and pending.cancelled_by is None
-        ):
-            pending.cancelled_by = effect
+    _keep(folded, effect)
+    for new in folded.notifications.values():
+        is_matching = new.notification.incident == effect.incident and new.notification.kind in effect.kinds
+        if is_matching and new.cancelled_by is None:
+            new.cancelled_by = effect
 
 
-def _advance_round_robins(round_robins: Iterable[AdvanceRoundRobin]) -> None:
-    for turn in sorted(round_robins, key=lambda effect: effect.policy):
-        unchanged = (EscalationPolicy.id == turn.policy) & (EscalationPolicy.next_target == turn.current)
-        if not EscalationPolicy.update(next_target=turn.next).where(unchanged).execute():
-            raise Conflict(f"another transaction advanced the round robin of policy {turn.policy}")
+def _advance_round_robins(effects: Sequence[AdvanceRoundRobin], _: Mapping[str, int]) -> None:
+    """Advance each policy once, from the target that the first decision read to the last new one."""
+    first_read = {effect.policy: effect.current for effect in reversed(effects)}
+    last_next = {effect.policy: effect.next for effect in effects}
+    for policy in sorted(last_next):
+        is_unchanged = (EscalationPolicy.id == policy) & (EscalationPolicy.next_target == first_read[policy])
+        if not EscalationPolicy.update(next_target=last_next[policy]).where(is_unchanged).execute():
+            raise Conflict(f"another transaction advanced the round robin of policy {policy}")
+
+
+# What an effect changes in memory, in the order of the effects.
+FOLDS: dict[type[Effect], Callable[..., None]] = {
+    SaveIncident: _keep,
+    SaveEntity: _fold_entity,
+    ReleaseEntities: _fold_release,
+    ReclaimEntities: _keep,
+    RecordLog: _keep,
+    ReconcileTimers: _keep,
+    CreateNotification: _fold_notification,
+    CancelNotifications: _fold_cancellation,
+    AddNote: _keep,
+    AddTag: _keep,
+    AddResponder: _keep,
+    AssignRole: _keep,
+    AddTask: _keep,
+    ApplyTaskTemplate: _keep,
+    AdvanceRoundRobin: _keep,
+    ExpectPing: _keep,
+}
+
+# What is written, in this order. A writer gets what was folded and the row numbers of incidents by unique_id.
+# It runs only if there is something of its kind, and may return effects of kinds that are written after it.
+WRITERS: dict[Kind, Callable[..., Iterable[Effect] | None]] = {
+    AdvanceRoundRobin: _advance_round_robins,
+    SaveIncident: write_incidents,
+    ReleaseEntities: release_entities,
+    ReclaimEntities: reclaim_entities,
+    SaveEntity: write_entities,
+    EventState: insert_events,
+    ApplyTaskTemplate: expand_templates,
+    RecordLog: insert_logs,
+    AddNote: write_notes,
+    AddTag: write_tags,
+    AddResponder: write_responders,
+    AssignRole: write_roles,
+    AddTask: write_tasks,
+    ReconcileTimers: write_timers,
+    CancelNotifications: cancel_pending,
+    ExpectPing: write_pings,
+    CreateNotification: write_notifications,
+}

@@ -1,9 +1,8 @@
 """Write entities and events."""
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
-from models.domain.effects import EntityState, EventState, ReleaseEntities
+from models.domain.effects import EntityState, EventState, ReclaimEntities, ReleaseEntities
 from models.domain.enums import AlertType
 from models.store import bulk
 from models.tables.events import Entity, Event
@@ -11,7 +10,7 @@ from models.tables.events import Entity, Event
 
 def release_entities(releases: Collection[ReleaseEntities], incident_rows: Mapping[str, int]) -> None:
     """Release all entities of these incidents and mark them as not firing."""
-    values: dict[str, Any] = {"firing": False, "incident": None}
+    values: dict[str, object] = {"firing": False, "incident": None}
     known_releases = [release for release in releases if release.incident in incident_rows]
     for by_person, written in ((False, values), (True, {**values, "deferred_alert": None})):
         released = [
@@ -21,7 +20,7 @@ def release_entities(releases: Collection[ReleaseEntities], incident_rows: Mappi
             Entity.update(written).where(Entity.incident.in_(released)).execute()
 
 
-def write_entities(entities: Iterable[EntityState], incident_rows: Mapping[str, int]) -> None:
+def write_entities(entities: Mapping[tuple[int, str], EntityState], incident_rows: Mapping[str, int]) -> None:
     """Insert or update entities in the order of their keys, which is the order of locks everywhere."""
     bulk.insert(
         Entity,
@@ -36,7 +35,7 @@ def write_entities(entities: Iterable[EntityState], incident_rows: Mapping[str, 
                 "resolved_at": entity.resolved_at,
                 "deferred_alert": entity.deferred_alert,
             }
-            for entity in sorted(entities, key=lambda item: item.key)
+            for entity in sorted(entities.values(), key=lambda item: item.key)
         ],
         conflict=["integration", "entity_id"],
         replacing=[
@@ -50,7 +49,12 @@ def write_entities(entities: Iterable[EntityState], incident_rows: Mapping[str, 
     )
 
 
-def reclaim_entities(incident: int) -> None:
+def reclaim_entities(effects: Iterable[ReclaimEntities], incident_rows: Mapping[str, int]) -> None:
+    for effect in effects:
+        _reclaim_entities(incident_rows[effect.incident])
+
+
+def _reclaim_entities(incident: int) -> None:
     """Give a reopened incident its entities back; they are firing unless their last alert was a resolve.
 
     A resolve that came while the incident was closed is only stored in the entity.

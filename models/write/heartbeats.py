@@ -1,23 +1,26 @@
 """Write when heartbeat integrations expect their next ping."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
+from models.domain.effects import ExpectPing
 from models.store import bulk
 from models.store.bulk import Record
 from models.store.prepared import Prepared, in_bound
 from models.tables.services import Integration
 
 
-def write_pings(expected: Mapping[int, datetime]) -> None:
+def write_pings(effects: Iterable[ExpectPing], _: Mapping[str, int]) -> None:
     """Record a ping of each integration (row number), with the time when the next ping is overdue.
 
     Stored pings and times that are later stay unchanged. The caller holds the lock of the service.
     """
-    if expected:
-        rows = _INTEGRATIONS.rows(integrations=list(expected))
-        records = [_build_record(*row, at=expected[row[0]]) for row in rows]
-        bulk.update(Integration, [record for record in records if record is not None])
+    expected: dict[int, datetime] = {}
+    for effect in effects:
+        expected[effect.integration] = max(effect.at, expected.get(effect.integration, effect.at))
+    rows = _INTEGRATIONS.rows(integrations=list(expected))
+    records = [_build_record(*row, at=expected[row[0]]) for row in rows]
+    bulk.update(Integration, [record for record in records if record is not None])
 
 
 _INTEGRATIONS = Prepared(

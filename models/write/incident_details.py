@@ -43,6 +43,9 @@ def write_notes(notes: Iterable[AddNote], incident_rows: Mapping[str, int]) -> N
 
 
 def write_tags(tags: Iterable[AddTag], incident_rows: Mapping[str, int]) -> None:
+    first_of_each: dict[tuple[str, int], AddTag] = {}
+    for tag in tags:
+        first_of_each.setdefault((tag.incident, tag.tag), tag)
     bulk.insert(
         IncidentTag,
         [
@@ -52,7 +55,7 @@ def write_tags(tags: Iterable[AddTag], incident_rows: Mapping[str, int]) -> None
                 "team_tag": tag.tag,
                 "creation_date": tag.at,
             }
-            for tag in tags
+            for tag in first_of_each.values()
         ],
         conflict=["incident", "team_tag"],
     )
@@ -80,6 +83,7 @@ def write_responders(responders: Collection[AddResponder], incident_rows: Mappin
 
 
 def write_roles(roles: Iterable[AssignRole], incident_rows: Mapping[str, int]) -> None:
+    last_of_each = {(role.incident, role.role): role for role in roles}
     bulk.insert(
         IncidentAssignment,
         [
@@ -90,7 +94,7 @@ def write_roles(roles: Iterable[AssignRole], incident_rows: Mapping[str, int]) -
                 "user": role.user,
                 "creation_date": role.at,
             }
-            for role in roles
+            for role in last_of_each.values()
         ],
         conflict=["incident", "role"],
         replacing=["user", "creation_date"],
@@ -117,15 +121,15 @@ def write_tasks(tasks: Iterable[AddTask], incident_rows: Mapping[str, int]) -> N
 
 
 def expand_templates(
-    templates: Mapping[tuple[str, int], ApplyTaskTemplate],
-) -> tuple[list[AddTask], list[RecordLog]]:
+    effects: Iterable[ApplyTaskTemplate], _: Mapping[str, int]
+) -> Iterable[AddTask | RecordLog]:
     """Return the tasks of templates in order, and one log entry for each template.
 
-    `templates` has keys of incident unique_id and row number of the template.
+    A template that is applied to an incident twice counts once, by its first effect.
     """
-    if not templates:
-        return [], []
-    tasks, logs = [], []
+    templates: dict[tuple[str, int], ApplyTaskTemplate] = {}
+    for effect in effects:
+        templates.setdefault((effect.incident, effect.template), effect)
     found: dict[int, list[tuple[Any, ...]]] = {}
     for template, *task in _TEMPLATE_TASKS.rows(templates={template for _, template in templates}):
         found.setdefault(template, []).append(tuple(task))
@@ -135,11 +139,10 @@ def expand_templates(
             in_minutes = minutes if minutes >= 0 else 0 if is_immediate else None
             due_at = None if in_minutes is None else effect.at + timedelta(minutes=in_minutes)
             name = derive_uuid("task of a template", incident, unique_id)
-            tasks.append(AddTask(incident, name, title, description, effect.at, due_at, role))
+            yield AddTask(incident, name, title, description, effect.at, due_at, role)
         if template in found:
             reason = f"the tasks of template {found[template][0][0]}"
-            logs.append(RecordLog(incident, effect.at, "tasks_added", reason, effect.actor))
-    return tasks, logs
+            yield RecordLog(incident, effect.at, "tasks_added", reason, effect.actor)
 
 
 _TEMPLATE_TASKS = Prepared(

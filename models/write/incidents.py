@@ -1,9 +1,8 @@
 """Write incidents and their logs."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
-from models.domain.effects import IncidentState, RecordLog
+from models.domain.effects import IncidentState, RecordLog, SaveIncident
 from models.load.incidents import STATE_COLUMNS, STATE_REFERENCES
 from models.store import bulk
 from models.store.prepared import Prepared, in_bound
@@ -11,12 +10,21 @@ from models.tables.accounts import Account
 from models.tables.incidents import Incident, IncidentLog
 
 
-def _build_columns(incident: IncidentState) -> dict[str, Any]:
+def _build_columns(incident: IncidentState) -> dict[str, object]:
     values = {name: getattr(incident, name) for name in (*STATE_COLUMNS, *STATE_REFERENCES)}
     return {**values, "status": int(incident.status), "urgency": int(incident.urgency)}
 
 
-def insert_incidents(incidents: list[IncidentState], incident_rows: dict[str, int]) -> None:
+def write_incidents(effects: Iterable[SaveIncident], incident_rows: dict[str, int]) -> None:
+    """Write the last state of each incident, and add its row number to `incident_rows`."""
+    incidents = {effect.incident.unique_id: effect.incident for effect in effects}.values()
+    stored = {incident.unique_id: incident.row for incident in incidents if incident.row is not None}
+    incident_rows.update(stored)
+    _update_incidents([incident for incident in incidents if incident.row is not None])
+    _insert_incidents([incident for incident in incidents if incident.row is None], incident_rows)
+
+
+def _insert_incidents(incidents: list[IncidentState], incident_rows: dict[str, int]) -> None:
     """Insert incidents with the next numbers of the account, and add their row numbers to `incident_rows`."""
     if not incidents:
         return
@@ -51,7 +59,7 @@ _MUTABLE = (
 )  # fmt: skip
 
 
-def update_incidents(incidents: list[IncidentState]) -> None:
+def _update_incidents(incidents: list[IncidentState]) -> None:
     records = [{"id": incident.row, **_build_columns(incident)} for incident in incidents]
     bulk.update(Incident, [{name: columns[name] for name in ("id", *_MUTABLE)} for columns in records])
 
@@ -60,7 +68,7 @@ def insert_logs(logs: Iterable[RecordLog], incident_rows: Mapping[str, int]) -> 
     bulk.insert(IncidentLog, [_build_log(log, incident_rows) for log in logs])
 
 
-def _build_log(log: RecordLog, incident_rows: Mapping[str, int]) -> dict[str, Any]:
+def _build_log(log: RecordLog, incident_rows: Mapping[str, int]) -> dict[str, object]:
     return {
         "incident": incident_rows[log.incident],
         "at": log.at,

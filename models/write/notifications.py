@@ -1,6 +1,6 @@
 """Write notifications, and group them into outgoing messages."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,48 +17,51 @@ from models.write.timers import reset_fired
 
 @dataclass(slots=True)
 class NewNotification:
-    """A notification that is not stored yet. `cancelled_by`: its cancellation in the same change set."""
+    """A notification that is not stored yet.
+
+    - `cancelled_by`: its cancellation in the same change set.
+    - `message`: the row of its outgoing message; None until it is written.
+    """
 
     notification: NotificationState
     cancelled_by: CancelNotifications | None = None
+    message: int | None = None
 
 
-def write_notifications(
-    pending: Mapping[str, NewNotification], incident_rows: Mapping[str, int]
-) -> frozenset[int]:
+def write_notifications(pending: Mapping[str, NewNotification], incident_rows: Mapping[str, int]) -> None:
     """Write notifications with a new key, or whose stored row was cancelled before it was sent.
 
-    Return the channels to enqueue. Each notification is in exactly one message. One message has the
-    notifications of one transaction for the same contact, reason and step. A message with only cancelled
-    notifications is also written: the delivery records that it is cancelled.
+    Each notification is in exactly one message. One message has the notifications of one transaction for the
+    same contact, reason and step. A message with only cancelled notifications is also written: the delivery
+    records that it is cancelled.
     """
-    rows = _find_writable(pending) if pending else {}
+    rows = _find_writable(pending)
     if not rows:
-        return frozenset()
+        return
     written = [pending[key] for key in rows]
     groups = _group_by_message(written, rows)
     now = min(item.notification.not_before for item in written)
     messages = _insert_messages(groups, _get_account(written[0], incident_rows), now)
+    for name, group in groups.items():
+        for item in group:
+            item.message = messages[name]
     records = {
-        item.notification.key: _build_record(item, incident_rows, messages[name])
-        for name, group in groups.items()
+        item.notification.key: _build_record(item, incident_rows)
+        for group in groups.values()
         for item in group
     }
     bulk.insert(Notification, [record for key, record in records.items() if rows[key] is None])
     bulk.update(Notification, [{"id": rows[key], **record} for key, record in records.items() if rows[key]])
-    return frozenset(item.notification.channel for item in written)
 
 
-def cancel_pending(
-    cancellations: Mapping[str, list[CancelNotifications]], incident_rows: Mapping[str, int]
-) -> None:
+def cancel_pending(effects: Iterable[CancelNotifications], incident_rows: Mapping[str, int]) -> None:
     """Cancel the pending notifications of these incidents, each by the first effect that matches its kind.
 
     The one-time timer of a cancelled SLA notification is reset, so that it can be created again.
     """
-    by_row = {incident_rows[unique_id]: effects for unique_id, effects in cancellations.items()}
-    if not by_row:
-        return
+    by_row: dict[int, list[CancelNotifications]] = {}
+    for effect in effects:
+        by_row.setdefault(incident_rows[effect.incident], []).append(effect)
     records = []
     cancelled = {}
     for row, incident, kind, key in _PENDING.rows(incidents=list(by_row)):
@@ -167,7 +170,7 @@ def _insert_messages(
     return dict(_MESSAGE_ROWS.rows(message_ids=list(groups)))
 
 
-def _build_record(item: NewNotification, incident_rows: Mapping[str, int], message: int) -> dict[str, object]:
+def _build_record(item: NewNotification, incident_rows: Mapping[str, int]) -> dict[str, object]:
     notification, cancelled = item.notification, item.cancelled_by
     return {
         "key": notification.key,
@@ -181,5 +184,5 @@ def _build_record(item: NewNotification, incident_rows: Mapping[str, int], messa
         "state": NotificationStatus.CANCELLED if cancelled else NotificationStatus.PENDING,
         "outcome": cancelled.outcome if cancelled else None,
         "done_at": cancelled.at if cancelled else None,
-        "message": message,
+        "message": item.message,
     }

@@ -23,8 +23,6 @@ class _PendingTimer:
 
 def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int]) -> None:
     """Reconcile the stored timers: insert new ones, change due times, end timers that are not expected."""
-    if not effects:
-        return
     unique_ids = {incident_rows[effect.incident]: effect.incident for effect in effects}
     pending = [_PendingTimer(timer, row) for row, timer in load_pending_timers(unique_ids)]
     pending_keys = {(entry.timer.incident, entry.timer.key) for entry in pending}
@@ -36,7 +34,7 @@ def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int
         [
             {
                 "incident": incident_rows[entry.timer.incident],
-                "kind": entry.timer.kind.value,
+                "kind": str(entry.timer.kind),
                 "key": entry.timer.key,
                 "due_at": entry.timer.due_at,
                 "done_at": entry.done_at,
@@ -64,7 +62,8 @@ def write_timers(effects: list[ReconcileTimers], incident_rows: Mapping[str, int
 def reset_fired(reasons: Mapping[tuple[int, str], str]) -> None:
     """Count these fired one-time timers (incident row, timer key) as not fired, so that they can fire again.
 
-    Their notifications were cancelled for this reason before they were sent.
+    `reasons` say why their notifications were cancelled before they were sent. The new outcome has no
+    FIRED_ONCE prefix, so that `find_fired` does not find them.
     """
     done = find_fired_rows(reasons.keys())
     outcomes = {row: f"its notifications were cancelled: {reasons[key]}" for key, row in done.items()}

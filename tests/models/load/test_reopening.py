@@ -27,11 +27,8 @@ def change_status(to, at):
     """Change the status of the first incident, as Bob."""
     first = Incident.select().order_by(Incident.id).get()
     with store().write_transaction():
-        found = lock_incident(first.id)
-        actor = Actor(ActorKind.USER, "Bob")
-        effects = incidents.change_status(
-            found.incident, to, found.service, found.config, actor, at, "asked for"
-        )
+        context = lock_incident(first.id, Actor(ActorKind.USER, "Bob"), at)
+        effects = incidents.change_status(context, to, "asked for")
         apply(ChangeSet(effects=list(effects)))
 
 

@@ -71,7 +71,6 @@ def test_a_fired_one_time_timer_is_found_by_its_outcome(world, now):
     for key, kind, outcome in (
         ("a", TimerKind.SLA_BREACH, "done once: notified"),
         ("b", TimerKind.SLA_BREACH, "reconciled"),
-        ("c", TimerKind.ESCALATE, "done once: notified"),
     ):
         Timer.create(incident=incident, kind=kind, key=key, due_at=now, done_at=now, outcome=outcome)
 

@@ -5,7 +5,7 @@ from playhouse.schema_diff import diff_models
 
 from models.store.base import connection, db
 from models.store.migrate import list_pending, migrate
-from models.tables.all import TABLES
+from tests.support.stores import TABLES
 
 
 @pytest.fixture

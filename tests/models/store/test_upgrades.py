@@ -38,8 +38,9 @@ def test_the_newest_migration_keeps_the_rows_and_the_previous_version_can_write(
     [
         "ALTER TABLE service RENAME COLUMN summary TO description_text",
         "CREATE UNIQUE INDEX one_service ON service ((id * 0))",
+        "DROP TABLE sample",
     ],
-    ids=["a column is renamed", "a new demand on rows"],
+    ids=["a column is renamed", "a new demand on rows", "a table is dropped"],
 )
 def test_a_migration_under_which_the_previous_version_cannot_write_is_found(empty_store, home, folder, sql):
     home.mkdir(exist_ok=True)
